@@ -1,0 +1,4 @@
+//! `nicbench-packets`: generator and analyser on DPDK's `ethdev`, every packet stamped and checked.
+
+pub mod port;
+pub mod sys;

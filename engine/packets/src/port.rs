@@ -1,0 +1,81 @@
+//! The one thing the engine knows of packet I/O: a port that hands out, takes and returns bursts of frames.
+
+use std::collections::BTreeMap;
+
+pub use crate::sys::frame::Frame;
+
+/// The largest burst any call takes.
+pub const MAXIMUM_BURST: usize = 64;
+
+/// What a configured port is, for the reply to `configure`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PortFacts {
+    pub name: String,
+    pub driver: String,
+    pub mac: Option<[u8; 6]>,
+    /// Nominal, from the driver; `None` where it does not know.
+    pub link_bits_per_s: Option<u64>,
+    pub link_up: Option<bool>,
+    /// Both count the 4-byte FCS.
+    pub minimum_frame_bytes: u32,
+    pub maximum_frame_bytes: u32,
+    pub transmit_descriptors: u32,
+    pub receive_descriptors: u32,
+    /// Read back from the socket; `None` where there is none.
+    pub send_buffer_bytes: Option<u64>,
+    pub numa_node: Option<i32>,
+    /// Refused frames on such a port are the DUT's back-pressure.
+    pub lossless: bool,
+}
+
+/// Cumulative counters since the port was configured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PortCounters {
+    /// Frames that really left, where the port can tell (AF_XDP completions); otherwise frames accepted by `send`.
+    pub completed: u64,
+    /// Frames that arrived and that the tester itself lost (full ring, empty fill ring, no buffer).
+    pub receive_overrun: u64,
+    /// Changes of the link's state.
+    pub link_changes: u64,
+    /// Everything else by name, as reported.
+    pub named: BTreeMap<String, u64>,
+}
+
+/// A port. One worker owns it; nothing here is shared between threads.
+///
+/// Frames from `allocate` belong to the caller until `send` accepts them or `free` takes them back; frames from `receive` belong to the
+/// caller until `free`. Lengths here are without FCS: the device adds it.
+pub trait Port {
+    fn facts(&self) -> &PortFacts;
+
+    /// Fills the front of `frames` with writable buffers of `length` bytes; returns how many there were.
+    fn allocate(&mut self, frames: &mut [Frame], length: usize) -> usize;
+
+    /// Offers `frames` in order; returns how many were accepted. The rest stay the caller's.
+    fn send(&mut self, frames: &[Frame]) -> usize;
+
+    /// Fills the front of `frames` with what has arrived; returns how many.
+    fn receive(&mut self, frames: &mut [Frame]) -> usize;
+
+    fn free(&mut self, frames: &[Frame]);
+
+    /// Pushes out what the device still holds back (AF_XDP: wake-up and completions). Called while idle and before counters are read.
+    fn flush(&mut self);
+
+    fn counters(&mut self) -> PortCounters;
+}
+
+/// Time for the worker: ticks of the TSC, or computed.
+pub trait Clock {
+    /// Monotonic ticks.
+    fn now(&self) -> u64;
+
+    /// Ticks per second.
+    fn hz(&self) -> f64;
+
+    /// Called once in each iteration of the worker's loop: a virtual clock moves on here, the TSC does nothing.
+    fn tick(&self);
+
+    /// Waits without work until `ticks` (between trials); the TSC sleeps in steps of 1 ms or less.
+    fn wait_until(&self, ticks: u64);
+}

@@ -1,0 +1,50 @@
+//! A frame's bytes in the memory of the port that owns them.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+/// A view of one frame. Only ports make them; it is valid from `allocate` or `receive` until `send` accepts it or `free` returns it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Frame {
+    data: *mut u8,
+    length: u32,
+    reserved: u32,
+    handle: *mut c_void,
+}
+
+impl Frame {
+    /// A slot that no port has filled yet.
+    pub const fn empty() -> Self {
+        Self { data: null_mut(), length: 0, reserved: 0, handle: null_mut() }
+    }
+
+    /// # Safety
+    /// `data` must point to `length` readable and writable bytes that nobody else touches until the frame is given back to its port.
+    pub const unsafe fn from_raw(data: *mut u8, length: u32, handle: *mut c_void) -> Self {
+        Self { data, length, reserved: 0, handle }
+    }
+
+    /// The port's own mark.
+    pub const fn handle(&self) -> *mut c_void {
+        self.handle
+    }
+
+    /// The frame without FCS.
+    pub fn bytes(&self) -> &[u8] {
+        if self.data.is_null() {
+            return &[];
+        }
+        // SAFETY: `from_raw` promises `length` readable bytes for as long as the frame is the caller's.
+        unsafe { std::slice::from_raw_parts(self.data, self.length as usize) }
+    }
+
+    /// The frame without FCS, to be filled.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.data.is_null() {
+            return &mut [];
+        }
+        // SAFETY: as for `bytes`, and a `Frame` slot is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.length as usize) }
+    }
+}

@@ -1,0 +1,4 @@
+//! All `unsafe` and FFI of the engine.
+#![allow(unsafe_code)]
+
+pub mod frame;

@@ -1,0 +1,1 @@
+//! The messages of `protocol/README.md` as types, for every engine binary.

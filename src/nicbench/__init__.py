@@ -1,0 +1,3 @@
+"""nicbench: a NIC performance lab in one tool."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,46 @@
+"""Counts of a trial: all of them, always (see protocol/README.md, "Meanings")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nicbench.model.base import Frozen
+
+
+class Counts(Frozen):
+    """Frames of one trial, in one stream or summed over streams. Each frame has one fate."""
+
+    intended: int
+    sent: int
+    unsent_tester: int = 0
+    unsent_backpressure: int = 0
+    received: int
+    lost: int
+    late: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    corrupted: int = 0
+    corrupted_unattributed: int = 0
+    foreign: int = 0
+
+    @property
+    def unsent(self) -> int:
+        """Frames that were intended and never left the tester, whatever the cause."""
+        return self.unsent_tester + self.unsent_backpressure
+
+    @property
+    def failed(self) -> int:
+        """Frames the DUT is charged with: lost, corrupted, or refused by a lossless port (back-pressure)."""
+        return self.lost + self.corrupted + self.unsent_backpressure
+
+    @property
+    def loss_ratio(self) -> float:
+        """Share of the offered frames the DUT failed, 0..1; 0 where nothing was offered (RFC 1242 3.6)."""
+        offered = self.sent + self.unsent_backpressure
+        return self.failed / offered if offered else 0.0
+
+    @classmethod
+    def sum_of(cls, parts: Iterable[Counts]) -> Counts:
+        """Field by field sum; an empty iterable gives zeros."""
+        rows = list(parts)
+        return cls(**{name: sum(getattr(row, name) for row in rows) for name in cls.model_fields})

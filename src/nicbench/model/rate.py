@@ -1,0 +1,36 @@
+"""A measured rate: never a bare number, always with its interval and what limited it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from nicbench.model.base import Frozen
+
+
+class LimitedBy(StrEnum):
+    """What stopped a rate from being higher."""
+
+    DUT = "dut"
+    TESTER = "tester"
+    LINE_RATE = "line_rate"
+
+
+class Bounded(Frozen):
+    """A value with the interval known to hold it.
+
+    ``lower`` is the highest load that passed, ``upper`` the lowest that failed; ``upper`` is ``None`` where the DUT passed
+    the maximum load (then it has *at least* ``value``), ``lower`` and ``value`` are ``None`` where nothing passed
+    (``reason_null`` says so).
+    """
+
+    value: float | None
+    lower: float | None = None
+    upper: float | None = None
+    limited_by: LimitedBy | None = None
+    n: int | None = None
+    reason_null: str | None = None
+
+    @property
+    def at_least(self) -> bool:
+        """Whether the true value may be higher than any load that was tried."""
+        return self.value is not None and self.upper is None

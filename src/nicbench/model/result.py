@@ -1,0 +1,42 @@
+"""Results: what a method concludes, in the shape of summary.json (docs/summary.schema.json)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from nicbench.model.base import Frozen
+from nicbench.model.rate import Bounded
+
+
+class ResultVerdict(StrEnum):
+    """Whether a result, or a run, may be relied on."""
+
+    VALID = "valid"
+    DISTURBED = "disturbed"
+    INCOMPLETE = "incomplete"
+
+
+class Result(Frozen):
+    """One row: one test, one configuration, one set of parameters. Names in ``values`` carry their unit."""
+
+    id: str
+    method: str
+    configuration: str = "default"
+    scope: str = "default"
+    parameters: dict[str, Any]
+    values: dict[str, Bounded | float | int | str | None]
+    verdict: ResultVerdict = ResultVerdict.VALID
+    disturbances: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ()
+
+
+class Summary(Frozen):
+    """The whole of summary.json."""
+
+    format: str = "1.0"
+    title: str
+    verdict: ResultVerdict
+    results: tuple[Result, ...] = Field(default_factory=tuple)

@@ -1,0 +1,143 @@
+"""A trial: what was asked of the tester, what it read, and the verdict. One journal line each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from nicbench.model.base import Frozen
+from nicbench.model.counts import Counts
+from nicbench.model.verdict import Verdict
+
+
+class Purpose(StrEnum):
+    """Why a trial was made."""
+
+    CEILING = "ceiling"
+    TESTER_LATENCY = "tester_latency"
+    SEARCH = "search"
+    LATENCY = "latency"
+
+
+class TrialRequest(Frozen):
+    """One transmission, as a method asks for it.
+
+    ``load_frames_per_s`` is per port (per stream); ``None`` means as fast as the ports take frames. RFC 2544 section 23
+    gives the sequence: learning frames, settle, transmit, drain, read counters, settle.
+    """
+
+    frame_bytes: int
+    load_frames_per_s: float | None
+    duration_s: float
+    drain_s: float
+    settle_s: float
+    purpose: Purpose
+    bidirectional: bool = False
+
+
+class Latency(Frozen):
+    """One-way latency of a stream or of all streams of a trial, nanoseconds.
+
+    ``percentiles_ns`` maps "50", "99", "99.9", ... to values; ``histogram`` is HdrHistogram V2 in base64; minimum and maximum are exact.
+    """
+
+    source: str
+    resolution_ns: float | None = None
+    uncertainty_ns: float | None = None
+    count: int
+    minimum_ns: int
+    mean_ns: float
+    maximum_ns: int
+    percentiles_ns: dict[str, int] = Field(default_factory=dict)
+    histogram: str | None = None
+
+
+class CpuTime(Frozen):
+    """How one watched CPU spent the transmission, nanoseconds."""
+
+    cpu: int
+    user_ns: int
+    nice_ns: int
+    system_ns: int
+    softirq_ns: int
+    irq_ns: int
+    steal_ns: int
+    idle_ns: int
+
+
+class Health(Frozen):
+    """What the engine saw of itself during the transmission (protocol: ``health``)."""
+
+    longest_gap_ns: int
+    total_gap_ns: int
+    gap_floor_ns: int
+    gaps: int
+    iterations: int
+    idle_iterations: int
+    voluntary_switches: int | None = None
+    involuntary_switches: int | None = None
+    clock_step_ns: int | None = None
+    core_clock_hz: tuple[float, float] | None = None
+    cpus: tuple[CpuTime, ...] = ()
+
+
+class StreamReading(Frozen):
+    """One stream of a trial."""
+
+    name: str
+    counts: Counts
+    maximum_burst: int | None = None
+    latency: Latency | None = None
+
+
+class PortReading(Frozen):
+    """One port of the tester: counters are differences over the trial."""
+
+    name: str
+    foreign: int
+    corrupted_unattributed: int
+    receive_overrun: int
+    counters: dict[str, int] = Field(default_factory=dict)
+    link_changed: bool = False
+
+
+class LossPlace(Frozen):
+    """One row of the loss ledger: where frames disappeared, by whose counter."""
+
+    place: str
+    counter: str
+    frames: int
+
+
+class Reading(Frozen):
+    """What the tester read in one trial, before anybody judges it. ``counts`` sums all streams and ports."""
+
+    transmit_ns: int
+    counts: Counts
+    streams: tuple[StreamReading, ...]
+    ports: tuple[PortReading, ...]
+    latency: Latency | None
+    health: Health
+    ledger: tuple[LossPlace, ...] = ()
+    unexplained: int | None = None
+
+
+class Trial(Frozen):
+    """A finished trial, as the journal keeps it.
+
+    ``key`` names the measurement point and the repeat, deterministically, e.g. ``throughput/default/64/7/0``: a resumed run finds the
+    trial by it. ``at_s`` is seconds since the run began (monotonic); it labels and is never computed with.
+    """
+
+    id: str
+    key: str
+    test: str
+    configuration: str
+    parameters: dict[str, Any]
+    repeat: int
+    request: TrialRequest
+    reading: Reading
+    verdict: Verdict
+    at_s: float | None = None

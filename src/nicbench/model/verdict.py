@@ -1,0 +1,46 @@
+"""Verdicts: whether a trial may be used, and why not. They never look at ``lost``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from nicbench.model.base import Frozen
+
+
+class Reason(StrEnum):
+    """What spoilt a trial."""
+
+    DISTURBED = "disturbed"  # the worker loop was held up: longest or total gap
+    DUT_DISTURBED = "dut_disturbed"  # another process used the DUT's core
+    CLOCK_STEP = "clock_step"
+    UNSENT = "unsent"  # the tester fell short of the intended load
+    RECEIVE_OVERRUN = "receive_overrun"  # the tester's own receive side overflowed
+    LINK_CHANGED = "link_changed"
+    PEER_FAILED = "peer_failed"
+    HEALTH = "health"
+
+
+class Finding(Frozen):
+    """One threshold that was passed: which, the value, the limit, in plain words."""
+
+    reason: Reason
+    threshold: str
+    value: float
+    limit: float
+    text: str
+
+
+class Verdict(Frozen):
+    """Valid when there is no finding."""
+
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether the trial's counts may be charged to the DUT."""
+        return not self.findings
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Distinct reasons, in order of appearance."""
+        return tuple(dict.fromkeys(finding.reason for finding in self.findings))
