@@ -1,0 +1,52 @@
+"""A DUT: what is measured. It is set up on a testbed, says how frames must be addressed to pass it, and counts its drops."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from nicbench.labs.base import Testbed
+from nicbench.model.base import Frozen
+from nicbench.tuning.changes import Changes
+
+
+@dataclass(frozen=True, slots=True)
+class Addressing:
+    """Addresses of frames that go from tester port ``transmit`` through the DUT to tester port ``receive`` (protocol: ``start``, streams)."""
+
+    transmit: int
+    receive: int
+    source_mac: str
+    destination_mac: str
+    ip: int
+    source_address: str
+    destination_address: str
+    source_address_count: int = 1
+    destination_address_count: int = 1
+
+
+class Dut(ABC):
+    """One kind of DUT. ``known_rate_frames_per_s`` is for golden DUTs only."""
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+
+    def __init__(self, options: Frozen) -> None:
+        self.options = options
+
+    @abstractmethod
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        """Sets the DUT up; every change through ``changes``."""
+
+    @abstractmethod
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        """One entry per direction: forward first, then reverse. UsageError where the DUT cannot carry this IP version."""
+
+    @abstractmethod
+    async def drops(self) -> dict[str, int]:
+        """Cumulative counters of frames that disappeared in the DUT, by place ("softnet_backlog cpu1", ...), for the loss ledger."""
+
+    @abstractmethod
+    def disclosure(self) -> dict[str, Any]:
+        """Settings and command lines for the report."""

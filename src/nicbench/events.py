@@ -1,0 +1,125 @@
+"""Typed events of a run and the bus that carries them; journal, progress bar and ``--json`` subscribe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from nicbench.model.base import Frozen
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.trial import Trial
+
+
+class RunStarted(Frozen):
+    """First line of a journal. ``wall_time`` labels only."""
+
+    event: Literal["run_started"] = "run_started"
+    run_id: str
+    title: str
+    nicbench_version: str
+    wall_time: str
+    seed: int
+    resumed: bool = False
+
+
+class StageStarted(Frozen):
+    """A stage of the run (lab, dut, tester, test, ...) begins."""
+
+    event: Literal["stage_started"] = "stage_started"
+    stage: str
+    text: str
+
+
+class TestStarted(Frozen):
+    """A test begins; ``points`` is how many measurement points (frame sizes) it has."""
+
+    event: Literal["test_started"] = "test_started"
+    test: str
+    method: str
+    points: int
+    estimate_s: float
+
+
+class TrialStarted(Frozen):
+    """A trial begins (not journaled)."""
+
+    event: Literal["trial_started"] = "trial_started"
+    test: str
+    parameters: dict[str, Any]
+    purpose: str
+    load_frames_per_s: float | None
+    duration_s: float
+    repeat: int
+
+
+class TrialFinished(Frozen):
+    """A trial is complete: the raw sample, journaled and flushed at once."""
+
+    event: Literal["trial_finished"] = "trial_finished"
+    trial: Trial
+
+
+class CeilingFound(Frozen):
+    """The tester's own ceiling at a frame size, calibrated without a DUT or learnt from a shortfall that repeats."""
+
+    event: Literal["ceiling_found"] = "ceiling_found"
+    frame_bytes: int
+    ceiling_frames_per_s: float | None
+    calibrated: bool
+    text: str
+
+
+class ResultReady(Frozen):
+    """A result row is complete."""
+
+    event: Literal["result_ready"] = "result_ready"
+    test: str
+    result: Result
+
+
+class Note(Frozen):
+    """Something a reader of the run should know (a repeat, a torn journal line dropped, a leftover removed)."""
+
+    event: Literal["note"] = "note"
+    level: Literal["info", "warning", "error"] = "info"
+    text: str
+
+
+class RunFinished(Frozen):
+    """Last line of a journal of a run that ended by itself."""
+
+    event: Literal["run_finished"] = "run_finished"
+    verdict: ResultVerdict
+    measured_s: float | None = None
+
+
+Event = Annotated[
+    RunStarted
+    | StageStarted
+    | TestStarted
+    | TrialStarted
+    | TrialFinished
+    | CeilingFound
+    | ResultReady
+    | Note
+    | RunFinished,
+    Field(discriminator="event"),
+]
+
+
+class Bus:
+    """Hands each event to every subscriber in the order of subscription, synchronously: the journal comes first."""
+
+    def __init__(self) -> None:
+        self._subscribers: list[Callable[[Event], None]] = []
+
+    def subscribe(self, subscriber: Callable[[Event], None]) -> None:
+        """Adds a subscriber; it must not raise for reasons of its own display."""
+        self._subscribers.append(subscriber)
+
+    def publish(self, event: Event) -> None:
+        """Hands ``event`` on."""
+        for subscriber in self._subscribers:
+            subscriber(event)

@@ -1,0 +1,89 @@
+"""A host: where commands run and files are read and written. Wrappers (a namespace, a container) hold another host."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from nicbench.model.base import Frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A finished command. ``status`` is the exit status, negative for a signal."""
+
+    command: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+
+class Process(ABC):
+    """A running command with its pipes. It never outlives the controller: it is killed when the controller dies."""
+
+    @property
+    @abstractmethod
+    def pid(self) -> int | None:
+        """Process id on the host, None where it cannot be known."""
+
+    @abstractmethod
+    async def write_line(self, line: str) -> None:
+        """Writes one line to stdin and flushes; HostError when the process is gone."""
+
+    @abstractmethod
+    async def read_line(self, timeout_s: float | None = None) -> str | None:
+        """One line of stdout without its newline, None at the end; HostError after ``timeout_s`` or an over-long line."""
+
+    @abstractmethod
+    async def close_stdin(self) -> None:
+        """End of input for the process."""
+
+    @abstractmethod
+    async def wait(self, timeout_s: float | None = None) -> int:
+        """Exit status (negative: signal); HostError after ``timeout_s``."""
+
+    @abstractmethod
+    async def signal(self, number: int) -> None:
+        """Sends a signal; nothing happens when the process has ended."""
+
+    @abstractmethod
+    def stderr_tail(self) -> str:
+        """The last lines of stderr (bounded), for error messages."""
+
+
+class Host(ABC):
+    """Runs, reads, writes. ``name`` is how the bench file calls it."""
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+    name: str
+
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """Enough to make this host again in another process (undo.json), e.g. ``{"kind": "netns", "namespace": "x", "inner": {..}}``."""
+
+    @abstractmethod
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        input_text: str | None = None,
+        timeout_s: float = 30.0,
+        check: bool = True,
+        environment: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Runs to its end, output bounded; with ``check`` a failure is a HostError with the command, status and stderr."""
+
+    @abstractmethod
+    async def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Process:
+        """Starts a process with pipes."""
+
+    @abstractmethod
+    async def read_file(self, path: str) -> str | None:
+        """Text of a file (for /proc, /sys too), None where it does not exist."""
+
+    @abstractmethod
+    async def write_file(self, path: str, text: str) -> None:
+        """Writes text (for /proc, /sys too); HostError with the kernel's reason."""

@@ -1,0 +1,80 @@
+"""A lab: a testbed made on the spot and removed afterwards; and the testbed itself, which real machines give as well."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from nicbench.hosts.base import Host
+from nicbench.model.base import Frozen
+from nicbench.tuning.changes import Changes
+
+
+@dataclass(frozen=True, slots=True)
+class TesterPort:
+    """A port of the tester: ``engine`` is its object in the protocol's ``configure`` (kind and what belongs to it)."""
+
+    name: str
+    engine: dict[str, Any]
+    device: str | None = None
+    mac: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DutPort:
+    """A port of the DUT, wired to the tester port of the same index. Addresses are those of RFC 2544 C.2.2 in a lab."""
+
+    name: str
+    device: str | None = None
+    mac: str | None = None
+    ipv4: str | None = None
+    ipv6: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CoreMap:
+    """Which CPU does what. ``shared`` says that roles had to share one: the report labels the run with it."""
+
+    worker: int | None
+    dut: tuple[int, ...]
+    housekeeping: tuple[int, ...]
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Testbed:
+    """What a run works on. ``statements`` are what the report must say plainly (a veth measures this machine and no card)."""
+
+    tester: Host
+    dut: Host | None
+    tester_ports: tuple[TesterPort, ...]
+    dut_ports: tuple[DutPort, ...]
+    cores: CoreMap
+    link_bits_per_s: float
+    link_is_nominal: bool
+    simulated: bool = False
+    statements: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Lab(ABC):
+    """Makes and removes a testbed. Every change goes through ``changes`` so that it is undone after an error, a signal or a crash."""
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+
+    def __init__(self, options: Frozen) -> None:
+        self.options = options
+
+    @abstractmethod
+    async def up(self, changes: Changes, local: Host) -> Testbed:
+        """Builds it; NotReadyError where the machine lacks something."""
+
+    @abstractmethod
+    def without_dut(self, testbed: Testbed, changes: Changes) -> AbstractAsyncContextManager[bool]:
+        """While entered, frames end at a sink behind the link instead of reaching the DUT, to calibrate the tester's ceiling.
+
+        Gives False where this lab has no such sink: the ceiling is then unknown.
+        """

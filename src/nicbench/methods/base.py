@@ -1,0 +1,62 @@
+"""A method: one way of measuring, one file. It sees a context, search, stats and units, and nothing of hosts or engines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Protocol
+
+from nicbench.model.base import Frozen
+from nicbench.model.result import Result
+from nicbench.model.trial import Trial, TrialRequest
+from nicbench.search.base import Goal, Limits, Outcome, Search
+
+
+class Context(Protocol):
+    """What a method may use. Built by the run; every trial is judged, repeated where needed, and journaled behind it."""
+
+    seed: int
+
+    def line_rate_frames_per_s(self, frame_bytes: int) -> float:
+        """Per port."""
+
+    async def ceiling_frames_per_s(self, frame_bytes: int) -> float | None:
+        """The tester's own ceiling per port at this frame size, calibrated without a DUT; None where unknown."""
+
+    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        """One judged trial (repeated where invalid), and whether it had to be used although disturbed."""
+
+    async def search(self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits) -> dict[str, Outcome]:
+        """Runs a search whose every measurement is a trial like ``request`` at another load and duration."""
+
+    def results_of(self, test: str) -> tuple[Result, ...]:
+        """Results of an earlier test of this bench file (latency at the throughput)."""
+
+    def publish(self, result: Result) -> None:
+        """Makes a result known as soon as it is complete."""
+
+
+class Method(ABC):
+    """Subclasses define ``kind``, frozen ``Options`` and ``run``; ``describe`` says in a sentence what is measured."""
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+
+    def __init__(self, name: str, options: Frozen) -> None:
+        self.name = name
+        self.options = options
+
+    @abstractmethod
+    def points(self) -> int:
+        """How many measurement points there are, for progress."""
+
+    @abstractmethod
+    def estimate_s(self) -> float:
+        """Upper estimate of the time in seconds, repeats excluded."""
+
+    @abstractmethod
+    def frame_sizes(self) -> tuple[int, ...]:
+        """Every frame size it will send, so that validation can refuse what a port or the signature cannot hold."""
+
+    @abstractmethod
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        """Measures; results are also published one by one."""

@@ -1,0 +1,60 @@
+"""What can be undone: plain data, so that another process can do it after a crash."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from nicbench.model.base import Frozen
+
+
+class RestoreFile(Frozen):
+    """Write ``old`` back to ``path``, unless it no longer holds ``new`` (somebody changed it since)."""
+
+    kind: Literal["restore_file"] = "restore_file"
+    path: str
+    old: str
+    new: str
+
+
+class DeleteNamespace(Frozen):
+    """Kill what still runs in the namespace and delete it; its interfaces go with it."""
+
+    kind: Literal["delete_namespace"] = "delete_namespace"
+    namespace: str
+
+
+class DeleteLink(Frozen):
+    """Delete an interface that nicbench made."""
+
+    kind: Literal["delete_link"] = "delete_link"
+    device: str
+
+
+class DetachXdp(Frozen):
+    """Detach the XDP program that nicbench (or its engine) attached; ``program_id`` None: whichever came since."""
+
+    kind: Literal["detach_xdp"] = "detach_xdp"
+    device: str
+    program_id: int | None = None
+
+
+class KillProcess(Frozen):
+    """Kill a process that nicbench started, recognised by pid and start time."""
+
+    kind: Literal["kill_process"] = "kill_process"
+    pid: int
+    start_ticks: int
+
+
+class RemovePath(Frozen):
+    """Remove a file or folder that nicbench made."""
+
+    kind: Literal["remove_path"] = "remove_path"
+    path: str
+
+
+Undo = Annotated[
+    RestoreFile | DeleteNamespace | DeleteLink | DetachXdp | KillProcess | RemovePath, Field(discriminator="kind")
+]
