@@ -1,0 +1,55 @@
+"""plan.json: the bench file as resolved on the machine, with everything a report must disclose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from nicbench.model.base import Frozen
+
+
+class PlannedTest(Frozen):
+    """One test of the bench file, resolved: every option with its default filled in."""
+
+    name: str
+    method: str
+    description: str
+    options: dict[str, Any]
+    points: int
+    estimate_s: float
+
+
+class ThresholdRow(Frozen):
+    """One row of the table of thresholds behind the verdicts."""
+
+    name: str
+    value: float
+    unit: str
+    why: str
+
+
+class Plan(Frozen):
+    """Written before the first trial; what becomes known with the engine (ports, EAL arguments) is in ``tester``."""
+
+    run_id: str
+    title: str
+    description: str | None = None
+    nicbench_version: str
+    seed: int
+    command: tuple[str, ...] = ()
+    lab: dict[str, Any] | None = None
+    dut: dict[str, Any] = Field(default_factory=dict)
+    dut_disclosure: dict[str, Any] = Field(default_factory=dict)
+    cores: dict[str, Any] = Field(default_factory=dict)
+    link_bits_per_s: float | None = None
+    link_is_nominal: bool = False
+    simulated: bool = False
+    statements: tuple[str, ...] = ()
+    facts: dict[str, Any] = Field(default_factory=dict)
+    tester: dict[str, Any] = Field(default_factory=dict)
+    traffic: dict[str, Any] = Field(default_factory=dict)
+    addressing: tuple[dict[str, Any], ...] = ()
+    tests: tuple[PlannedTest, ...] = ()
+    thresholds: tuple[ThresholdRow, ...] = ()
+    deviations: tuple[str, ...] = ()
