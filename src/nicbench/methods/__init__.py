@@ -1,1 +1,1 @@
-""""""
+"""Ways of measuring, one file each; the registry finds them."""

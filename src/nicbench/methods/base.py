@@ -7,8 +7,16 @@ from typing import Any, ClassVar, Protocol
 
 from nicbench.model.base import Frozen
 from nicbench.model.result import Result
-from nicbench.model.trial import Trial, TrialRequest
+from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.search.base import Goal, Limits, Outcome, Search
+
+
+class Found(Frozen):
+    """What a search of the context came to: one outcome per goal, and what it cost."""
+
+    outcomes: dict[str, Outcome]
+    trial_ids: tuple[str, ...]
+    traffic_s: float
 
 
 class Context(Protocol):
@@ -25,7 +33,12 @@ class Context(Protocol):
     async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
         """One judged trial (repeated where invalid), and whether it had to be used although disturbed."""
 
-    async def search(self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits) -> dict[str, Outcome]:
+    async def tester_latency(self, frame_bytes: int) -> Latency | None:
+        """The tester's own latency at a low load without a DUT; None where it cannot be had."""
+
+    async def search(
+        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+    ) -> Found:
         """Runs a search whose every measurement is a trial like ``request`` at another load and duration."""
 
     def results_of(self, test: str) -> tuple[Result, ...]:
@@ -53,9 +66,21 @@ class Method(ABC):
     def estimate_s(self) -> float:
         """Upper estimate of the time in seconds, repeats excluded."""
 
+    def needs(self) -> str | None:
+        """The name of the earlier test whose results it works on, if any."""
+        return None
+
+    def deviations(self) -> tuple[str, ...]:
+        """Where its options fall short of the RFC it follows, in words for the report."""
+        return ()
+
     @abstractmethod
     def frame_sizes(self) -> tuple[int, ...]:
         """Every frame size it will send, so that validation can refuse what a port or the signature cannot hold."""
+
+    @abstractmethod
+    def is_bidirectional(self) -> bool:
+        """Whether frames flow both ways at once."""
 
     @abstractmethod
     async def run(self, context: Context) -> tuple[Result, ...]:

@@ -1,0 +1,112 @@
+"""The protocol's conversation with one engine process: requests, replies, events, errors (protocol/README.md)."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+from nicbench.errors import EngineError
+from nicbench.hosts.base import Process
+
+PROTOCOL = "1.0"
+# A reading carries one histogram per stream; anything longer than the host's line limit is refused there.
+REPLY_TIMEOUT_S = 30.0
+
+
+class EngineClient:
+    """One engine. Requests are answered in order; events that arrive meanwhile are kept until somebody waits for them."""
+
+    def __init__(self, process: Process, name: str) -> None:
+        self._process = process
+        self._name = name
+        self._next_id = 1
+        self._events: list[dict[str, Any]] = []
+
+    @property
+    def pid(self) -> int | None:
+        """Of the engine, or of the wrapper that started it."""
+        return self._process.pid
+
+    async def greet(self) -> dict[str, Any]:
+        """Waits for the first line, checks the version, and says hello; returns hello's reply."""
+        ready = await self._next_message(REPLY_TIMEOUT_S)
+        theirs = str(ready.get("protocol"))
+        if ready.get("event") != "ready" or theirs.split(".")[0] != PROTOCOL.split(".")[0]:
+            raise EngineError(
+                f"speaks protocol {theirs}, this controller speaks {PROTOCOL}",
+                kind="version",
+                place=self._name,
+                next_step="build engine and controller from the same source: `make install`",
+            )
+        return await self.request("hello", protocol=PROTOCOL)
+
+    async def request(self, command: str, *, within_s: float = REPLY_TIMEOUT_S, **fields: Any) -> dict[str, Any]:
+        """Sends a request and waits for its reply; an error of the engine becomes an EngineError of the same kind."""
+        number, self._next_id = self._next_id, self._next_id + 1
+        await self._process.write_line(json.dumps({"id": number, "command": command, **fields}))
+        while True:
+            message = await self._next_message(within_s)
+            if "event" in message:
+                self._events.append(message)
+            elif message.get("id") == number:
+                return self._checked(command, message)
+            # A reply to an earlier request that was given up (a cancelled trial) is of no use to anybody.
+
+    async def wait_for(self, event: str, *, within_s: float, **fields: Any) -> dict[str, Any]:
+        """The next event of this name whose fields agree; others of the same name are dropped."""
+        while True:
+            for message in self._events:
+                if message["event"] == event and all(message.get(key) == value for key, value in fields.items()):
+                    self._events.clear()
+                    return message
+            self._events.clear()
+            message = await self._next_message(within_s)
+            if "event" in message:
+                self._events.append(message)
+
+    async def close(self) -> None:
+        """Asks the engine to end, and makes sure that it does."""
+        try:
+            await self.request("close", within_s=5.0)
+            await self._process.wait(timeout_s=5.0)
+        except EngineError:
+            await self.kill()
+
+    async def kill(self) -> None:
+        """Ends the engine now."""
+        await self._process.signal(signal.SIGKILL)
+        await self._process.wait(timeout_s=5.0)
+
+    def _checked(self, command: str, reply: dict[str, Any]) -> dict[str, Any]:
+        if reply.get("ok"):
+            return reply
+        error = reply.get("error") or {}
+        raise EngineError(
+            str(error.get("message", f"refused {command}")),
+            kind=str(error.get("kind", "unknown")),
+            place=self._name,
+            next_step=error.get("next"),
+        )
+
+    async def _next_message(self, within_s: float) -> dict[str, Any]:
+        line = await self._process.read_line(timeout_s=within_s)
+        if line is None:
+            raise await self._death()
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict):
+            raise EngineError(f"wrote a line that is no message: {line[:200]!r}", kind="protocol", place=self._name)
+        return message
+
+    async def _death(self) -> EngineError:
+        status = await self._process.wait(timeout_s=5.0)
+        how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+        tail = self._process.stderr_tail().strip()
+        return EngineError(
+            f"the engine {how}" + (f"; its last words: {tail}" if tail else ""),
+            place=self._name,
+            next_step="what was measured is kept; `nicbench resume` goes on from there",
+        )

@@ -1,0 +1,146 @@
+"""The tester made of ``nicbench-packets``: composes each trial of the protocol's small commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nicbench.duts.base import Addressing
+from nicbench.engine.client import EngineClient
+from nicbench.engine.reading import parse_reading
+from nicbench.engine.tester import Tester, TesterFacts
+from nicbench.hosts.base import Host
+from nicbench.model.trial import Purpose, Reading, TrialRequest
+
+# RFC 2544 section 23: "learning frames" so that bridges and caches know both ends before the transmission.
+LEARNING_FRAMES = 8
+LEARNING_S = 0.01
+# What a transmission may take beyond its duration before the engine is given up for dead.
+GRACE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class PacketsOptions:
+    """How the engine is configured: the fields of the protocol's ``configure`` and ``start`` that hold for a whole run."""
+
+    run_key: int
+    ports: tuple[dict[str, Any], ...]
+    worker_cpu: int | None
+    watch_cpus: tuple[int, ...]
+    virtual_clock: bool
+    huge_pages: bool
+    memory_mib: int
+    burst: int
+    catch_up_s: float
+    latency_from: str
+    flows: int
+    source_port: int
+    destination_port: int
+    hop_limit: int
+
+
+class PacketsTester(Tester):
+    """One engine process on one host (one process per network namespace)."""
+
+    def __init__(self, host: Host, binary: str, options: PacketsOptions) -> None:
+        self._host = host
+        self._binary = binary
+        self._options = options
+        self._client: EngineClient | None = None
+
+    async def start(self) -> TesterFacts:
+        process = await self._host.start([self._binary])
+        self._client = EngineClient(process, f"nicbench-packets on {self._host.name}")
+        hello = await self._client.greet()
+        options = self._options
+        configured = await self._client.request(
+            "configure",
+            run_key=f"{options.run_key:016x}",
+            clock="virtual" if options.virtual_clock else "tsc",
+            worker_cpu=options.worker_cpu,
+            watch_cpus=list(options.watch_cpus),
+            huge_pages=options.huge_pages,
+            memory_mib=options.memory_mib,
+            eal=[],
+            ports=list(options.ports),
+        )
+        ports = configured["ports"]
+        speeds = [port["link_bits_per_s"] for port in ports if port.get("link_bits_per_s")]
+        return TesterFacts(
+            description={
+                "engine": {key: value for key, value in hello.items() if key not in ("id", "ok")},
+                "ports": ports,
+                "clock": configured.get("clock"),
+                "eal_arguments": configured.get("eal_arguments"),
+                "command": [self._binary],
+                "burst": options.burst,
+                "catch_up_s": options.catch_up_s,
+                "latency_from": options.latency_from,
+            },
+            minimum_frame_bytes=max(port["min_frame_bytes"] for port in ports),
+            maximum_frame_bytes=min(port["max_frame_bytes"] for port in ports),
+            link_bits_per_s=min(speeds) if speeds else None,
+        )
+
+    async def trial(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+        client = self._running()
+        directions = addressing if request.bidirectional else addressing[:1]
+        if request.purpose is not Purpose.CEILING:
+            await self._learn(2 * number - 1, request, addressing)
+        await client.request(
+            "start",
+            trial=2 * number,
+            duration_s=request.duration_s,
+            catch_up_s=self._options.catch_up_s,
+            burst=self._options.burst,
+            latency_from=self._options.latency_from,
+            streams=[self._stream(way, request.frame_bytes, request.load_frames_per_s or 0.0) for way in directions],
+        )
+        await client.wait_for("transmitted", within_s=request.duration_s + GRACE_S, trial=2 * number)
+        drained = await client.request("drain", duration_s=request.drain_s, within_s=request.drain_s + GRACE_S)
+        settled = await client.request("settle", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
+        return parse_reading(drained, settled["late"])
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        """Both directions send a few frames, which nobody counts; then the settle time."""
+        client = self._running()
+        await client.request(
+            "start",
+            trial=number,
+            duration_s=LEARNING_S,
+            streams=[self._stream(way, request.frame_bytes, LEARNING_FRAMES / LEARNING_S) for way in addressing],
+        )
+        await client.wait_for("transmitted", within_s=GRACE_S, trial=number)
+        await client.request("settle", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
+
+    def _stream(self, way: Addressing, frame_bytes: int, rate_frames_per_s: float) -> dict[str, Any]:
+        options = self._options
+        return {
+            "name": f"{way.transmit}->{way.receive}",
+            "transmit_port": way.transmit,
+            "receive_port": way.receive,
+            "frame_bytes": frame_bytes,
+            "rate_frames_per_s": rate_frames_per_s,
+            "flows": options.flows,
+            "source_mac": way.source_mac,
+            "destination_mac": way.destination_mac,
+            "ip": way.ip,
+            "source_address": way.source_address,
+            "destination_address": way.destination_address,
+            "source_address_count": way.source_address_count,
+            "destination_address_count": way.destination_address_count,
+            "source_port": options.source_port,
+            "destination_port": options.destination_port,
+            "source_port_count": 1,
+            "destination_port_count": 1,
+            "hop_limit": options.hop_limit,
+        }
+
+    def _running(self) -> EngineClient:
+        assert self._client is not None, "start() comes first"
+        return self._client

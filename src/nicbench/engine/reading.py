@@ -1,0 +1,107 @@
+"""The engine's reading as ``Reading``: a pure translation, with the percentiles taken from the histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nicbench.model.counts import Counts
+from nicbench.model.trial import CpuTime, Health, Latency, PortReading, Reading, StreamReading
+from nicbench.stats.latency import merge_histograms, percentiles_ns
+
+_STREAM_COUNTS = (
+    "intended",
+    "sent",
+    "unsent_tester",
+    "unsent_backpressure",
+    "received",
+    "lost",
+    "duplicated",
+    "reordered",
+    "corrupted",
+)
+
+
+def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
+    """The reply to ``drain`` and the ``late`` counts of ``settle``, one per stream.
+
+    A frame that came after the drain is late, not lost (protocol, "Meanings"), so it is taken off ``lost`` here.
+    """
+    streams = tuple(_stream(raw, count) for raw, count in zip(drain["streams"], late, strict=True))
+    ports = tuple(
+        PortReading(
+            name=raw["name"],
+            foreign=raw["foreign"],
+            corrupted_unattributed=raw["corrupted_unattributed"],
+            receive_overrun=raw["receive_overrun"],
+            counters=raw.get("counters", {}),
+            link_changed=bool(raw.get("link_changed", False)),
+        )
+        for raw in drain["ports"]
+    )
+    total = Counts.sum_of(stream.counts for stream in streams).model_copy(
+        update={
+            "foreign": sum(port.foreign for port in ports),
+            "corrupted_unattributed": sum(port.corrupted_unattributed for port in ports),
+        }
+    )
+    return Reading(
+        transmit_ns=drain["transmit_ns"],
+        counts=total,
+        streams=streams,
+        ports=ports,
+        latency=_combined([stream.latency for stream in streams if stream.latency]),
+        health=_health(drain["health"]),
+    )
+
+
+def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
+    counts = {name: raw[name] for name in _STREAM_COUNTS}
+    counts["lost"] = max(0, raw["lost"] - late)
+    return StreamReading(
+        name=raw["name"],
+        counts=Counts(**counts, late=raw.get("late", 0) + late),
+        maximum_burst=raw.get("maximum_burst"),
+        latency=_latency(raw["latency"]) if raw.get("latency") else None,
+    )
+
+
+def _latency(raw: Mapping[str, Any]) -> Latency:
+    return Latency(
+        source=raw["source"],
+        resolution_ns=raw.get("resolution_ns"),
+        uncertainty_ns=raw.get("uncertainty_ns"),
+        count=raw["count"],
+        minimum_ns=raw["minimum_ns"],
+        mean_ns=raw["mean_ns"],
+        maximum_ns=raw["maximum_ns"],
+        percentiles_ns=percentiles_ns(raw["histogram"]),
+        histogram=raw["histogram"],
+    )
+
+
+def _combined(parts: Sequence[Latency]) -> Latency | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    histogram = merge_histograms([part.histogram for part in parts if part.histogram])
+    count = sum(part.count for part in parts)
+    return Latency(
+        source=parts[0].source,
+        resolution_ns=parts[0].resolution_ns,
+        uncertainty_ns=max((part.uncertainty_ns or 0.0) for part in parts),
+        count=count,
+        minimum_ns=min(part.minimum_ns for part in parts),
+        mean_ns=sum(part.mean_ns * part.count for part in parts) / count,
+        maximum_ns=max(part.maximum_ns for part in parts),
+        percentiles_ns=percentiles_ns(histogram),
+        histogram=histogram,
+    )
+
+
+def _health(raw: Mapping[str, Any]) -> Health:
+    known = {name: raw.get(name) for name in Health.model_fields if name not in ("cpus", "core_clock_hz")}
+    clock = raw.get("core_clock_hz")
+    cpus = tuple(
+        CpuTime(**{name: row[name] for name in CpuTime.model_fields}) for row in raw.get("cpus") or ()
+    )
+    return Health(**known, core_clock_hz=tuple(clock) if clock else None, cpus=cpus)

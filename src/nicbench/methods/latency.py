@@ -1,0 +1,134 @@
+"""Latency (RFC 2544 section 26.2) under load: every frame of a trial is timed, not a tagged few.
+
+Steps, for each frame size: the load is a share of the throughput that an earlier test found (RFC 2544: at the throughput); one judged
+trial per load. Minimum, mean, percentiles and maximum come from all frames; delay variation is p99.9 - minimum (RFC 8219 section 7.3.2).
+Latency runs from the moment the frame was handed to the port to the moment the receiver took it; the source of
+the time stamps and their uncertainty stand beside it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from nicbench.methods.base import Context, Method
+from nicbench.methods.trial_times import RFC_2544_FRAME_BYTES, TrialTimes
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import FrameBytes, Percent
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.trial import Latency as LatencyReading
+from nicbench.model.trial import Purpose, Trial
+
+PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999")
+
+
+class Latency(Method):
+    """The latency of each frame size at each load."""
+
+    kind: ClassVar[str] = "latency"
+
+    class Options(Frozen):
+        """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is 100 %."""
+
+        at: str
+        of: str = "NDR"
+        loads: tuple[Percent, ...] = Field(default=(100.0,), min_length=1)
+        frame_bytes: tuple[FrameBytes, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        trial: TrialTimes = TrialTimes(duration=120.0)
+        bidirectional: bool = False
+        basis: Literal["per port"] = "per port"
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes) * len(self.options.loads)
+
+    def frame_sizes(self) -> tuple[int, ...]:
+        return self.options.frame_bytes
+
+    def estimate_s(self) -> float:
+        return self.options.trial.estimate_s(self.points())
+
+    def needs(self) -> str | None:
+        return self.options.at
+
+    def is_bidirectional(self) -> bool:
+        return self.options.bidirectional
+
+    def deviations(self) -> tuple[str, ...]:
+        # RFC 2544 section 26.2 asks for 120 s and 20 repetitions; the mean of one trial of every frame stands for them here.
+        shorter = (f"latency trial {self.options.trial.duration:g} s, RFC 2544 section 26.2 asks for 120 s",)
+        once = ("latency from one trial in which every frame is timed, RFC 2544 section 26.2 repeats one tagged frame 20 times",)
+        return (shorter if self.options.trial.duration < 120.0 else ()) + once
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results = []
+        for frame_bytes in self.options.frame_bytes:
+            for percent in self.options.loads:
+                result = await self._measure(context, frame_bytes, percent)
+                context.publish(result)
+                results.append(result)
+        return tuple(results)
+
+    async def _measure(self, context: Context, frame_bytes: int, percent: float) -> Result:
+        parameters = {"frame_bytes": frame_bytes, "load_of": self.options.of, "load_percent": percent}
+        rate = self._throughput(context, frame_bytes)
+        if rate is None:
+            reason = f"{self.options.at} found no {self.options.of} at {frame_bytes} bytes"
+            return self._result(parameters, {"latency_mean_ns": Bounded(value=None, reason_null=reason)}, None, False)
+        load = rate * percent / 100.0
+        request = self.options.trial.request(frame_bytes, load, Purpose.LATENCY, self.options.bidirectional)
+        trial, disturbed = await context.measure(parameters, request)
+        own = await context.tester_latency(frame_bytes)
+        values: dict[str, Bounded | float | int | str | None] = {
+            "load_frames_per_s": load,
+            "loss_ratio": trial.reading.counts.loss_ratio,
+            **_latency_values(trial.reading.latency),
+            "tester_latency_p50_ns": own.percentiles_ns.get("50") if own else None,
+        }
+        return self._result(parameters, values, trial, disturbed)
+
+    def _throughput(self, context: Context, frame_bytes: int) -> float | None:
+        for result in context.results_of(self.options.at):
+            if result.parameters.get("frame_bytes") == frame_bytes:
+                rate = result.values.get(f"{self.options.of.lower()}_frames_per_s")
+                return rate.value if isinstance(rate, Bounded) else None
+        return None
+
+    def _result(
+        self,
+        parameters: dict[str, object],
+        values: dict[str, Bounded | float | int | str | None],
+        trial: Trial | None,
+        disturbed: bool,
+    ) -> Result:
+        return Result(
+            id=f"{self.name}/{parameters['frame_bytes']}/{parameters['load_percent']:g}",
+            method=self.kind,
+            scope=self.options.basis,
+            parameters=parameters,
+            values=values,
+            verdict=ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
+            disturbances=tuple(finding.text for finding in trial.verdict.findings) if trial else (),
+            trials=(trial.id,) if trial else (),
+        )
+
+
+def _latency_values(latency: LatencyReading | None) -> dict[str, Bounded | float | int | str | None]:
+    if latency is None:
+        return {"latency_mean_ns": Bounded(value=None, reason_null="no frame came back")}
+    percentiles = {
+        f"latency_p{name.replace('.', '_')}_ns": latency.percentiles_ns.get(name) for name in PERCENTILES
+    }
+    tail = latency.percentiles_ns.get("99.9")
+    return {
+        "latency_minimum_ns": latency.minimum_ns,
+        "latency_mean_ns": latency.mean_ns,
+        **percentiles,
+        "latency_maximum_ns": latency.maximum_ns,
+        "latency_uncertainty_ns": latency.uncertainty_ns,
+        "latency_source": latency.source,
+        "pdv_ns": None if tail is None else tail - latency.minimum_ns,
+    }

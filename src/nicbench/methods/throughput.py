@@ -1,0 +1,127 @@
+"""Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or no more than a stated share (PDR).
+
+Steps, for each frame size: the tester's own ceiling is measured without a DUT; a search looks, between a minimum load and
+min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial. Verified: each frame is
+recognised by its signature, its payload compared, and a trial the tester spoilt is not charged to the DUT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic import Field
+
+from nicbench.methods.base import Context, Method
+from nicbench.methods.trial_times import RFC_2544_FRAME_BYTES, TrialTimes
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import FrameBytes, FramesPerSecond, Ratio
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.trial import Purpose
+from nicbench.registry import find
+from nicbench.search.base import Goal, Limits, Outcome, Search
+
+NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
+
+
+class SearchChoice(Frozen):
+    """Which search, for which loss ratios, how narrow, and how many trials at most per frame size."""
+
+    kind: str = "mlr"
+    goals: dict[str, Ratio] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
+    precision: Ratio = 0.005
+    maximum_trials: int = Field(default=60, ge=2)
+    minimum_load: FramesPerSecond = 1000.0
+    trials_per_bound: int = Field(default=1, ge=1, le=21)
+
+    def build(self) -> Search:
+        """The search itself."""
+        kind = find("nicbench.search", Search)[self.kind]
+        return kind(kind.Options(trials_per_bound=self.trials_per_bound))
+
+
+class Throughput(Method):
+    """The throughput of each frame size."""
+
+    kind: ClassVar[str] = "throughput"
+
+    class Options(Frozen):
+        """Options of the bench file."""
+
+        frame_bytes: tuple[FrameBytes, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        search: SearchChoice = SearchChoice()
+        trial: TrialTimes = TrialTimes()
+        bidirectional: bool = False
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes)
+
+    def frame_sizes(self) -> tuple[int, ...]:
+        return self.options.frame_bytes
+
+    def estimate_s(self) -> float:
+        return self.options.trial.estimate_s(self.points() * self.options.search.maximum_trials)
+
+    def deviations(self) -> tuple[str, ...]:
+        return self.options.trial.deviations()
+
+    def is_bidirectional(self) -> bool:
+        return self.options.bidirectional
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results = []
+        for frame_bytes in self.options.frame_bytes:
+            result = await self._measure_size(context, frame_bytes)
+            context.publish(result)
+            results.append(result)
+        return tuple(results)
+
+    async def _measure_size(self, context: Context, frame_bytes: int) -> Result:
+        options = self.options.search
+        times = self.options.trial
+        line_rate = context.line_rate_frames_per_s(frame_bytes)
+        ceiling = await context.ceiling_frames_per_s(frame_bytes)
+        tester_first = ceiling is not None and ceiling < line_rate
+        maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
+        limits = Limits(
+            minimum_load_frames_per_s=min(options.minimum_load, maximum / 2),
+            maximum_load_frames_per_s=maximum,
+            maximum_limited_by=LimitedBy.TESTER if tester_first else LimitedBy.LINE_RATE,
+            precision=options.precision,
+            trial_duration_s=times.duration,
+            maximum_trials=options.maximum_trials,
+        )
+        goals = tuple(Goal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
+        request = times.request(frame_bytes, None, Purpose.SEARCH, self.options.bidirectional)
+        found = await context.search(options.build(), {"frame_bytes": frame_bytes}, request, goals, limits)
+        rates = {name.lower(): outcome.rate for name, outcome in found.outcomes.items()}
+        disturbed = any(outcome.disturbed for outcome in found.outcomes.values())
+        return Result(
+            id=f"{self.name}/{frame_bytes}",
+            method=self.kind,
+            scope="per port",
+            parameters={"frame_bytes": frame_bytes},
+            values={
+                **{f"{name}_frames_per_s": rate for name, rate in rates.items()},
+                **{f"{name}_percent_of_line_rate": _percent(rate, line_rate) for name, rate in rates.items()},
+                "line_rate_frames_per_s": line_rate,
+                "ceiling_frames_per_s": ceiling,
+                "search_trials": len(found.trial_ids),
+                "search_traffic_s": found.traffic_s,
+            },
+            verdict=ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
+            disturbances=_notes(found.outcomes),
+            trials=found.trial_ids,
+        )
+
+
+def _percent(rate: Bounded, line_rate: float) -> float | None:
+    """The same basis on both sides: one port, one direction."""
+    return None if rate.value is None else 100.0 * rate.value / line_rate
+
+
+def _notes(outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:
+    return tuple(f"{name}: {note}" for name, outcome in outcomes.items() for note in outcome.notes)

@@ -1,0 +1,48 @@
+"""The times of a trial, shared by every method that sends frames (RFC 2544 section 23 and 24)."""
+
+from __future__ import annotations
+
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import Seconds
+from nicbench.model.trial import Purpose, TrialRequest
+
+# RFC 2544 section 9.1 for Ethernet.
+RFC_2544_FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
+
+
+class TrialTimes(Frozen):
+    """Defaults are RFC 2544's: 60 s (section 24), 2 s for late frames and 5 s to settle (section 23)."""
+
+    duration: Seconds = 60.0
+    drain: Seconds = 2.0
+    settle: Seconds = 5.0
+
+    def request(self, frame_bytes: int, load_frames_per_s: float | None, purpose: Purpose, bidirectional: bool) -> TrialRequest:
+        """A trial with these times."""
+        return TrialRequest(
+            frame_bytes=frame_bytes,
+            load_frames_per_s=load_frames_per_s,
+            duration_s=self.duration,
+            drain_s=self.drain,
+            settle_s=self.settle,
+            purpose=purpose,
+            bidirectional=bidirectional,
+        )
+
+    def estimate_s(self, trials: int) -> float:
+        """Time that many trials take: learning frames, settle, transmission, drain, settle."""
+        return trials * (self.duration + self.drain + 2 * self.settle)
+
+    def deviations(self) -> tuple[str, ...]:
+        """Where these times are shorter than RFC 2544 asks for, in words for the report."""
+        standard = TrialTimes()
+        pairs = (
+            ("trial duration", self.duration, standard.duration, "24"),
+            ("drain", self.drain, standard.drain, "23"),
+            ("settle time", self.settle, standard.settle, "23"),
+        )
+        return tuple(
+            f"{name} {mine:g} s, RFC 2544 section {section} asks for {theirs:g} s"
+            for name, mine, theirs, section in pairs
+            if mine < theirs
+        )
