@@ -1,0 +1,103 @@
+# Steps of scripts/setup; sourced, never run. Each does nothing when there is nothing to do.
+# shellcheck shell=bash
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+# Ends with status 3, "the machine is not ready", as nicbench itself does.
+fail() {
+    printf 'setup: %s\n  next: %s\n' "$1" "$2" >&2
+    exit 3
+}
+
+# --- Rust -----------------------------------------------------------------------------------------------------------
+
+find_cargo() {
+    local cargo_bin="${CARGO_HOME:-$HOME/.cargo}/bin" needed found
+    if ! command -v cargo >/dev/null && [ -x "$cargo_bin/cargo" ]; then
+        PATH="$cargo_bin:$PATH"
+    fi
+    needed=$(sed -n 's/^rust-version *= *"\(.*\)".*/\1/p' engine/Cargo.toml)
+    command -v cargo >/dev/null ||
+        fail "cargo is not installed" "install Rust $needed or newer with rustup, see https://rustup.rs (Debian 12's own is too old)"
+    found=$(cargo --version | cut -d ' ' -f 2)
+    [ "$(printf '%s\n' "$needed" "$found" | sort -V | head -n 1)" = "$needed" ] ||
+        fail "cargo $found is too old, the engine needs Rust $needed" "rustup update stable"
+}
+
+build_engine() {
+    (cd engine && cargo build --release --locked --quiet 2>&1) >&2 ||
+        fail "the engine does not build" "read the compiler's message above; a missing library is named by pkg-config"
+}
+
+# --- Debian packages ------------------------------------------------------------------------------------------------
+
+# Names in packages.debian of the given kinds.
+packages_of() {
+    local kind
+    for kind in $1; do
+        sed -n "s/^\([a-z0-9][a-z0-9+.-]*\) *# *$kind:.*/\1/p" packages.debian
+    done
+}
+
+# Of the names on stdin, those that are not installed.
+missing_packages() {
+    local wanted installed
+    wanted=$(cat)
+    # shellcheck disable=SC2086
+    installed=$(dpkg-query --show --showformat '${Package} ${db:Status-Status}\n' $wanted 2>/dev/null |
+        sed -n 's/ installed$//p' || true)
+    printf '%s\n' "$wanted" | grep -vxF -e "${installed:-none}" || true
+}
+
+install_packages() {
+    [ "${NICBENCH_SKIP_PACKAGES:-}" = 1 ] && return
+    local wanted missing command
+    wanted=$(packages_of "$1")
+    find_python >/dev/null || wanted="$wanted
+python3
+python3-venv"
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        fail "this is not Debian, so its packages cannot be installed for you" \
+            "install what corresponds to: $(echo $wanted), then call again with NICBENCH_SKIP_PACKAGES=1"
+    fi
+    missing=$(printf '%s\n' "$wanted" | missing_packages | tr '\n' ' ' | sed 's/ *$//')
+    [ -z "$missing" ] && return
+    command="apt-get install --no-install-recommends --yes $missing"
+    [ "$(id -u)" = 0 ] || fail "Debian packages are missing, and installing them needs root" "sudo $command"
+    say "installing these Debian packages: $missing"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update --quiet --quiet >&2 || say "the lists of packages could not be renewed; trying with those that are here"
+    # shellcheck disable=SC2086
+    apt-get install --quiet --quiet --no-install-recommends --yes $missing >&2 ||
+        fail "installing the Debian packages failed" "$command"
+}
+
+# --- Python ---------------------------------------------------------------------------------------------------------
+
+# The first Python that is new enough and can make environments (Debian packs `venv` apart).
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-} python3 python3.11 python3.12 python3.13 python3.14 /usr/bin/python3; do
+        if "$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+make_environment() {
+    local python stamp
+    # A changed lock, package definition or place makes the environment stale.
+    stamp=$( (pwd && cat requirements.lock pyproject.toml) | sha256sum | cut -d ' ' -f 1)
+    if [ -x .venv/bin/nicbench ] && .venv/bin/python -c '' 2>/dev/null && [ "$(cat .venv/nicbench-stamp 2>/dev/null)" = "$stamp" ]; then
+        return
+    fi
+    python=$(find_python) || fail "no Python 3.11 or newer with venv was found" "apt-get install python3 python3-venv"
+    say "making the Python environment .venv from requirements.lock ($("$python" --version))"
+    "$python" -m venv --clear .venv
+    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock >&2 &&
+        .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >&2 ||
+        fail "the Python environment could not be made" "look at pip's message above; the network or a proxy is a common cause"
+    printf '%s\n' "$stamp" >.venv/nicbench-stamp
+}
