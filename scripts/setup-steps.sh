@@ -86,18 +86,28 @@ find_python() {
     return 1
 }
 
+# Whether file $1 holds the text $2.
+stamped() { [ "$(cat "$1" 2>/dev/null)" = "$2" ]; }
+
 make_environment() {
-    local python stamp
-    # A changed lock, package definition or place makes the environment stale.
-    stamp=$( (pwd && cat requirements.lock pyproject.toml) | sha256sum | cut -d ' ' -f 1)
-    if [ -x .venv/bin/nicbench ] && .venv/bin/python -c '' 2>/dev/null && [ "$(cat .venv/nicbench-stamp 2>/dev/null)" = "$stamp" ]; then
-        return
+    local python lock project
+    # A changed lock or place makes the whole environment stale, a changed pyproject.toml the package's own entry.
+    lock=$( (pwd && cat requirements.lock) | sha256sum)
+    project=$(sha256sum <pyproject.toml)
+    if ! stamped .venv/lock-stamp "$lock" || ! .venv/bin/python -c '' 2>/dev/null; then
+        python=$(find_python) || fail "no Python 3.11 or newer with venv was found" "apt-get install python3 python3-venv"
+        say "making the Python environment .venv from requirements.lock ($("$python" --version))"
+        "$python" -m venv --clear .venv
+        install_with_pip --require-hashes --requirement requirements.lock
+        printf '%s\n' "$lock" >.venv/lock-stamp
     fi
-    python=$(find_python) || fail "no Python 3.11 or newer with venv was found" "apt-get install python3 python3-venv"
-    say "making the Python environment .venv from requirements.lock ($("$python" --version))"
-    "$python" -m venv --clear .venv
-    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock >&2 &&
-        .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >&2 ||
+    if ! stamped .venv/project-stamp "$project"; then
+        install_with_pip --no-deps --no-build-isolation --editable .
+        printf '%s\n' "$project" >.venv/project-stamp
+    fi
+}
+
+install_with_pip() {
+    .venv/bin/pip install --quiet --disable-pip-version-check "$@" >&2 ||
         fail "the Python environment could not be made" "look at pip's message above; the network or a proxy is a common cause"
-    printf '%s\n' "$stamp" >.venv/nicbench-stamp
 }

@@ -1,0 +1,30 @@
+# Thin: what is done stands in scripts/ and in the program. `make help` lists the targets.
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint bench acceptance clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=20
+
+install: ## what is missing: Debian packages (named first), the Python environment, the engine
+	@scripts/setup
+
+demo: install ## a lab of namespaces, RFC 2544 throughput and latency through the kernel, a report (needs root)
+	@.venv/bin/nicbench run examples/kernel-forward.yaml
+
+test: ## every check: format, lint, types, import rules, Rust tests, Python tests, real packets (needs root)
+	@scripts/setup --test
+	@scripts/check lint rust python
+
+lint: install ## the checks that run nothing: format, lint, types, import rules
+	@scripts/check lint
+
+bench: ## our generator beside dpdk-testpmd on one veth, interleaved (needs root, about two minutes)
+	@scripts/setup --test
+	@.venv/bin/python benchmarks/generate_veth.py
+
+acceptance: ## the long checks: known rates, repeatability, kills and resumes (needs root)
+	@scripts/setup --test
+	@.venv/bin/pytest -m acceptance tests
+
+clean: ## removes what was built, keeps runs/
+	rm -rf .venv engine/target .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
