@@ -1,0 +1,168 @@
+"""This machine: commands as child processes that never outlive the controller, files directly."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts.base import Completed, Host, Process
+from nicbench.hosts.local_process import LINE_LIMIT_BYTES, LocalProcess, kill_group
+from nicbench.model.base import Frozen
+
+OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
+# An ordinary user's PATH on Debian lacks the folders of ip, ethtool and bpftool.
+_SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
+# Set by a program of its own and not by a preexec function, which is unsafe once the controller has threads. It survives every
+# exec that follows (ip netns exec among them), so the command itself is killed when the controller dies, by SIGKILL too.
+_DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+
+
+class LocalOptions(Frozen):
+    """``hosts: {tester: {kind: local}}``: nothing to choose."""
+
+
+class LocalHost(Host):
+    """Runs commands on this machine.
+
+    Each in a session of its own: Ctrl-C on the terminal reaches the controller alone, which then stops things in order.
+    """
+
+    kind = "local"
+    Options = LocalOptions
+
+    def __init__(self, name: str = "local") -> None:
+        self.name = name
+
+    def spec(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        input_text: str | None = None,
+        timeout_s: float = 30.0,
+        check: bool = True,
+        environment: Mapping[str, str] | None = None,
+    ) -> Completed:
+        process = await self._spawn(command, environment, has_input=input_text is not None)
+        try:
+            async with asyncio.timeout(timeout_s):
+                stdout, stderr = await _exchange(process, input_text)
+                status = await process.wait()
+        except TimeoutError:
+            raise HostError(f"{_shown(command)}: did not end within {timeout_s:g} s and was killed", place=self.name) from None
+        except _TooMuchOutputError:
+            raise HostError(
+                f"{_shown(command)}: more than {OUTPUT_LIMIT_BYTES} bytes of output; it was killed", place=self.name
+            ) from None
+        finally:
+            # After a timeout, too much output or a cancellation; after an ordinary end there is nothing left to kill.
+            if process.returncode is None:
+                kill_group(process)
+                await asyncio.shield(process.wait())
+        done = Completed(tuple(command), status, stdout, stderr)
+        if check and status != 0:
+            reason = stderr.strip()[-2000:] or stdout.strip()[-2000:] or "no message"
+            raise HostError(f"{_shown(command)}: exit status {status}: {reason}", place=self.name)
+        return done
+
+    async def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Process:
+        return LocalProcess(await self._spawn(command, environment, has_input=True), _shown(command), self.name)
+
+    async def read_file(self, path: str) -> str | None:
+        try:
+            return Path(path).read_text(encoding="utf-8", errors="replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise HostError(f"cannot read {path}: {error.strerror}", place=self.name) from error
+
+    async def write_file(self, path: str, text: str) -> None:
+        try:
+            # One write call: files of /proc and /sys take a value whole or not at all.
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                os.write(descriptor, text.encode())
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise HostError(f"cannot write {text.strip()!r} to {path}: {error.strerror}", place=self.name) from error
+
+    async def _spawn(
+        self, command: Sequence[str], environment: Mapping[str, str] | None, *, has_input: bool
+    ) -> asyncio.subprocess.Process:
+        variables = _environment(environment)
+        if shutil.which(command[0], path=variables["PATH"]) is None:
+            raise NotReadyError(
+                f"{command[0]}: command not found", place=self.name, next_step="nicbench doctor names the package to install"
+            )
+        return await asyncio.create_subprocess_exec(
+            *_DIES_WITH_US,
+            *command,
+            stdin=asyncio.subprocess.PIPE if has_input else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=variables,
+            limit=LINE_LIMIT_BYTES,
+            start_new_session=True,
+        )
+
+
+class _TooMuchOutputError(Exception):
+    """A command wrote more than anything we run should."""
+
+
+async def _exchange(process: asyncio.subprocess.Process, input_text: str | None) -> tuple[str, str]:
+    """Feeds stdin and reads both outputs at once, so that neither side waits for the other."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    async with asyncio.TaskGroup() as tasks:
+        stdout = tasks.create_task(_read_bounded(process.stdout))
+        stderr = tasks.create_task(_read_bounded(process.stderr))
+        if input_text is not None:
+            tasks.create_task(_feed(process, input_text))
+    return stdout.result(), stderr.result()
+
+
+async def _feed(process: asyncio.subprocess.Process, text: str) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(text.encode())
+        await process.stdin.drain()
+        process.stdin.close()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # It ended without reading everything; its exit status tells.
+
+
+async def _read_bounded(stream: asyncio.StreamReader) -> str:
+    parts: list[bytes] = []
+    size = 0
+    while chunk := await stream.read(65536):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > OUTPUT_LIMIT_BYTES:
+            raise _TooMuchOutputError
+    return b"".join(parts).decode(errors="replace")
+
+
+def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
+    """Ours, with the system's folders at the end of PATH and tools speaking English, as their parsers expect."""
+    variables = dict(os.environ)
+    folders = [folder for folder in variables.get("PATH", "").split(":") if folder]
+    folders.extend(folder for folder in _SYSTEM_FOLDERS if folder not in folders)
+    variables["PATH"] = ":".join(folders)
+    variables["LC_ALL"] = "C"
+    variables.update(extra or {})
+    return variables
+
+
+def _shown(command: Sequence[str]) -> str:
+    """The command for a message, cut short."""
+    text = " ".join(command)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,0 +1,94 @@
+"""A running command of this machine with its pipes (see ``hosts.base.Process``)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import deque
+
+from nicbench.errors import HostError
+from nicbench.hosts.base import Process
+
+# The longest line a process may write: an engine's reading with the histograms of many streams.
+LINE_LIMIT_BYTES = 64 * 1024 * 1024
+_STDERR_LINES = 100
+_STDERR_LINE_CHARACTERS = 1000
+
+
+class LocalProcess(Process):
+    """Wraps asyncio's process; stderr is read all the time, so that a chatty process never blocks on it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, shown: str, host: str) -> None:
+        self._process = process
+        self._shown = shown
+        self._host = host
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._stderr_reader = asyncio.create_task(self._collect_stderr())
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
+    async def write_line(self, line: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            await self._process.stdin.drain()
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise HostError(f"{self._shown}: has ended{self._last_words()}", place=self._host) from error
+
+    async def read_line(self, timeout_s: float | None = None) -> str | None:
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(timeout_s):
+                line = await self._process.stdout.readline()
+        except TimeoutError:
+            raise HostError(f"{self._shown}: silent for {timeout_s:g} s{self._last_words()}", place=self._host) from None
+        except ValueError:
+            raise HostError(f"{self._shown}: a line of more than {LINE_LIMIT_BYTES} bytes", place=self._host) from None
+        return line.decode(errors="replace").rstrip("\n") if line else None
+
+    async def close_stdin(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    async def wait(self, timeout_s: float | None = None) -> int:
+        try:
+            async with asyncio.timeout(timeout_s):
+                status = await self._process.wait()
+                # What it said last may still be in the pipe; a grandchild that keeps it open must not hold us up.
+                await asyncio.wait((self._stderr_reader,), timeout=0.5)
+        except TimeoutError:
+            raise HostError(f"{self._shown}: did not end within {timeout_s:g} s", place=self._host) from None
+        return status
+
+    async def signal(self, number: int) -> None:
+        if self._process.returncode is None:
+            _signal_group(self._process.pid, number)
+
+    def stderr_tail(self) -> str:
+        return "\n".join(self._stderr)
+
+    def _last_words(self) -> str:
+        tail = self.stderr_tail()
+        return f"; its last words: {tail[-2000:]}" if tail else ""
+
+    async def _collect_stderr(self) -> None:
+        assert self._process.stderr is not None
+        while chunk := await self._process.stderr.read(65536):
+            # Whole lines are not waited for: a dying process may leave half of one, and that half is the interesting one.
+            text = chunk.decode(errors="replace")
+            self._stderr.extend(line[:_STDERR_LINE_CHARACTERS] for line in text.splitlines())
+
+
+def kill_group(process: asyncio.subprocess.Process) -> None:
+    """Kills the process and what it started; it leads a session of its own."""
+    _signal_group(process.pid, signal.SIGKILL)
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        pass

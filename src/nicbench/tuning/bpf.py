@@ -1,0 +1,144 @@
+"""XDP programs: compiled with clang when first needed, attached with ip, their maps read and written with bpftool.
+
+Attaching goes through the undo stack. Nothing here knows what a program does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts.base import Host
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo import DetachXdp
+
+_CLANG_FLAGS = ("-O2", "-g", "-Wall", "-Werror", "-target", "bpf")
+_COMPILE_TIMEOUT_S = 60.0
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where compiled programs are kept: ``$XDG_CACHE_HOME/nicbench``, ordinarily ``~/.cache/nicbench``."""
+    base = environment.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "nicbench"
+
+
+async def compile_program(host: Host, source: Path, cache: Path | None = None) -> Path:
+    """Compiles a BPF C file once; the object's name holds a hash of the text and flags, so a changed source is compiled anew."""
+    text = source.read_bytes()
+    # asm/types.h stands in the multiarch folder, which clang does not search for the bpf target.
+    includes = tuple(f"-I{folder}" for folder in sorted(Path("/usr/include").glob("*-linux-gnu*")))
+    arguments = (*_CLANG_FLAGS, *includes)
+    digest = hashlib.sha256(text + "\0".join(arguments).encode()).hexdigest()[:16]
+    folder = (cache or cache_folder()) / "bpf"
+    target = folder / f"{source.name.removesuffix('.bpf.c')}-{digest}.o"
+    if target.exists():
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f"{target.name}.{os.getpid()}"
+    command = ("clang", *arguments, "-c", str(source), "-o", str(temporary))
+    done = await host.run(command, timeout_s=_COMPILE_TIMEOUT_S, check=False)
+    if done.status != 0:
+        temporary.unlink(missing_ok=True)
+        raise NotReadyError(
+            f"clang cannot compile an XDP program: {done.stderr.strip()[-2000:]}",
+            place=str(source),
+            next_step="apt-get install clang libbpf-dev",
+        )
+    temporary.rename(target)
+    return target
+
+
+async def attached_program(host: Host, device: str) -> int | None:
+    """Id of the XDP program on ``device``, None where there is none; HostError where the device does not exist."""
+    done = await host.run(("ip", "-j", "link", "show", "dev", device))
+    return program_of_link(json.loads(done.stdout)[0])
+
+
+def program_of_link(link: Mapping[str, Any]) -> int | None:
+    """The program's id in one object of ``ip -j link``."""
+    xdp = link.get("xdp")
+    if not isinstance(xdp, dict):
+        return None
+    for entry in (xdp, *xdp.get("attached", ())):
+        number = entry.get("prog", {}).get("id")
+        if isinstance(number, int):
+            return number
+    return None
+
+
+async def attach(
+    changes: Changes, host: Host, device: str, program: Path, *, section: str = "xdp", mode: str = "xdpdrv"
+) -> int:
+    """Attaches the program of ``section`` in the object file ``program``, undo first; returns its id.
+
+    ``mode`` is ``xdpdrv`` (the driver's own path), ``xdpgeneric`` or ``xdp`` (the kernel chooses). A device that already has a
+    program is refused: it is somebody's.
+    """
+    present = await attached_program(host, device)
+    if present is not None:
+        raise NotReadyError(
+            f"the interface already has an XDP program (id {present})",
+            place=device,
+            next_step=f"see whose it is: bpftool prog show id {present}; detach it: ip link set dev {device} xdp off",
+        )
+
+    async def apply() -> None:
+        await host.run(("ip", "link", "set", "dev", device, mode, "obj", str(program), "sec", section))
+
+    await changes.make(host, DetachXdp(device=device), apply)
+    number = await attached_program(host, device)
+    if number is None:
+        raise HostError("ip reported success, but no XDP program is attached", place=device)
+    return number
+
+
+async def detach(host: Host, device: str, program_id: int | None = None) -> None:
+    """Detaches, unless nothing is there or, with ``program_id``, something else is."""
+    present = await attached_program(host, device)
+    if present is None or program_id not in (None, present):
+        return
+    for mode in ("xdp", "xdpdrv", "xdpgeneric"):
+        await host.run(("ip", "link", "set", "dev", device, mode, "off"), check=False)
+        if await attached_program(host, device) is None:
+            return
+    raise HostError(f"the XDP program (id {present}) cannot be detached", place=device)
+
+
+async def map_id(host: Host, program_id: int, name: str) -> int:
+    """Id of the map called ``name`` of a loaded program. The kernel cuts names after 15 characters."""
+    done = await host.run(("bpftool", "-j", "prog", "show", "id", str(program_id)))
+    for number in json.loads(done.stdout).get("map_ids", ()):
+        shown = await host.run(("bpftool", "-j", "map", "show", "id", str(number)))
+        if json.loads(shown.stdout).get("name") == name[:15]:
+            return int(number)
+    raise HostError(f"XDP program {program_id} has no map called {name}", place=host.name)
+
+
+async def write_map(host: Host, map_number: int, key: int, value: int, *, key_bytes: int = 4, value_bytes: int = 8) -> None:
+    """Writes one unsigned integer into an array or hash map."""
+    command = ("bpftool", "map", "update", "id", str(map_number), "key", *_bytes(key, key_bytes))
+    await host.run((*command, "value", *_bytes(value, value_bytes)))
+
+
+async def read_map(host: Host, map_number: int, key: int, *, key_bytes: int = 4) -> int:
+    """Reads one unsigned integer; in a per-CPU map the sum over the CPUs."""
+    done = await host.run(("bpftool", "-j", "map", "lookup", "id", str(map_number), "key", *_bytes(key, key_bytes)))
+    return value_of_lookup(done.stdout)
+
+
+def value_of_lookup(text: str) -> int:
+    """The number in the answer of ``bpftool -j map lookup``, whose ``value`` is a list of bytes in the machine's order."""
+    answer = json.loads(text)
+    values = answer["values"] if "values" in answer else [answer]
+    return sum(int.from_bytes(bytes(int(byte, 16) for byte in entry["value"]), sys.byteorder) for entry in values)
+
+
+def _bytes(number: int, length: int) -> tuple[str, ...]:
+    """``bpftool`` takes values byte by byte, in the machine's order; hex keeps it from reading octal."""
+    return ("hex", *(f"{byte:02x}" for byte in number.to_bytes(length, sys.byteorder)))
