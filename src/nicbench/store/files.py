@@ -1,0 +1,73 @@
+"""Writing files so that a reader never sees half of one: temporary name, fsync, rename, fsync of the folder."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from nicbench.errors import HostError, NicbenchError
+
+
+def storage_error(error: OSError, path: Path, next_step: str | None = None) -> HostError:
+    """The error for a file that could not be read or written, in words."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return HostError(
+            "the disk is full; what was measured so far is kept",
+            place=str(path),
+            next_step=next_step or "free some space, then go on with `nicbench resume` and the run's folder",
+        )
+    return HostError(f"cannot be read or written: {error.strerror or error}", place=str(path), next_step=next_step)
+
+
+def json_text(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | None = 1) -> str:
+    """JSON that is equal, byte for byte, where the content is equal: sorted keys, floats as ``repr``, no NaN."""
+    data = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    separators = (",", ":") if indent is None else (",", ": ")
+    try:
+        return json.dumps(
+            data,
+            sort_keys=True,
+            indent=indent,
+            separators=separators,
+            ensure_ascii=False,
+            allow_nan=False,
+            default=_plain,
+        )
+    except ValueError as error:  # NaN or infinity: an unknown value is None, so somebody computed nonsense
+        raise NicbenchError(f"a value to be stored is not a number: {error}") from error
+
+
+def _plain(value: object) -> Any:
+    """Models inside plain dictionaries."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} cannot be stored as JSON")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replaces ``path`` by ``content``, all or nothing, also when the power fails."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise storage_error(error, path) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in ``folder`` last; file contents are synced on their own."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

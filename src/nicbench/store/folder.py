@@ -1,0 +1,147 @@
+"""The run folder: everything about one run. It is made, filled by the journal, finished, and then left alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from nicbench.errors import HostError, UsageError
+from nicbench.model.plan import Plan
+from nicbench.model.result import Summary
+from nicbench.store import histograms, manifest, trial_table
+from nicbench.store.files import json_text, storage_error, sync_folder, write_atomically
+from nicbench.store.journal import Journal
+
+BENCH = "bench.yaml"
+JOURNAL = "journal.ndjson"
+SUMMARY = "summary.json"
+PLAN = "plan.json"
+_LONGEST_SLUG = 48
+
+Kind = TypeVar("Kind", bound=BaseModel)
+
+
+class RunFolder:
+    """A run folder on disk; made by ``create``, found again by ``open``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_id = path.name
+        self.journal = Journal(path / JOURNAL, before_reopening=self._unfinish)
+
+    @classmethod
+    def create(cls, parent: Path, bench_text: str, title: str) -> RunFolder:
+        """Makes ``parent/2026-01-31T120000Z-slug-of-title`` with the bench file in it; the name is unique."""
+        stem = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{slug(title)}"
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            path = _new_folder(parent.resolve(), stem)
+        except OSError as error:
+            raise storage_error(error, parent, "name another folder for runs, one you may write to") from error
+        write_atomically(path / BENCH, bench_text.encode())
+        sync_folder(path.parent)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """The folder of a run that was made before; UsageError where it is none."""
+        look = "`nicbench list` shows the runs there are"
+        if not path.exists():
+            raise UsageError("there is no such folder", place=str(path), next_step=look)
+        if not path.is_dir():
+            raise UsageError("is a file, not the folder of a run", place=str(path), next_step=look)
+        try:
+            is_run = (path / BENCH).is_file()
+        except OSError as error:
+            raise storage_error(error, path) from error
+        if not is_run:
+            raise UsageError(f"is not the folder of a run: it holds no {BENCH}", place=str(path), next_step=look)
+        return cls(path.resolve())
+
+    @property
+    def bench_text(self) -> str:
+        """The bench file as given."""
+        path = self.path / BENCH
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise storage_error(error, path) from error
+
+    @property
+    def finished(self) -> bool:
+        """Whether ``finish`` has been reached and nothing was appended since."""
+        return (self.path / manifest.NAME).is_file()
+
+    def write_json(self, name: str, content: BaseModel | dict[str, Any] | list[Any]) -> None:
+        """Writes a JSON file of the folder, all or nothing."""
+        write_atomically(self.path / name, (json_text(content) + "\n").encode())
+
+    def read_json(self, name: str) -> Any:
+        """The content of a JSON file of the folder, None where there is none (the run ended before it was written)."""
+        path = self.path / name
+        try:
+            return json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_error(error, path) from error
+        except ValueError as error:
+            raise HostError(f"is damaged: {error}", place=str(path)) from error
+
+    def plan(self) -> Plan | None:
+        """The plan, None where the run ended before it was written."""
+        return self._model(PLAN, Plan)
+
+    def summary(self) -> Summary | None:
+        """The summary, None where the run is not finished."""
+        return self._model(SUMMARY, Summary)
+
+    def finish(self, summary: Summary) -> None:
+        """Writes what follows from the journal, and the manifest last; events come before. It may be done again."""
+        self.journal.close()
+        trials = tuple(self.journal.trials().values())
+        write_atomically(self.path / "trials.parquet", trial_table.parquet(trials))
+        write_atomically(self.path / "latency.hlog", histograms.latency_log(trials).encode())
+        self.write_json(SUMMARY, summary)
+        manifest.write(self.path)
+
+    def differences(self) -> tuple[str, ...]:
+        """What was changed, removed or added since the run had finished, one sentence each."""
+        return manifest.differences(self.path)
+
+    def _unfinish(self) -> None:
+        """A journal that grows again is no longer what the manifest vouches for."""
+        (self.path / manifest.NAME).unlink(missing_ok=True)
+
+    def _model(self, name: str, kind: type[Kind]) -> Kind | None:
+        content = self.read_json(name)
+        try:
+            return None if content is None else kind.model_validate(content)
+        except ValidationError as error:
+            raise HostError(f"is damaged: {error}", place=str(self.path / name)) from error
+
+
+def slug(title: str) -> str:
+    """A title as part of a folder's name: lower-case ASCII letters, digits and hyphens."""
+    ascii_only = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", ascii_only.lower()).strip("-")
+    return words[:_LONGEST_SLUG].strip("-") or "run"
+
+
+def _new_folder(parent: Path, stem: str) -> Path:
+    """Two runs of one title in one second get different names."""
+    number = 1
+    while True:
+        path = parent / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return path

@@ -1,0 +1,53 @@
+"""Latency histograms: decoding what the engine sent, and latency.hlog, the HdrHistogram log of a run."""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from collections.abc import Iterable
+
+from hdrh.codec import HdrCookieException, HdrLengthException
+from hdrh.histogram import HdrHistogram
+
+from nicbench.errors import HostError
+from nicbench.model.trial import Purpose, Trial
+
+# HdrHistogram's V2 encoding: plain, or in a wrapper that is compressed. The low byte's upper half is the word size.
+_V2_PLAIN = 0x1C849303
+_NANOSECONDS_PER_MILLISECOND = 1e6  # logs give the interval's maximum in milliseconds, by convention
+
+
+def decode(encoded: str) -> HdrHistogram:
+    """The histogram in base64, plain or compressed V2. HostError where it is damaged."""
+    try:
+        raw = base64.b64decode(encoded, validate=True)
+        if int.from_bytes(raw[:4], "big") & ~0xF0 == _V2_PLAIN:
+            histogram = HdrHistogram.decode(zlib.compress(raw), b64_wrap=False)
+            histogram.b64_wrap = histogram.encoder.b64_wrap = True
+            return histogram
+        return HdrHistogram.decode(encoded)
+    except (zlib.error, ValueError, RuntimeError, HdrCookieException, HdrLengthException) as error:
+        raise HostError(f"a latency histogram cannot be decoded: {error}") from error
+
+
+def latency_log(trials: Iterable[Trial]) -> str:
+    """One tagged interval histogram for each latency trial; the tag is the trial's id, times are seconds of the run."""
+    lines = [
+        "#[Histogram log format version 1.3]",
+        "#[Latency in nanoseconds; Tag is the trial's id in journal.ndjson; Interval_Max in milliseconds]",
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
+    ]
+    for trial in trials:
+        latency = trial.reading.latency
+        if trial.request.purpose not in (Purpose.LATENCY, Purpose.TESTER_LATENCY):
+            continue
+        if latency is None or latency.histogram is None:
+            continue
+        tag = re.sub(r"[\s,]", "_", trial.id)  # a comma or blank would end the tag
+        encoded = decode(latency.histogram).encode().decode("ascii")
+        maximum_ms = latency.maximum_ns / _NANOSECONDS_PER_MILLISECOND
+        lines.append(
+            f"Tag={tag},{trial.at_s or 0.0:.3f},{trial.reading.transmit_ns / 1e9:.3f},{maximum_ms:.6f},{encoded}"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,190 @@
+"""The journal: every event of a run but ``TrialStarted``, one JSON line each, on disk before the run goes on.
+
+It is the only truth of a run. A line that a crash cut short is dropped with a note; damage anywhere else is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from nicbench.errors import HostError, UsageError
+from nicbench.events import Event, Note, ResultReady, TrialFinished, TrialStarted
+from nicbench.model.result import Result
+from nicbench.model.trial import Trial
+from nicbench.store import kill_switch
+from nicbench.store.files import json_text, storage_error
+
+
+class Journal:
+    """Appends events and reads them back.
+
+    Reading never changes the file; the first append takes a lock and mends a torn end. ``before_reopening`` is called
+    then, under the lock; ``boundary`` is for tests (see ``kill_switch``).
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        before_reopening: Callable[[], None] | None = None,
+        boundary: kill_switch.Boundary | None = None,
+    ) -> None:
+        self.path = path
+        self._before_reopening = before_reopening
+        self._boundary = boundary or kill_switch.from_environment()
+        self._descriptor: int | None = None
+        self._size_bytes = 0
+        self._writes = 0
+
+    def append(self, event: Event) -> None:
+        """Writes one line, flushed to disk; a ``TrialStarted`` is not journaled. HostError where the disk is full."""
+        if isinstance(event, TrialStarted):
+            return
+        if self._descriptor is None:
+            self._open()
+        self._write_line(event)
+
+    def events(self) -> Iterator[Event]:
+        """Every event in order; where the last line is torn, a note says so in its place."""
+        for number, line in enumerate(self._lines(), start=1):
+            text, torn = line
+            if torn:
+                yield _torn_note(len(text))
+            else:
+                yield self._event(number, text)
+
+    def trials(self) -> dict[str, Trial]:
+        """Every finished trial by its key, in the order they were made."""
+        return {event.trial.key: event.trial for event in self.events() if isinstance(event, TrialFinished)}
+
+    def results(self) -> tuple[Result, ...]:
+        """Every result; where a resumed run published one again, the newest at the place of the first."""
+        latest = {event.result.id: event.result for event in self.events() if isinstance(event, ResultReady)}
+        return tuple(latest.values())
+
+    def close(self) -> None:
+        """Gives the lock back. A later append opens the journal again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _open(self) -> None:
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise storage_error(error, self.path) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._before_reopening is not None:
+                self._before_reopening()
+            torn_bytes = self._mend(descriptor)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise UsageError(
+                "another nicbench process is writing this run", place=str(self.path), next_step="wait for it to end"
+            ) from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        if torn_bytes:
+            self._write_line(_torn_note(torn_bytes))
+
+    def _mend(self, descriptor: int) -> int:
+        """Cuts a torn end off, so that the next line does not grow onto it; gives its length."""
+        whole = torn = 0
+        for text, is_torn in self._lines():
+            if is_torn:
+                torn = len(text)
+            else:
+                whole += len(text) + 1
+        if torn:
+            os.ftruncate(descriptor, whole)
+            os.fsync(descriptor)
+        os.lseek(descriptor, whole, os.SEEK_SET)
+        self._size_bytes = whole
+        return torn
+
+    def _write_line(self, event: Event) -> None:
+        assert self._descriptor is not None  # noqa: S101 - append() opened it
+        line = json_text(event, indent=None).encode() + b"\n"
+        self._writes += 1
+        try:
+            if self._boundary is None:
+                _write_all(self._descriptor, line)
+                os.fsync(self._descriptor)
+            else:
+                self._boundary(self._writes, "before")
+                _write_all(self._descriptor, line[: len(line) // 2])
+                self._boundary(self._writes, "torn")
+                _write_all(self._descriptor, line[len(line) // 2 :])
+                os.fsync(self._descriptor)
+                self._boundary(self._writes, "after")
+        except OSError as error:
+            # Part of the line may be in the file: take it back, so that what was measured before stays readable.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size_bytes)
+                os.lseek(self._descriptor, self._size_bytes, os.SEEK_SET)
+            raise storage_error(error, self.path) from error
+        self._size_bytes += len(line)
+
+    def _lines(self) -> Iterator[tuple[bytes, bool]]:
+        """Lines without their newline, and whether it is a torn end: the last one, without newline or not JSON."""
+        try:
+            stream = self.path.open("rb")
+        except FileNotFoundError:
+            return  # killed between making the folder and the first line: nothing was measured
+        except OSError as error:
+            raise storage_error(error, self.path) from error
+        with stream:
+            line = stream.readline()
+            while line:
+                following = stream.readline()
+                whole = line.endswith(b"\n")
+                # Pages of a long line reach the disk in any order: the last line may be damaged and have its newline.
+                torn = not following and not (whole and _is_json(line))
+                yield (line if torn else line[:-1]), torn
+                line = following
+
+    def _event(self, number: int, line: bytes) -> Event:
+        try:
+            return _EVENT.validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise HostError(
+                f"damaged line: {where + ': ' if where else ''}{first['msg']}",
+                place=f"{self.path}:{number}",
+                next_step="the run cannot be trusted any more: restore its folder from a copy, or measure again",
+            ) from error
+
+
+_EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def _torn_note(torn_bytes: int) -> Note:
+    return Note(
+        level="warning",
+        text=f"The journal's last line was cut short by a crash; its {torn_bytes} bytes were dropped.",
+    )
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    """``os.write`` may write a part only."""
+    while content:
+        content = content[os.write(descriptor, content) :]
