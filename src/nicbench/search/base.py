@@ -1,0 +1,154 @@
+"""The one interface of all searches: ``measure(load, duration) -> Sample`` in, one outcome per goal out.
+
+A search knows nothing of packets, clocks or machines. Given the same samples it asks for the same loads, so that a
+resumed run continues where the killed one stopped.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from nicbench.model.base import Frozen
+from nicbench.model.counts import Counts
+from nicbench.model.rate import Bounded, LimitedBy
+
+CLOSE = 1e-9
+"""Loads that differ by less, relatively, are the same load: only rounding lies between them."""
+
+
+class Sample(Frozen):
+    """One trial as a search sees it. ``valid`` is false where the least disturbed of several repeats had to be used."""
+
+    load_frames_per_s: float
+    duration_s: float
+    counts: Counts
+    valid: bool = True
+    trial_ids: tuple[str, ...] = ()
+
+    @property
+    def sent_share(self) -> float:
+        """Share of the intended frames that the tester offered; what the DUT refused counts as offered."""
+        offered = self.counts.sent + self.counts.unsent_backpressure
+        return offered / self.counts.intended if self.counts.intended else 0.0
+
+
+Measure = Callable[[float, float], Sample]
+"""Load in frames per second and duration in seconds, to the sample; raises CeilingReached."""
+
+
+class Goal(Frozen):
+    """What a load must achieve to pass: at most this share of the offered frames failed by the DUT."""
+
+    name: str
+    loss_ratio: float = Field(ge=0.0, lt=1.0)
+
+    def passed_by(self, sample: Sample) -> bool:
+        """Whether the DUT met the goal; frames the tester never sent are not the DUT's (RFC 1242 3.6, 3.17)."""
+        return sample.counts.loss_ratio <= self.loss_ratio
+
+
+NDR = Goal(name="NDR", loss_ratio=0.0)
+PDR = Goal(name="PDR", loss_ratio=0.005)
+
+
+class Limits(Frozen):
+    """The bounds of a search. ``precision`` is the relative width: (upper - lower) / upper."""
+
+    minimum_load_frames_per_s: float = Field(gt=0.0)
+    maximum_load_frames_per_s: float = Field(gt=0.0)
+    maximum_limited_by: LimitedBy
+    precision: float = Field(default=0.005, gt=0.0, lt=0.5)
+    trial_duration_s: float = Field(gt=0.0)
+    initial_trial_duration_s: float | None = Field(default=None, gt=0.0)
+    maximum_trials: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.minimum_load_frames_per_s > self.maximum_load_frames_per_s:
+            raise ValueError("minimum_load_frames_per_s exceeds maximum_load_frames_per_s")
+        if self.initial_trial_duration_s is not None and self.initial_trial_duration_s > self.trial_duration_s:
+            raise ValueError("initial_trial_duration_s exceeds trial_duration_s")
+        return self
+
+    def lowered_to(self, ceiling_frames_per_s: float) -> Limits | None:
+        """The limits once the tester proved unable to send more; ``None`` where not even the minimum is left.
+
+        Half a precision of room is kept, and the maximum falls by half a precision at least, so that a ceiling that
+        wavers from trial to trial ends the restarts instead of prolonging them.
+        """
+        room = 1.0 - self.precision / 2
+        maximum = min(ceiling_frames_per_s, self.maximum_load_frames_per_s) * room
+        if maximum < self.minimum_load_frames_per_s:
+            return None
+        return self.model_copy(update={"maximum_load_frames_per_s": maximum, "maximum_limited_by": LimitedBy.TESTER})
+
+
+class CeilingReached(Exception):  # noqa: N818 - a finding, no error
+    """The tester repeatedly could not send what was asked; ``rate_frames_per_s`` is what it sent."""
+
+    def __init__(self, rate_frames_per_s: float) -> None:
+        super().__init__(f"the tester sends no more than {rate_frames_per_s:.0f} frames/s")
+        self.rate_frames_per_s = rate_frames_per_s
+
+
+class Contradiction(Frozen):
+    """A trial that disagrees with the reported interval: it passed above it, or failed below it."""
+
+    load_frames_per_s: float
+    passed: bool
+    loss_ratio: float
+    trial_ids: tuple[str, ...] = ()
+
+
+class Outcome(Frozen):
+    """What the search found for one goal.
+
+    ``interval``: a load passed and a higher one failed. ``at_least``: the highest load asked for passed. ``none``:
+    nothing passed. ``value`` of the rate is its lower bound: the highest load that the DUT was seen to carry.
+    """
+
+    goal: str
+    outcome: Literal["interval", "at_least", "none"]
+    rate: Bounded
+    converged: bool
+    contradictions: tuple[Contradiction, ...] = ()
+    trials: int = 0
+    disturbed: bool = False
+    deciding_trial_ids: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class SearchOptions(Frozen):
+    """What every search lets its user choose."""
+
+    trials_per_bound: int = Field(default=3, ge=1, le=21)
+    """A bound is settled by the majority of so many trials, budget allowing; 1 is RFC 2544 to the letter."""
+
+    @model_validator(mode="after")
+    def _has_a_majority(self) -> Self:
+        if self.trials_per_bound % 2 == 0:
+            raise ValueError("trials_per_bound must be odd, so that there is a majority")
+        return self
+
+    @property
+    def votes_needed(self) -> int:
+        """How many equal answers settle a bound."""
+        return self.trials_per_bound // 2 + 1
+
+
+class Search(ABC):
+    """A way of choosing loads. One file each, found by its ``kind``."""
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[SearchOptions]] = SearchOptions
+
+    def __init__(self, options: SearchOptions | None = None) -> None:
+        self.options = options if options is not None else self.Options()
+
+    @abstractmethod
+    def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
+        """Measures until every goal is settled or the trials are spent; the outcome of each goal by its name."""

@@ -1,0 +1,126 @@
+"""MLRsearch (draft-ietf-bmwg-mlrsearch, the package ``MLRsearch``): every goal in one search, coarse before fine.
+
+The package chooses the loads; the outcome is read from the samples by our own rule, and what the package leaves open is
+closed by halving. Three things of its behaviour are kept away from results:
+
+- it adds unsent frames to the loss, so it is only shown frames that the tester offered;
+- it limits itself by a clock, so that clock is set beyond any run, and the number of trials limits the search;
+- it prefers the lowest load, so with few trials the strictest goal would eat them all, and the rate that repeats best
+  would be left wide open. So the most tolerant goal goes first, with a share of the trials; where that was enough all
+  goals are searched at once on the same grid, which costs only the trials that are new.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from MLRsearch import (  # type: ignore[import-untyped, unused-ignore]
+    Config,
+    MeasurementResult,
+    MultipleLossRatioSearch,
+    SearchGoal,
+)
+from pydantic import Field
+
+from nicbench.search._drive import DrivenSearch
+from nicbench.search._narrowing import next_load
+from nicbench.search._recorder import Recorder, ShareSpent
+from nicbench.search.base import Goal, Limits, Sample, SearchOptions
+
+BEYOND_ANY_RUN_S = 1e12
+
+
+class MlrOptions(SearchOptions):
+    """MLRsearch's own knobs by its names, and the share of the trials for the most tolerant goal."""
+
+    preceding_targets: int = Field(default=2, ge=1, le=8)
+    expansion_coefficient: int = Field(default=2, ge=2, le=16)
+    first_share: float = Field(default=0.75, gt=0.0, lt=1.0)
+
+
+class Mlr(DrivenSearch):
+    """All goals at once, by the published MLRsearch package."""
+
+    kind = "mlr"
+    Options = MlrOptions
+
+    def __init__(self, options: SearchOptions | None = None) -> None:
+        super().__init__(options)
+        self._knobs = MlrOptions.model_validate(self.options.model_dump())
+
+    def drive(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
+        """Runs the package, then narrows what it left open."""
+        tolerant = max(goals, key=lambda goal: goal.loss_ratio)
+        kept_back = math.floor((1.0 - self._knobs.first_share) * recorder.trials_left) if len(goals) > 1 else 0
+        recorder.reserve(kept_back)
+        try:
+            self._search(recorder, (tolerant,), limits)
+            recorder.reserve(0)
+            if len(goals) > 1:
+                recorder.restart()
+                self._search(recorder, goals, limits)
+        except ShareSpent:
+            # Too few trials for the package's way with the stricter goals: halve from what is known by now.
+            recorder.reserve(0)
+            self._narrow(recorder, tuple(goal for goal in goals if goal != tolerant), limits)
+        self._narrow(recorder, goals, limits)
+
+    def _narrow(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
+        while (load := next_load(recorder.samples, goals, limits, self.options.votes_needed)) is not None:
+            recorder.measure(load, limits.trial_duration_s)
+
+    def _search(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
+        if limits.maximum_load_frames_per_s * (1.0 - limits.precision) <= limits.minimum_load_frames_per_s:
+            return  # less than one step wide: the package needs two loads
+        config = Config()
+        # Its setters check against the other bound's default, 9001 and 1e9.
+        config.max_load = 2 * max(config.max_load, limits.maximum_load_frames_per_s)
+        config.min_load = limits.minimum_load_frames_per_s
+        config.max_load = limits.maximum_load_frames_per_s
+        config.goals = [self._search_goal(goal, limits) for goal in goals]
+        config.search_duration_max = BEYOND_ANY_RUN_S
+        config.warmup_duration = None
+        MultipleLossRatioSearch(config=config).search(measurer=_Measurer(recorder), debug=_ignore)
+
+    def _search_goal(self, goal: Goal, limits: Limits) -> Any:
+        final_s = limits.trial_duration_s
+        return SearchGoal(
+            loss_ratio=goal.loss_ratio,
+            exceed_ratio=0.5,
+            relative_width=limits.precision,
+            initial_trial_duration=limits.initial_trial_duration_s or final_s,
+            final_trial_duration=final_s,
+            duration_sum=final_s * self.options.trials_per_bound,
+            preceding_targets=self._knobs.preceding_targets,
+            expansion_coefficient=self._knobs.expansion_coefficient,
+            fail_fast=False,  # a dead DUT is an outcome, not an exception
+        )
+
+
+class _Measurer:
+    """The package's view of the recorder; it calls ``measure`` by these names."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def measure(self, intended_duration: float, intended_load: float) -> Any:
+        """One trial, or one that was made before a restart."""
+        return offered_only(self._recorder.measure(intended_load, intended_duration))
+
+
+def offered_only(sample: Sample) -> Any:
+    """The sample as the package reads it: frames that the tester never sent are neither intended nor lost."""
+    counts = sample.counts
+    offered = counts.sent + counts.unsent_backpressure
+    return MeasurementResult(
+        intended_duration=sample.duration_s,
+        intended_load=sample.load_frames_per_s,
+        intended_count=offered,
+        offered_count=offered,
+        forwarding_count=offered - counts.failed,
+    )
+
+
+def _ignore(_text: str) -> None:
+    """The package's debug log is not kept: every trial is in the journal."""

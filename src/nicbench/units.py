@@ -1,0 +1,195 @@
+"""Quantities as people write them in a bench file, and back: durations, frame rates, bits, bytes, ratios.
+
+A plain number is in the base unit (seconds, frames per second, bits per second, bytes, a share). Multiples of bits and
+frames are decimal; of bytes ``MB`` is 10^6 and ``MiB`` 2^20. Every ValueError says which forms are accepted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+
+FRAME_OVERHEAD_BYTES = 20
+"""What a frame takes on the wire beside itself: preamble 7, start delimiter 1, inter-frame gap 12 (IEEE 802.3)."""
+
+_NUMBER = re.compile(r"([+-]?(?:\d+(?:[_']\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
+
+
+def _table(rows: Mapping[str, str]) -> Mapping[str, Fraction]:
+    factors = {spelling: Fraction(factor) for names, factor in rows.items() for spelling in names.split()}
+    return MappingProxyType(factors)
+        {spelling: Fraction(factor) for names, factor in rows.items() for spelling in names.split()}
+    )
+
+
+_DURATIONS = _table(
+    {"s sec second seconds": "1", "ms": "1e-3", "us µs μs": "1e-6", "ns": "1e-9", "min": "60", "h": "3600"}
+)
+_RATES = _table(
+    {
+        "fps pps frames/s packets/s": "1",
+        "kfps kpps Kpps": "1e3",
+        "Mfps Mpps": "1e6",
+        "Gfps Gpps": "1e9",
+    }
+)
+_BIT_RATES = _table(
+    {
+        "b/s bit/s bps": "1",
+        "kb/s kbit/s kbps": "1e3",
+        "Mb/s Mbit/s Mbps": "1e6",
+        "Gb/s Gbit/s Gbps": "1e9",
+        "Tb/s Tbit/s Tbps": "1e12",
+    }
+)
+_BYTES = _table(
+    {
+        "B byte bytes": "1",
+        "kB": "1e3",
+        "MB": "1e6",
+        "GB": "1e9",
+        "KiB": "1024",
+        "MiB": "1048576",
+        "GiB": "1073741824",
+    }
+)
+_RATIOS = _table({"%": "0.01", "ppm": "1e-6"})
+
+
+@dataclass(frozen=True)
+class Percent:
+    """A share of the line rate, in percent; what that is in frames per second depends on the frame size."""
+
+    value: float
+
+    def of(self, whole: float) -> float:
+        """So many percent of ``whole``."""
+        return whole * self.value / 100.0
+
+    def __str__(self) -> str:
+        return f"{self.value:g} %"
+
+
+def parse_duration_s(text: str | float) -> float:
+    """Seconds: "1 s", "200 ms", "50 us", "2 min", 0.2."""
+    return _parse(text, _DURATIONS, "a duration", '"1 s", "200 ms", "50 us", "100 ns", "2 min", or a number of seconds')
+
+
+def parse_rate(text: str | float) -> float | Percent:
+    """Frames per second: "200 kpps", "1.5 Mpps", "200000 fps", 200000; or a share of the line rate: "95 %"."""
+    forms = '"200 kpps", "1.5 Mpps", "200000 fps", a number of frames per second, or "95 %" of the line rate'
+    if isinstance(text, str) and text.rstrip().endswith("%"):
+        percent = _parse(text.rstrip()[:-1], {}, "a rate", forms)
+        if not 0.0 < percent <= 100.0:
+            raise ValueError(f"{text!r} is not a rate: a share of the line rate is above 0 and at most 100 %")
+        return Percent(percent)
+    return _parse(text, _RATES, "a rate", forms)
+
+
+def parse_bits_per_s(text: str | float) -> float:
+    """Bits per second: "10 Gb/s", "10Gbit/s", 1e10."""
+    return _parse(text, _BIT_RATES, "a bit rate", '"10 Gb/s", "10 Gbit/s", "100 Mb/s", or a number of bits per second')
+
+
+def parse_bytes(text: str | int) -> int:
+    """Whole bytes: "64 MiB", "64 MB", "1500 B", 1500."""
+    forms = '"64 MiB", "64 MB", "4 KiB", "1500 B", or a whole number of bytes'
+    value = _parse(text, _BYTES, "a size", forms)
+    if value != int(value):
+        raise ValueError(f"{text!r} is not a size: it is not a whole number of bytes; write {forms}")
+    return int(value)
+
+
+def parse_ratio(text: str | float) -> float:
+    """A share from 0 to 1: "0.5 %", "100 ppm", 0.005."""
+    forms = '"0.5 %", "100 ppm", or a number from 0 to 1'
+    value = _parse(text, _RATIOS, "a ratio", forms)
+    if value > 1.0:
+        raise ValueError(f"{text!r} is not a ratio: it exceeds 1 (100 %); write {forms}")
+    return value
+
+
+def line_rate_frames_per_s(link_bits_per_s: float, frame_bytes: int) -> float:
+    """The most frames per second a link carries; frame bytes count the FCS (RFC 5180 appendix A)."""
+    return link_bits_per_s / ((frame_bytes + FRAME_OVERHEAD_BYTES) * 8)
+
+
+def l2_bits_per_s(rate_frames_per_s: float, frame_bytes: int) -> float:
+    """Throughput on layer 2: the frame's bytes with FCS, without preamble and gap."""
+    return rate_frames_per_s * frame_bytes * 8
+
+
+def l1_bits_per_s(rate_frames_per_s: float, frame_bytes: int) -> float:
+    """Throughput on layer 1: with preamble, delimiter and inter-frame gap; the link's bit rate at line rate."""
+    return rate_frames_per_s * (frame_bytes + FRAME_OVERHEAD_BYTES) * 8
+
+
+def format_mpps(rate_frames_per_s: float) -> str:
+    """Mpps with four significant digits and at most six decimals: 14.88, 0.2000, 0.000001."""
+    return f"{rate_frames_per_s / 1e6:.{_decimals(rate_frames_per_s / 1e6, most=6)}f}"
+
+
+def format_rate(rate_frames_per_s: float) -> str:
+    """A frame rate with the unit that suits it: "14.88 Mpps", "200.0 kpps", "950 pps"."""
+    for factor, unit in ((1e9, "Gpps"), (1e6, "Mpps"), (1e3, "kpps")):
+        if rate_frames_per_s >= factor:
+            scaled = rate_frames_per_s / factor
+            return f"{scaled:.{_decimals(scaled)}f} {unit}"
+    return f"{rate_frames_per_s:g} pps"
+
+
+def format_duration_s(duration_s: float) -> str:
+    """A duration with the unit that suits it: "1 s", "200 ms", "50 us", "100 ns"; minutes from two up."""
+    if duration_s >= 120.0:
+        minutes, seconds = divmod(round(duration_s), 60)
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if duration_s >= factor:
+            return f"{duration_s / factor:.4g} {unit}"
+    return f"{duration_s / 1e-9:.4g} ns"
+
+
+def format_bits_per_s(bits_per_s: float) -> str:
+    """A bit rate with the unit that suits it: "10 Gb/s", "96 Mb/s"."""
+    for factor, unit in ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")):
+        if bits_per_s >= factor:
+            return f"{bits_per_s / factor:.4g} {unit}"
+    return f"{bits_per_s:.4g} b/s"
+
+
+def format_ratio(ratio: float) -> str:
+    """A share in percent, three significant digits: "0.5 %"."""
+    return f"{ratio * 100.0:.3g} %"
+
+
+def _decimals(value: float, most: int = 4) -> int:
+    if value <= 0.0:
+        return 1
+    return max(0, min(most, 3 - math.floor(math.log10(value))))
+
+
+def _parse(text: str | float, units: Mapping[str, Fraction], what: str, forms: str) -> float:
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise ValueError(f"{text!r} is not {what}: write {forms}")
+    if not isinstance(text, str):
+        return _checked(float(text), text, what, forms)
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not {what}: write {forms}")
+    digits, unit = match.group(1).replace("_", "").replace("'", ""), match.group(2).strip()
+    if unit and unit not in units:
+        raise ValueError(f"{text!r} is not {what}: unknown unit {unit!r}; write {forms}")
+    if len(digits) > 40 or abs(int(re.split("[eE]", digits + "e0")[1])) > 30:
+        raise ValueError(f"{text!r} is not {what}: the number is out of all proportion; write {forms}")
+    # Exact until the last step, so that "0.1 s" and 0.1 are the same number.
+    return _checked(float(Fraction(digits) * units.get(unit, Fraction(1))), text, what, forms)
+
+
+def _checked(value: float, text: str | float, what: str, forms: str) -> float:
+    if not math.isfinite(value) or value < 0.0:
+        raise ValueError(f"{text!r} is not {what}: it must be finite and not negative; write {forms}")
+    return value
