@@ -1,12 +1,13 @@
 """Quantities in options: annotated types that read "200 ms" or "0.5 %" and hold plain numbers in the base unit.
 
 A value made in Python is already in the base unit (``duration=1.0`` is one second). A bench file must write the unit: its loader
-validates with ``context={UNITS_REQUIRED: True}``, and then a bare number is refused where a unit would be needed to understand it.
+validates with ``context={UNITS_REQUIRED: True}``, and then a bare number other than zero is refused.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
@@ -17,61 +18,71 @@ from nicbench import units
 
 UNITS_REQUIRED: Final = "units_required"
 
+_FORMS = re.compile(r"[:;]? ?write (?P<forms>[^;]*)$")
+_BARE_NUMBER = re.compile(r"[-+0-9._'eE\s]*")
+
 
 def _reader(what: str, example: str, parse: Callable[[str], float]) -> BeforeValidator:
-    """A validator for one quantity: text through ``parse``, numbers as they are, everything refused by one sentence."""
+    """A validator for one quantity: text through ``parse``, numbers as they are; every refusal says which forms are accepted."""
 
-    def refuse(value: object, why: str) -> PydanticCustomError:
-        return PydanticCustomError(
-            "quantity", "{why}", {"why": why, "accepted": f"a {what}, for example {example}", "given": repr(value)}
-        )
+    def refuse(why: str, accepted: str | None = None) -> PydanticCustomError:
+        forms = (accepted or f"{what} with its unit, for example {example}").split(", or a number")[0]
+        return PydanticCustomError("quantity", "{why}", {"why": why, "accepted": forms})
 
     def read(value: Any, information: ValidationInfo) -> float:
+        units_required = bool((information.context or {}).get(UNITS_REQUIRED))
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise refuse(f"{type(value).__name__} given where {what} is needed" if value is not None else "nothing is given")
+        if units_required and value != 0 and value != "0" and _BARE_NUMBER.fullmatch(str(value)):
+            raise refuse(f"{value} has no unit")
         if isinstance(value, str):
             try:
-                number = float(parse(value))
+                return float(parse(value))
             except ValueError as error:
-                raise refuse(value, f"{value!r} is not a {what}: {error}") from error
-        elif isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise refuse(value, f"{value!r} is not a {what}")
-        elif (information.context or {}).get(UNITS_REQUIRED) and value != 0:
-            raise refuse(value, f"{value!r} has no unit")
-        else:
-            number = float(value)
-        if not math.isfinite(number):
-            raise refuse(value, f"{value!r} is not a finite {what}")
-        if number < 0:
-            raise refuse(value, f"{value!r} is below zero")
-        return number
+                forms = _FORMS.search(str(error))
+                raise refuse(_FORMS.sub("", str(error)), forms["forms"] if forms else None) from error
+        if not math.isfinite(value) or value < 0:
+            raise refuse(f"{value} is not {what}: it must be finite and not negative")
+        return float(value)
 
     return BeforeValidator(read)
 
 
-def _whole(number: float) -> int:
-    return math.floor(number + 0.5)
+def _whole(number: float) -> int | float:
+    return int(number) if number == int(number) else number
 
 
-def _parse_percent(text: str) -> float:
-    return units.parse_ratio(text) * 100.0
+def _percent(text: str) -> float:
+    rate = units.parse_rate(text)
+    if not isinstance(rate, units.Percent):
+        raise ValueError(f'{text!r} is not a percentage; write "50 %"')
+    return rate.value
 
 
-Seconds = Annotated[float, _reader("duration", '"200 ms" or "1 s"', units.parse_duration_s)]
+def _frame_rate(text: str) -> float:
+    rate = units.parse_rate(text)
+    if isinstance(rate, units.Percent):
+        raise ValueError(f'{text!r} is not a frame rate: a share of the line rate is not accepted here; write "200 kpps"')
+    return rate
+
+
+Seconds = Annotated[float, _reader("a duration", '"200 ms"', units.parse_duration_s)]
 """Seconds, from "200 ms", "1 s", "2 min"."""
 
-Ratio = Annotated[float, Field(le=1.0), _reader("share", '"0.5 %"', units.parse_ratio)]
+Ratio = Annotated[float, Field(le=1.0), _reader("a share", '"0.5 %"', units.parse_ratio)]
 """A share, 0..1, from "0.5 %"."""
 
-Percent = Annotated[float, _reader("percentage", '"50 %"', _parse_percent)]
-"""A percentage: "50 %" is 50.0."""
+Percent = Annotated[float, Field(gt=0.0, le=100.0), _reader("a percentage", '"50 %"', _percent)]
+"""A percentage above 0 and at most 100: "50 %" is 50.0."""
 
-FramesPerSecond = Annotated[float, _reader("frame rate", '"200 kpps"', units.parse_frame_rate)]
+FramesPerSecond = Annotated[float, _reader("a frame rate", '"200 kpps"', _frame_rate)]
 """Frames per second, from "200 kpps", "1.5 Mpps"."""
 
-BitsPerSecond = Annotated[float, _reader("bit rate", '"10 Gb/s"', units.parse_bit_rate)]
+BitsPerSecond = Annotated[float, _reader("a bit rate", '"10 Gb/s"', units.parse_bits_per_s)]
 """Bits per second, from "10 Gb/s"."""
 
-Bytes = Annotated[int, BeforeValidator(_whole), _reader("size", '"512 MiB"', units.parse_size_bytes)]
-"""Bytes, from "512 MiB" or "64 kB"."""
+Bytes = Annotated[int, BeforeValidator(_whole), _reader("a size", '"512 MiB"', units.parse_bytes)]
+"""Whole bytes, from "512 MiB" or "64 kB"."""
 
 FrameBytes = Annotated[int, Field(strict=True, ge=64, le=65_535)]
 """An Ethernet frame, counting its 4-byte FCS: at least 64 bytes (IEEE 802.3)."""

@@ -1,0 +1,131 @@
+"""What a bench file says, frozen. Sections with a ``kind`` (lab, hosts, DUT, tests) hold the options of their plug-in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import Bytes, Seconds
+
+LARGEST_SEED = 2**63 - 1
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+"""A name given by the bench file's author: it becomes part of trial keys and file names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A plug-in chosen by ``kind``, and its options, validated by the plug-in's own model."""
+
+    kind: str
+    options: Frozen
+    plugin: type[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TestSpec:
+    """One test: the method and its options, with every default filled in."""
+
+    __test__ = False  # not a test class for pytest
+
+    name: str
+    method_kind: str
+    options: Frozen
+    plugin: type[Any]
+
+    def build(self) -> Any:
+        """The method, ready to run."""
+        return self.plugin(self.name, self.options)
+
+
+class Port(Frozen):
+    """A port on real hosts, by interface, by PCI address, or (tester only) as a DPDK virtual device."""
+
+    host: Name
+    device: str | None = None
+    address: str | None = Field(default=None, pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")
+    vdev: str | None = None
+    driver: Literal["net_af_xdp", "net_af_packet"] | None = None
+    devargs: str = ""
+    queue: int = Field(default=0, ge=0)
+    lossless: bool = False
+
+
+def _link_ends(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    ends = [end.strip() for end in value.split("<->")]
+    if len(ends) != 2 or not all(ends):
+        raise ValueError(f"`{value}` is no link: write `tester_port <-> dut_port`")
+    return ends
+
+
+Link = Annotated[tuple[Name, Name], BeforeValidator(_link_ends)]
+"""Two ports that a cable joins, written ``t0 <-> d0``."""
+
+
+class Tester(Frozen):
+    """How the engine sends and receives. ``None`` leaves the choice to nicbench; the plan says what was chosen."""
+
+    driver: Literal["net_af_xdp", "net_af_packet"] = "net_af_xdp"
+    worker_cpu: int | None = Field(default=None, ge=0)
+    huge_pages: bool = False
+    memory: Bytes = Field(default=512 * 2**20, ge=64 * 2**20)
+    transmit_descriptors: int = Field(default=2048, ge=64, le=32_768)
+    receive_descriptors: int = Field(default=8192, ge=64, le=32_768)
+    send_buffer: Bytes = Field(default=64 * 2**20, ge=2**16)
+    burst: int = Field(default=32, ge=1, le=512)
+    catch_up: Seconds = Field(default=0.001, le=1.0)
+    latency_from: Literal["software", "scheduled"] = "software"
+
+
+class Traffic(Frozen):
+    """The frames of every test: Ethernet, IPv4 or IPv6, UDP. Flows differ in addresses and ports."""
+
+    ip: Literal[4, 6] = 4
+    flows: int = Field(default=256, ge=1, le=65_536)
+    bidirectional: bool = False
+    source_port: int = Field(default=49_184, ge=1, le=65_535)
+    destination_port: int = Field(default=7, ge=1, le=65_535)  # RFC 2544 C.2.6.4: UDP Echo
+    hop_limit: int = Field(default=64, ge=2, le=255)
+
+
+class Document(Frozen):
+    """The bench file as written; sections with a kind are still plain data."""
+
+    nicbench: Literal[1]
+    title: str = Field(min_length=1, max_length=200)
+    description: str | None = None
+    seed: int = Field(default=1, ge=0, le=LARGEST_SEED)
+    lab: dict[str, Any] | None = None
+    hosts: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    ports: dict[Name, Port] = Field(default_factory=dict)
+    links: tuple[Link, ...] = ()
+    dut: dict[str, Any]
+    tester: Tester = Tester()
+    traffic: Traffic = Traffic()
+    thresholds: dict[str, Any] = Field(default_factory=dict)
+    tests: tuple[dict[str, Any], ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchFile:
+    """A bench file that was understood: every kind resolved, every default filled in, cross-checked."""
+
+    path: Path
+    source: str
+    title: str
+    description: str | None
+    seed: int
+    lab: Choice | None
+    hosts: dict[str, Choice]
+    ports: dict[str, Port]
+    links: tuple[tuple[str, str], ...]
+    dut: Choice
+    tester: Tester
+    traffic: Traffic
+    thresholds: dict[str, float]
+    tests: tuple[TestSpec, ...]

@@ -1,0 +1,111 @@
+"""Validation errors of pydantic as problems of a bench file: a position, a plain sentence, a next step. Knows no model by name."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.problems import Problem, quote, suggest
+
+Step = str | int
+
+_EXPECTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "`true` or `false`",
+    "string": "text",
+    "tuple": "a list",
+    "list": "a list",
+    "set": "a list",
+    "dict": "keys and values",
+    "model": "keys and values",
+    "model_attributes": "keys and values",
+    "none_required": "nothing",
+}
+
+_BOUNDS = {
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "multiple_of": "a multiple of {multiple_of}",
+}
+
+
+def problems_of(error: ValidationError, root: Node, path: Sequence[Step], model: type[BaseModel]) -> list[Problem]:
+    """One problem per wrong node: of a union's several errors only the first is told."""
+    found: dict[tuple[int, Step | None], Problem] = {}
+    for details in error.errors(include_url=False):
+        location = (*path, *details["loc"])
+        about_a_key = details["type"] in ("missing", "extra_forbidden")
+        node = root.find(location[:-1] if about_a_key else location)
+        same = (id(node), location[-1] if about_a_key else None)
+        if same not in found:
+            found[same] = _problem(details, root, location, _model_at(model, details["loc"][:-1]))
+    return list(found.values())
+
+
+def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], model: type[BaseModel] | None) -> Problem:
+    name = quote(_readable(location))
+    context: dict[str, Any] = details.get("ctx", {})
+    kind = details["type"]
+    if kind == "missing":
+        return Problem(root.position_of(location[:-1]), f"{name} is missing", f"add `{location[-1]}: ...`")
+    if kind == "extra_forbidden":
+        known = _keys_of(model)
+        return Problem(root.position_of_key(location), f"unknown key {name}", suggest(str(location[-1]), known))
+    position = root.position_of(location)
+    given = quote(details["input"]) if isinstance(details["input"], (str, int, float, bool, type(None))) else None
+    if kind == "quantity":
+        return Problem(position, f"{name}: {context['why']}", f"write {context['accepted']}")
+    if kind in ("literal_error", "enum"):
+        step = f"write one of {context['expected'].replace(chr(39), '`')}"
+        return Problem(position, f"{name} cannot be {given}", step)
+    if kind in _BOUNDS:
+        bound = _BOUNDS[kind].format(**context)
+        return Problem(position, f"{name} is {given}: it must be {bound}", f"write a value that is {bound}")
+    if kind in ("value_error", "assertion_error"):
+        return Problem(position, f"{name}: {context.get('error', details['msg'])}", None)
+    if kind in ("too_short", "string_too_short"):
+        return Problem(position, f"{name} must not be empty", "write at least one value")
+    base = kind.removesuffix("_parsing").removesuffix("_type").removesuffix("_from_float")
+    if base in _EXPECTED:
+        found = given if given is not None else ("a list" if isinstance(details["input"], list) else "keys and values")
+        return Problem(position, f"{name} must be {_EXPECTED[base]}, not {found}", f"write {_EXPECTED[base]}")
+    return Problem(position, f"{name}: {details['msg']}", None)
+
+
+def _readable(location: Sequence[Step]) -> str:
+    """``tests[1].trial.duration``, without the steps that only pydantic knows (a union's branch)."""
+    text = ""
+    for step in location:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def _keys_of(model: type[BaseModel] | None) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()] if model else []
+
+
+def _model_at(model: type[BaseModel] | None, location: Sequence[Step]) -> type[BaseModel] | None:
+    """The model that reads the node at ``location``, for the names of its keys; None where it cannot be told."""
+    for step in location:
+        if model is None or isinstance(step, int):
+            continue
+        field = model.model_fields.get(step)
+        model = _model_in(field.annotation) if field else None
+    return model
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation if issubclass(annotation, BaseModel) else None
+    models = [model for part in typing.get_args(annotation) if (model := _model_in(part))]
+    return models[0] if models else None
+
