@@ -1,4 +1,4 @@
-"""What all tests share: a fresh seed for each session, printed so that it can be repeated, and where the lab tests can run."""
+"""What all tests share: a fresh seed for each session, printed for repeating it, and where the lab tests can run."""
 
 from __future__ import annotations
 

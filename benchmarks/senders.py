@@ -1,0 +1,153 @@
+"""The two senders that are compared: each sends as fast as its port takes frames, from the same CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Protocol
+
+from nicbench.engine.binary import find_binary
+from veth_pair import VethPair
+
+# A socket's queue stays taken for a moment after its process has ended.
+BIND_ATTEMPTS = 10
+BIND_PAUSE_S = 0.3
+
+
+class Sender(Protocol):
+    """Sends while the context is entered."""
+
+    name: ClassVar[str]
+
+    def sending(self, pair: VethPair, frame_bytes: int, seconds: float) -> Any: ...
+
+
+class RefusedError(Exception):
+    """The sender did not start; its message says why."""
+
+
+class Testpmd:
+    """DPDK's own generator: one prepared packet, sent again and again, nothing written into it."""
+
+    name: ClassVar[str] = "dpdk-testpmd txonly"
+
+    def __init__(self, worker_cpu: int, main_cpu: int) -> None:
+        self._lcores = f"0@{main_cpu},1@{worker_cpu}"
+
+    @contextmanager
+    def sending(self, pair: VethPair, frame_bytes: int, seconds: float) -> Iterator[None]:
+        """``seconds`` is not needed: it sends until it is stopped."""
+        command = pair.inside(
+            *("dpdk-testpmd", "--no-pci", "--no-huge", "--no-telemetry", "-m", "512", "--lcores", self._lcores),
+            *(f"--file-prefix=nicbench-bench-{os.getpid()}", f"--vdev=net_af_xdp0,iface={pair.sender_device}"),
+            *("--", "--forward-mode=txonly", f"--txpkts={frame_bytes - 4}", "--total-num-mbufs=16384"),
+            *("--txd=2048", "--rxd=2048", "--burst=32", "--stats-period", "1"),
+        )
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        try:
+            if not frames_arrive(pair, process):
+                process.kill()
+                output = process.stdout.read() if process.stdout else ""
+                raise RefusedError("\n".join(output.splitlines()[-5:]))
+            yield
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+class Nicbench:
+    """Our generator by its protocol: every packet carries its flow, sequence, time and check."""
+
+    name: ClassVar[str] = "nicbench-packets"
+
+    def __init__(self, worker_cpu: int) -> None:
+        self._worker_cpu = worker_cpu
+        self._binary = str(find_binary("nicbench-packets"))
+        self.core_clocks_hz: list[float] = []
+
+    @contextmanager
+    def sending(self, pair: VethPair, frame_bytes: int, seconds: float) -> Iterator[None]:
+        """Sends for ``seconds``, which must cover the time of measuring."""
+        process = subprocess.Popen(
+            pair.inside(self._binary),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
+        )  # fmt: skip
+        try:
+            request(process, "hello", protocol="1.0")
+            request(
+                process, "configure", run_key="0123456789abcdef", clock="tsc", worker_cpu=self._worker_cpu,
+                watch_cpus=[], huge_pages=False, memory_mib=512, eal=[], ports=[self._port(pair)],
+            )  # fmt: skip
+            request(process, "start", trial=1, duration_s=seconds, burst=32, streams=[self._stream(pair, frame_bytes)])
+            if not frames_arrive(pair, process):
+                raise RefusedError("it says that it sends, but no frame arrives")
+            yield
+            reading = request(process, "drain", duration_s=0.0)
+            self.core_clocks_hz.extend(reading["health"]["core_clock_hz"] or ())
+            request(process, "close")
+        finally:
+            process.kill()
+            process.communicate()
+
+    def _port(self, pair: VethPair) -> dict[str, Any]:
+        # The kernel's own send buffer, as testpmd has it.
+        return {
+            "name": "bench0", "kind": "af_xdp", "device": pair.sender_device, "queue": 0, "xdp_program": None,
+            "transmit_descriptors": 2048, "receive_descriptors": 2048, "lossless": False, "send_buffer_bytes": None,
+        }  # fmt: skip
+
+    def _stream(self, pair: VethPair, frame_bytes: int) -> dict[str, Any]:
+        return {
+            "name": "0->sink", "transmit_port": 0, "receive_port": 0, "frame_bytes": frame_bytes,
+            "rate_frames_per_s": 0, "flows": 256, "source_mac": pair.sender_mac, "destination_mac": pair.sink_mac, "ip": 4,
+            "source_address": "198.18.0.2", "destination_address": "198.19.0.2", "source_address_count": 1,
+            "destination_address_count": 1, "source_port": 1024, "destination_port": 2000, "source_port_count": 256,
+            "destination_port_count": 1, "hop_limit": 64,
+        }  # fmt: skip
+
+
+def request(process: subprocess.Popen[str], command: str, **fields: Any) -> dict[str, Any]:
+    """One request and its reply; events between them are passed over."""
+    if process.stdin is None or process.stdout is None:
+        raise RefusedError("the engine has no pipes")
+    process.stdin.write(json.dumps({"id": 1, "command": command, **fields}) + "\n")
+    for line in process.stdout:
+        message: dict[str, Any] = json.loads(line)
+        if message.get("id") == 1:
+            if not message["ok"]:
+                raise RefusedError(message["error"]["message"])
+            return message
+    errors = process.stderr.read() if process.stderr else ""
+    raise RefusedError(f"the engine ended during {command}: {errors.strip()}")
+
+
+def frames_arrive(pair: VethPair, process: subprocess.Popen[str], within_s: float = 10.0) -> bool:
+    """Waits until the sink's counter runs; false where the sender ends first or nothing comes."""
+    before, end = pair.frames_received(), time.monotonic() + within_s
+    while time.monotonic() < end and process.poll() is None:
+        if pair.frames_received() > before + 1000:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def frames_per_s(sender: Sender, pair: VethPair, frame_bytes: int, seconds: float, settle_s: float) -> float:
+    """The sender's rate at the sink over ``seconds``, after ``settle_s`` of sending; tried again where a queue is taken."""
+    for attempt in range(1, BIND_ATTEMPTS + 1):
+        try:
+            with sender.sending(pair, frame_bytes, seconds + settle_s + 0.5):
+                time.sleep(settle_s)
+                frames, start = pair.frames_received(), time.monotonic()
+                time.sleep(seconds)
+                return (pair.frames_received() - frames) / (time.monotonic() - start)
+        except RefusedError as error:
+            if attempt == BIND_ATTEMPTS:
+                raise RuntimeError(f"{sender.name} does not send: {error}") from error
+            time.sleep(BIND_PAUSE_S)
+    raise AssertionError("the last attempt returns or raises")
