@@ -1,6 +1,29 @@
 //! The messages of `protocol/README.md` as types, for every engine binary.
+//!
+//! Unknown fields are ignored, unknown commands refused. Unknown values are `None`, never zero.
 #![warn(missing_docs)]
 
+mod configure;
 mod error;
+mod reading;
+mod reply;
+mod request;
+mod start;
 
+pub use configure::{ClockSource, Configure, PortKind, PortRequest, SimulatedDut};
 pub use error::{ErrorKind, ErrorReport};
+pub use reading::{CpuTimes, HealthReading, LatencyReading, PortReading, Reading, StreamReading};
+pub use reply::{
+    ClockReply, ConfigureReply, Event, EventKind, HelloReply, LateReply, PortReply, Reply, StartReply, StatsReply,
+    StreamProgress,
+};
+pub use request::{Command, Refusal, Request, parse};
+pub use start::{Fault, IpVersion, LatencyFrom, Start, StreamRequest};
+
+/// The version of the protocol: a changed major number is refused.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// The first number of a version, `None` where the text is not a version.
+pub fn major(version: &str) -> Option<u32> {
+    version.split('.').next()?.parse().ok()
+}

@@ -1,0 +1,175 @@
+//! The reading of a trial: what `drain` answers.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The whole reading.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Of which trial.
+    pub trial: u32,
+    /// From the first scheduled frame to the end of the transmission.
+    pub transmit_ns: u64,
+    /// In the order of `start`.
+    pub streams: Vec<StreamReading>,
+    /// In the order of `configure`.
+    pub ports: Vec<PortReading>,
+    /// Of the engine itself, during the transmission.
+    pub health: HealthReading,
+}
+
+/// The counts of one stream: each frame has one fate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StreamReading {
+    /// As in `start`.
+    pub name: String,
+    /// rate x duration, rounded down.
+    pub intended: u64,
+    /// Completed by the port.
+    pub sent: u64,
+    /// Not sent, by the tester's fault.
+    pub unsent_tester: u64,
+    /// Refused by a lossless port.
+    pub unsent_backpressure: u64,
+    /// Distinct, intact, by the end of the drain.
+    pub received: u64,
+    /// sent - received - late - corrupted, never below 0.
+    pub lost: u64,
+    /// After the drain: known after `settle` only.
+    pub late: u64,
+    /// Copies beside their originals.
+    pub duplicated: u64,
+    /// Overtaken by a later frame of their flow (RFC 4737).
+    pub reordered: u64,
+    /// Ours, with a broken payload or length.
+    pub corrupted: u64,
+    /// The largest burst that was sent at once.
+    pub maximum_burst: u32,
+    /// `None` where nothing was received.
+    pub latency: Option<LatencyReading>,
+}
+
+/// One-way latency of the frames received.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LatencyReading {
+    /// `software`, `scheduled` or `hardware`.
+    pub source: String,
+    /// Of the clock.
+    pub resolution_ns: f64,
+    /// One burst's time.
+    pub uncertainty_ns: f64,
+    /// Frames measured.
+    pub count: u64,
+    /// Exact.
+    pub minimum_ns: u64,
+    /// Exact.
+    pub mean_ns: f64,
+    /// Exact.
+    pub maximum_ns: u64,
+    /// HdrHistogram V2 (compressed), base64: nanoseconds, 3 digits, 1 ns to 100 s.
+    pub histogram: String,
+}
+
+/// What a port saw that belongs to no stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PortReading {
+    /// As in `configure`.
+    pub name: String,
+    /// Not ours.
+    pub foreign: u64,
+    /// Addressed as ours, signature broken.
+    pub corrupted_unattributed: u64,
+    /// Lost by the tester itself.
+    pub receive_overrun: u64,
+    /// Every counter by name, as the difference over the trial.
+    pub counters: BTreeMap<String, u64>,
+    /// The link went down or up.
+    pub link_changed: bool,
+}
+
+/// How the worker fared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HealthReading {
+    /// The longest time between two iterations.
+    pub longest_gap_ns: u64,
+    /// Sum of the gaps over the floor.
+    pub total_gap_ns: u64,
+    /// Shorter gaps are ordinary work.
+    pub gap_floor_ns: u64,
+    /// Gaps over the floor.
+    pub gaps: u64,
+    /// Of the worker's loop.
+    pub iterations: u64,
+    /// Of those, without a frame.
+    pub idle_iterations: u64,
+    /// Context switches of the worker's thread.
+    pub voluntary_switches: Option<u64>,
+    /// Context switches of the worker's thread.
+    pub involuntary_switches: Option<u64>,
+    /// Monotonic clock against TSC.
+    pub clock_step_ns: Option<i64>,
+    /// Before and after.
+    pub core_clock_hz: Option<[f64; 2]>,
+    /// Of the watched CPUs.
+    pub cpus: Vec<CpuTimes>,
+}
+
+/// How one CPU spent the transmission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // The names are those of proc(5), with their unit.
+pub struct CpuTimes {
+    pub cpu: u32,
+    pub user_ns: u64,
+    pub nice_ns: u64,
+    pub system_ns: u64,
+    pub softirq_ns: u64,
+    pub irq_ns: u64,
+    pub steal_ns: u64,
+    pub idle_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_survives_a_round_trip_and_unknown_stays_null() {
+        let reading = Reading {
+            trial: 3,
+            transmit_ns: 1_000_000_000,
+            streams: vec![StreamReading {
+                name: "forward".into(),
+                intended: 10,
+                sent: 9,
+                unsent_tester: 1,
+                unsent_backpressure: 0,
+                received: 0,
+                lost: 9,
+                late: 0,
+                duplicated: 0,
+                reordered: 0,
+                corrupted: 0,
+                maximum_burst: 4,
+                latency: None,
+            }],
+            ports: vec![],
+            health: HealthReading {
+                longest_gap_ns: 5,
+                total_gap_ns: 0,
+                gap_floor_ns: 100_000,
+                gaps: 0,
+                iterations: 7,
+                idle_iterations: 2,
+                voluntary_switches: None,
+                involuntary_switches: None,
+                clock_step_ns: None,
+                core_clock_hz: None,
+                cpus: vec![],
+            },
+        };
+        let text = serde_json::to_string(&reading).unwrap();
+        assert!(text.contains(r#""latency":null"#) && text.contains(r#""core_clock_hz":null"#));
+        assert_eq!(serde_json::from_str::<Reading>(&text).unwrap(), reading);
+    }
+}

@@ -1,0 +1,230 @@
+//! What the engine writes: replies and events.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ErrorReport, Reading};
+
+/// The content of a reply that is not an error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Reply {
+    /// To `hello`.
+    Hello(HelloReply),
+    /// To `configure`.
+    Configure(ConfigureReply),
+    /// To `drain`.
+    Reading(Box<Reading>),
+    /// To `start`.
+    Start(StartReply),
+    /// To `settle`.
+    Late(LateReply),
+    /// To `stats`.
+    Stats(StatsReply),
+    /// To `stop`, `renew` and `close`.
+    Done {},
+}
+
+impl Reply {
+    /// The line, without its end.
+    pub fn line(&self, id: i64) -> String {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            id: i64,
+            ok: bool,
+            #[serde(flatten)]
+            reply: &'a Reply,
+        }
+        to_line(&Line { id, ok: true, reply: self })
+    }
+
+    /// The line of an error; `id` is `None` where the request had none.
+    pub fn error_line(id: Option<i64>, error: &ErrorReport) -> String {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            id: Option<i64>,
+            ok: bool,
+            error: &'a ErrorReport,
+        }
+        to_line(&Line { id, ok: false, error })
+    }
+}
+
+fn to_line(value: &impl Serialize) -> String {
+    // Plain structs with text keys always serialise; an empty line would be ignored by the reader.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// To `hello`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HelloReply {
+    /// The binary's name.
+    pub engine: String,
+    /// The binary's version.
+    pub version: String,
+    /// See [`crate::PROTOCOL_VERSION`].
+    pub protocol: String,
+    /// DPDK's version; `None` where built without.
+    pub dpdk: Option<String>,
+    /// Linked network drivers.
+    pub drivers: Vec<String>,
+    /// What it was built with.
+    pub features: Vec<String>,
+    /// The least processor it runs on.
+    pub cpu_baseline: String,
+    /// Length of the signature.
+    pub signature_bytes: u32,
+}
+
+/// To `configure`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfigureReply {
+    /// In the order of the request.
+    pub ports: Vec<PortReply>,
+    /// What time is.
+    pub clock: ClockReply,
+    /// What EAL was given; empty where it did not start.
+    pub eal_arguments: Vec<String>,
+}
+
+/// A configured port.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PortReply {
+    /// As in the request.
+    pub name: String,
+    /// Of DPDK, or `simulated`.
+    pub driver: String,
+    /// `None` where it has none.
+    pub mac: Option<String>,
+    /// Nominal; `None` where unknown.
+    pub link_bits_per_s: Option<u64>,
+    /// `None` where unknown.
+    pub link_up: Option<bool>,
+    /// With FCS.
+    pub max_frame_bytes: u32,
+    /// With FCS.
+    pub min_frame_bytes: u32,
+    /// As granted.
+    pub transmit_descriptors: u32,
+    /// As granted.
+    pub receive_descriptors: u32,
+    /// Read back; `None` where there is none.
+    pub send_buffer_bytes: Option<u64>,
+    /// `None` where unknown.
+    pub numa_node: Option<i32>,
+    /// As in the request.
+    pub lossless: bool,
+}
+
+/// The clock in use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClockReply {
+    /// `tsc` or `virtual`.
+    pub source: String,
+    /// Ticks a second.
+    pub hz: f64,
+    /// One tick.
+    pub resolution_ns: f64,
+}
+
+/// To `start`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartReply {
+    /// Monotonic, of the engine's host.
+    pub started_ns: u64,
+}
+
+/// To `settle`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LateReply {
+    /// Which trial ended.
+    pub trial: u32,
+    /// Frames that came after the drain, in the order of the streams.
+    pub late: Vec<u64>,
+}
+
+/// To `stats`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatsReply {
+    /// Which trial.
+    pub trial: u32,
+    /// Since its beginning.
+    pub elapsed_ns: u64,
+    /// In the order of `start`.
+    pub streams: Vec<StreamProgress>,
+}
+
+/// How far a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamProgress {
+    /// Taken by the port.
+    pub sent: u64,
+    /// Distinct and intact.
+    pub received: u64,
+}
+
+/// An unasked message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+    /// Rises by one.
+    pub seq: u64,
+    /// Monotonic, of the engine's host.
+    pub time_ns: u64,
+}
+
+impl Event {
+    /// The line, without its end.
+    pub fn line(&self) -> String {
+        to_line(self)
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum EventKind {
+    /// The first line of all.
+    Ready {
+        /// See [`crate::PROTOCOL_VERSION`].
+        protocol: String,
+    },
+    /// A transmission has ended.
+    Transmitted {
+        /// Which.
+        trial: u32,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ErrorKind, PROTOCOL_VERSION, major};
+
+    #[test]
+    fn a_reply_repeats_the_id_and_says_ok() {
+        assert_eq!(Reply::Done {}.line(4), r#"{"id":4,"ok":true}"#);
+        let line = Reply::Start(StartReply { started_ns: 5 }).line(9);
+        assert_eq!(line, r#"{"id":9,"ok":true,"started_ns":5}"#);
+    }
+
+    #[test]
+    fn an_error_without_id_says_null() {
+        let error = ErrorReport::new(ErrorKind::UnknownCommand, "what failed", "what to do");
+        let line = Reply::error_line(None, &error);
+        assert!(line.starts_with(r#"{"id":null,"ok":false,"error":{"kind":"unknown_command""#), "{line}");
+    }
+
+    #[test]
+    fn an_event_survives_a_round_trip() {
+        let event = Event { kind: EventKind::Ready { protocol: PROTOCOL_VERSION.into() }, seq: 0, time_ns: 12 };
+        assert_eq!(event.line(), r#"{"event":"ready","protocol":"1.0","seq":0,"time_ns":12}"#);
+        assert_eq!(serde_json::from_str::<Event>(&event.line()).unwrap(), event);
+    }
+
+    #[test]
+    fn the_major_number_is_what_stands_before_the_point() {
+        assert_eq!((major("1.0"), major("2"), major("x.1")), (Some(1), Some(2), None));
+    }
+}

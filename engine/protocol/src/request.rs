@@ -1,0 +1,160 @@
+//! A line of the controller, and why it may not be a request.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Configure, ErrorKind, ErrorReport, Start};
+
+/// One request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Chosen by the controller; its reply repeats it.
+    pub id: i64,
+    /// What is asked.
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Who are you?
+    Hello {
+        /// The controller's version of the protocol.
+        protocol: String,
+    },
+    /// Open the ports: once per process.
+    Configure(Box<Configure>),
+    /// One transmission.
+    Start(Box<Start>),
+    /// Receive for so long after the transmission, then give the reading.
+    Drain {
+        /// Seconds.
+        duration_s: f64,
+    },
+    /// Receive for so long after the drain, then end the trial.
+    Settle {
+        /// Seconds.
+        duration_s: f64,
+    },
+    /// A snapshot of the running trial.
+    Stats,
+    /// End the transmission now.
+    Stop,
+    /// Renew the lease, nothing else.
+    Renew,
+    /// Free the ports and exit.
+    Close,
+}
+
+/// A line that is not a request: the reply it gets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// `None` where the line has no integer `id`.
+    pub id: Option<i64>,
+    /// Why.
+    pub error: ErrorReport,
+}
+
+#[derive(Deserialize)]
+struct HelloFields {
+    protocol: String,
+}
+
+#[derive(Deserialize)]
+struct DurationFields {
+    duration_s: f64,
+}
+
+/// Reads one line.
+pub fn parse(line: &str) -> Result<Request, Refusal> {
+    let refuse =
+        |id, kind, message: String, next: &str| Err(Refusal { id, error: ErrorReport::new(kind, message, next) });
+    let value: Value = match serde_json::from_str(line) {
+        Ok(value) => value,
+        Err(error) => {
+            let next = "send one JSON object a line, in UTF-8";
+            return refuse(None, ErrorKind::BadRequest, format!("the line is not JSON: {error}"), next);
+        }
+    };
+    let id = value.get("id").and_then(Value::as_i64);
+    let Some(number) = id else {
+        let next = "give every request an `id` that is an integer";
+        return refuse(None, ErrorKind::BadRequest, "the request has no integer `id`".into(), next);
+    };
+    let Some(name) = value.get("command").and_then(Value::as_str).map(str::to_owned) else {
+        let next = "give every request a `command` that is text";
+        return refuse(id, ErrorKind::BadRequest, "the request has no `command`".into(), next);
+    };
+    let command = match name.as_str() {
+        "hello" => fields::<HelloFields>(value).map(|fields| Command::Hello { protocol: fields.protocol }),
+        "configure" => fields(value).map(Command::Configure),
+        "start" => fields(value).map(Command::Start),
+        "drain" => fields::<DurationFields>(value).map(|fields| Command::Drain { duration_s: fields.duration_s }),
+        "settle" => fields::<DurationFields>(value).map(|fields| Command::Settle { duration_s: fields.duration_s }),
+        "stats" => Ok(Command::Stats),
+        "stop" => Ok(Command::Stop),
+        "renew" => Ok(Command::Renew),
+        "close" => Ok(Command::Close),
+        _ => {
+            let next = "use hello, configure, start, drain, settle, stats, stop, renew or close";
+            return refuse(id, ErrorKind::UnknownCommand, format!("unknown command {name:?}"), next);
+        }
+    };
+    match command {
+        Ok(command) => Ok(Request { id: number, command }),
+        Err(error) => {
+            let next = "compare the request with protocol/README.md";
+            refuse(id, ErrorKind::BadRequest, format!("{name}: {error}"), next)
+        }
+    }
+}
+
+fn fields<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
+    serde_json::from_value(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(line: &str) -> Refusal {
+        parse(line).expect_err("the line must be refused")
+    }
+
+    #[test]
+    fn a_request_keeps_its_id_and_ignores_unknown_fields() {
+        let request = parse(r#"{"id": 7, "command": "drain", "duration_s": 0.2, "colour": "green"}"#).unwrap();
+        assert_eq!(request, Request { id: 7, command: Command::Drain { duration_s: 0.2 } });
+    }
+
+    #[test]
+    fn a_line_that_is_not_json_is_refused_without_an_id() {
+        for line in ["", "{", "hello", "\u{0}", "[1,2", &"[".repeat(100_000)] {
+            let refusal = refusal(line);
+            assert_eq!((refusal.id, refusal.error.kind), (None, ErrorKind::BadRequest), "{line:.20}");
+        }
+    }
+
+    #[test]
+    fn json_that_is_no_request_is_a_bad_request() {
+        for line in ["[]", "3", "null", r#"{"command": "hello"}"#, r#"{"id": 1.5, "command": "renew"}"#] {
+            assert_eq!(refusal(line).error.kind, ErrorKind::BadRequest, "{line}");
+        }
+        assert_eq!(refusal(r#"{"id": 4}"#).id, Some(4));
+    }
+
+    #[test]
+    fn an_unknown_command_is_named() {
+        let refusal = refusal(r#"{"id": 2, "command": "dance"}"#);
+        assert_eq!((refusal.id, refusal.error.kind), (Some(2), ErrorKind::UnknownCommand));
+        assert!(refusal.error.message.contains("dance"));
+    }
+
+    #[test]
+    fn a_missing_or_mistyped_field_names_command_and_field() {
+        let missing = refusal(r#"{"id": 2, "command": "drain"}"#);
+        assert!(missing.error.message.contains("drain") && missing.error.message.contains("duration_s"));
+        let mistyped = refusal(r#"{"id": 2, "command": "settle", "duration_s": "long"}"#);
+        assert_eq!(mistyped.error.kind, ErrorKind::BadRequest);
+    }
+}

@@ -1,0 +1,182 @@
+//! `start`: one transmission, of one or more streams at once.
+
+use serde::{Deserialize, Serialize};
+
+/// The fields of `start`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// 1 and up; with the run key it keys the signature.
+    pub trial: u32,
+    /// What is sent, where, and where it comes back.
+    pub streams: Vec<StreamRequest>,
+    /// Length of the transmission.
+    pub duration_s: f64,
+    /// After a gap, at most this much traffic is made good.
+    #[serde(default = "default_catch_up_s")]
+    pub catch_up_s: f64,
+    /// Largest transmit burst in frames.
+    #[serde(default = "default_burst")]
+    pub burst: u32,
+    /// Where a latency begins.
+    #[serde(default)]
+    pub latency_from: LatencyFrom,
+    /// Tests only.
+    #[serde(default)]
+    pub fault: Option<Fault>,
+}
+
+fn default_catch_up_s() -> f64 {
+    0.001
+}
+
+fn default_burst() -> u32 {
+    32
+}
+
+/// Where a latency begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyFrom {
+    /// When its burst was handed to the port.
+    #[default]
+    Software,
+    /// When the schedule wanted it sent.
+    Scheduled,
+}
+
+/// A fault of the tester's own, for tests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Seconds from the beginning of the transmission.
+    pub pause_receive_after_s: f64,
+    /// Seconds without receiving.
+    pub pause_receive_s: f64,
+}
+
+/// The version of the internet protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub enum IpVersion {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl TryFrom<u8> for IpVersion {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, String> {
+        match number {
+            4 => Ok(Self::V4),
+            6 => Ok(Self::V6),
+            other => Err(format!("`ip` is 4 or 6, not {other}")),
+        }
+    }
+}
+
+impl From<IpVersion> for u8 {
+    fn from(version: IpVersion) -> u8 {
+        match version {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        }
+    }
+}
+
+/// One stream and its template.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StreamRequest {
+    /// Used by replies and errors.
+    pub name: String,
+    /// Number of the sending port.
+    pub transmit_port: usize,
+    /// Number of the port where the frames come back.
+    pub receive_port: usize,
+    /// With FCS.
+    pub frame_bytes: u32,
+    /// 0: as fast as the port takes them.
+    pub rate_frames_per_s: f64,
+    /// Flows in turn, frame by frame.
+    #[serde(default = "one")]
+    pub flows: u32,
+    /// As in `02:00:00:00:00:01`.
+    pub source_mac: String,
+    /// As in `02:00:00:00:00:02`.
+    pub destination_mac: String,
+    /// 4 or 6.
+    pub ip: IpVersion,
+    /// The first of the swept addresses.
+    pub source_address: String,
+    /// The first of the swept addresses.
+    pub destination_address: String,
+    /// Addresses in turn over the flows.
+    #[serde(default = "one")]
+    pub source_address_count: u32,
+    /// Addresses in turn over the flows.
+    #[serde(default = "one")]
+    pub destination_address_count: u32,
+    /// The first of the swept ports.
+    #[serde(default = "default_source_port")]
+    pub source_port: u16,
+    /// The first of the swept ports.
+    #[serde(default = "default_destination_port")]
+    pub destination_port: u16,
+    /// Ports in turn over the flows.
+    #[serde(default = "one")]
+    pub source_port_count: u32,
+    /// Ports in turn over the flows.
+    #[serde(default = "one")]
+    pub destination_port_count: u32,
+    /// IPv4 time to live, IPv6 hop limit.
+    #[serde(default = "default_hop_limit")]
+    pub hop_limit: u8,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// RFC 2544 appendix C.2.6.4: test frames go to the discard port, 9; the source port is one beyond the registered ones.
+fn default_source_port() -> u16 {
+    49_184
+}
+
+fn default_destination_port() -> u16 {
+    9
+}
+
+fn default_hop_limit() -> u8 {
+    64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = r#"{"name":"forward","transmit_port":0,"receive_port":1,"frame_bytes":64,
+        "rate_frames_per_s":1000,"source_mac":"02:00:00:00:00:01","destination_mac":"02:00:00:00:00:02","ip":4,
+        "source_address":"198.18.0.2","destination_address":"198.19.0.2"}"#;
+
+    #[test]
+    fn a_stream_survives_a_round_trip() {
+        let stream: StreamRequest = serde_json::from_str(STREAM).unwrap();
+        let again: StreamRequest = serde_json::from_str(&serde_json::to_string(&stream).unwrap()).unwrap();
+        assert_eq!(stream, again);
+        assert_eq!((stream.flows, stream.ip, stream.hop_limit), (1, IpVersion::V4, 64));
+    }
+
+    #[test]
+    fn a_start_survives_a_round_trip_with_its_defaults() {
+        let text = format!(r#"{{"trial":1,"streams":[{STREAM}],"duration_s":1}}"#);
+        let start: Start = serde_json::from_str(&text).unwrap();
+        assert_eq!((start.catch_up_s, start.burst, start.latency_from), (0.001, 32, LatencyFrom::Software));
+        let again: Start = serde_json::from_str(&serde_json::to_string(&start).unwrap()).unwrap();
+        assert_eq!(start, again);
+    }
+
+    #[test]
+    fn another_version_of_ip_is_refused() {
+        assert!(serde_json::from_str::<StreamRequest>(&STREAM.replace(r#""ip":4"#, r#""ip":5"#)).is_err());
+    }
+}
