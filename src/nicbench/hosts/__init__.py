@@ -1,1 +1,1 @@
-""""""
+"""Where commands run and files are read and written: this machine, and namespaces of it."""

@@ -34,7 +34,10 @@ class Process(ABC):
 
     @abstractmethod
     async def read_line(self, timeout_s: float | None = None) -> str | None:
-        """One line of stdout without its newline, None at the end; HostError after ``timeout_s`` or an over-long line."""
+        """One line of stdout without its newline, None at the end.
+
+        HostError after ``timeout_s`` or an over-long line.
+        """
 
     @abstractmethod
     async def close_stdin(self) -> None:
@@ -62,7 +65,10 @@ class Host(ABC):
 
     @abstractmethod
     def spec(self) -> dict[str, Any]:
-        """Enough to make this host again in another process (undo.json), e.g. ``{"kind": "netns", "namespace": "x", "inner": {..}}``."""
+        """Enough to make this host again in another process (undo.json).
+
+        E.g. ``{"kind": "netns", "namespace": "x", "inner": {..}}``; ``hosts.specs.from_spec`` is the inverse.
+        """
 
     @abstractmethod
     async def run(
@@ -74,7 +80,10 @@ class Host(ABC):
         check: bool = True,
         environment: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Runs to its end, output bounded; with ``check`` a failure is a HostError with the command, status and stderr."""
+        """Runs to its end, output bounded.
+
+        With ``check`` a failure is a HostError with the command, status and stderr.
+        """
 
     @abstractmethod
     async def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Process:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -11,14 +12,15 @@ from typing import Any
 
 from nicbench.errors import HostError, NotReadyError
 from nicbench.hosts.base import Completed, Host, Process
-from nicbench.hosts.local_process import LINE_LIMIT_BYTES, LocalProcess, kill_group
+from nicbench.hosts.local_process import LINE_LIMIT_BYTES, LocalProcess, kill_group, pipe_of
 from nicbench.model.base import Frozen
 
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
 # An ordinary user's PATH on Debian lacks the folders of ip, ethtool and bpftool.
 _SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
-# Set by a program of its own and not by a preexec function, which is unsafe once the controller has threads. It survives every
-# exec that follows (ip netns exec among them), so the command itself is killed when the controller dies, by SIGKILL too.
+# Set by a program of its own and not by a preexec function, which is unsafe once the controller has threads. It
+# survives every exec that follows (ip netns exec among them), so the command itself is killed when the controller
+# dies, by SIGKILL too.
 _DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 
@@ -56,11 +58,11 @@ class LocalHost(Host):
                 stdout, stderr = await _exchange(process, input_text)
                 status = await process.wait()
         except TimeoutError:
-            raise HostError(f"{_shown(command)}: did not end within {timeout_s:g} s and was killed", place=self.name) from None
+            message = f"{_shown(command)}: did not end within {timeout_s:g} s and was killed"
+            raise HostError(message, place=self.name) from None
         except _TooMuchOutputError:
-            raise HostError(
-                f"{_shown(command)}: more than {OUTPUT_LIMIT_BYTES} bytes of output; it was killed", place=self.name
-            ) from None
+            message = f"{_shown(command)}: more than {OUTPUT_LIMIT_BYTES} bytes of output; it was killed"
+            raise HostError(message, place=self.name) from None
         finally:
             # After a timeout, too much output or a cancellation; after an ordinary end there is nothing left to kill.
             if process.returncode is None:
@@ -77,7 +79,7 @@ class LocalHost(Host):
 
     async def read_file(self, path: str) -> str | None:
         try:
-            return Path(path).read_text(encoding="utf-8", errors="replace")
+            return _read_whole(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -85,12 +87,7 @@ class LocalHost(Host):
 
     async def write_file(self, path: str, text: str) -> None:
         try:
-            # One write call: files of /proc and /sys take a value whole or not at all.
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-            try:
-                os.write(descriptor, text.encode())
-            finally:
-                os.close(descriptor)
+            _write_at_once(path, text)
         except OSError as error:
             raise HostError(f"cannot write {text.strip()!r} to {path}: {error.strerror}", place=self.name) from error
 
@@ -100,7 +97,9 @@ class LocalHost(Host):
         variables = _environment(environment)
         if shutil.which(command[0], path=variables["PATH"]) is None:
             raise NotReadyError(
-                f"{command[0]}: command not found", place=self.name, next_step="nicbench doctor names the package to install"
+                f"{command[0]}: command not found",
+                place=self.name,
+                next_step="nicbench doctor names the package to install",
             )
         return await asyncio.create_subprocess_exec(
             *_DIES_WITH_US,
@@ -120,24 +119,21 @@ class _TooMuchOutputError(Exception):
 
 async def _exchange(process: asyncio.subprocess.Process, input_text: str | None) -> tuple[str, str]:
     """Feeds stdin and reads both outputs at once, so that neither side waits for the other."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    async with asyncio.TaskGroup() as tasks:
-        stdout = tasks.create_task(_read_bounded(process.stdout))
-        stderr = tasks.create_task(_read_bounded(process.stderr))
-        if input_text is not None:
-            tasks.create_task(_feed(process, input_text))
-    return stdout.result(), stderr.result()
+    stdout, stderr, _ = await asyncio.gather(
+        _read_bounded(pipe_of(process.stdout)), _read_bounded(pipe_of(process.stderr)), _feed(process, input_text)
+    )
+    return stdout, stderr
 
 
-async def _feed(process: asyncio.subprocess.Process, text: str) -> None:
-    assert process.stdin is not None
-    try:
-        process.stdin.write(text.encode())
-        await process.stdin.drain()
-        process.stdin.close()
-    except (BrokenPipeError, ConnectionResetError):
-        pass  # It ended without reading everything; its exit status tells.
+async def _feed(process: asyncio.subprocess.Process, text: str | None) -> None:
+    if text is None:
+        return
+    stdin = pipe_of(process.stdin)
+    # A command may end without reading everything; its exit status tells.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        stdin.write(text.encode())
+        await stdin.drain()
+    stdin.close()
 
 
 async def _read_bounded(stream: asyncio.StreamReader) -> str:
@@ -149,6 +145,20 @@ async def _read_bounded(stream: asyncio.StreamReader) -> str:
         if size > OUTPUT_LIMIT_BYTES:
             raise _TooMuchOutputError
     return b"".join(parts).decode(errors="replace")
+
+
+def _read_whole(path: str) -> str:
+    """Files of /proc and /sys are never waited for; neither are the small files that a run looks at."""
+    return Path(path).read_text(encoding="utf-8", errors="replace")
+
+
+def _write_at_once(path: str, text: str) -> None:
+    """In one call: files of /proc and /sys take a value whole or not at all."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
 
 
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:

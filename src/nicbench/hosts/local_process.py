@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections import deque
+from typing import TypeVar
 
 from nicbench.errors import HostError
 from nicbench.hosts.base import Process
 
+_Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)
 # The longest line a process may write: an engine's reading with the histograms of many streams.
 LINE_LIMIT_BYTES = 64 * 1024 * 1024
 _STDERR_LINES = 100
@@ -31,27 +34,27 @@ class LocalProcess(Process):
         return self._process.pid
 
     async def write_line(self, line: str) -> None:
-        assert self._process.stdin is not None
+        stdin = pipe_of(self._process.stdin)
         try:
-            self._process.stdin.write(line.encode() + b"\n")
-            await self._process.stdin.drain()
+            stdin.write(line.encode() + b"\n")
+            await stdin.drain()
         except (BrokenPipeError, ConnectionResetError) as error:
             raise HostError(f"{self._shown}: has ended{self._last_words()}", place=self._host) from error
 
     async def read_line(self, timeout_s: float | None = None) -> str | None:
-        assert self._process.stdout is not None
+        stdout = pipe_of(self._process.stdout)
         try:
             async with asyncio.timeout(timeout_s):
-                line = await self._process.stdout.readline()
+                line = await stdout.readline()
         except TimeoutError:
-            raise HostError(f"{self._shown}: silent for {timeout_s:g} s{self._last_words()}", place=self._host) from None
+            message = f"{self._shown}: silent for {timeout_s:g} s{self._last_words()}"
+            raise HostError(message, place=self._host) from None
         except ValueError:
             raise HostError(f"{self._shown}: a line of more than {LINE_LIMIT_BYTES} bytes", place=self._host) from None
         return line.decode(errors="replace").rstrip("\n") if line else None
 
     async def close_stdin(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        pipe_of(self._process.stdin).close()
 
     async def wait(self, timeout_s: float | None = None) -> int:
         try:
@@ -75,11 +78,18 @@ class LocalProcess(Process):
         return f"; its last words: {tail[-2000:]}" if tail else ""
 
     async def _collect_stderr(self) -> None:
-        assert self._process.stderr is not None
-        while chunk := await self._process.stderr.read(65536):
-            # Whole lines are not waited for: a dying process may leave half of one, and that half is the interesting one.
+        stderr = pipe_of(self._process.stderr)
+        while chunk := await stderr.read(65536):
+            # Whole lines are not waited for: a dying process may leave half of one, and that half is interesting.
             text = chunk.decode(errors="replace")
             self._stderr.extend(line[:_STDERR_LINE_CHARACTERS] for line in text.splitlines())
+
+
+def pipe_of(stream: _Stream | None) -> _Stream:
+    """A pipe that was asked for when the process was started."""
+    if stream is None:
+        raise RuntimeError("the process was started without this pipe")
+    return stream
 
 
 def kill_group(process: asyncio.subprocess.Process) -> None:
@@ -88,7 +98,5 @@ def kill_group(process: asyncio.subprocess.Process) -> None:
 
 
 def _signal_group(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, number)
-    except ProcessLookupError:
-        pass

@@ -1,4 +1,4 @@
-"""A lab: a testbed made on the spot and removed afterwards; and the testbed itself, which real machines give as well."""
+"""A lab: a testbed made on the spot and removed afterwards; and the testbed itself, which real ports give as well."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class CoreMap:
 
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """What a run works on. ``statements`` are what the report must say plainly (a veth measures this machine and no card)."""
+    """What a run works on.
+
+    ``statements`` are what the report must say plainly (a veth measures this machine and no card).
+    """
 
     tester: Host
     dut: Host | None
@@ -60,7 +63,10 @@ class Testbed:
 
 
 class Lab(ABC):
-    """Makes and removes a testbed. Every change goes through ``changes`` so that it is undone after an error, a signal or a crash."""
+    """Makes and removes a testbed.
+
+    Every change goes through ``changes`` so that it is undone after an error, a signal or a crash.
+    """
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
@@ -74,7 +80,7 @@ class Lab(ABC):
 
     @abstractmethod
     def without_dut(self, testbed: Testbed, changes: Changes) -> AbstractAsyncContextManager[bool]:
-        """While entered, frames end at a sink behind the link instead of reaching the DUT, to calibrate the tester's ceiling.
+        """While entered, frames end at a sink behind the link instead of reaching the DUT: the tester's ceiling.
 
         Gives False where this lab has no such sink: the ceiling is then unknown.
         """

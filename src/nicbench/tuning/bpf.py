@@ -29,18 +29,16 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 async def compile_program(host: Host, source: Path, cache: Path | None = None) -> Path:
-    """Compiles a BPF C file once; the object's name holds a hash of the text and flags, so a changed source is compiled anew."""
-    text = source.read_bytes()
-    # asm/types.h stands in the multiarch folder, which clang does not search for the bpf target.
-    includes = tuple(f"-I{folder}" for folder in sorted(Path("/usr/include").glob("*-linux-gnu*")))
-    arguments = (*_CLANG_FLAGS, *includes)
-    digest = hashlib.sha256(text + "\0".join(arguments).encode()).hexdigest()[:16]
-    folder = (cache or cache_folder()) / "bpf"
-    target = folder / f"{source.name.removesuffix('.bpf.c')}-{digest}.o"
+    """Compiles a BPF C file where it has not been compiled yet.
+
+    The object's name holds a hash of the text and flags, so a changed source is compiled anew.
+    """
+    arguments = (*_CLANG_FLAGS, *_include_flags())
+    target = _object_path(source, arguments, (cache or cache_folder()) / "bpf")
     if target.exists():
         return target
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f"{target.name}.{os.getpid()}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}")
     command = ("clang", *arguments, "-c", str(source), "-o", str(temporary))
     done = await host.run(command, timeout_s=_COMPILE_TIMEOUT_S, check=False)
     if done.status != 0:
@@ -52,6 +50,16 @@ async def compile_program(host: Host, source: Path, cache: Path | None = None) -
         )
     temporary.rename(target)
     return target
+
+
+def _include_flags() -> tuple[str, ...]:
+    """asm/types.h stands in the multiarch folder, which clang does not search for the bpf target."""
+    return tuple(f"-I{folder}" for folder in sorted(Path("/usr/include").glob("*-linux-gnu*")))
+
+
+def _object_path(source: Path, arguments: tuple[str, ...], folder: Path) -> Path:
+    digest = hashlib.sha256(source.read_bytes() + "\0".join(arguments).encode()).hexdigest()[:16]
+    return folder / f"{source.name.removesuffix('.bpf.c')}-{digest}.o"
 
 
 async def attached_program(host: Host, device: str) -> int | None:
@@ -77,8 +85,8 @@ async def attach(
 ) -> int:
     """Attaches the program of ``section`` in the object file ``program``, undo first; returns its id.
 
-    ``mode`` is ``xdpdrv`` (the driver's own path), ``xdpgeneric`` or ``xdp`` (the kernel chooses). A device that already has a
-    program is refused: it is somebody's.
+    ``mode`` is ``xdpdrv`` (the driver's own path), ``xdpgeneric`` or ``xdp`` (the kernel chooses). A device that
+    already has a program is refused: it is somebody's.
     """
     present = await attached_program(host, device)
     if present is not None:
@@ -120,7 +128,9 @@ async def map_id(host: Host, program_id: int, name: str) -> int:
     raise HostError(f"XDP program {program_id} has no map called {name}", place=host.name)
 
 
-async def write_map(host: Host, map_number: int, key: int, value: int, *, key_bytes: int = 4, value_bytes: int = 8) -> None:
+async def write_map(
+    host: Host, map_number: int, key: int, value: int, *, key_bytes: int = 4, value_bytes: int = 8
+) -> None:
     """Writes one unsigned integer into an array or hash map."""
     command = ("bpftool", "map", "update", "id", str(map_number), "key", *_bytes(key, key_bytes))
     await host.run((*command, "value", *_bytes(value, value_bytes)))
@@ -133,9 +143,9 @@ async def read_map(host: Host, map_number: int, key: int, *, key_bytes: int = 4)
 
 
 def value_of_lookup(text: str) -> int:
-    """The number in the answer of ``bpftool -j map lookup``, whose ``value`` is a list of bytes in the machine's order."""
+    """The number in the answer of ``bpftool -j map lookup``: a list of bytes in the machine's order."""
     answer = json.loads(text)
-    values = answer["values"] if "values" in answer else [answer]
+    values = answer.get("values", [answer])
     return sum(int.from_bytes(bytes(int(byte, 16) for byte in entry["value"]), sys.byteorder) for entry in values)
 
 

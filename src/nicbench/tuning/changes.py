@@ -10,7 +10,10 @@ from nicbench.tuning.undo import Undo
 
 
 class Changes(ABC):
-    """Collects undos in order. The implementation keeps them, flushed, in the run folder and in /run/nicbench/RUN/undo.json."""
+    """Collects undos in order.
+
+    The implementation keeps them, flushed, in the run folder and in /run/nicbench/RUN/undo.json.
+    """
 
     run_id: str
 
@@ -24,4 +27,7 @@ class Changes(ABC):
 
     @abstractmethod
     async def undo_all(self) -> list[str]:
-        """Undoes in reverse order, idempotently, never over a value that somebody changed since; returns what could not be undone."""
+        """Undoes in reverse order, idempotently, never over a value that somebody changed since.
+
+        Returns what could not be undone.
+        """

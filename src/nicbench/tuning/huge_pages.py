@@ -1,0 +1,56 @@
+"""Huge pages: raised by what a run lacks, and put back after it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts.base import Host
+from nicbench.tuning.changes import Changes
+
+_NUMBER_PATH = "/proc/sys/vm/nr_hugepages"
+_LINE = re.compile(r"^(\w+):\s+(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class HugePages:
+    """What /proc/meminfo says of huge pages of the default size. ``available`` are free and not promised to anybody."""
+
+    page_kib: int
+    total: int
+    available: int
+
+    def lacking(self, needed_mib: int) -> int:
+        """How many more pages are needed to have ``needed_mib`` available."""
+        pages = -(-needed_mib * 1024 // self.page_kib)
+        return max(0, pages - self.available)
+
+
+def huge_pages_of_meminfo(text: str) -> HugePages | None:
+    """Parses /proc/meminfo; None where the kernel has no huge pages."""
+    values = {name: int(number) for name, number in _LINE.findall(text)}
+    if "Hugepagesize" not in values or "HugePages_Total" not in values:
+        return None
+    available = values.get("HugePages_Free", 0) - values.get("HugePages_Rsvd", 0)
+    return HugePages(values["Hugepagesize"], values["HugePages_Total"], max(0, available))
+
+
+async def ensure_huge_pages(changes: Changes, host: Host, needed_mib: int) -> HugePages:
+    """Makes sure that ``needed_mib`` are available; gives the state before. NotReadyError where memory is too fragmented."""
+    before = huge_pages_of_meminfo(await host.read_file("/proc/meminfo") or "")
+    if before is None:
+        raise NotReadyError(
+            "this kernel has no huge pages", place=host.name, next_step="set tester.huge_pages: false in the bench file"
+        )
+    lacking = before.lacking(needed_mib)
+    if lacking:
+        try:
+            await changes.set_file(host, _NUMBER_PATH, str(before.total + lacking))
+        except HostError as error:
+            raise NotReadyError(
+                f"{lacking} more huge pages of {before.page_kib} KiB are needed: {error.message}",
+                place=host.name,
+                next_step="free memory or reboot, or set tester.huge_pages: false in the bench file",
+            ) from error
+    return before

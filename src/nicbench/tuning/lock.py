@@ -1,0 +1,117 @@
+"""The lock of a host: one run at a time, because two would measure each other."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from nicbench.errors import NotReadyError
+from nicbench.hosts.specs import from_spec
+from nicbench.model.base import Frozen
+from nicbench.tuning.owner import Owner, this_process
+from nicbench.tuning.record import RUNTIME_FOLDER, load_record, record_path
+from nicbench.tuning.restore import MakeHost, restore
+
+LOCK_NAME = "host.lock"
+
+
+class Holder(Frozen):
+    """Who holds the lock: the content of the file."""
+
+    run_id: str
+    owner: Owner
+
+
+class HostLock:
+    """An exclusive ``flock``, which ends with its process; its content names the run, so that a dead one is restored first."""
+
+    def __init__(self, run_id: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = from_spec) -> None:
+        self._holder = Holder(run_id=run_id, owner=this_process())
+        self._runtime = runtime
+        self._path = runtime / LOCK_NAME
+        self._make_host = make_host
+        self._descriptor: int | None = None
+
+    async def take(self) -> list[str]:
+        """Takes the lock; says what was done for a dead holder. NotReadyError names a living one."""
+        descriptor = self._open()
+        try:
+            said = await self._restore_last_holder(descriptor)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, self._holder.model_dump_json().encode(), 0)
+            os.fsync(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return said
+
+    def release(self) -> None:
+        """Gives it back; nothing happens where it is not held."""
+        if self._descriptor is None:
+            return
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+        self._descriptor = None
+        with contextlib.suppress(OSError):  # not empty: records of other runs
+            self._runtime.rmdir()
+
+    def _open(self) -> int:
+        while True:
+            try:
+                self._runtime.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except PermissionError as error:
+                raise NotReadyError(
+                    "locking this machine needs root", place=str(self._path), next_step="run it with sudo"
+                ) from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = _holder_of(descriptor)
+                os.close(descriptor)
+                raise _busy(holder, self._path) from None
+            if self._is_current(descriptor):
+                return descriptor
+            os.close(descriptor)  # its last holder removed the file between our open and our lock
+
+    def _is_current(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+    async def _restore_last_holder(self, descriptor: int) -> list[str]:
+        holder = _holder_of(descriptor)
+        if holder is None:
+            return []
+        said = await restore(holder.run_id, self._runtime, self._make_host)
+        if load_record(record_path(self._runtime, holder.run_id)) is not None:
+            raise NotReadyError(
+                f"run {holder.run_id} died and cannot be undone whole: {'; '.join(said)}",
+                place=str(self._path),
+                next_step=f"undo it by hand, then remove {record_path(self._runtime, holder.run_id).parent}",
+            )
+        return said
+
+
+def _holder_of(descriptor: int) -> Holder | None:
+    """None where nobody wrote a name, or died while writing it."""
+    try:
+        return Holder.model_validate_json(os.pread(descriptor, 65536, 0))
+    except ValidationError:
+        return None
+
+
+def _busy(holder: Holder | None, path: Path) -> NotReadyError:
+    if holder is None:
+        return NotReadyError("another run is starting on this machine", place=str(path), next_step="try again")
+    return NotReadyError(
+        f"run {holder.run_id} (process {holder.owner.pid}) is using this machine",
+        place=str(path),
+        next_step=f"wait until it has ended, or end it: kill {holder.owner.pid}",
+    )

@@ -1,0 +1,77 @@
+"""Cleaning up after a run whose process is gone: `nicbench restore RUN`, and the next run or `lab up`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nicbench.errors import NotReadyError, UsageError
+from nicbench.hosts.base import Host
+from nicbench.hosts.specs import from_spec
+from nicbench.tuning.owner import boot_id
+from nicbench.tuning.record import RUNTIME_FOLDER, Record, forget_record, load_record, record_path, save_record
+from nicbench.tuning.undoing import undo_entries
+
+MakeHost = Callable[[dict[str, Any]], Host]
+
+
+async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = from_spec) -> list[str]:
+    """Undoes what the run of this id, or of this run folder, left; says what it did, in sentences.
+
+    The record under /run/nicbench is the one that counts: it is root's own. The one in the run folder only discloses, so
+    that a folder from a stranger cannot make root delete anything. NotReadyError where the run is still going on.
+    """
+    run_id = Path(run).name if "/" in run.rstrip("/") or Path(run).is_dir() else run
+    if run_id in ("", ".", ".."):
+        raise UsageError(f"{run!r} names no run", next_step="give a run folder, or a name under /run/nicbench")
+    record = load_record(record_path(runtime, run_id))
+    if record is None:
+        return [f"{run_id}: nothing to undo"]
+    if record.owner.is_alive and not record.kept:
+        raise NotReadyError(
+            f"the run is still going on (process {record.owner.pid})",
+            place=run_id,
+            next_step=f"end it first: kill {record.owner.pid}; it undoes its changes itself",
+        )
+    return await _restore_record(record, runtime, make_host)
+
+
+async def restore_stale(runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = from_spec) -> list[str]:
+    """Undoes what dead runs left on this machine; labs that were made to stay (``lab up``) stay. Says what it did."""
+    said: list[str] = []
+    for record in records(runtime):
+        stays = record.kept and record.owner.boot_id == boot_id()
+        if not record.owner.is_alive and not stays:
+            said.extend(await _restore_record(record, runtime, make_host))
+    return said
+
+
+def kept_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
+    """Labs that stay until ``nicbench lab down``."""
+    return [record.run_id for record in records(runtime) if record.kept and record.owner.boot_id == boot_id()]
+
+
+def records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
+    """Every record of changes on this machine, by name."""
+    if not runtime.is_dir():
+        return []
+    loaded = (load_record(record_path(runtime, entry.name)) for entry in sorted(runtime.iterdir()) if entry.is_dir())
+    return [record for record in loaded if record is not None]
+
+
+async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) -> list[str]:
+    path = record_path(runtime, record.run_id)
+    if record.owner.boot_id != boot_id():
+        # Namespaces, links and sysctls ended with that boot; undoing them now would undo somebody else's.
+        forget_record(path)
+        return [
+            f"{record.run_id}: this machine has been rebooted since; its record was removed, nothing had to be undone"
+        ]
+    pending = sum(not entry.done for entry in record.entries)
+    record, troubles = await undo_entries(record, make_host, lambda updated: save_record(updated, path))
+    if record.settled:
+        forget_record(path)
+        return [f"{record.run_id}: undid {pending} changes that it had left", *troubles]
+    left = sum(not entry.done for entry in record.entries)
+    return [f"{record.run_id}: undid {pending - left} of {pending} changes; the record stays at {path}", *troubles]

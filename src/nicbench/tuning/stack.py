@@ -1,0 +1,136 @@
+"""The undo stack of a run: written down, flushed, before each change; undone in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts.base import Host
+from nicbench.hosts.specs import from_spec
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.owner import this_process
+from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record, forget_record, record_path, save_record
+from nicbench.tuning.undo import RestoreFile, Undo
+from nicbench.tuning.undoing import undo_entries
+from nicbench.tuning.values import plain_value, same_value
+
+
+class UndoStack(Changes):
+    """Keeps undo.json in the run folder and in /run/nicbench/RUN; the second is removed when all was undone.
+
+    Nothing is written before the first change, so that a run which changes nothing needs no root.
+    """
+
+    def __init__(self, run_id: str, folder: Path | None, runtime: Path = RUNTIME_FOLDER) -> None:
+        self.run_id = run_id
+        self._runtime_path = record_path(runtime, run_id)
+        self._folder_path = None if folder is None else folder / RECORD_NAME
+        self._hosts: dict[str, Host] = {}
+        self._record = Record(
+            run_id=run_id,
+            owner=this_process(),
+            run_folder=None if folder is None else str(folder.absolute()),
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every change so far, for tuning.json and the report."""
+        return self._record.entries
+
+    async def make(self, host: Host, undo: Undo, apply: Callable[[], Awaitable[None]]) -> None:
+        spec = host.spec()
+        self._hosts[_key(spec)] = host
+        if not self._record.entries:
+            self._claim()
+        entries = (*self._record.entries, Entry(host=spec, undo=undo))
+        self._record = self._record.model_copy(update={"entries": entries})
+        self._save(self._record)
+        await apply()
+
+    async def set_file(self, host: Host, path: str, value: str) -> None:
+        before = await host.read_file(path)
+        if before is None:
+            raise HostError(f"{path} does not exist", place=host.name)
+        if same_value(path, before, value):
+            return
+        old = plain_value(before)
+        await self.make(host, RestoreFile(path=path, old=old, new=value), lambda: host.write_file(path, value))
+        after = await host.read_file(path)
+        if after is None or not same_value(path, after, value):
+            # The kernel took it and made something else of it; a later undo would think that somebody else did.
+            await host.write_file(path, old)
+            raise HostError(
+                f"{path} was set to {value!r} and reads {plain_value(after or '')!r}; put back to {old!r}",
+                place=host.name,
+            )
+
+    async def undo_all(self) -> list[str]:
+        """Goes through to the end even when cancelled meanwhile (a second Ctrl-C); then the cancellation passes."""
+        task = asyncio.ensure_future(self._undo_all())
+        cancelled = False
+        while not task.done():
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError:
+                cancelled = True
+        if cancelled:
+            raise asyncio.CancelledError
+        return task.result()
+
+    def keep(self) -> None:
+        """Lets the changes outlive this process (``nicbench lab up``); ``restore`` undoes them."""
+        self._record = self._record.model_copy(update={"kept": True})
+        self._save(self._record)
+
+    async def _undo_all(self) -> list[str]:
+        if not self._record.entries:
+            return []
+        self._record, troubles = await undo_entries(self._record, self._host_of, self._save_while_undoing)
+        if self._record.settled:
+            forget_record(self._runtime_path)
+        return troubles
+
+    def _host_of(self, spec: dict[str, Any]) -> Host:
+        return self._hosts.get(_key(spec)) or from_spec(spec)
+
+    def _claim(self) -> None:
+        """The folder under /run belongs to one process; what a dead one left there must be undone first."""
+        try:
+            self._runtime_path.parent.mkdir(parents=True, exist_ok=True)
+        except PermissionError as error:
+            raise NotReadyError(
+                "changing this machine needs root", place=str(self._runtime_path.parent), next_step="run it with sudo"
+            ) from error
+        if self._runtime_path.exists():
+            raise NotReadyError(
+                "changes of an earlier process are not undone yet",
+                place=str(self._runtime_path),
+                next_step=f"nicbench restore {self.run_id}",
+            )
+
+    def _save(self, record: Record) -> None:
+        try:
+            save_record(record, self._runtime_path)
+        except PermissionError as error:
+            raise NotReadyError(
+                "changing this machine needs root", place=str(self._runtime_path), next_step="run it with sudo"
+            ) from error
+        if self._folder_path is not None:
+            save_record(record, self._folder_path)
+
+    def _save_while_undoing(self, record: Record) -> None:
+        save_record(record, self._runtime_path)
+        if self._folder_path is not None and self._folder_path.parent.is_dir():
+            with contextlib.suppress(OSError):  # a full disk must not keep the machine changed
+                save_record(record, self._folder_path)
+
+
+def _key(spec: dict[str, Any]) -> str:
+    return json.dumps(spec, sort_keys=True)

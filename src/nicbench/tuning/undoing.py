@@ -1,0 +1,159 @@
+"""Undoing one change: idempotent, and never over what somebody else changed since."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nicbench.errors import HostError, NicbenchError
+from nicbench.hosts.base import Host
+from nicbench.hosts.netns import NAMESPACE_FOLDER, NetnsHost
+from nicbench.tuning import bpf
+from nicbench.tuning.owner import start_ticks_of_stat
+from nicbench.tuning.record import Entry, Record
+from nicbench.tuning.undo import (
+    DeleteLink,
+    DeleteNamespace,
+    DetachXdp,
+    KillProcess,
+    RemovePath,
+    RestoreFile,
+    Undo,
+)
+from nicbench.tuning.values import same_value
+
+_PROCESS_END_TRIES = 100
+_PROCESS_END_STEP_S = 0.05
+
+
+async def undo_entries(
+    record: Record, make_host: Callable[[dict[str, Any]], Host], save: Callable[[Record], None]
+) -> tuple[Record, list[str]]:
+    """Undoes what is left of ``record`` in reverse order, saving after each.
+
+    Gives the record back, with what could not be undone.
+
+    A change that fails stays in the record and the rest goes on; one that somebody else overwrote is settled.
+    """
+    troubles: list[str] = []
+    for index in reversed(range(len(record.entries))):
+        entry = record.entries[index]
+        if entry.done:
+            continue
+        try:
+            note = await undo_one(make_host(entry.host), entry.undo)
+        except NicbenchError as error:
+            troubles.append(f"could not undo ({_described(entry)}): {error.message}")
+            continue
+        if note is not None:
+            troubles.append(note)
+        finished = entry.model_copy(update={"done": True, "note": note})
+        record = record.model_copy(
+            update={"entries": (*record.entries[:index], finished, *record.entries[index + 1 :])}
+        )
+        save(record)
+    return record, troubles
+
+
+async def undo_one(host: Host, undo: Undo) -> str | None:
+    """Undoes; gives a sentence where something was left alone on purpose. HostError where it failed."""
+    if isinstance(host, NetnsHost) and not await host.exists():
+        return None  # everything in it went with it
+    match undo:
+        case RestoreFile():
+            return await _restore_file(host, undo)
+        case DeleteNamespace():
+            return await _delete_namespace(host, undo.namespace)
+        case DeleteLink():
+            if await _link_exists(host, undo.device):
+                await host.run(("ip", "link", "delete", "dev", undo.device))
+            return None
+        case DetachXdp():
+            return await _detach_xdp(host, undo)
+        case KillProcess():
+            if await _is_running(host, undo.pid, undo.start_ticks):
+                await _kill(host, undo.pid, undo.start_ticks)
+            return None
+        case RemovePath():
+            return await _remove_path(host, undo.path)
+
+
+async def _restore_file(host: Host, undo: RestoreFile) -> str | None:
+    current = await host.read_file(undo.path)
+    if current is None or same_value(undo.path, current, undo.old):
+        return None
+    if not same_value(undo.path, current, undo.new):
+        return (
+            f"{host.name}: {undo.path} was left at {current.strip()!r}: somebody changed it since we set {undo.new!r}; "
+            f"before the run it was {undo.old!r}"
+        )
+    await host.write_file(undo.path, undo.old)
+    read_back = await host.read_file(undo.path)
+    if read_back is None or not same_value(undo.path, read_back, undo.old):
+        raise HostError(f"{undo.path} should be {undo.old!r} again and is {read_back!r}", place=host.name)
+    return None
+
+
+async def _delete_namespace(host: Host, namespace: str) -> str | None:
+    path = f"{NAMESPACE_FOLDER}/{namespace}"
+    if (await host.run(("test", "-e", path), check=False)).status != 0:
+        return None
+    # A process inside would keep the namespace alive without a name.
+    inside = await host.run(("ip", "netns", "pids", namespace), check=False)
+    for pid in map(int, inside.stdout.split()):
+        stat = await host.read_file(f"/proc/{pid}/stat")
+        ticks = start_ticks_of_stat(stat) if stat else None
+        if ticks is not None:
+            await _kill(host, pid, ticks)
+    deleted = await host.run(("ip", "netns", "delete", namespace), check=False)
+    if (await host.run(("test", "-e", path), check=False)).status == 0:
+        raise HostError(f"namespace {namespace} cannot be deleted: {deleted.stderr.strip()}", place=host.name)
+    return None
+
+
+async def _link_exists(host: Host, device: str) -> bool:
+    shown = await host.run(("ip", "-j", "link", "show", "dev", device), check=False)
+    return shown.status == 0 and bool(json.loads(shown.stdout or "[]"))
+
+
+async def _detach_xdp(host: Host, undo: DetachXdp) -> str | None:
+    if not await _link_exists(host, undo.device):
+        return None
+    present = await bpf.attached_program(host, undo.device)
+    if present is not None and undo.program_id not in (None, present):
+        return f"{host.name}: XDP program {present} on {undo.device} is not ours ({undo.program_id}): left alone"
+    await bpf.detach(host, undo.device, undo.program_id)
+    return None
+
+
+async def _is_running(host: Host, pid: int, ticks: int) -> bool:
+    stat = await host.read_file(f"/proc/{pid}/stat")
+    return stat is not None and start_ticks_of_stat(stat) == ticks
+
+
+async def _kill(host: Host, pid: int, ticks: int) -> None:
+    await host.run(("kill", "-KILL", str(pid)), check=False)
+    for _ in range(_PROCESS_END_TRIES):
+        if not await _is_running(host, pid, ticks):
+            return
+        await asyncio.sleep(_PROCESS_END_STEP_S)
+    raise HostError(f"process {pid} does not die", place=host.name)
+
+
+async def _remove_path(host: Host, path: str) -> str | None:
+    if not path.startswith("/") or len(_parts(path)) < 2 or ".." in _parts(path):
+        return f"{host.name}: {path} was left alone: not a path that nicbench makes"
+    await host.run(("rm", "-rf", "--one-file-system", "--", path))
+    return None
+
+
+def _parts(path: str) -> Sequence[str]:
+    return [part for part in path.split("/") if part]
+
+
+def _described(entry: Entry) -> str:
+    """The undo in a few words, for a message."""
+    fields = entry.undo.model_dump(exclude={"kind"}, exclude_none=True)
+    return f"{entry.undo.kind} {' '.join(f'{name}={value}' for name, value in fields.items())}"
