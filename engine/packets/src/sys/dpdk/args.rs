@@ -1,0 +1,78 @@
+//! EAL's arguments as a pure function of the kinds of port and the options.
+
+use super::options::{EalOptions, PortKind, PortOptions};
+
+/// What the arguments depend on beside the options.
+pub(super) struct Surroundings {
+    /// Makes the file prefix our own: two engines on one host never share files.
+    pub process_id: u32,
+    /// Where EAL's main thread goes when no CPU is asked for (it is released again after the start).
+    pub any_cpu: u32,
+}
+
+/// The arguments, the program's name first.
+pub(super) fn arguments(options: &EalOptions, ports: &[PortOptions], surroundings: &Surroundings) -> Vec<String> {
+    let mut list = vec![
+        "nicbench-packets".to_owned(),
+        format!("--lcores=0@{}", options.worker_cpu.unwrap_or(surroundings.any_cpu)),
+        "-m".to_owned(),
+        options.memory_mib.to_string(),
+        // Nothing on disk outlives a killed engine, and huge pages need no mount.
+        "--in-memory".to_owned(),
+        format!("--file-prefix=nicbench_{}", surroundings.process_id),
+        "--no-telemetry".to_owned(),
+        "--log-level=warning".to_owned(),
+    ];
+    if !options.huge_pages {
+        list.push("--no-huge".to_owned());
+    }
+    let pci: Vec<_> = ports.iter().filter_map(|port| pci_device(&port.kind)).collect();
+    if pci.is_empty() {
+        // Without this, every card bound to a user-space driver would be taken.
+        list.push("--no-pci".to_owned());
+    }
+    for device in pci {
+        list.extend(["-a".to_owned(), device]);
+    }
+    list.extend(ports.iter().enumerate().filter_map(|(index, port)| virtual_device(&port.kind, index)).map(|device| format!("--vdev={device}")));
+    list.extend(options.further.iter().cloned());
+    list
+}
+
+/// The name by which DPDK knows the port's device.
+pub(super) fn device_name(kind: &PortKind, index: usize) -> String {
+    match kind {
+        PortKind::Pci { address, .. } => address.clone(),
+        kind => {
+            let device = virtual_device(kind, index).unwrap_or_default();
+            device.split(',').next().unwrap_or_default().to_owned()
+        }
+    }
+}
+
+fn pci_device(kind: &PortKind) -> Option<String> {
+    match kind {
+        PortKind::Pci { address, devargs } if devargs.is_empty() => Some(address.clone()),
+        PortKind::Pci { address, devargs } => Some(format!("{address},{devargs}")),
+        _ => None,
+    }
+}
+
+fn virtual_device(kind: &PortKind, index: usize) -> Option<String> {
+    match kind {
+        PortKind::AfXdp { device, queue, xdp_program } => {
+            let program = xdp_program.as_ref().map(|file| format!(",xdp_prog={file}")).unwrap_or_default();
+            Some(format!("net_af_xdp{index},iface={device},start_queue={queue},queue_count=1{program}"))
+        }
+        PortKind::AfPacket { device } => Some(format!("eth_af_packet{index},iface={device},qdisc_bypass=1,framecnt=4096")),
+        // The driver would otherwise receive zeros without end.
+        PortKind::Null => Some(format!("net_null{index},no-rx=1")),
+        PortKind::Ring => Some(format!("net_ring{index}")),
+        PortKind::Vdev { vdev } => Some(vdev.clone()),
+        PortKind::Pci { .. } => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod tests;

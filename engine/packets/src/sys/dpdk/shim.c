@@ -1,0 +1,345 @@
+/* Wraps DPDK's inline functions in whole-burst calls: the per-packet loop never crosses from Rust to C. */
+#include "shim.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef NB_STATIC_VERBS
+/* The providers that verbs.h declares only when they are linked statically. */
+#define RDMA_STATIC_PROVIDERS mlx5, mlx4
+#include <infiniband/verbs.h>
+#endif
+#include <linux/bpf.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_version.h>
+
+_Static_assert(sizeof(struct nb_frame) == 24, "the layout of Frame in frame.rs");
+_Static_assert(offsetof(struct nb_frame, data) == 0, "the layout of Frame in frame.rs");
+_Static_assert(offsetof(struct nb_frame, length) == 8, "the layout of Frame in frame.rs");
+_Static_assert(offsetof(struct nb_frame, handle) == 16, "the layout of Frame in frame.rs");
+_Static_assert(sizeof(struct nb_port_options) == 20, "the layout in ffi.rs");
+_Static_assert(sizeof(struct nb_port_facts) == 96, "the layout in ffi.rs");
+_Static_assert(sizeof(struct nb_port_statistics) == 64, "the layout in ffi.rs");
+_Static_assert(RTE_ETH_XSTATS_NAME_SIZE == 64, "the names of extended statistics");
+
+struct nb_port {
+	uint16_t number;
+	struct rte_mempool *pool;
+	uint64_t unlinearised;
+	/* Written by EAL's interrupt thread. */
+	uint64_t link_changes;
+};
+
+const char *nb_version(void)
+{
+	return rte_version();
+}
+
+const char *nb_error_text(int error)
+{
+	return rte_strerror(error < 0 ? -error : error);
+}
+
+/* libxdp's call comes here (--wrap=bind). The kernel releases an AF_XDP queue some time after its owner's exit, and until then answers
+ * EBUSY; the driver cannot be asked twice, so the wait is here, at most two seconds. */
+int __real_bind(int descriptor, const struct sockaddr *address, socklen_t length);
+int __wrap_bind(int descriptor, const struct sockaddr *address, socklen_t length);
+
+int __wrap_bind(int descriptor, const struct sockaddr *address, socklen_t length)
+{
+	const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
+	int result = __real_bind(descriptor, address, length);
+
+	for (int attempt = 0; attempt < 100; attempt++) {
+		if (result == 0 || errno != EBUSY || address->sa_family != AF_XDP)
+			break;
+		nanosleep(&pause, NULL);
+		result = __real_bind(descriptor, address, length);
+	}
+	return result;
+}
+
+int nb_eal_start(int count, char **arguments)
+{
+	/* stdout carries the protocol, so that nothing else may be written there. */
+	rte_openlog_stream(stderr);
+#ifdef NB_STATIC_VERBS
+	/* A static libibverbs must be told of its providers: it finds none by file name. */
+	ibv_static_providers(NULL, &verbs_provider_mlx5, &verbs_provider_mlx4, NULL);
+#endif
+	return rte_eal_init(count, arguments) < 0 ? -rte_errno : 0;
+}
+
+int nb_port_find(const char *device)
+{
+	uint16_t number;
+	int result = rte_eth_dev_get_port_by_name(device, &number);
+
+	return result < 0 ? result : number;
+}
+
+static int on_link_change(uint16_t number, enum rte_eth_event_type event, void *argument, void *details)
+{
+	struct nb_port *port = argument;
+
+	(void)number, (void)event, (void)details;
+	__atomic_fetch_add(&port->link_changes, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static struct rte_mempool *create_pool(uint16_t number, const struct nb_port_options *options, int socket)
+{
+	const uint32_t overhead = sizeof(struct rte_mempool_objhdr) + sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM;
+	uint32_t room = options->frame_bytes;
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	if (room < RTE_MBUF_DEFAULT_DATAROOM)
+		room = RTE_MBUF_DEFAULT_DATAROOM;
+	if (options->umem) {
+		/* The kernel refuses chunks over a page, and keeps XDP_PACKET_HEADROOM of each for itself. */
+		uint32_t most = RTE_ALIGN_FLOOR(sysconf(_SC_PAGESIZE) - overhead, RTE_CACHE_LINE_SIZE);
+
+		room = RTE_MIN(RTE_MAX(room, options->frame_bytes + XDP_PACKET_HEADROOM), most);
+	}
+	snprintf(name, sizeof(name), "nicbench_%u", number);
+	return rte_pktmbuf_pool_create(name, options->buffers, 256, 0, RTE_PKTMBUF_HEADROOM + room, socket);
+}
+
+static uint32_t buffer_bytes(const struct rte_mempool *pool, int umem)
+{
+	uint32_t room = rte_pktmbuf_data_room_size((struct rte_mempool *)(uintptr_t)pool) - RTE_PKTMBUF_HEADROOM;
+
+	return umem ? room - XDP_PACKET_HEADROOM : room;
+}
+
+static void read_facts(struct nb_port *port, const struct rte_eth_dev_info *info, struct nb_port_facts *facts)
+{
+	struct rte_ether_addr mac = { 0 };
+	struct rte_eth_link link = { .link_speed = RTE_ETH_SPEED_NUM_UNKNOWN };
+	uint16_t mtu = RTE_ETHER_MTU;
+
+	snprintf(facts->driver, sizeof(facts->driver), "%s", info->driver_name);
+	if (rte_eth_macaddr_get(port->number, &mac) == 0)
+		memcpy(facts->mac, mac.addr_bytes, sizeof(facts->mac));
+	if (rte_eth_link_get(port->number, &link) != 0 || link.link_speed == RTE_ETH_SPEED_NUM_NONE)
+		link.link_speed = RTE_ETH_SPEED_NUM_UNKNOWN;
+	facts->link_mbits_per_s = link.link_speed;
+	facts->link_up = link.link_status;
+	rte_eth_dev_get_mtu(port->number, &mtu);
+	facts->mtu_bytes = mtu;
+	facts->numa_node = rte_eth_dev_socket_id(port->number);
+}
+
+static int start_port(struct nb_port *port, const struct nb_port_options *options, struct nb_port_facts *facts, const char **step)
+{
+	struct rte_eth_conf configuration = { 0 };
+	struct rte_eth_dev_info info;
+	uint16_t transmit = options->transmit_descriptors, receive = options->receive_descriptors;
+	int socket = rte_eth_dev_socket_id(port->number), result;
+
+	*step = "asking for its properties";
+	result = rte_eth_dev_info_get(port->number, &info);
+	if (result < 0)
+		return result;
+	facts->reports_link_changes = info.dev_flags && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC);
+	configuration.intr_conf.lsc = facts->reports_link_changes;
+	*step = "configuring it";
+	result = rte_eth_dev_configure(port->number, 1, 1, &configuration);
+	if (result < 0)
+		return result;
+	*step = "fitting its descriptors";
+	result = rte_eth_dev_adjust_nb_rx_tx_desc(port->number, &receive, &transmit);
+	if (result < 0)
+		return result;
+	*step = "allocating its buffers (memory_mib may be too small)";
+	port->pool = create_pool(port->number, options, socket);
+	if (port->pool == NULL)
+		return -rte_errno;
+	*step = "allocating its buffers in one piece (memory_mib may be too small)";
+	if (options->umem && port->pool->nb_mem_chunks != 1)
+		return -ENOMEM;
+	*step = "setting up its transmit queue";
+	result = rte_eth_tx_queue_setup(port->number, 0, transmit, socket, NULL);
+	if (result < 0)
+		return result;
+	*step = "setting up its receive queue";
+	result = rte_eth_rx_queue_setup(port->number, 0, receive, socket, NULL, port->pool);
+	if (result < 0)
+		return result;
+	if (facts->reports_link_changes)
+		rte_eth_dev_callback_register(port->number, RTE_ETH_EVENT_INTR_LSC, on_link_change, port);
+	*step = "starting it";
+	result = rte_eth_dev_start(port->number);
+	if (result < 0)
+		return result;
+	/* Frames for other addresses count as foreign, so they must be seen; not every driver can. */
+	rte_eth_promiscuous_enable(port->number);
+	facts->transmit_descriptors = transmit;
+	facts->receive_descriptors = receive;
+	facts->buffer_bytes = buffer_bytes(port->pool, options->umem);
+	read_facts(port, &info, facts);
+	return 0;
+}
+
+int nb_port_open(int number, const struct nb_port_options *options, struct nb_port **opened, struct nb_port_facts *facts, const char **step)
+{
+	struct nb_port *port = rte_zmalloc("nicbench_port", sizeof(*port), RTE_CACHE_LINE_SIZE);
+	int result;
+
+	*step = "allocating it";
+	if (port == NULL)
+		return -ENOMEM;
+	port->number = number;
+	result = start_port(port, options, facts, step);
+	if (result < 0) {
+		/* Nothing is undone: a driver left half-way is not safe to close, and the process ends after this error. */
+		rte_free(port);
+		return result;
+	}
+	*opened = port;
+	return 0;
+}
+
+void nb_port_close(struct nb_port *port)
+{
+	rte_eth_dev_callback_unregister(port->number, RTE_ETH_EVENT_INTR_LSC, on_link_change, port);
+	rte_eth_dev_stop(port->number);
+	/* AF_XDP leaves its interface promiscuous otherwise. */
+	rte_eth_promiscuous_disable(port->number);
+	rte_eth_dev_close(port->number);
+	rte_mempool_free(port->pool);
+	rte_free(port);
+}
+
+uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t count, uint32_t length)
+{
+	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
+
+	count = RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST);
+	/* Bulk allocation is all or nothing; near the pool's end a smaller burst may still succeed. */
+	while (count > 0 && rte_pktmbuf_alloc_bulk(port->pool, buffers, count) != 0)
+		count /= 2;
+	if (count == 0 || length > rte_pktmbuf_tailroom(buffers[0])) {
+		rte_pktmbuf_free_bulk(buffers, count);
+		return 0;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		buffers[i]->data_len = length;
+		buffers[i]->pkt_len = length;
+		frames[i] = (struct nb_frame){ rte_pktmbuf_mtod(buffers[i], uint8_t *), length, 0, buffers[i] };
+	}
+	return count;
+}
+
+uint32_t nb_send(struct nb_port *port, const struct nb_frame *frames, uint32_t count)
+{
+	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
+
+	count = RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST);
+	for (uint32_t i = 0; i < count; i++)
+		buffers[i] = frames[i].handle;
+	return rte_eth_tx_burst(port->number, 0, buffers, count);
+}
+
+uint32_t nb_receive(struct nb_port *port, struct nb_frame *frames, uint32_t count)
+{
+	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
+	uint32_t kept = 0;
+
+	count = rte_eth_rx_burst(port->number, 0, buffers, RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST));
+	for (uint32_t i = 0; i < count; i++) {
+		struct rte_mbuf *buffer = buffers[i];
+
+		if (unlikely(buffer->nb_segs > 1) && rte_pktmbuf_linearize(buffer) != 0) {
+			port->unlinearised++;
+			rte_pktmbuf_free(buffer);
+			continue;
+		}
+		frames[kept++] = (struct nb_frame){ rte_pktmbuf_mtod(buffer, uint8_t *), buffer->pkt_len, 0, buffer };
+		rte_prefetch0(rte_pktmbuf_mtod(buffer, void *));
+	}
+	return kept;
+}
+
+void nb_free(const struct nb_frame *frames, uint32_t count)
+{
+	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
+
+	for (uint32_t done = 0; done < count;) {
+		uint32_t burst = RTE_MIN(count - done, (uint32_t)NB_MAXIMUM_BURST);
+
+		for (uint32_t i = 0; i < burst; i++)
+			buffers[i] = frames[done + i].handle;
+		rte_pktmbuf_free_bulk(buffers, burst);
+		done += burst;
+	}
+}
+
+void nb_flush(struct nb_port *port)
+{
+	struct rte_mbuf *none[1];
+
+	/* An empty burst makes AF_XDP wake the kernel and take back completed buffers; other drivers do nothing. */
+	rte_eth_tx_burst(port->number, 0, none, 0);
+}
+
+int nb_statistics(struct nb_port *port, struct nb_port_statistics *statistics)
+{
+	struct rte_eth_stats stats = { 0 };
+	int result = rte_eth_stats_get(port->number, &stats);
+
+	*statistics = (struct nb_port_statistics){
+		.transmitted = stats.opackets,
+		.received = stats.ipackets,
+		.missed = stats.imissed,
+		.receive_errors = stats.ierrors,
+		.transmit_errors = stats.oerrors,
+		.no_buffer = stats.rx_nombuf,
+		.unlinearised = port->unlinearised,
+		.link_changes = __atomic_load_n(&port->link_changes, __ATOMIC_RELAXED),
+	};
+	return result;
+}
+
+int nb_link_up(struct nb_port *port)
+{
+	struct rte_eth_link link = { 0 };
+	int result = rte_eth_link_get_nowait(port->number, &link);
+
+	return result < 0 ? result : link.link_status;
+}
+
+int nb_extended_count(struct nb_port *port)
+{
+	return rte_eth_xstats_get_names(port->number, NULL, 0);
+}
+
+int nb_extended(struct nb_port *port, char (*names)[64], uint64_t *values, uint32_t count)
+{
+	struct rte_eth_xstat_name *descriptions = rte_calloc("nicbench", count, sizeof(*descriptions), 0);
+	struct rte_eth_xstat *readings = rte_calloc("nicbench", count, sizeof(*readings), 0);
+	int result = -ENOMEM;
+
+	if (descriptions != NULL && readings != NULL) {
+		result = rte_eth_xstats_get_names(port->number, descriptions, count);
+		if (result > 0)
+			result = rte_eth_xstats_get(port->number, readings, count);
+		for (int i = 0; i < result && i < (int)count; i++) {
+			memcpy(names[i], descriptions[readings[i].id].name, sizeof(names[i]));
+			values[i] = readings[i].value;
+		}
+	}
+	rte_free(descriptions);
+	rte_free(readings);
+	return result;
+}

@@ -1,0 +1,78 @@
+/* Whole-burst calls over plain structs: all that the Rust side sees of DPDK. `ffi.rs` mirrors this file. */
+#ifndef NICBENCH_SHIM_H
+#define NICBENCH_SHIM_H
+
+#include <stdint.h>
+
+#define NB_MAXIMUM_BURST 64
+
+/* The same bytes as `Frame` in frame.rs. */
+struct nb_frame {
+	uint8_t *data;
+	uint32_t length;
+	uint32_t reserved;
+	void *handle;
+};
+
+struct nb_port_options {
+	uint32_t transmit_descriptors;
+	uint32_t receive_descriptors;
+	uint32_t buffers;
+	/* Bytes of a frame that one buffer must hold, without FCS. */
+	uint32_t frame_bytes;
+	/* AF_XDP: the pool is a umem, so it must be one piece, and a buffer with its header at most a page. */
+	uint32_t umem;
+};
+
+struct nb_port_facts {
+	char driver[64];
+	uint8_t mac[6];
+	uint8_t link_up;
+	uint8_t reports_link_changes;
+	/* UINT32_MAX: the driver does not know. */
+	uint32_t link_mbits_per_s;
+	uint32_t mtu_bytes;
+	/* The longest frame that one received buffer holds, without FCS. */
+	uint32_t buffer_bytes;
+	uint32_t transmit_descriptors;
+	uint32_t receive_descriptors;
+	int32_t numa_node;
+};
+
+struct nb_port_statistics {
+	uint64_t transmitted;
+	uint64_t received;
+	uint64_t missed;
+	uint64_t receive_errors;
+	uint64_t transmit_errors;
+	uint64_t no_buffer;
+	/* Frames that came in several buffers and did not fit into one. */
+	uint64_t unlinearised;
+	uint64_t link_changes;
+};
+
+struct nb_port;
+
+const char *nb_version(void);
+/* Starts EAL; 0, or a negative errno. */
+int nb_eal_start(int count, char **arguments);
+/* The number of the port whose device has this name, or a negative errno. */
+int nb_port_find(const char *device);
+/* Configures and starts a port; 0, or a negative errno with `*step` naming what failed. */
+int nb_port_open(int number, const struct nb_port_options *options, struct nb_port **port, struct nb_port_facts *facts,
+		 const char **step);
+void nb_port_close(struct nb_port *port);
+uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t count, uint32_t length);
+uint32_t nb_send(struct nb_port *port, const struct nb_frame *frames, uint32_t count);
+uint32_t nb_receive(struct nb_port *port, struct nb_frame *frames, uint32_t count);
+void nb_free(const struct nb_frame *frames, uint32_t count);
+void nb_flush(struct nb_port *port);
+int nb_statistics(struct nb_port *port, struct nb_port_statistics *statistics);
+/* 1 up, 0 down, or a negative errno. */
+int nb_link_up(struct nb_port *port);
+/* Extended statistics: their number, then one name (64 bytes) and value each. */
+int nb_extended_count(struct nb_port *port);
+int nb_extended(struct nb_port *port, char (*names)[64], uint64_t *values, uint32_t count);
+const char *nb_error_text(int error);
+
+#endif

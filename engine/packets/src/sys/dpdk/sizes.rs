@@ -1,0 +1,71 @@
+//! How many buffers a port gets, and how long a frame may be.
+
+use super::ffi::RawPortOptions;
+use super::options::{PortKind, PortOptions};
+
+/// IEEE 802.3, 3.2.8: the shortest frame, FCS included.
+pub(super) const MINIMUM_FRAME_BYTES: u32 = 64;
+/// Two addresses and a type.
+const HEADER_BYTES: u32 = 14;
+const FCS_BYTES: u32 = 4;
+/// The MTU of a device that does not say.
+const USUAL_MTU_BYTES: u32 = 1500;
+/// Never fewer buffers than this: bursts, caches and the receiver's own queue live on them.
+const FEWEST_BUFFERS: u32 = 16384;
+/// net_af_xdp keeps 2048 buffers in the fill ring and up to 2048 more wait in the completion ring.
+const UMEM_RING_BUFFERS: u32 = 4096;
+
+/// What the shim is asked for.
+pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>) -> RawPortOptions {
+    let umem = matches!(options.kind, PortKind::AfXdp { .. });
+    RawPortOptions {
+        transmit_descriptors: options.transmit_descriptors,
+        receive_descriptors: options.receive_descriptors,
+        buffers: buffers(options, umem),
+        frame_bytes: kernel_mtu_bytes.unwrap_or(USUAL_MTU_BYTES).min(65535 / 2) + HEADER_BYTES,
+        umem: umem.into(),
+    }
+}
+
+fn buffers(options: &PortOptions, umem: bool) -> u32 {
+    // The driver of AF_XDP makes its transmit ring as long as the receive ring.
+    let transmit = if umem { options.receive_descriptors.max(options.transmit_descriptors) } else { options.transmit_descriptors };
+    let rings = transmit + options.receive_descriptors + if umem { UMEM_RING_BUFFERS } else { 0 };
+    // Half as many again for what the caller holds and for the pool's per-core cache.
+    (rings + rings / 2).max(FEWEST_BUFFERS)
+}
+
+/// The longest frame, FCS included, that the device takes and a buffer holds.
+pub(super) fn maximum_frame_bytes(mtu_bytes: u32, buffer_bytes: u32) -> u32 {
+    (mtu_bytes + HEADER_BYTES).min(buffer_bytes) + FCS_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(kind: PortKind, transmit_descriptors: u32, receive_descriptors: u32) -> PortOptions {
+        PortOptions { name: "p".into(), kind, transmit_descriptors, receive_descriptors, lossless: false, send_buffer_bytes: None }
+    }
+
+    fn af_xdp() -> PortKind {
+        PortKind::AfXdp { device: "t0".into(), queue: 0, xdp_program: None }
+    }
+
+    #[test]
+    fn small_rings_still_get_a_pool_for_bursts() {
+        assert_eq!(raw_options(&port(PortKind::Null, 512, 512), None).buffers, 16384);
+    }
+
+    #[test]
+    fn an_af_xdp_port_has_buffers_for_all_four_rings_when_they_are_full() {
+        let buffers = raw_options(&port(af_xdp(), 2048, 8192), Some(1500)).buffers;
+        assert!(buffers > 8192 + 8192 + 2048 + 2048, "{buffers}");
+    }
+
+    #[test]
+    fn the_longest_frame_is_bounded_by_the_device_or_the_buffer() {
+        assert_eq!(maximum_frame_bytes(1500, 2048), 1518);
+        assert_eq!(maximum_frame_bytes(9000, 3456), 3460);
+    }
+}
