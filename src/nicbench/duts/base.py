@@ -1,4 +1,4 @@
-"""A DUT: what is measured. It is set up on a testbed, says how frames must be addressed to pass it, and counts its drops."""
+"""A DUT: what is measured. It is set up on a testbed, says how frames must be addressed to pass, counts its drops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from nicbench.tuning.changes import Changes
 
 @dataclass(frozen=True, slots=True)
 class Addressing:
-    """Addresses of frames that go from tester port ``transmit`` through the DUT to tester port ``receive`` (protocol: ``start``, streams)."""
+    """Addresses of frames from tester port ``transmit`` through the DUT to tester port ``receive``.
+
+    The fields are those of a stream in the protocol's ``start``.
+    """
 
     transmit: int
     receive: int
@@ -41,11 +44,17 @@ class Dut(ABC):
 
     @abstractmethod
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
-        """One entry per direction: forward first, then reverse. UsageError where the DUT cannot carry this IP version."""
+        """One entry per direction: forward first, then reverse.
+
+        UsageError where the DUT cannot carry this IP version.
+        """
 
     @abstractmethod
     async def drops(self) -> dict[str, int]:
-        """Cumulative counters of frames that disappeared in the DUT, by place ("softnet_backlog cpu1", ...), for the loss ledger."""
+        """Cumulative counters of frames that disappeared in the DUT, for the loss ledger.
+
+        By place: "softnet_backlog cpu1", ...
+        """
 
     @abstractmethod
     def disclosure(self) -> dict[str, Any]:

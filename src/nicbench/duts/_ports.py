@@ -1,0 +1,73 @@
+"""What every DUT needs of a testbed: its host, and the devices of its two ports with their indexes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from nicbench.errors import NotReadyError, UsageError
+from nicbench.hosts.base import Host
+from nicbench.labs.base import Testbed
+
+
+@dataclass(frozen=True, slots=True)
+class DutDevices:
+    """Interface names and indexes of the DUT's ports, in order."""
+
+    names: tuple[str, ...]
+    indexes: tuple[int, ...]
+    macs: tuple[str, ...]
+
+
+def require_host(testbed: Testbed, kind: str) -> Host:
+    """The DUT's host; UsageError where the testbed has none that commands can run on."""
+    if testbed.dut is None:
+        raise UsageError(
+            f"a DUT of kind {kind} needs a host to be set up on, and this testbed has none for its DUT",
+            place="dut",
+            next_step="name its host under `hosts` and its ports under `ports`, or use `dut: {kind: external}`",
+        )
+    return testbed.dut
+
+
+def require_two_ports(testbed: Testbed, kind: str) -> None:
+    """These DUTs join two ports."""
+    if len(testbed.dut_ports) != 2 or len(testbed.tester_ports) != 2:
+        raise UsageError(
+            f"a DUT of kind {kind} joins two ports; this testbed has {len(testbed.dut_ports)} on the DUT and "
+            f"{len(testbed.tester_ports)} on the tester",
+            place="links",
+            next_step="give two links, e.g. `links: [t0 <-> d0, t1 <-> d1]`",
+        )
+
+
+async def dut_devices(testbed: Testbed, kind: str) -> DutDevices:
+    """Looks the two devices up on the DUT's host; NotReadyError where one is missing or down."""
+    host = require_host(testbed, kind)
+    require_two_ports(testbed, kind)
+    names: list[str] = []
+    indexes: list[int] = []
+    macs: list[str] = []
+    for port in testbed.dut_ports:
+        if port.device is None:
+            raise UsageError(
+                f"the DUT's port {port.name} has no device", place=f"ports, {port.name}", next_step="name its `device`"
+            )
+        done = await host.run(("ip", "-j", "link", "show", "dev", port.device), check=False)
+        if done.status != 0:
+            raise NotReadyError(
+                f"there is no interface {port.device}",
+                place=f"{host.name}, port {port.name}",
+                next_step="see `ip link` on that host, and name an interface that is there",
+            )
+        link = json.loads(done.stdout)[0]
+        if "UP" not in link["flags"]:
+            raise NotReadyError(
+                f"the interface {port.device} is down",
+                place=f"{host.name}, port {port.name}",
+                next_step=f"ip link set dev {port.device} up",
+            )
+        names.append(port.device)
+        indexes.append(int(link["ifindex"]))
+        macs.append(str(link["address"]))
+    return DutDevices(tuple(names), tuple(indexes), tuple(macs))

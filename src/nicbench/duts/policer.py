@@ -1,0 +1,180 @@
+"""The golden DUT in the kernel (`policer`): an XDP token bucket of known rate and burst between two ports.
+
+What passes is known beforehand: a trial of T seconds that begins with a full bucket passes at most
+rate x T + burst frames (RFC 2697 section 3; the program in policer.bpf.c is the equivalent Generic Cell Rate Algorithm
+of ITU-T I.371). A search that does not find rate + burst / T is wrong. Each direction has a bucket of its own, which is
+full again after burst / rate seconds without traffic.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from nicbench.duts._ports import DutDevices, dut_devices, require_host
+from nicbench.duts._transparent import transparent_addressing
+from nicbench.duts.base import Addressing, Dut
+from nicbench.errors import HostError, UsageError
+from nicbench.hosts.base import Host
+from nicbench.labs.base import Testbed
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import FramesPerSecond
+from nicbench.tuning import bpf
+from nicbench.tuning.changes import Changes
+
+_PICOSECONDS_PER_SECOND = 10**12
+_PROGRAM = Path(__file__).with_name("policer.bpf.c")
+_PASS_PROGRAM = Path(__file__).with_name("pass.bpf.c")
+_SETTINGS = struct.Struct("=QQQQII")  # struct settings of policer.bpf.c
+_BUCKET = struct.Struct("=IIQQQQ")  # struct bucket of policer.bpf.c
+
+
+class PolicerOptions(Frozen):
+    """``dut: {kind: policer, rate: 200 kpps, burst: 4000}``, for each direction.
+
+    ``burst`` is in frames. It must cover what a tester makes good at once after it was held up: 4000 frames are 20 ms
+    at the default rate.
+    """
+
+    rate: Annotated[FramesPerSecond, Field(ge=1, le=1e9)] = 200_000.0
+    burst: int = Field(default=4000, ge=1, le=10_000_000)
+
+    @field_validator("rate")
+    @classmethod
+    def _whole(cls, rate: float) -> float:
+        if rate != int(rate):
+            raise ValueError("the policer's rate is a whole number of frames per second")
+        return rate
+
+    @property
+    def rate_frames_per_s(self) -> int:
+        """The rate, which is whole, as the exact number that the program needs."""
+        return int(self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What one direction's bucket has counted since it was attached."""
+
+    forwarded_frames: int
+    dropped_frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """One attached copy of the program."""
+
+    name: str
+    bucket_map: int
+
+
+def expected_frames(rate_frames_per_s: float, burst_frames: int, duration_s: float) -> float:
+    """The most frames that a full bucket passes in ``duration_s`` (RFC 2697 section 3: CIR x T + CBS)."""
+    return rate_frames_per_s * duration_s + burst_frames
+
+
+def pack_settings(options: PolicerOptions, output_interface: int) -> bytes:
+    """``struct settings``: the interval with its remainder, so that no rate drifts, and I.371's tolerance."""
+    interval_ps, remainder = divmod(_PICOSECONDS_PER_SECOND, options.rate_frames_per_s)
+    tolerance_ps = (options.burst - 1) * _PICOSECONDS_PER_SECOND // options.rate_frames_per_s
+    return _SETTINGS.pack(options.rate_frames_per_s, interval_ps, remainder, tolerance_ps, output_interface, 0)
+
+
+def unpack_bucket(data: bytes) -> Bucket:
+    """``struct bucket``; the lock, the arrival time and its remainder are the program's own business."""
+    _lock, _started, _arrival, _remainder, forwarded, dropped = _BUCKET.unpack(data)
+    return Bucket(forwarded_frames=forwarded, dropped_frames=dropped)
+
+
+class Policer(Dut):
+    """Attaches the program to both DUT ports, each redirecting to the other."""
+
+    kind = "policer"
+    Options = PolicerOptions
+    options: PolicerOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        self._host: Host | None = None
+        self._directions: tuple[_Direction, ...] = ()
+        self._devices: tuple[str, ...] = ()
+        self._passing: tuple[str, ...] = ()
+
+    @property
+    def known_rate_frames_per_s(self) -> float:
+        """The rate without the burst; over a trial of T seconds the known answer is this + burst / T."""
+        return float(self.options.rate_frames_per_s)
+
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        host = require_host(testbed, self.kind)
+        devices = await dut_devices(testbed, self.kind)
+        self._host, self._devices = host, devices.names
+        program = await bpf.compile_program(host, _PROGRAM)
+        self._directions = tuple(
+            [await self._attach(changes, host, program, devices, here, there) for here, there in ((0, 1), (1, 0))]
+        )
+        self._passing = await _open_receive_queues(testbed, changes)
+
+    async def _attach(
+        self, changes: Changes, host: Host, program: Path, devices: DutDevices, here: int, there: int
+    ) -> _Direction:
+        """Attaches one copy and sets it; it forwards nothing before it is set."""
+        device = devices.names[here]
+        number = await bpf.attach(changes, host, device, program)
+        settings = pack_settings(self.options, devices.indexes[there])
+        settings_map = await bpf.map_id(host, number, "policer_settings")
+        wanted = int.from_bytes(settings, sys.byteorder)
+        await bpf.write_map(host, settings_map, 0, wanted, value_bytes=len(settings))
+        if await bpf.read_map(host, settings_map, 0) != wanted:
+            raise HostError("the policer's settings were not taken", place=f"{host.name}, {device}")
+        return _Direction(f"{device} to {devices.names[there]}", await bpf.map_id(host, number, "policer_bucket"))
+
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        return transparent_addressing(testbed, ip)
+
+    async def buckets(self) -> dict[str, Bucket]:
+        """Counts per direction, e.g. ``d0 to d1``."""
+        if self._host is None:
+            raise UsageError("the policer is not up", next_step="call up first")
+        found: dict[str, Bucket] = {}
+        for direction in self._directions:
+            number = await bpf.read_map(self._host, direction.bucket_map, 0)
+            found[direction.name] = unpack_bucket(number.to_bytes(_BUCKET.size, sys.byteorder))
+        return found
+
+    async def drops(self) -> dict[str, int]:
+        return {f"policer {name}": bucket.dropped_frames for name, bucket in (await self.buckets()).items()}
+
+    def disclosure(self) -> dict[str, Any]:
+        rate, burst = self.options.rate_frames_per_s, self.options.burst
+        return {
+            "kind": self.kind,
+            "rate_frames_per_s": rate,
+            "burst_frames": burst,
+            "bucket_full_again_after_s": burst / rate,
+            "known_answer": "rate + burst / trial duration, per direction",
+            "program": f"{_PROGRAM.name}, XDP, driver mode",
+            "attached_to": list(self._devices),
+            "xdp_pass_on_tester_ports": list(self._passing),
+        }
+
+
+async def _open_receive_queues(testbed: Testbed, changes: Changes) -> tuple[str, ...]:
+    """Lets a tester that is no AF_XDP socket receive redirected frames; gives the devices that needed it.
+
+    A veth takes redirected frames only while its peer polls a receive queue (the kernel's veth_xdp_xmit), which
+    AF_XDP's own program causes; for a packet socket a program that passes everything does.
+    """
+    needing = [port.device for port in testbed.tester_ports if port.device and port.engine.get("kind") == "af_packet"]
+    opened = []
+    for device in needing:
+        if await bpf.attached_program(testbed.tester, device) is None:
+            program = await bpf.compile_program(testbed.tester, _PASS_PROGRAM)
+            await bpf.attach(changes, testbed.tester, device, program)
+            opened.append(device)
+    return tuple(opened)
