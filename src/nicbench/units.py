@@ -22,8 +22,6 @@ _NUMBER = re.compile(r"([+-]?(?:\d+(?:[_']\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)
 def _table(rows: Mapping[str, str]) -> Mapping[str, Fraction]:
     factors = {spelling: Fraction(factor) for names, factor in rows.items() for spelling in names.split()}
     return MappingProxyType(factors)
-        {spelling: Fraction(factor) for names, factor in rows.items() for spelling in names.split()}
-    )
 
 
 _DURATIONS = _table(

@@ -15,12 +15,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from MLRsearch import (  # type: ignore[import-untyped, unused-ignore]
-    Config,
-    MeasurementResult,
-    MultipleLossRatioSearch,
-    SearchGoal,
-)
+from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 from pydantic import Field
 
 from nicbench.search._drive import DrivenSearch

@@ -1,0 +1,82 @@
+"""The one table of thresholds: what makes a trial invalid. Shares and durations, never zero; the report prints it.
+
+The defaults are for virtual machines that lose a core to the hypervisor now and then. A bench file may override each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from nicbench.model.base import Frozen
+
+
+def _threshold(default: float, unit: str, why: str) -> Any:
+    return Field(default=default, gt=0.0, description=why, json_schema_extra={"unit": unit})
+
+
+class ThresholdRow(Frozen):
+    """One row of the table, as the report prints it."""
+
+    name: str
+    value: float
+    default: float
+    unit: str
+    why: str
+
+
+class Thresholds(Frozen):
+    """A trial is invalid when it passes one of these."""
+
+    longest_gap_ms: float = _threshold(
+        20.0,
+        "ms",
+        "longest pause between two iterations of the worker's loop: neither sending nor receiving happened in it",
+    )
+    total_gap_share: float = _threshold(
+        0.05,
+        "share of the transmission",
+        "sum of the pauses over the gap floor: the offered load came in bursts rather than evenly",
+    )
+    dut_foreign_cpu_share: float = _threshold(
+        0.10,
+        "share of the DUT core's time",
+        "user, nice and system time on the DUT's core: other programs ran there (interrupt time is the DUT's own work)",
+    )
+    dut_steal_share: float = _threshold(
+        0.05,
+        "share of the DUT core's time",
+        "time the hypervisor gave the DUT's core to somebody else",
+    )
+    clock_step_ms: float = _threshold(
+        1.0,
+        "ms",
+        "the monotonic clock moved against the time-stamp counter: rates and latencies of the trial are in doubt",
+    )
+    unsent_share: float = _threshold(
+        0.001,
+        "share of the intended frames",
+        "the tester fell short of the load it was asked for; what a lossless port refused is not counted here",
+    )
+    receive_overrun_share: float = _threshold(
+        1e-6,
+        "share of the intended frames",
+        "frames that arrived and that the tester itself dropped: they would be charged to the DUT as lost",
+    )
+
+    def rows(self) -> tuple[ThresholdRow, ...]:
+        """The table, in order."""
+        rows = []
+        for name, field in type(self).model_fields.items():
+            extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+            rows.append(
+                ThresholdRow(
+                    name=name,
+                    value=getattr(self, name),
+                    default=field.get_default(),
+                    unit=str(extra["unit"]),
+                    why=field.description or "",
+                )
+            )
+        return tuple(rows)

@@ -1,0 +1,170 @@
+"""The verdict on a trial. It never looks at what was lost, received or corrupted: the evidence does not contain it.
+
+A verdict that looked at the loss would throw away the trials in which the DUT did badly, and keep the lucky ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from nicbench.judge.thresholds import Thresholds
+from nicbench.model.base import Frozen
+from nicbench.model.trial import CpuTime, Reading
+from nicbench.model.verdict import Finding, Reason, Verdict
+
+
+class PortEvidence(Frozen):
+    """What one of the tester's ports says of itself."""
+
+    name: str
+    receive_overrun: int
+    link_changed: bool
+
+
+class Evidence(Frozen):
+    """All a verdict may know of a trial: the tester's own state, and how the DUT's cores were shared."""
+
+    transmit_ns: int
+    intended: int
+    unsent_tester: int
+    longest_gap_ns: int
+    total_gap_ns: int
+    clock_step_ns: int | None = None
+    ports: tuple[PortEvidence, ...] = ()
+    dut_cpus: tuple[CpuTime, ...] = ()
+    peer_failure: str | None = None
+
+    @classmethod
+    def of(cls, reading: Reading, *, dut_cpus: Collection[int] = (), peer_failure: str | None = None) -> Evidence:
+        """The evidence in a reading.
+
+        ``dut_cpus`` are the cores on which the DUT works in the kernel. A core that the tester's worker shares, or on
+        which a DUT in user space polls, must not be among them: their own work would count as foreign.
+        """
+        health = reading.health
+        return cls(
+            transmit_ns=reading.transmit_ns,
+            intended=reading.counts.intended,
+            unsent_tester=reading.counts.unsent_tester,
+            longest_gap_ns=health.longest_gap_ns,
+            total_gap_ns=health.total_gap_ns,
+            clock_step_ns=health.clock_step_ns,
+            ports=tuple(
+                PortEvidence(name=port.name, receive_overrun=port.receive_overrun, link_changed=port.link_changed)
+                for port in reading.ports
+            ),
+            dut_cpus=tuple(cpu for cpu in health.cpus if cpu.cpu in dut_cpus),
+            peer_failure=peer_failure,
+        )
+
+
+def judge(evidence: Evidence, thresholds: Thresholds) -> Verdict:
+    """Every threshold that was passed, in the order of the table."""
+    return Verdict(findings=tuple(_findings(evidence, thresholds)))
+
+
+def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    yield from _worker(evidence, thresholds)
+    for cpu in evidence.dut_cpus:
+        yield from _dut_core(cpu, thresholds)
+    yield from _clock(evidence, thresholds)
+    yield from _tester(evidence, thresholds)
+    if evidence.peer_failure is not None:
+        yield Finding(
+            reason=Reason.PEER_FAILED,
+            threshold="peer_failed",
+            value=1.0,
+            limit=0.0,
+            text=f"a peer failed: {evidence.peer_failure}",
+        )
+
+
+def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    longest_ms = evidence.longest_gap_ns / 1e6
+    if longest_ms > thresholds.longest_gap_ms:
+        yield Finding(
+            reason=Reason.DISTURBED,
+            threshold="longest_gap_ms",
+            value=longest_ms,
+            limit=thresholds.longest_gap_ms,
+            text=f"the tester's worker was held up for {longest_ms:.1f} ms at once",
+        )
+    share = _share(evidence.total_gap_ns, evidence.transmit_ns)
+    if share > thresholds.total_gap_share:
+        yield Finding(
+            reason=Reason.DISTURBED,
+            threshold="total_gap_share",
+            value=share,
+            limit=thresholds.total_gap_share,
+            text=f"the tester's worker was held up for {share:.1%} of the transmission",
+        )
+
+
+def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
+    foreign_ns = cpu.user_ns + cpu.nice_ns + cpu.system_ns
+    whole_ns = foreign_ns + cpu.softirq_ns + cpu.irq_ns + cpu.steal_ns + cpu.idle_ns
+    rows = (
+        ("dut_foreign_cpu_share", foreign_ns, thresholds.dut_foreign_cpu_share, "other programs used {} of the DUT's"),
+        ("dut_steal_share", cpu.steal_ns, thresholds.dut_steal_share, "the hypervisor took {} of the DUT's"),
+    )
+    for name, used_ns, limit, text in rows:
+        share = _share(used_ns, whole_ns)
+        if share > limit:
+            yield Finding(
+                reason=Reason.DUT_DISTURBED,
+                threshold=name,
+                value=share,
+                limit=limit,
+                text=f"{text.format(f'{share:.1%}')} core {cpu.cpu}",
+            )
+
+
+def _clock(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    if evidence.clock_step_ns is None:
+        return
+    step_ms = abs(evidence.clock_step_ns) / 1e6
+    if step_ms > thresholds.clock_step_ms:
+        yield Finding(
+            reason=Reason.CLOCK_STEP,
+            threshold="clock_step_ms",
+            value=step_ms,
+            limit=thresholds.clock_step_ms,
+            text=f"the monotonic clock moved by {step_ms:.3f} ms against the time-stamp counter",
+        )
+
+
+def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    share = _share(evidence.unsent_tester, evidence.intended)
+    if share > thresholds.unsent_share:
+        yield Finding(
+            reason=Reason.UNSENT,
+            threshold="unsent_share",
+            value=share,
+            limit=thresholds.unsent_share,
+            text=f"the tester did not send {share:.2%} of the intended frames",
+        )
+    for port in evidence.ports:
+        share = _share(port.receive_overrun, evidence.intended)
+        if share > thresholds.receive_overrun_share:
+            yield Finding(
+                reason=Reason.RECEIVE_OVERRUN,
+                threshold="receive_overrun_share",
+                value=share,
+                limit=thresholds.receive_overrun_share,
+                text=f"the tester's own port {port.name} dropped {port.receive_overrun} arriving frames",
+            )
+        if port.link_changed:
+            yield Finding(
+                reason=Reason.LINK_CHANGED,
+                threshold="link_changed",
+                value=1.0,
+                limit=0.0,
+                text=f"the link of the tester's port {port.name} changed its state",
+            )
+
+
+def _share(part: float, whole: float) -> float:
+    """A part of nothing is everything, unless it is nothing itself."""
+    if whole > 0:
+        return part / whole
+    return 1.0 if part > 0 else 0.0

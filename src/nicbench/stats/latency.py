@@ -1,0 +1,132 @@
+"""Latency distributions: percentiles, merging, and the points of the tail chart, from HdrHistogram V2 in base64.
+
+The histogram keeps three digits; exact minimum and maximum are kept beside it and always win over it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+from nicbench.model.base import Frozen
+from nicbench.model.trial import Latency
+
+PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999")
+LOWEST_NS, HIGHEST_NS, DIGITS = 1, 100_000_000_000, 3
+"""1 ns to 100 s with three digits, as the engine records."""
+
+
+class TailPoint(Frozen):
+    """The share of frames that took longer than ``latency_ns``."""
+
+    latency_ns: float
+    share_above: float
+
+
+def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str, int]:
+    """The percentiles that so many frames can tell.
+
+    One that not even one frame lies above is absent: it would be the maximum under another name.
+    """
+    decoded = _decode(histogram)
+    count = decoded.get_total_count()
+    known = {}
+    for name in PERCENTILES:
+        if count * (1 - Fraction(name) / 100) >= 1:
+            value = int(decoded.get_value_at_percentile(float(name)))
+            known[name] = value if maximum_ns is None else min(value, maximum_ns)
+    return known
+
+
+def with_percentiles(latency: Latency) -> Latency:
+    """The same latency with its percentiles, read from its histogram where it has one."""
+    if latency.histogram is None:
+        return latency
+    return latency.model_copy(
+        update={"percentiles_ns": percentiles_ns(latency.histogram, maximum_ns=latency.maximum_ns)}
+    )
+
+
+def merge(parts: Sequence[Latency]) -> Latency | None:
+    """One latency of several streams or trials; ``None`` of none. They must have been stamped in the same way."""
+    if not parts:
+        return None
+    sources = sorted({part.source for part in parts})
+    if len(sources) > 1:
+        raise ValueError(f"latencies from different clocks cannot be merged: {', '.join(sources)}")
+    count = sum(part.count for part in parts)
+    merged = Latency(
+        source=sources[0],
+        resolution_ns=_greatest([part.resolution_ns for part in parts]),
+        uncertainty_ns=_greatest([part.uncertainty_ns for part in parts]),
+        count=count,
+        minimum_ns=min(part.minimum_ns for part in parts),
+        mean_ns=math.fsum(part.mean_ns * part.count for part in parts) / count,
+        maximum_ns=max(part.maximum_ns for part in parts),
+        histogram=_merged([part.histogram for part in parts]),
+    )
+    return with_percentiles(merged)
+
+
+def tail(histogram: str, *, maximum_ns: int | None = None, points_per_decade: int = 20) -> tuple[TailPoint, ...]:
+    """How many frames took longer, for latencies at even steps of a logarithmic axis; shares are above zero.
+
+    The last point is the greatest latency that some frame exceeded, so the curve ends at one frame's share.
+    """
+    recorded = list(_recorded(_decode(histogram)))
+    total = sum(count for _, count in recorded)
+    points: list[TailPoint] = []
+    above, step = total, None
+    for value_ns, count in recorded:
+        # The points of one step of the axis are one: the last of them, which all its frames do not exceed.
+        here = math.floor(math.log10(max(value_ns, 1)) * points_per_decade)
+        above -= count
+        latency_ns = value_ns if maximum_ns is None else min(value_ns, maximum_ns)
+        if above <= 0:
+            break
+        point = TailPoint(latency_ns=float(latency_ns), share_above=above / total)
+        if here == step:
+            points[-1] = point
+        else:
+            points.append(point)
+        step = here
+    if total and maximum_ns is not None and points and points[-1].latency_ns < maximum_ns:
+        # Up to the exact maximum the last frames are still above.
+        points.append(TailPoint(latency_ns=float(maximum_ns), share_above=points[-1].share_above))
+    return tuple(points)
+
+
+def _decode(histogram: str) -> Any:
+    try:
+        decoded = HdrHistogram.decode(histogram)
+    except Exception as problem:  # base64, zlib and the package itself share no base of their errors
+        raise ValueError(f"not an HdrHistogram V2 in base64: {problem!r}") from problem
+    if decoded is None:
+        raise ValueError("not an HdrHistogram V2 in base64")
+    return decoded
+
+
+def _recorded(decoded: Any) -> Iterator[tuple[int, int]]:
+    for item in decoded.get_recorded_iterator():
+        yield int(item.value_iterated_to), int(item.count_at_value_iterated_to)
+
+
+def _merged(histograms: Sequence[str | None]) -> str | None:
+    """The sum of all; unknown where one of them is unknown."""
+    whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
+    for histogram in histograms:
+        if histogram is None:
+            return None
+        whole.add(_decode(histogram))
+    encoded = whole.encode()
+    return encoded.decode("ascii") if isinstance(encoded, bytes) else str(encoded)
+
+
+def _greatest(values: Sequence[float | None]) -> float | None:
+    """The greatest; unknown where one of them is unknown."""
+    known = [value for value in values if value is not None]
+    return max(known) if known and len(known) == len(values) else None
