@@ -105,8 +105,8 @@ class Nicbench:
     def _stream(self, pair: VethPair, frame_bytes: int) -> dict[str, Any]:
         return {
             "name": "0->sink", "transmit_port": 0, "receive_port": 0, "frame_bytes": frame_bytes,
-            "rate_frames_per_s": 0, "flows": 256, "source_mac": pair.sender_mac, "destination_mac": pair.sink_mac, "ip": 4,
-            "source_address": "198.18.0.2", "destination_address": "198.19.0.2", "source_address_count": 1,
+            "rate_frames_per_s": 0, "flows": 256, "source_mac": pair.sender_mac, "destination_mac": pair.sink_mac,
+            "ip": 4, "source_address": "198.18.0.2", "destination_address": "198.19.0.2", "source_address_count": 1,
             "destination_address_count": 1, "source_port": 1024, "destination_port": 2000, "source_port_count": 256,
             "destination_port_count": 1, "hop_limit": 64,
         }  # fmt: skip
@@ -138,7 +138,7 @@ def frames_arrive(pair: VethPair, process: subprocess.Popen[str], within_s: floa
 
 
 def frames_per_s(sender: Sender, pair: VethPair, frame_bytes: int, seconds: float, settle_s: float) -> float:
-    """The sender's rate at the sink over ``seconds``, after ``settle_s`` of sending; tried again where a queue is taken."""
+    """The sender's rate at the sink over ``seconds``, after ``settle_s``; tried again where a queue is taken."""
     for attempt in range(1, BIND_ATTEMPTS + 1):
         try:
             with sender.sending(pair, frame_bytes, seconds + settle_s + 0.5):
