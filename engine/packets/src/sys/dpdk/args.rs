@@ -17,15 +17,13 @@ pub(super) fn arguments(options: &EalOptions, ports: &[PortOptions], surrounding
         format!("--lcores=0@{}", options.worker_cpu.unwrap_or(surroundings.any_cpu)),
         "-m".to_owned(),
         options.memory_mib.to_string(),
-        // Nothing on disk outlives a killed engine, and huge pages need no mount.
-        "--in-memory".to_owned(),
         format!("--file-prefix=nicbench_{}", surroundings.process_id),
         "--no-telemetry".to_owned(),
         "--log-level=warning".to_owned(),
     ];
-    if !options.huge_pages {
-        list.push("--no-huge".to_owned());
-    }
+    // Either way nothing on disk outlives a killed engine; `--in-memory`, which also needs no mount for huge pages, is refused without them.
+    let pages: &[&str] = if options.huge_pages { &["--in-memory"] } else { &["--no-huge", "--no-shconf"] };
+    list.extend(pages.iter().map(|&argument| argument.to_owned()));
     let pci: Vec<_> = ports.iter().filter_map(|port| pci_device(&port.kind)).collect();
     if pci.is_empty() {
         // Without this, every card bound to a user-space driver would be taken.

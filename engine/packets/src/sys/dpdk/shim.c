@@ -71,13 +71,23 @@ int __wrap_bind(int descriptor, const struct sockaddr *address, socklen_t length
 
 int nb_eal_start(int count, char **arguments)
 {
-	/* stdout carries the protocol, so that nothing else may be written there. */
+	int result, protocol;
+
+	/* stdout carries the protocol, but EAL prints a page of usage there when it dislikes an argument: until it is up, stdout is stderr. */
+	fflush(stdout);
+	protocol = dup(STDOUT_FILENO);
+	if (protocol < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return -errno;
 	rte_openlog_stream(stderr);
 #ifdef NB_STATIC_VERBS
 	/* A static libibverbs must be told of its providers: it finds none by file name. */
 	ibv_static_providers(NULL, &verbs_provider_mlx5, &verbs_provider_mlx4, NULL);
 #endif
-	return rte_eal_init(count, arguments) < 0 ? -rte_errno : 0;
+	result = rte_eal_init(count, arguments) < 0 ? -rte_errno : 0;
+	fflush(stdout);
+	dup2(protocol, STDOUT_FILENO);
+	close(protocol);
+	return result;
 }
 
 int nb_port_find(const char *device)
