@@ -55,6 +55,14 @@ class RemovePath(Frozen):
     path: str
 
 
+class DeleteIpObject(Frozen):
+    """Delete an address, route or neighbour that nicbench added: ``ip`` with these arguments."""
+
+    kind: Literal["delete_ip_object"] = "delete_ip_object"
+    arguments: tuple[str, ...]
+
+
 Undo = Annotated[
-    RestoreFile | DeleteNamespace | DeleteLink | DetachXdp | KillProcess | RemovePath, Field(discriminator="kind")
+    DeleteIpObject | RestoreFile | DeleteNamespace | DeleteLink | DetachXdp | KillProcess | RemovePath,
+    Field(discriminator="kind"),
 ]

@@ -14,6 +14,7 @@ from nicbench.tuning import bpf
 from nicbench.tuning.owner import start_ticks_of_stat
 from nicbench.tuning.record import Entry, Record
 from nicbench.tuning.undo import (
+    DeleteIpObject,
     DeleteLink,
     DeleteNamespace,
     DetachXdp,
@@ -70,6 +71,9 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
             if await _link_exists(host, undo.device):
                 await host.run(("ip", "link", "delete", "dev", undo.device))
             return None
+        case DeleteIpObject():
+            await _delete_ip_object(host, undo.arguments)
+            return None
         case DetachXdp():
             return await _detach_xdp(host, undo)
         case KillProcess():
@@ -116,6 +120,14 @@ async def _delete_namespace(host: Host, namespace: str) -> str | None:
 async def _link_exists(host: Host, device: str) -> bool:
     shown = await host.run(("ip", "-j", "link", "show", "dev", device), check=False)
     return shown.status == 0 and bool(json.loads(shown.stdout or "[]"))
+
+
+async def _delete_ip_object(host: Host, arguments: tuple[str, ...]) -> None:
+    done = await host.run(("ip", *arguments), check=False)
+    # The kernel's words for an address, a route, a neighbour, and their interface that is already gone.
+    gone = ("Cannot assign requested address", "No such process", "No such file or directory", "Cannot find device")
+    if done.status != 0 and not any(words in done.stderr for words in gone):
+        raise HostError(f"ip {' '.join(arguments)}: {done.stderr.strip()}", place=host.name)
 
 
 async def _detach_xdp(host: Host, undo: DetachXdp) -> str | None:
