@@ -1,4 +1,4 @@
-"""What a bench file says, frozen. Sections with a ``kind`` (lab, hosts, DUT, tests) hold the options of their plug-in."""
+"""What a bench file says, frozen. Sections with a kind (lab, hosts, DUT, tests) hold the options of their plug-in."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import Bytes, Seconds
 
@@ -93,6 +94,18 @@ class Traffic(Frozen):
     hop_limit: int = Field(default=64, ge=2, le=255)
 
 
+Section = dict[str, Any] | str
+"""A section with a kind, still plain data; a kind without options may stand alone."""
+
+
+class TestHead(Frozen):
+    """What every test has beside its method's options."""
+
+    __test__ = False
+
+    name: Name
+
+
 class Document(Frozen):
     """The bench file as written; sections with a kind are still plain data."""
 
@@ -100,14 +113,14 @@ class Document(Frozen):
     title: str = Field(min_length=1, max_length=200)
     description: str | None = None
     seed: int = Field(default=1, ge=0, le=LARGEST_SEED)
-    lab: dict[str, Any] | None = None
-    hosts: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    lab: Section | None = None
+    hosts: dict[Name, Section] = Field(default_factory=dict)
     ports: dict[Name, Port] = Field(default_factory=dict)
     links: tuple[Link, ...] = ()
-    dut: dict[str, Any]
+    dut: Section
     tester: Tester = Tester()
     traffic: Traffic = Traffic()
-    thresholds: dict[str, Any] = Field(default_factory=dict)
+    thresholds: Thresholds = Thresholds()
     tests: tuple[dict[str, Any], ...] = Field(min_length=1)
 
 
@@ -127,5 +140,5 @@ class BenchFile:
     dut: Choice
     tester: Tester
     traffic: Traffic
-    thresholds: dict[str, float]
+    thresholds: Thresholds
     tests: tuple[TestSpec, ...]

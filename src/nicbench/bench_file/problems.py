@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -29,7 +30,7 @@ class Problem:
     next_step: str | None = None
 
 
-class BenchFileProblems(BenchFileError):
+class WrongBenchFileError(BenchFileError):
     """Every problem of one bench file, in the order of the file; ``place`` and ``message`` are those of the first."""
 
     def __init__(self, path: str, problems: Iterable[Problem]) -> None:
@@ -56,19 +57,9 @@ class BenchFileProblems(BenchFileError):
 
 def quote(value: object) -> str:
     """``value`` as it stands in the file, shortened, for a message."""
-    text = {True: "true", False: "false", None: "null"}.get(value, str(value)) if _is_constant(value) else str(value)
+    text = json.dumps(value) if value is None or isinstance(value, bool) else str(value)
     text = " ".join(text.split())
     return f"`{text[:LONGEST_QUOTE]}...`" if len(text) > LONGEST_QUOTE else f"`{text}`"
-
-
-def _is_constant(value: object) -> bool:
-    return value is None or isinstance(value, bool)
-
-
-def one_of(names: Iterable[str]) -> str:
-    """``names`` in plain words: "`a`, `b` or `c`"."""
-    quoted = [f"`{name}`" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}" if quoted else "nothing"
 
 
 def suggest(given: str, known: Sequence[str], noun: str = "key") -> str:

@@ -1,7 +1,7 @@
 """Text to tree: a strict reader of YAML 1.2 that bounds everything a hostile file could make large.
 
-It builds the tree from ruamel.yaml's events, one by one, so that a bound is met before memory or the stack is: nothing here
-recurses, an alias shares the node it names, and what it would expand to is only counted.
+It builds the tree from ruamel.yaml's events, one by one, so that a bound is met before memory or the stack is:
+nothing here recurses, an alias shares the node it names, and what it would expand to is only counted.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from ruamel.yaml.events import (
     NodeEvent,
     ScalarEvent,
     SequenceEndEvent,
-    SequenceStartEvent,
 )
 
 from nicbench.bench_file.nodes import Node
-from nicbench.bench_file.problems import BenchFileProblems, Position, Problem, quote
-from nicbench.bench_file.scalars import NumberTooLong, resolve
+from nicbench.bench_file.problems import Position, Problem, WrongBenchFileError, quote
+from nicbench.bench_file.scalars import NumberTooLongError, resolve
 from nicbench.bench_file.syntax import explain
 
 LARGEST_FILE_BYTES: Final = 256 * 1024
@@ -36,7 +35,7 @@ _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010
 
 
 def read(content: bytes, path: str) -> Node:
-    """The tree of a bench file; its top is a mapping. BenchFileProblems where it is not."""
+    """The tree of a bench file; its top is a mapping. WrongBenchFileError where it is not."""
     return _Builder(path).build(_text_of(content, path))
 
 
@@ -44,7 +43,7 @@ def _text_of(content: bytes, path: str) -> str:
     def refuse(offset: int, message: str, next_step: str) -> NoReturn:
         before = content[:offset]
         position = Position(before.count(b"\n") + 1, offset - before.rfind(b"\n"))
-        raise BenchFileProblems(path, [Problem(position, message, next_step)])
+        raise WrongBenchFileError(path, [Problem(position, message, next_step)])
 
     if len(content) > LARGEST_FILE_BYTES:
         refuse(0, f"the file is larger than {LARGEST_FILE_BYTES // 1024} KiB", "is this the bench file?")
@@ -82,12 +81,16 @@ class _Builder:
             elif isinstance(event, NodeEvent):
                 self._node(event, position)
         if self._root is None or (self._root.entries is None and self._root.value is None and not self._root.items):
-            self._refuse(Position(1, 1), "the bench file is empty", "see examples/ for bench files that run as they are")
+            self._refuse(
+                Position(1, 1), "the bench file is empty", "see examples/ for bench files that run as they are"
+            )
         if self._root.entries is None:
             kind = "a list" if self._root.items is not None else quote(self._root.value)
-            self._refuse(self._root.position, f"the file begins with {kind}", "write keys and values: `nicbench: 1`, ...")
+            self._refuse(
+                self._root.position, f"the file begins with {kind}", "write keys and values: `nicbench: 1`, ..."
+            )
         if self._duplicates:
-            raise BenchFileProblems(self._path, self._duplicates)
+            raise WrongBenchFileError(self._path, self._duplicates)
         return self._root
 
     def _events(self, text: str) -> Iterator[Any]:
@@ -118,12 +121,13 @@ class _Builder:
             self._remember(event.anchor, node)
             return self._add(node, position, scalar=event)
         if len(self._open) >= DEEPEST:
-            self._refuse(position, f"more than {DEEPEST} levels are nested here", "flatten it: a bench file needs about five")
-        node = Node(position, entries={}) if isinstance(event, MappingStartEvent) else Node(position, items=[])
-        assert isinstance(event, (MappingStartEvent, SequenceStartEvent))
+            self._refuse(
+                position, f"more than {DEEPEST} levels are nested here", "flatten it: a bench file needs about five"
+            )
         self._refuse_as_key(position)
         if event.anchor:
             self._being_built.add(event.anchor)
+        node = Node(position, entries={}) if isinstance(event, MappingStartEvent) else Node(position, items=[])
         self._open.append((node, event.anchor))
         self._keys.append(None)
 
@@ -132,14 +136,18 @@ class _Builder:
             return event.value
         try:
             return resolve(event.value)
-        except NumberTooLong as error:
+        except NumberTooLongError as error:
             self._refuse(position, f"{error} is too long", "write it in larger units")
 
     def _alias(self, name: str, position: Position) -> Node:
         if name in self._being_built:
             self._refuse(position, f"the alias `*{name}` stands inside what it names", "write the value out")
         if name not in self._anchors:
-            self._refuse(position, f"the alias `*{name}` names no anchor above it", f"write `&{name}` before the value, or quote it")
+            self._refuse(
+                position,
+                f"the alias `*{name}` names no anchor above it",
+                f"write `&{name}` before the value, or quote it",
+            )
         return self._anchors[name]
 
     def _remember(self, anchor: str | None, node: Node) -> None:
@@ -171,28 +179,36 @@ class _Builder:
         parent.expanded += node.expanded
         # The bound on what aliases expand to: counted while building, so that a bomb is refused before it is followed.
         if sum(collection.expanded for collection, _ in self._open) > MOST_NODES:
-            self._refuse(position, f"the file expands to more than {MOST_NODES} values", "use fewer aliases or shorter lists")
+            self._refuse(
+                position, f"the file expands to more than {MOST_NODES} values", "use fewer aliases or shorter lists"
+            )
 
     def _key(self, node: Node, position: Position, scalar: ScalarEvent | None) -> tuple[str, Position]:
         self._refuse_as_key(position, node)
         if scalar is not None and scalar.value == "<<" and scalar.implicit[0]:
-            self._refuse(position, "merge keys (`<<`) are not part of YAML 1.2", "repeat the keys, or give a whole value an anchor")
+            self._refuse(
+                position,
+                "merge keys (`<<`) are not part of YAML 1.2",
+                "repeat the keys, or give a whole value an anchor",
+            )
         return (scalar.value if scalar is not None else str(node.value)), position
 
     def _refuse_as_key(self, position: Position, node: Node | None = None) -> None:
         waits_for_key = bool(self._open) and self._open[-1][0].entries is not None and self._keys[-1] is None
         if waits_for_key and (node is None or node.entries is not None or node.items is not None):
-            self._refuse(position, "a key must be a word, not a list or a mapping", "put text with `{` or `[` in quotes")
+            self._refuse(
+                position, "a key must be a word, not a list or a mapping", "put text with `{` or `[` in quotes"
+            )
 
     def _enter(self, parent: Node, key: str, position: Position, node: Node) -> None:
-        assert parent.entries is not None
-        if key in parent.entries:
+        entries = parent.entries if parent.entries is not None else {}
+        if key in entries:
             first = parent.key_positions[key].line
             step = f"keep one of them; the first is on line {first}"
             self._duplicates.append(Problem(position, f"the key {quote(key)} is given twice", step))
             return
-        parent.entries[key] = node
+        entries[key] = node
         parent.key_positions[key] = position
 
     def _refuse(self, position: Position, message: str, next_step: str) -> NoReturn:
-        raise BenchFileProblems(self._path, [*self._duplicates, Problem(position, message, next_step)])
+        raise WrongBenchFileError(self._path, [*self._duplicates, Problem(position, message, next_step)])

@@ -17,7 +17,7 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
 
 
-class NumberTooLong(ValueError):
+class NumberTooLongError(ValueError):
     """A number of more digits than ``MOST_DIGITS``."""
 
 
@@ -35,5 +35,5 @@ def resolve(text: str) -> str | int | float | bool | None:
 
 def _bounded(text: str) -> str:
     if len(text) > MOST_DIGITS:
-        raise NumberTooLong(f"a number of {len(text)} characters")
+        raise NumberTooLongError(f"a number of {len(text)} characters")
     return text

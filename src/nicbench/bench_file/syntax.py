@@ -7,7 +7,11 @@ from ruamel.yaml.error import MarkedYAMLError
 _BY_FRAGMENT = (
     ("found character '\\t'", "a tab is used where spaces are needed", "indent with spaces"),
     ("that cannot start any token", "the character {character} cannot begin a value", "put the value in quotes"),
-    ("mapping values are not allowed here", "a `:` is not expected here", "check the indentation, or put the text in quotes"),
+    (
+        "mapping values are not allowed here",
+        "a `:` is not expected here",
+        "check the indentation, or put the text in quotes",
+    ),
     ("could not find expected ':'", "a `:` is missing after this key", "write `key: value`"),
     ("found unexpected end of stream", "a quote is opened and never closed", "close the quote"),
     ("<stream end>", "a `[` or `{{` is opened and never closed", "close it"),

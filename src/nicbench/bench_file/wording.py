@@ -1,8 +1,8 @@
-"""Validation errors of pydantic as problems of a bench file: a position, a plain sentence, a next step. Knows no model by name."""
+"""Validation errors of pydantic as problems of a bench file. Knows no model by name."""
 
 from __future__ import annotations
 
-import types
+import inspect
 import typing
 from collections.abc import Sequence
 from typing import Any
@@ -38,8 +38,13 @@ _BOUNDS = {
 }
 
 
-def problems_of(error: ValidationError, root: Node, path: Sequence[Step], model: type[BaseModel]) -> list[Problem]:
-    """One problem per wrong node: of a union's several errors only the first is told."""
+def problems_of(
+    error: ValidationError, root: Node, path: Sequence[Step], model: type[BaseModel], beside: Sequence[str] = ()
+) -> list[Problem]:
+    """One problem per wrong node: of a union's several errors only the first is told.
+
+    ``path`` is where the validated section stands in the file, ``beside`` names its keys beside those of ``model``.
+    """
     found: dict[tuple[int, Step | None], Problem] = {}
     for details in error.errors(include_url=False):
         location = (*path, *details["loc"])
@@ -47,18 +52,18 @@ def problems_of(error: ValidationError, root: Node, path: Sequence[Step], model:
         node = root.find(location[:-1] if about_a_key else location)
         same = (id(node), location[-1] if about_a_key else None)
         if same not in found:
-            found[same] = _problem(details, root, location, _model_at(model, details["loc"][:-1]))
+            known = _keys_of(_model_at(model, details["loc"][:-1])) + list(beside if len(details["loc"]) == 1 else ())
+            found[same] = _problem(details, root, location, known)
     return list(found.values())
 
 
-def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], model: type[BaseModel] | None) -> Problem:
+def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], known: Sequence[str]) -> Problem:
     name = quote(_readable(location))
     context: dict[str, Any] = details.get("ctx", {})
     kind = details["type"]
     if kind == "missing":
         return Problem(root.position_of(location[:-1]), f"{name} is missing", f"add `{location[-1]}: ...`")
     if kind == "extra_forbidden":
-        known = _keys_of(model)
         return Problem(root.position_of_key(location), f"unknown key {name}", suggest(str(location[-1]), known))
     position = root.position_of(location)
     given = quote(details["input"]) if isinstance(details["input"], (str, int, float, bool, type(None))) else None
@@ -104,8 +109,7 @@ def _model_at(model: type[BaseModel] | None, location: Sequence[Step]) -> type[B
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
-        return annotation if issubclass(annotation, BaseModel) else None
-    models = [model for part in typing.get_args(annotation) if (model := _model_in(part))]
-    return models[0] if models else None
-
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        return annotation
+    models = (_model_in(part) for part in typing.get_args(annotation))
+    return next((model for model in models if model is not None), None)

@@ -1,7 +1,7 @@
 """Quantities in options: annotated types that read "200 ms" or "0.5 %" and hold plain numbers in the base unit.
 
-A value made in Python is already in the base unit (``duration=1.0`` is one second). A bench file must write the unit: its loader
-validates with ``context={UNITS_REQUIRED: True}``, and then a bare number other than zero is refused.
+A value made in Python is already in the base unit (``duration=1.0`` is one second). A bench file must write the unit:
+its loader validates with ``context={UNITS_REQUIRED: True}``, and then a bare number other than zero is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BARE_NUMBER = re.compile(r"[-+0-9._'eE\s]*")
 
 
 def _reader(what: str, example: str, parse: Callable[[str], float]) -> BeforeValidator:
-    """A validator for one quantity: text through ``parse``, numbers as they are; every refusal says which forms are accepted."""
+    """A validator for one quantity: text through ``parse``, numbers as they are; a refusal names the accepted forms."""
 
     def refuse(why: str, accepted: str | None = None) -> PydanticCustomError:
         forms = (accepted or f"{what} with its unit, for example {example}").split(", or a number")[0]
@@ -32,7 +32,9 @@ def _reader(what: str, example: str, parse: Callable[[str], float]) -> BeforeVal
     def read(value: Any, information: ValidationInfo) -> float:
         units_required = bool((information.context or {}).get(UNITS_REQUIRED))
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise refuse(f"{type(value).__name__} given where {what} is needed" if value is not None else "nothing is given")
+            raise refuse(
+                f"{type(value).__name__} given where {what} is needed" if value is not None else "nothing is given"
+            )
         if units_required and value != 0 and value != "0" and _BARE_NUMBER.fullmatch(str(value)):
             raise refuse(f"{value} has no unit")
         if isinstance(value, str):
@@ -62,7 +64,9 @@ def _percent(text: str) -> float:
 def _frame_rate(text: str) -> float:
     rate = units.parse_rate(text)
     if isinstance(rate, units.Percent):
-        raise ValueError(f'{text!r} is not a frame rate: a share of the line rate is not accepted here; write "200 kpps"')
+        raise ValueError(
+            f'{text!r} is not a frame rate: a share of the line rate is not accepted here; write "200 kpps"'
+        )
     return rate
 
 

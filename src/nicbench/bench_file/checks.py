@@ -1,0 +1,74 @@
+"""Cross-checks of a bench file, before a host is touched: what no single section can know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from nicbench.bench_file.frame_sizes import frame_size_problems
+from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.wiring import wiring_problems
+
+LONGEST_TRIAL_S: Final = 24 * 3600.0
+
+
+def cross_check(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Every problem that shows only when the sections are seen together."""
+    for check in _CHECKS:
+        yield from check(bench, root)
+
+
+def _test_names_are_unique(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, test in enumerate(bench.tests):
+        if test.name in seen:
+            position = root.position_of(("tests", index, "name"))
+            yield Problem(position, f"two tests are called {quote(test.name)}", "give each test a name of its own")
+        seen.add(test.name)
+
+
+def _needed_tests_come_earlier(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    for index, test in enumerate(bench.tests):
+        needed = test.build().needs()
+        earlier = {other.name: other for other in bench.tests[:index]}
+        if needed is None:
+            continue
+        position = root.position_of(("tests", index, "at"))
+        if needed not in earlier:
+            later = any(other.name == needed for other in bench.tests[index:])
+            what = "is not above this one" if later else "does not exist"
+            step = "move it above this test" if later else suggest(needed, list(earlier), "earlier test")
+            yield Problem(position, f"the test {quote(needed)} {what}; {quote(test.name)} works on its results", step)
+            continue
+        measured = earlier[needed].build().frame_sizes()
+        missing = [size for size in test.build().frame_sizes() if size not in measured]
+        if missing:
+            sizes = ", ".join(map(str, missing))
+            position = root.position_of(("tests", index, "frame_bytes"))
+            yield Problem(
+                position, f"{quote(needed)} does not measure frames of {sizes} bytes", f"add them to {quote(needed)}"
+            )
+
+
+def _trials_have_a_sensible_length(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    for index, test in enumerate(bench.tests):
+        duration: Any = getattr(getattr(test.options, "trial", None), "duration", None)
+        if not isinstance(duration, float) or 0.0 < duration <= LONGEST_TRIAL_S:
+            continue
+        position = root.position_of(("tests", index, "trial", "duration"))
+        yield Problem(
+            position,
+            f"a trial of {duration:g} s measures nothing useful",
+            "RFC 2544 asks for 60 s; 1 s is a quick look",
+        )
+
+
+_CHECKS: Final[tuple[Callable[[BenchFile, Node], Iterator[Problem]], ...]] = (
+    _test_names_are_unique,
+    _needed_tests_come_earlier,
+    _trials_have_a_sensible_length,
+    frame_size_problems,
+    wiring_problems,
+)

@@ -1,0 +1,103 @@
+"""From a path to a ``BenchFile``: read, validate, resolve the kinds, cross-check. Touches no host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nicbench.bench_file.checks import cross_check
+from nicbench.bench_file.models import BenchFile, Choice, Document, TestHead, TestSpec
+from nicbench.bench_file.problems import WrongBenchFileError
+from nicbench.bench_file.reader import LARGEST_FILE_BYTES, read
+from nicbench.bench_file.sections import Reading
+from nicbench.bench_file.wording import Step
+from nicbench.duts.base import Dut
+from nicbench.errors import UsageError
+from nicbench.hosts.base import Host
+from nicbench.labs.base import Lab
+from nicbench.methods.base import Method
+
+SEE_EXAMPLES = "give the path of a bench file; examples/ holds some that run as they are"
+
+
+def load(path: Path) -> BenchFile:
+    """The bench file at ``path``; WrongBenchFileError lists everything that is wrong with it."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST_FILE_BYTES + 1)  # one more than allowed: enough to see that it is too large
+    except FileNotFoundError as error:
+        raise UsageError("there is no such file", place=str(path), next_step=SEE_EXAMPLES) from error
+    except IsADirectoryError as error:
+        raise UsageError("is a folder, not a bench file", place=str(path), next_step=SEE_EXAMPLES) from error
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", place=str(path), next_step=SEE_EXAMPLES) from error
+    return parse(content, path)
+
+
+def parse(content: bytes, path: Path) -> BenchFile:
+    """The bench file in ``content``; ``path`` is where it came from, for messages."""
+    root = read(content, str(path))
+    reading = Reading(root)
+    document = reading.validate(Document, root.plain(), ())
+    lab = _choice(reading, ("lab",), "nicbench.labs", Lab) if "lab" in _keys(reading, ()) else None
+    dut = _choice(reading, ("dut",), "nicbench.duts", Dut) if "dut" in _keys(reading, ()) else None
+    hosts = {name: _choice(reading, ("hosts", name), "nicbench.hosts", Host) for name in _keys(reading, ("hosts",))}
+    tests = [_test(reading, index) for index in _indices(reading)]
+    if reading.problems or document is None or dut is None:
+        raise WrongBenchFileError(str(path), reading.problems)
+    bench = BenchFile(
+        path=path,
+        source=content.decode("utf-8-sig"),
+        title=document.title,
+        description=document.description,
+        seed=document.seed,
+        lab=lab,
+        hosts={name: host for name, host in hosts.items() if host is not None},
+        ports=document.ports,
+        links=document.links,
+        dut=dut,
+        tester=document.tester,
+        traffic=document.traffic,
+        thresholds=document.thresholds,
+        tests=tuple(test for test in tests if test is not None),
+    )
+    if problems := list(cross_check(bench, root)):
+        raise WrongBenchFileError(str(path), problems)
+    return bench
+
+
+def _keys(reading: Reading, path: tuple[Step, ...]) -> list[str]:
+    """The keys whose values can be sections; none where there is no mapping (the document's model notes that)."""
+    node = reading.root
+    for step in path:
+        child = node.child(step)
+        if child is None:
+            return []
+        node = child
+    return [
+        key for key, child in (node.entries or {}).items() if child.entries is not None or isinstance(child.value, str)
+    ]
+
+
+def _indices(reading: Reading) -> list[int]:
+    tests = reading.root.child("tests")
+    return [index for index, test in enumerate((tests.items if tests else None) or []) if test.entries is not None]
+
+
+def _choice(reading: Reading, path: tuple[Step, ...], package: str, base: type[Any]) -> Choice | None:
+    chosen = reading.choose(path, package, base)
+    return None if chosen is None else Choice(kind=chosen[0].kind, options=chosen[1], plugin=chosen[0])
+
+
+def _test(reading: Reading, index: int) -> TestSpec | None:
+    path: tuple[Step, ...] = ("tests", index)
+    own = {
+        key: node.plain()
+        for key, node in (reading.root.find(path).entries or {}).items()
+        if key in TestHead.model_fields
+    }
+    head = reading.validate(TestHead, own, path)
+    chosen = reading.choose(path, "nicbench.methods", Method, key="method", beside=TestHead.model_fields)
+    if head is None or chosen is None:
+        return None
+    return TestSpec(name=head.name, method_kind=chosen[0].kind, options=chosen[1], plugin=chosen[0])

@@ -1,0 +1,72 @@
+"""Sections with a ``kind``: the registry finds the plug-in, and its own ``Options`` validate the rest of the section.
+
+Nothing here names a lab, a DUT, a host or a method: a new file beside their ``base.py`` is a new kind in bench files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.wording import Step, problems_of
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import UNITS_REQUIRED
+from nicbench.registry import find
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Reading:
+    """One bench file being understood: its tree, and the problems found so far."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self.problems: list[Problem] = []
+
+    def validate(
+        self, model: type[Model], content: Mapping[str, Any], path: tuple[Step, ...], beside: Iterable[str] = ()
+    ) -> Model | None:
+        """``content``, found at ``path``, as ``model``; None after noting what is wrong. ``beside``: keys taken out."""
+        try:
+            # As JSON and strictly: a list is a tuple, but text is no number and a number is no text.
+            return model.model_validate_json(json.dumps(content), strict=True, context={UNITS_REQUIRED: True})
+        except ValidationError as error:
+            self.problems += problems_of(error, self.root, path, model, tuple(beside))
+            return None
+
+    def choose(
+        self,
+        path: tuple[Step, ...],
+        package: str,
+        base: type[Any],
+        *,
+        key: str = "kind",
+        beside: Iterable[str] = (),
+    ) -> tuple[type[Any], Frozen] | None:
+        """The plug-in that the section at ``path`` chooses by ``key``, and its options.
+
+        ``beside`` are further keys of the section, not the plug-in's. A kind may stand alone (``lab: simulated``):
+        it is a section without options.
+        """
+        node = self.root.find(path)
+        kind_node = node.child(key) if node.entries is not None else node
+        if kind_node is None:
+            self.problems.append(Problem(node.position, f"{quote(key)} is missing", f"add `{key}: ...`"))
+            return None
+        kinds = find(package, base)
+        kind = kind_node.value
+        if not isinstance(kind, str) or kind not in kinds:
+            where = ".".join(str(step) for step in path if isinstance(step, str))
+            message = f"there is no {where} of the {key} {quote(kind_node.plain())}"
+            self.problems.append(Problem(kind_node.position, message, suggest(str(kind), list(kinds), key)))
+            return None
+        taken = {key, *beside}
+        model: type[Frozen] = kinds[kind].Options
+        content = {name: child.plain() for name, child in (node.entries or {}).items() if name not in taken}
+        options = self.validate(model, content, path, beside=taken)
+        return None if options is None else (kinds[kind], options)
