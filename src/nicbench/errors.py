@@ -10,7 +10,7 @@
     ├── ThresholdError       6  a threshold was missed
     └── InterruptedRunError  130
 
-Each says what failed (``message``), where (``place``: file:line:column, host, interface) and what to do (``next_step``).
+Each says what failed (``message``), where (``place``: file:line:column, host, interface), what to do (``next_step``).
 """
 
 from __future__ import annotations

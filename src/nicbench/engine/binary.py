@@ -9,7 +9,7 @@ from nicbench.errors import NotReadyError
 
 
 def find_binary(name: str, folder: str | None = None) -> Path:
-    """The binary called ``name``: in ``folder``, $NICBENCH_ENGINE_DIR, beside the package, or in engine/target/release."""
+    """The binary ``name``: in ``folder``, $NICBENCH_ENGINE_DIR, beside the package, or in engine/target/release."""
     package = Path(__file__).resolve().parents[1]
     candidates = [
         *([Path(folder)] if folder else []),

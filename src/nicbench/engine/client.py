@@ -15,7 +15,7 @@ REPLY_TIMEOUT_S = 30.0
 
 
 class EngineClient:
-    """One engine. Requests are answered in order; events that arrive meanwhile are kept until somebody waits for them."""
+    """One engine. Requests are answered in order; events that arrive meanwhile are kept until somebody waits."""
 
     def __init__(self, process: Process, name: str) -> None:
         self._process = process

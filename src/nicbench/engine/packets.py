@@ -9,6 +9,7 @@ from nicbench.duts.base import Addressing
 from nicbench.engine.client import EngineClient
 from nicbench.engine.reading import parse_reading
 from nicbench.engine.tester import Tester, TesterFacts
+from nicbench.errors import EngineError
 from nicbench.hosts.base import Host
 from nicbench.model.trial import Purpose, Reading, TrialRequest
 
@@ -21,7 +22,7 @@ GRACE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class PacketsOptions:
-    """How the engine is configured: the fields of the protocol's ``configure`` and ``start`` that hold for a whole run."""
+    """What of the protocol's ``configure`` and ``start`` holds for a whole run."""
 
     run_key: int
     ports: tuple[dict[str, Any], ...]
@@ -142,5 +143,6 @@ class PacketsTester(Tester):
         }
 
     def _running(self) -> EngineClient:
-        assert self._client is not None, "start() comes first"
+        if self._client is None:
+            raise EngineError("the tester was not started", place=self._host.name)
         return self._client

@@ -7,7 +7,7 @@ from typing import Any
 
 from nicbench.model.counts import Counts
 from nicbench.model.trial import CpuTime, Health, Latency, PortReading, Reading, StreamReading
-from nicbench.stats.latency import merge_histograms, percentiles_ns
+from nicbench.stats.latency import merge, with_percentiles
 
 _STREAM_COUNTS = (
     "intended",
@@ -50,7 +50,7 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
         counts=total,
         streams=streams,
         ports=ports,
-        latency=_combined([stream.latency for stream in streams if stream.latency]),
+        latency=merge([stream.latency for stream in streams if stream.latency]),
         health=_health(drain["health"]),
     )
 
@@ -67,41 +67,22 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
 
 
 def _latency(raw: Mapping[str, Any]) -> Latency:
-    return Latency(
-        source=raw["source"],
-        resolution_ns=raw.get("resolution_ns"),
-        uncertainty_ns=raw.get("uncertainty_ns"),
-        count=raw["count"],
-        minimum_ns=raw["minimum_ns"],
-        mean_ns=raw["mean_ns"],
-        maximum_ns=raw["maximum_ns"],
-        percentiles_ns=percentiles_ns(raw["histogram"]),
-        histogram=raw["histogram"],
-    )
-
-
-def _combined(parts: Sequence[Latency]) -> Latency | None:
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    histogram = merge_histograms([part.histogram for part in parts if part.histogram])
-    count = sum(part.count for part in parts)
-    return Latency(
-        source=parts[0].source,
-        resolution_ns=parts[0].resolution_ns,
-        uncertainty_ns=max((part.uncertainty_ns or 0.0) for part in parts),
-        count=count,
-        minimum_ns=min(part.minimum_ns for part in parts),
-        mean_ns=sum(part.mean_ns * part.count for part in parts) / count,
-        maximum_ns=max(part.maximum_ns for part in parts),
-        percentiles_ns=percentiles_ns(histogram),
-        histogram=histogram,
+    return with_percentiles(
+        Latency(
+            source=raw["source"],
+            resolution_ns=raw.get("resolution_ns"),
+            uncertainty_ns=raw.get("uncertainty_ns"),
+            count=raw["count"],
+            minimum_ns=raw["minimum_ns"],
+            mean_ns=raw["mean_ns"],
+            maximum_ns=raw["maximum_ns"],
+            histogram=raw["histogram"],
+        )
     )
 
 
 def _health(raw: Mapping[str, Any]) -> Health:
     known = {name: raw.get(name) for name in Health.model_fields if name not in ("cpus", "core_clock_hz")}
     clock = raw.get("core_clock_hz")
-    cpus = tuple(
-        CpuTime(**{name: row[name] for name in CpuTime.model_fields}) for row in raw.get("cpus") or ()
-    )
+    cpus = tuple(CpuTime(**{name: row[name] for name in CpuTime.model_fields}) for row in raw.get("cpus") or ())
     return Health(**known, core_clock_hz=tuple(clock) if clock else None, cpus=cpus)

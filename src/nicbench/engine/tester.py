@@ -31,7 +31,7 @@ class Tester(ABC):
     async def trial(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
         """One trial in the sequence of RFC 2544 section 23; without a word of judgement.
 
-        ``number`` is the trial's place in the run, 1.., also across a resumption: frames of other trials are known by it.
+        ``number`` is the trial's place in the run, 1.., also across a resumption: its frames are known by it.
         """
 
     @abstractmethod

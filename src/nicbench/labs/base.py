@@ -70,6 +70,8 @@ class Lab(ABC):
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
+    touches_machine: ClassVar[bool] = True
+    """False where nothing of the machine is used but its arithmetic: no lock, no root."""
 
     def __init__(self, options: Frozen) -> None:
         self.options = options
@@ -83,4 +85,11 @@ class Lab(ABC):
         """While entered, frames end at a sink behind the link instead of reaching the DUT: the tester's ceiling.
 
         Gives False where this lab has no such sink: the ceiling is then unknown.
+        """
+
+    @abstractmethod
+    def cable(self, testbed: Testbed, changes: Changes) -> AbstractAsyncContextManager[bool]:
+        """While entered, a frame sent on a tester port arrives on the other, as over a cable without DUT.
+
+        Gives False where this lab has none: the tester's own latency is then unknown.
         """

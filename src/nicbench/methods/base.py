@@ -1,4 +1,4 @@
-"""A method: one way of measuring, one file. It sees a context, search, stats and units, and nothing of hosts or engines."""
+"""A method: one way of measuring, one file. It sees a context, search, stats and units; no host, no engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Found(Frozen):
 
 
 class Context(Protocol):
-    """What a method may use. Built by the run; every trial is judged, repeated where needed, and journaled behind it."""
+    """What a method may use. Behind it every trial is judged, repeated where needed, and journaled."""
 
     seed: int
 
@@ -77,10 +77,6 @@ class Method(ABC):
     @abstractmethod
     def frame_sizes(self) -> tuple[int, ...]:
         """Every frame size it will send, so that validation can refuse what a port or the signature cannot hold."""
-
-    @abstractmethod
-    def is_bidirectional(self) -> bool:
-        """Whether frames flow both ways at once."""
 
     @abstractmethod
     async def run(self, context: Context) -> tuple[Result, ...]:

@@ -1,14 +1,14 @@
 """Latency (RFC 2544 section 26.2) under load: every frame of a trial is timed, not a tagged few.
 
-Steps, for each frame size: the load is a share of the throughput that an earlier test found (RFC 2544: at the throughput); one judged
-trial per load. Minimum, mean, percentiles and maximum come from all frames; delay variation is p99.9 - minimum (RFC 8219 section 7.3.2).
-Latency runs from the moment the frame was handed to the port to the moment the receiver took it; the source of
-the time stamps and their uncertainty stand beside it.
+Steps, for each frame size: the load is a share of the throughput that an earlier test found (RFC 2544: at the
+throughput); one judged trial per load. Minimum, mean, percentiles and maximum come from all frames; delay variation is
+p99.9 - minimum (RFC 8219 section 7.3.2). Latency runs from the moment the frame was handed to the port to the moment
+the receiver took it; the source of the time stamps and their uncertainty stand beside it.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -37,8 +37,6 @@ class Latency(Method):
         loads: tuple[Percent, ...] = Field(default=(100.0,), min_length=1)
         frame_bytes: tuple[FrameBytes, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
         trial: TrialTimes = TrialTimes(duration=120.0)
-        bidirectional: bool = False
-        basis: Literal["per port"] = "per port"
 
     options: Options
 
@@ -54,14 +52,11 @@ class Latency(Method):
     def needs(self) -> str | None:
         return self.options.at
 
-    def is_bidirectional(self) -> bool:
-        return self.options.bidirectional
-
     def deviations(self) -> tuple[str, ...]:
-        # RFC 2544 section 26.2 asks for 120 s and 20 repetitions; the mean of one trial of every frame stands for them here.
-        shorter = (f"latency trial {self.options.trial.duration:g} s, RFC 2544 section 26.2 asks for 120 s",)
-        once = ("latency from one trial in which every frame is timed, RFC 2544 section 26.2 repeats one tagged frame 20 times",)
-        return (shorter if self.options.trial.duration < 120.0 else ()) + once
+        duration = self.options.trial.duration
+        shorter = (f"trial {duration:g} s, RFC 2544 section 26.2 asks for 120 s",) if duration < 120.0 else ()
+        once = "one trial in which every frame is timed, RFC 2544 section 26.2 tags one frame in each of 20 trials"
+        return (*shorter, once)
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
@@ -79,7 +74,7 @@ class Latency(Method):
             reason = f"{self.options.at} found no {self.options.of} at {frame_bytes} bytes"
             return self._result(parameters, {"latency_mean_ns": Bounded(value=None, reason_null=reason)}, None, False)
         load = rate * percent / 100.0
-        request = self.options.trial.request(frame_bytes, load, Purpose.LATENCY, self.options.bidirectional)
+        request = self.options.trial.request(frame_bytes, load, Purpose.LATENCY)
         trial, disturbed = await context.measure(parameters, request)
         own = await context.tester_latency(frame_bytes)
         values: dict[str, Bounded | float | int | str | None] = {
@@ -107,7 +102,7 @@ class Latency(Method):
         return Result(
             id=f"{self.name}/{parameters['frame_bytes']}/{parameters['load_percent']:g}",
             method=self.kind,
-            scope=self.options.basis,
+            scope="per port",
             parameters=parameters,
             values=values,
             verdict=ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
@@ -119,9 +114,7 @@ class Latency(Method):
 def _latency_values(latency: LatencyReading | None) -> dict[str, Bounded | float | int | str | None]:
     if latency is None:
         return {"latency_mean_ns": Bounded(value=None, reason_null="no frame came back")}
-    percentiles = {
-        f"latency_p{name.replace('.', '_')}_ns": latency.percentiles_ns.get(name) for name in PERCENTILES
-    }
+    percentiles = {f"latency_p{name.replace('.', '_')}_ns": latency.percentiles_ns.get(name) for name in PERCENTILES}
     tail = latency.percentiles_ns.get("99.9")
     return {
         "latency_minimum_ns": latency.minimum_ns,

@@ -1,8 +1,8 @@
-"""Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or no more than a stated share (PDR).
+"""Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
 
-Steps, for each frame size: the tester's own ceiling is measured without a DUT; a search looks, between a minimum load and
-min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial. Verified: each frame is
-recognised by its signature, its payload compared, and a trial the tester spoilt is not charged to the DUT.
+Steps, for each frame size: the tester's own ceiling is measured without a DUT; a search looks, between a minimum load
+and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial. Verified: each
+frame is recognised by its signature, its payload compared, and a trial the tester spoilt is not charged to the DUT.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ class Throughput(Method):
         frame_bytes: tuple[FrameBytes, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
         search: SearchChoice = SearchChoice()
         trial: TrialTimes = TrialTimes()
-        bidirectional: bool = False
 
     options: Options
 
@@ -67,9 +66,6 @@ class Throughput(Method):
 
     def deviations(self) -> tuple[str, ...]:
         return self.options.trial.deviations()
-
-    def is_bidirectional(self) -> bool:
-        return self.options.bidirectional
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
@@ -95,7 +91,7 @@ class Throughput(Method):
             maximum_trials=options.maximum_trials,
         )
         goals = tuple(Goal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
-        request = times.request(frame_bytes, None, Purpose.SEARCH, self.options.bidirectional)
+        request = times.request(frame_bytes, None, Purpose.SEARCH)
         found = await context.search(options.build(), {"frame_bytes": frame_bytes}, request, goals, limits)
         rates = {name.lower(): outcome.rate for name, outcome in found.outcomes.items()}
         disturbed = any(outcome.disturbed for outcome in found.outcomes.values())

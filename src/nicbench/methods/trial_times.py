@@ -17,7 +17,7 @@ class TrialTimes(Frozen):
     drain: Seconds = 2.0
     settle: Seconds = 5.0
 
-    def request(self, frame_bytes: int, load_frames_per_s: float | None, purpose: Purpose, bidirectional: bool) -> TrialRequest:
+    def request(self, frame_bytes: int, load_frames_per_s: float | None, purpose: Purpose) -> TrialRequest:
         """A trial with these times."""
         return TrialRequest(
             frame_bytes=frame_bytes,
@@ -26,7 +26,6 @@ class TrialTimes(Frozen):
             drain_s=self.drain,
             settle_s=self.settle,
             purpose=purpose,
-            bidirectional=bidirectional,
         )
 
     def estimate_s(self, trials: int) -> float:

@@ -1,1 +1,1 @@
-"""The frozen types every part shares: counts, verdicts, rates, trials, results. They import nothing above themselves."""
+"""The frozen types every part shares: counts, verdicts, rates, trials, results. They import nothing above them."""

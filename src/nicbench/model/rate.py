@@ -18,9 +18,9 @@ class LimitedBy(StrEnum):
 class Bounded(Frozen):
     """A value with the interval known to hold it.
 
-    ``lower`` is the highest load that passed, ``upper`` the lowest that failed; ``upper`` is ``None`` where the DUT passed
-    the maximum load (then it has *at least* ``value``), ``lower`` and ``value`` are ``None`` where nothing passed
-    (``reason_null`` says so).
+    ``lower`` is the highest load that passed, ``upper`` the lowest that failed; ``upper`` is ``None`` where the DUT
+    passed the maximum load (then it has *at least* ``value``), ``lower`` and ``value`` are ``None`` where nothing
+    passed (``reason_null`` says so).
     """
 
     value: float | None

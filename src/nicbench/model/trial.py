@@ -40,7 +40,8 @@ class TrialRequest(Frozen):
 class Latency(Frozen):
     """One-way latency of a stream or of all streams of a trial, nanoseconds.
 
-    ``percentiles_ns`` maps "50", "99", "99.9", ... to values; ``histogram`` is HdrHistogram V2 in base64; minimum and maximum are exact.
+    ``percentiles_ns`` maps "50", "99", "99.9", ... to values; ``histogram`` is HdrHistogram V2 in base64; minimum and
+    maximum are exact.
     """
 
     source: str
@@ -127,8 +128,8 @@ class Reading(Frozen):
 class Trial(Frozen):
     """A finished trial, as the journal keeps it.
 
-    ``key`` names the measurement point and the repeat, deterministically, e.g. ``throughput/default/64/7/0``: a resumed run finds the
-    trial by it. ``at_s`` is seconds since the run began (monotonic); it labels and is never computed with.
+    ``key`` names its place in the run and the repeat, deterministically, e.g. ``throughput/7/0``: a resumed run finds
+    the trial by it. ``at_s`` is seconds since the run began (monotonic); it labels and is never computed with.
     """
 
     id: str

@@ -1,0 +1,69 @@
+"""A run, from the bench file to the summary: every stage by name. A resumed run is one whose journal holds trials."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from nicbench import __version__
+from nicbench.bench_file.models import BenchFile
+from nicbench.errors import NothingMeasuredError
+from nicbench.events import Bus, RunFinished, RunStarted, StageStarted
+from nicbench.inventory.collect import collect
+from nicbench.judge.thresholds import Thresholds
+from nicbench.model.result import Summary
+from nicbench.stages.machine import machine
+from nicbench.stages.measure import measure
+from nicbench.stages.plan import describe
+from nicbench.stages.summary import summarise
+from nicbench.stages.testbed import make_dut, make_testbed, touches_machine
+from nicbench.stages.tester import check_frame_sizes, judged_cpus, make_tester
+from nicbench.store.folder import RunFolder
+from nicbench.trials.ceiling import Ceilings
+from nicbench.trials.maker import TrialMaker
+
+
+async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str | None = None) -> Summary:
+    """Runs every test; whatever ends it, the machine is restored and the folder holds what was measured."""
+    journaled = folder.journal.trials()
+    bus.publish(_started(bench, folder.run_id, resumed=bool(journaled)))
+    complete = False
+    try:
+        async with machine(folder, bus, touched=touches_machine(bench)) as changes:
+            bus.publish(StageStarted(stage="testbed", text="making the testbed"))
+            lab, testbed = await make_testbed(bench, changes)
+            dut = await make_dut(bench, testbed, changes)
+            addressing = dut.addressing(testbed, bench.traffic.ip)
+            tester = make_tester(bench, testbed, folder.run_id, engine_path)
+            try:
+                bus.publish(StageStarted(stage="tester", text="starting the tester"))
+                facts = await tester.start()
+                check_frame_sizes(bench, facts)
+                thresholds = Thresholds(**bench.thresholds)
+                folder.write_json(
+                    "plan.json", describe(bench, folder.run_id, testbed, dut, facts, addressing, thresholds)
+                )
+                folder.write_json("inventory.json", await collect(testbed))
+                maker = TrialMaker(tester, dut, addressing, thresholds, judged_cpus(testbed), journaled, bus)
+                ceilings = Ceilings(maker, lab, testbed, changes, bus)
+                results = await measure(bench, testbed.link_bits_per_s, maker, ceilings, bus)
+                complete = True
+            finally:
+                await tester.close()
+    finally:
+        summary = summarise(bench.title, results if complete else folder.journal.results(), complete=complete)
+        bus.publish(RunFinished(verdict=summary.verdict))
+        folder.finish(summary)
+    if not summary.results:
+        raise NothingMeasuredError("no test gave a result", place=folder.run_id)
+    return summary
+
+
+def _started(bench: BenchFile, run_id: str, *, resumed: bool) -> RunStarted:
+    return RunStarted(
+        run_id=run_id,
+        title=bench.title,
+        nicbench_version=__version__,
+        wall_time=datetime.now(UTC).isoformat(timespec="seconds"),
+        seed=bench.seed,
+        resumed=resumed,
+    )

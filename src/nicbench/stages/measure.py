@@ -1,0 +1,35 @@
+"""Fifth stage: every test of the bench file, in order; each result is journaled as soon as it is known."""
+
+from __future__ import annotations
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.events import Bus, TestStarted
+from nicbench.judge.repeats import Repeats
+from nicbench.model.result import Result
+from nicbench.trials.ceiling import Ceilings
+from nicbench.trials.context import TestContext
+from nicbench.trials.maker import TrialMaker
+
+
+async def measure(
+    bench: BenchFile, link_bits_per_s: float, maker: TrialMaker, ceilings: Ceilings, bus: Bus
+) -> tuple[Result, ...]:
+    """The results of all tests."""
+    by_test: dict[str, tuple[Result, ...]] = {}
+    for test in bench.tests:
+        method = test.build()
+        estimate_s = method.estimate_s()
+        bus.publish(TestStarted(test=test.name, method=test.method_kind, points=method.points(), estimate_s=estimate_s))
+        context = TestContext(
+            test=test.name,
+            seed=bench.seed,
+            link_bits_per_s=link_bits_per_s,
+            bidirectional=bench.traffic.bidirectional,
+            maker=maker,
+            ceilings=ceilings,
+            repeats=Repeats(time_budget_s=estimate_s),
+            earlier=by_test,
+            bus=bus,
+        )
+        by_test[test.name] = await method.run(context)
+    return tuple(result for results in by_test.values() for result in results)

@@ -1,0 +1,62 @@
+"""Fourth stage: the plan, which is everything a report must disclose and is known before the first trial."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+
+from nicbench import __version__
+from nicbench.bench_file.models import BenchFile
+from nicbench.duts.base import Addressing, Dut
+from nicbench.engine.tester import TesterFacts
+from nicbench.judge.thresholds import Thresholds
+from nicbench.labs.base import Testbed
+from nicbench.model.plan import Plan, PlannedTest, ThresholdRow
+
+
+def describe(
+    bench: BenchFile,
+    run_id: str,
+    testbed: Testbed,
+    dut: Dut,
+    facts: TesterFacts,
+    addressing: tuple[Addressing, ...],
+    thresholds: Thresholds,
+) -> Plan:
+    """The plan of a run."""
+    methods = [(test, test.build()) for test in bench.tests]
+    return Plan(
+        run_id=run_id,
+        title=bench.title,
+        description=bench.description,
+        nicbench_version=__version__,
+        seed=bench.seed,
+        command=tuple(sys.argv),
+        lab=None if bench.lab is None else {"kind": bench.lab.kind, **bench.lab.options.model_dump(mode="json")},
+        dut={"kind": bench.dut.kind, **bench.dut.options.model_dump(mode="json")},
+        dut_disclosure=dut.disclosure(),
+        cores=asdict(testbed.cores),
+        link_bits_per_s=testbed.link_bits_per_s,
+        link_is_nominal=testbed.link_is_nominal,
+        simulated=testbed.simulated,
+        statements=testbed.statements,
+        facts=testbed.facts,
+        tester={**facts.description, "options": bench.tester.model_dump(mode="json")},
+        traffic=bench.traffic.model_dump(mode="json"),
+        addressing=tuple(asdict(way) for way in addressing),
+        tests=tuple(
+            PlannedTest(
+                name=test.name,
+                method=test.method_kind,
+                description=" ".join((type(method).__doc__ or "").split()),
+                options=test.options.model_dump(mode="json"),
+                points=method.points(),
+                estimate_s=method.estimate_s(),
+            )
+            for test, method in methods
+        ),
+        thresholds=tuple(
+            ThresholdRow(name=row.name, value=row.value, unit=row.unit, why=row.why) for row in thresholds.rows()
+        ),
+        deviations=tuple(f"{test.name}: {deviation}" for test, method in methods for deviation in method.deviations()),
+    )

@@ -1,0 +1,34 @@
+"""Second stage: the testbed, from a lab or from the hosts, ports and links of the bench file; and the DUT on it."""
+
+from __future__ import annotations
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.duts.base import Dut
+from nicbench.hosts.local import LocalHost
+from nicbench.labs.base import Lab, Testbed
+from nicbench.labs.wired import testbed_of
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.huge_pages import raise_huge_pages
+
+
+def touches_machine(bench: BenchFile) -> bool:
+    """Whether the run changes a machine, and so needs its lock and root."""
+    return bench.lab is None or bool(bench.lab.plugin.touches_machine)
+
+
+async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[Lab | None, Testbed]:
+    """The lab (None for real machines) and its testbed."""
+    local = LocalHost("local")
+    if bench.tester.huge_pages:
+        await raise_huge_pages(changes, local, bench.tester.memory)
+    if bench.lab is None:
+        return None, await testbed_of(bench.hosts, bench.ports, bench.links, bench.tester)
+    lab: Lab = bench.lab.plugin(bench.lab.options)
+    return lab, await lab.up(changes, local)
+
+
+async def make_dut(bench: BenchFile, testbed: Testbed, changes: Changes) -> Dut:
+    """The DUT, set up."""
+    dut: Dut = bench.dut.plugin(bench.dut.options)
+    await dut.up(testbed, changes)
+    return dut

@@ -1,0 +1,75 @@
+"""Third stage: the tester on the testbed's ports."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.engine.binary import find_binary
+from nicbench.engine.packets import PacketsOptions, PacketsTester
+from nicbench.engine.tester import TesterFacts
+from nicbench.errors import BenchFileError
+from nicbench.labs.base import Testbed, TesterPort
+
+
+def make_tester(bench: BenchFile, testbed: Testbed, run_id: str, engine_folder: str | None) -> PacketsTester:
+    """The tester, not started yet."""
+    tester, traffic = bench.tester, bench.traffic
+    worker = tester.worker_cpu if tester.worker_cpu is not None else testbed.cores.worker
+    options = PacketsOptions(
+        run_key=run_key(run_id, bench.seed),
+        ports=tuple(_port(bench, port) for port in testbed.tester_ports),
+        worker_cpu=None if testbed.simulated else worker,
+        watch_cpus=() if testbed.simulated else testbed.cores.dut,
+        virtual_clock=testbed.simulated,
+        huge_pages=tester.huge_pages,
+        memory_mib=max(1, tester.memory // 2**20),
+        burst=tester.burst,
+        catch_up_s=tester.catch_up,
+        latency_from=tester.latency_from,
+        flows=traffic.flows,
+        source_port=traffic.source_port,
+        destination_port=traffic.destination_port,
+        hop_limit=traffic.hop_limit,
+    )
+    return PacketsTester(testbed.tester, str(find_binary("nicbench-packets", engine_folder)), options)
+
+
+def run_key(run_id: str, seed: int) -> int:
+    """64 bits that key the signature: frames of another run are foreign, those of this run known after a resumption."""
+    return int.from_bytes(hashlib.sha256(f"{run_id}/{seed}".encode()).digest()[:8], "big")
+
+
+def judged_cpus(testbed: Testbed) -> tuple[int, ...]:
+    """The DUT's CPUs on which other programs disturb; none where the tester shares them: it would be one itself."""
+    return () if testbed.simulated or testbed.cores.shared else testbed.cores.dut
+
+
+def check_frame_sizes(bench: BenchFile, facts: TesterFacts) -> None:
+    """Refuses, before the first trial, a frame size that a port cannot hold."""
+    for test in bench.tests:
+        for frame_bytes in test.build().frame_sizes():
+            if not facts.minimum_frame_bytes <= frame_bytes <= facts.maximum_frame_bytes:
+                raise BenchFileError(
+                    f"test {test.name}: the ports hold frames of {facts.minimum_frame_bytes} to "
+                    f"{facts.maximum_frame_bytes} bytes (FCS included), not {frame_bytes}",
+                    place=str(bench.path),
+                    next_step="choose another frame size, or raise the MTU of the lab or the interface",
+                )
+
+
+def _port(bench: BenchFile, port: TesterPort) -> dict[str, Any]:
+    """The port's object in the protocol, with the tester's options; a kernel interface gets the chosen driver."""
+    tester = bench.tester
+    common = {
+        "name": port.name,
+        "transmit_descriptors": tester.transmit_descriptors,
+        "receive_descriptors": tester.receive_descriptors,
+        "lossless": False,
+        "send_buffer_bytes": tester.send_buffer,
+    }
+    engine = dict(port.engine)
+    if engine["kind"] == "af_xdp" and tester.driver == "net_af_packet":
+        engine = {"kind": "af_packet", "device": engine["device"]}
+    return {**common, **engine}

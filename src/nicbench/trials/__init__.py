@@ -1,0 +1,1 @@
+"""From a method's wish to a judged, repeated and journaled trial."""

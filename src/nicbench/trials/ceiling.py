@@ -1,0 +1,105 @@
+"""The tester by itself: how many frames per second it sends, and how long a frame takes, when there is no DUT."""
+
+from __future__ import annotations
+
+from nicbench.events import Bus, CeilingFound
+from nicbench.labs.base import Lab, Testbed
+from nicbench.model.trial import Latency, Purpose, Trial, TrialRequest
+from nicbench.trials.maker import TrialMaker
+from nicbench.tuning.changes import Changes
+
+# The best of several short floods: a disturbance can only make a flood slower.
+FLOODS = 3
+FLOOD_S = 0.3
+FLOOD_SETTLE_S = 0.02
+# A load at which nothing queues, so that what remains is the tester's own time.
+LOW_LOAD_FRAMES_PER_S = 10_000.0
+LOW_LOAD_S = 0.3
+
+
+class Ceilings:
+    """Calibrates on demand and remembers. ``lab`` is None for a testbed of real machines, which has no sink of ours."""
+
+    def __init__(self, maker: TrialMaker, lab: Lab | None, testbed: Testbed, changes: Changes, bus: Bus) -> None:
+        self._maker = maker
+        self._lab = lab
+        self._testbed = testbed
+        self._changes = changes
+        self._bus = bus
+        self._known: dict[int, float | None] = {}
+        self._own_latency: dict[int, Latency | None] = {}
+
+    async def ceiling_frames_per_s(self, frame_bytes: int) -> float | None:
+        """Frames per second per port, None where no sink can be had."""
+        if frame_bytes not in self._known:
+            self._known[frame_bytes] = await self._calibrate(frame_bytes)
+        return self._known[frame_bytes]
+
+    async def latency(self, frame_bytes: int) -> Latency | None:
+        """The tester's own latency at a low load over a cable in place of the DUT; None where none can be had."""
+        if frame_bytes not in self._own_latency:
+            self._own_latency[frame_bytes] = await self._time_cable(frame_bytes)
+        return self._own_latency[frame_bytes]
+
+    async def _time_cable(self, frame_bytes: int) -> Latency | None:
+        if self._lab is None:
+            return None
+        key = f"cable/{frame_bytes}/0"
+        request = TrialRequest(
+            frame_bytes=frame_bytes,
+            load_frames_per_s=LOW_LOAD_FRAMES_PER_S,
+            duration_s=LOW_LOAD_S,
+            drain_s=FLOOD_SETTLE_S,
+            settle_s=FLOOD_SETTLE_S,
+            purpose=Purpose.TESTER_LATENCY,
+        )
+        if self._maker.has(key):
+            trial = await self._maker.make(key, "calibration", {"frame_bytes": frame_bytes}, request, 0)
+        else:
+            async with self._lab.cable(self._testbed, self._changes) as there_is_a_cable:
+                if not there_is_a_cable:
+                    return None
+                trial = await self._maker.make(key, "calibration", {"frame_bytes": frame_bytes}, request, 0)
+        return trial.reading.latency
+
+    async def _calibrate(self, frame_bytes: int) -> float | None:
+        if self._lab is None:
+            return None
+        if all(self._maker.has(_key(frame_bytes, flood)) for flood in range(FLOODS)):
+            trials = [await self._flood(frame_bytes, flood) for flood in range(FLOODS)]
+        else:
+            async with self._lab.without_dut(self._testbed, self._changes) as there_is_a_sink:
+                if not there_is_a_sink:
+                    return None
+                trials = [await self._flood(frame_bytes, flood) for flood in range(FLOODS)]
+        ceiling = max(_rate(trial) for trial in trials)
+        self._bus.publish(
+            CeilingFound(
+                frame_bytes=frame_bytes,
+                ceiling_frames_per_s=ceiling,
+                calibrated=True,
+                text=f"without a DUT the tester sends {ceiling / 1e6:.3f} Mpps of {frame_bytes} bytes on a port",
+            )
+        )
+        return ceiling
+
+    async def _flood(self, frame_bytes: int, flood: int) -> Trial:
+        request = TrialRequest(
+            frame_bytes=frame_bytes,
+            load_frames_per_s=None,
+            duration_s=FLOOD_S,
+            drain_s=FLOOD_SETTLE_S,
+            settle_s=FLOOD_SETTLE_S,
+            purpose=Purpose.CEILING,
+        )
+        return await self._maker.make(
+            _key(frame_bytes, flood), "calibration", {"frame_bytes": frame_bytes}, request, flood
+        )
+
+
+def _key(frame_bytes: int, flood: int) -> str:
+    return f"ceiling/{frame_bytes}/{flood}"
+
+
+def _rate(trial: Trial) -> float:
+    return trial.reading.counts.sent * 1e9 / trial.reading.transmit_ns

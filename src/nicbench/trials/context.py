@@ -1,0 +1,130 @@
+"""What one test's method is given (``methods.base.Context``): its trials, searches, ceilings, and earlier results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nicbench.events import Bus, CeilingFound, ResultReady
+from nicbench.judge.repeats import Repeats
+from nicbench.methods.base import Found
+from nicbench.model.result import Result
+from nicbench.model.trial import Latency, Trial, TrialRequest
+from nicbench.search.base import CeilingReached, Goal, Limits, Sample, Search
+from nicbench.trials.bridge import run_search
+from nicbench.trials.ceiling import Ceilings
+from nicbench.trials.maker import TrialMaker
+from nicbench.units import line_rate_frames_per_s
+
+# A load just below a ceiling, so that the tester's rate, which wavers, reaches it.
+CEILING_ROOM = 0.01
+
+
+class TestContext:
+    """The context of one test of the bench file."""
+
+    __test__ = False  # not a test class for pytest
+
+    def __init__(
+        self,
+        test: str,
+        seed: int,
+        link_bits_per_s: float,
+        bidirectional: bool,
+        maker: TrialMaker,
+        ceilings: Ceilings,
+        repeats: Repeats,
+        earlier: Mapping[str, tuple[Result, ...]],
+        bus: Bus,
+    ) -> None:
+        self.seed = seed
+        self._test = test
+        self._link_bits_per_s = link_bits_per_s
+        self._bidirectional = bidirectional
+        self._maker = maker
+        self._ceilings = ceilings
+        self._repeats = repeats
+        self._earlier = earlier
+        self._bus = bus
+        self._points_measured = 0
+
+    def line_rate_frames_per_s(self, frame_bytes: int) -> float:
+        """Of one port."""
+        return line_rate_frames_per_s(self._link_bits_per_s, frame_bytes)
+
+    async def ceiling_frames_per_s(self, frame_bytes: int) -> float | None:
+        """Of one port, without a DUT."""
+        return await self._ceilings.ceiling_frames_per_s(frame_bytes)
+
+    async def tester_latency(self, frame_bytes: int) -> Latency | None:
+        """The tester's own, without a DUT."""
+        return await self._ceilings.latency(frame_bytes)
+
+    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        """One judged trial, repeated where invalid; True where the least disturbed of all had to be used.
+
+        Where the tester cannot send the load, it is measured at what the tester can send.
+        """
+        while True:
+            try:
+                return await self._measured(point, request)
+            except CeilingReached as reached:
+                self._tell_ceiling(request.frame_bytes, reached.rate_frames_per_s)
+                lower = reached.rate_frames_per_s * (1.0 - CEILING_ROOM)
+                request = request.model_copy(update={"load_frames_per_s": lower})
+
+    async def _measured(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        request = request.model_copy(update={"bidirectional": self._bidirectional})
+        sequence, self._points_measured = self._points_measured, self._points_measured + 1
+
+        async def once(repeat: int) -> Trial:
+            return await self._maker.make(f"{self._test}/{sequence}/{repeat}", self._test, point, request, repeat)
+
+        return await self._repeats.measured(once)
+
+    async def search(
+        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+    ) -> Found:
+        """Every load of the search is one ``measure``; repeats cost the search none of its trials."""
+        trial_ids: list[str] = []
+        traffic_ns = 0
+
+        async def measure(load_frames_per_s: float, duration_s: float) -> Sample:
+            nonlocal traffic_ns
+            asked = request.model_copy(update={"load_frames_per_s": load_frames_per_s, "duration_s": duration_s})
+            try:
+                trial, disturbed = await self._measured(point, asked)
+            except CeilingReached as reached:
+                self._tell_ceiling(request.frame_bytes, reached.rate_frames_per_s)
+                raise
+            trial_ids.append(trial.id)
+            traffic_ns += trial.reading.transmit_ns
+            return Sample(
+                load_frames_per_s=load_frames_per_s,
+                duration_s=duration_s,
+                counts=trial.reading.counts,
+                valid=not disturbed,
+                trial_ids=(trial.id,),
+            )
+
+        outcomes = await run_search(search, measure, goals, limits)
+        return Found(outcomes=outcomes, trial_ids=tuple(trial_ids), traffic_s=traffic_ns / 1e9)
+
+    def results_of(self, test: str) -> tuple[Result, ...]:
+        """Of an earlier test of this run."""
+        return self._earlier.get(test, ())
+
+    def publish(self, result: Result) -> None:
+        """Journals and shows a result."""
+        self._bus.publish(ResultReady(test=self._test, result=result))
+
+    def _tell_ceiling(self, frame_bytes: int, rate_frames_per_s: float) -> None:
+        self._bus.publish(
+            CeilingFound(
+                frame_bytes=frame_bytes,
+                ceiling_frames_per_s=rate_frames_per_s,
+                calibrated=False,
+                text=f"the tester fell short of its load twice at {frame_bytes} bytes: the bound comes down to "
+                f"{rate_frames_per_s / 1e6:.3f} Mpps",
+            )
+        )

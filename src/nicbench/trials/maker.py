@@ -1,0 +1,88 @@
+"""Makes one trial: replayed from the journal or sent, its losses accounted for, judged, published."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from nicbench.duts.base import Addressing, Dut
+from nicbench.engine.tester import Tester
+from nicbench.errors import NicbenchError
+from nicbench.events import Bus, TrialFinished, TrialStarted
+from nicbench.judge.thresholds import Thresholds
+from nicbench.judge.verdict import Evidence, judge
+from nicbench.model.trial import Trial, TrialRequest
+from nicbench.trials.ledger import with_ledger
+
+
+class TrialMaker:
+    """Makes one trial at a time, or finds it in the journal of a run that is being resumed.
+
+    A trial's ``key`` is the place it has in the run; the same samples lead to the same keys, so a resumed run asks for
+    the very trials that were journaled, and then goes on.
+    """
+
+    def __init__(
+        self,
+        tester: Tester,
+        dut: Dut,
+        addressing: tuple[Addressing, ...],
+        thresholds: Thresholds,
+        dut_cpus: Collection[int],
+        journaled: Mapping[str, Trial],
+        bus: Bus,
+    ) -> None:
+        self._tester = tester
+        self._dut = dut
+        self._addressing = addressing
+        self._thresholds = thresholds
+        self._dut_cpus = dut_cpus
+        self._journaled = journaled
+        self._bus = bus
+        self._number = 0
+        self._began = time.monotonic()
+
+    def has(self, key: str) -> bool:
+        """Whether the journal holds this trial."""
+        return key in self._journaled
+
+    async def make(self, key: str, test: str, parameters: dict[str, Any], request: TrialRequest, repeat: int) -> Trial:
+        """The trial of this key: replayed if it was journaled, else sent now, judged and published."""
+        self._number += 1
+        known = self._journaled.get(key)
+        if known is not None:
+            if known.request != request:
+                raise NicbenchError(
+                    f"the journal's trial {known.id} asked for {known.request}, this run asks for {request}",
+                    place=key,
+                    next_step="the bench file or nicbench itself changed since: start a new run",
+                )
+            return known
+        self._bus.publish(
+            TrialStarted(
+                test=test,
+                parameters=parameters,
+                purpose=request.purpose,
+                load_frames_per_s=request.load_frames_per_s,
+                duration_s=request.duration_s,
+                repeat=repeat,
+            )
+        )
+        before = await self._dut.drops()
+        reading = await self._tester.trial(self._number, request, self._addressing)
+        reading = with_ledger(reading, before, await self._dut.drops())
+        trial = Trial(
+            id=f"t{self._number:04d}",
+            key=key,
+            test=test,
+            configuration="default",
+            parameters=parameters,
+            repeat=repeat,
+            request=request,
+            reading=reading,
+            verdict=judge(Evidence.of(reading, dut_cpus=self._dut_cpus), self._thresholds),
+            at_s=round(time.monotonic() - self._began, 3),
+        )
+        self._bus.publish(TrialFinished(trial=trial))
+        return trial
