@@ -1,0 +1,145 @@
+"""What a reader of the repository would stumble over: dead links, undocumented targets and keys, a stale lock."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from nicbench.bench_file.load import load, parse
+from nicbench.bench_file.models import Document, Port, Tester, Traffic
+from nicbench.judge.thresholds import Thresholds
+from nicbench.methods.base import Method
+from nicbench.registry import find
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "protocol/README.md", "benchmarks/README.md")
+LONGEST_FILE_LINES = 400
+SOURCES = (".py", ".rs", ".c", ".h")
+
+
+def sources(*suffixes: str) -> list[Path]:
+    """What people wrote, without what was built."""
+    folders = (ROOT / folder for folder in ("src", "engine", "tests", "benchmarks", "scripts"))
+    found = (path for folder in folders for path in folder.rglob("*") if path.suffix in suffixes)
+    return sorted(path for path in found if path.is_file() and "target" not in path.relative_to(ROOT).parts)
+
+
+def pages() -> list[Path]:
+    return [*(ROOT / page for page in PAGES), *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+    dead = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not dead, f"{page.name} points to {dead}"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_example_that_a_page_names_exists(page: Path) -> None:
+    missing = [
+        name
+        for name in re.findall(r"examples/[\w./-]+\.(?:yaml|ndjson)", page.read_text())
+        if not (ROOT / name).exists()
+    ]
+    assert not missing
+
+
+def test_the_demo_runs_an_example_that_exists() -> None:
+    named = re.findall(r"nicbench run (\S+)", (ROOT / "Makefile").read_text())
+    assert named
+    assert all((ROOT / name).is_file() for name in named)
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_example_is_a_valid_bench_file(example: Path) -> None:
+    assert load(example).tests
+
+
+def test_the_bench_file_of_the_readme_is_valid() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        assert parse(block.encode(), Path("README.md")).tests
+
+
+def keys_of(model: type[BaseModel]) -> set[str]:
+    """The keys of a section and of the sections within it."""
+    keys = set(model.model_fields)
+    for field in model.model_fields.values():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            keys |= keys_of(field.annotation)
+    return keys
+
+
+def test_the_reference_names_every_key_of_a_bench_file() -> None:
+    reference = (ROOT / "docs/bench-file.md").read_text()
+    methods = [method.Options for method in find("nicbench.methods", Method).values()]
+    keys = set().union(*(keys_of(model) for model in (Document, Port, Tester, Traffic, *methods)))
+    assert not sorted(key for key in keys if f"`{key}`" not in reference)
+
+
+def test_the_page_on_verdicts_names_every_threshold() -> None:
+    page = (ROOT / "docs/verdicts.md").read_text()
+    # In a bench file a threshold is written without its unit: `longest_gap: 20 ms`.
+    names = [name.removesuffix("_ms") for name in Thresholds.model_fields]
+    assert not [name for name in names if f"`{name}`" not in page]
+
+
+def test_make_help_names_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    shown = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert targets == set(re.findall(r"^  make (\w+)", shown.stdout, re.MULTILINE))
+
+
+def test_ci_runs_what_people_run() -> None:
+    assert (ROOT / ".ci/run").read_text().rstrip().endswith("make test")
+
+
+def test_the_lock_covers_every_dependency_by_hash() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = (
+        project["project"]["dependencies"] + project["dependency-groups"]["dev"] + project["build-system"]["requires"]
+    )
+    lock = (ROOT / "requirements.lock").read_text()
+    entries = re.split(r"\n(?=[a-z0-9])", lock)
+    locked = {entry.split("==")[0] for entry in entries}
+    names = {
+        re.split(r"[<>=!~ ]", requirement)[0].lower().replace(".", "-").replace("_", "-") for requirement in wanted
+    }
+    assert not names - locked
+    assert all("--hash=sha256:" in entry for entry in entries)
+    assert "://" not in lock
+
+
+def test_every_debian_package_has_a_kind_and_a_reason() -> None:
+    lines = [line for line in (ROOT / "packages.debian").read_text().splitlines() if line and not line.startswith("#")]
+    wrong = [line for line in lines if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+ *# (runtime|build|test): \S.*", line)]
+    names = [line.split()[0] for line in lines]
+    assert not wrong
+    assert len(names) == len(set(names))
+
+
+def test_no_source_file_is_longer_than_a_reader_can_hold() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources(*SOURCES, ".sh")}
+    assert len(lengths) > 50
+    assert not {name: length for name, length in lengths.items() if length > LONGEST_FILE_LINES}
+
+
+def test_nothing_is_left_unfinished_in_the_sources() -> None:
+    # Put together here, so that this file does not find itself.
+    marks = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X:", r"unimplemented" + r"!\(", r"to" + r"do!\(")))
+    assert not [str(path.relative_to(ROOT)) for path in sources(*SOURCES) if marks.search(path.read_text())]
+
+
+def test_every_test_is_a_function_because_pytest_collects_no_classes_here() -> None:
+    classes = [str(path) for path in sources(".py") if re.search(r"^class Test\w*[:(]", path.read_text(), re.MULTILINE)]
+    assert not [path for path in classes if path.startswith(str(ROOT / "tests"))]
