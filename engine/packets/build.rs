@@ -78,7 +78,8 @@ const LIBRARIES: &[&str] = &[
 ];
 
 /// What DPDK's drivers call outside DPDK. Static where the archive exists; a dynamic one is named by `doctor`.
-const FOREIGN: &[&str] = &["xdp", "bpf", "elf", "z", "mlx5", "mlx4", "ibverbs", "nl-route-3", "nl-3", "numa", "bsd", "md", "crypto"];
+const FOREIGN: &[&str] =
+    &["xdp", "bpf", "elf", "z", "mlx5", "mlx4", "ibverbs", "nl-route-3", "nl-3", "numa", "bsd", "md", "crypto"];
 
 /// libibverbs and its providers: static together or not at all.
 const STATIC_VERBS: &[&str] = &["mlx5", "mlx4", "ibverbs"];
@@ -105,14 +106,18 @@ struct Dpdk {
 fn probe() -> Dpdk {
     let fail = |problem: String| -> ! {
         eprintln!("{problem}");
-        eprintln!("next: apt-get install libdpdk-dev pkg-config, or build without DPDK: cargo build --no-default-features");
+        eprintln!(
+            "next: apt-get install libdpdk-dev pkg-config, or build without DPDK: cargo build --no-default-features"
+        );
         std::process::exit(1);
     };
     let library = pkg_config::Config::new().atleast_version("22.11").cargo_metadata(false).probe("libdpdk");
-    let library = library.unwrap_or_else(|error| fail(format!("DPDK 22.11 or newer (pkg-config libdpdk) was not found: {error}")));
+    let library = library
+        .unwrap_or_else(|error| fail(format!("DPDK 22.11 or newer (pkg-config libdpdk) was not found: {error}")));
     let link_folder = pkg_config::get_variable("libdpdk", "libdir")
         .unwrap_or_else(|error| fail(format!("pkg-config libdpdk names no library folder: {error}")));
-    // DPDK's inline functions need the instructions that its own build took as baseline (Debian: corei7); nothing wider is asked for.
+    // DPDK's inline functions need the instructions that its own build took as baseline (Debian: corei7); nothing
+    // wider is asked for.
     let machine = pkg_config_flags().into_iter().filter(|flag| flag.starts_with("-m")).collect();
     // Requirements of DPDK's own requirements add folders that the shim has no use for.
     let include_folders = library.include_paths.into_iter().filter(|folder| folder.ends_with("dpdk")).collect();

@@ -1,5 +1,6 @@
-//! Floods one port and counts what arrives on another: `txflood SECONDS FRAME_BYTES huge|ordinary CPU KIND [KIND]`, KIND being `null`, `ring`,
-//! `xdp:DEVICE[:PROGRAM]`, `packet:DEVICE`, `pci:ADDRESS`, or a vdev string. For measurements beside `dpdk-testpmd`.
+//! Floods one port and counts what arrives on another: `txflood SECONDS FRAME_BYTES huge|ordinary CPU KIND [KIND]`,
+//! KIND being `null`, `ring`, `xdp:DEVICE[:PROGRAM]`, `packet:DEVICE`, `pci:ADDRESS`, or a vdev string. For
+//! measurements beside `dpdk-testpmd`.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,9 @@ fn kind(text: &str) -> PortKind {
         [kind] if kind == "null" => PortKind::Null,
         [kind] if kind == "ring" => PortKind::Ring,
         [kind, device] if kind == "xdp" => PortKind::AfXdp { device: device.clone(), queue: 0, xdp_program: None },
-        [kind, device, program] if kind == "xdp" => PortKind::AfXdp { device: device.clone(), queue: 0, xdp_program: Some(program.clone()) },
+        [kind, device, program] if kind == "xdp" => {
+            PortKind::AfXdp { device: device.clone(), queue: 0, xdp_program: Some(program.clone()) }
+        }
         [kind, device] if kind == "packet" => PortKind::AfPacket { device: device.clone() },
         [kind, ..] if kind == "pci" => PortKind::Pci { address: text[4..].to_owned(), devargs: String::new() },
         _ => PortKind::Vdev { vdev: text.to_owned() },
@@ -61,7 +64,12 @@ fn receive(port: &mut dyn Port) -> u64 {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [seconds, frame_bytes, pages, cpu, kinds @ ..] = arguments.as_slice() else { return Err(USAGE.into()) };
-    let options = EalOptions { worker_cpu: Some(cpu.parse()?), huge_pages: pages == "huge", memory_mib: 512, further: Vec::new() };
+    let options = EalOptions {
+        worker_cpu: Some(cpu.parse()?),
+        huge_pages: pages == "huge",
+        memory_mib: 512,
+        further: Vec::new(),
+    };
     let ports: Vec<_> = kinds.iter().enumerate().map(|(index, text)| port(index, text)).collect();
     let mut ports = start(&options, &ports)?;
     for port in &ports {

@@ -12,7 +12,9 @@ pub fn open_sockets() -> io::Result<BTreeSet<RawFd>> {
     let mut sockets = BTreeSet::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let Some(descriptor) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if get_option::<libc::c_int>(descriptor, libc::SOL_SOCKET, libc::SO_DOMAIN).is_ok_and(|domain| domain == libc::AF_XDP) {
+        if get_option::<libc::c_int>(descriptor, libc::SOL_SOCKET, libc::SO_DOMAIN)
+            .is_ok_and(|domain| domain == libc::AF_XDP)
+        {
             sockets.insert(descriptor);
         }
     }
@@ -23,7 +25,8 @@ pub fn open_sockets() -> io::Result<BTreeSet<RawFd>> {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct XskStatistics {
-    /// Frames dropped for other reasons than a full receive ring: no buffer in the fill ring (copy mode), or a frame too long.
+    /// Frames dropped for other reasons than a full receive ring: no buffer in the fill ring (copy mode), or a frame
+    /// too long.
     pub rx_dropped: u64,
     pub rx_invalid_descs: u64,
     pub tx_invalid_descs: u64,
@@ -39,8 +42,9 @@ impl XskStatistics {
     /// Frames that arrived and were lost for want of room in this process.
     ///
     /// In copy mode the kernel counts a frame that finds the fill ring empty twice, as `rx_fill_ring_empty_descs` in
-    /// `__xp_alloc` and as `rx_dropped` in `__xsk_rcv`, so that the former must not be added. In zero-copy mode the driver takes buffers ahead of
-    /// frames: `rx_dropped` does not see the shortage, and `rx_fill_ring_empty_descs` is the only sign of it.
+    /// `__xp_alloc` and as `rx_dropped` in `__xsk_rcv`, so that the former must not be added. In zero-copy mode the
+    /// driver takes buffers ahead of frames: `rx_dropped` does not see the shortage, and `rx_fill_ring_empty_descs`
+    /// is the only sign of it.
     pub fn receive_overrun(&self, zero_copy: bool) -> u64 {
         let starved = if zero_copy { self.rx_fill_ring_empty_descs } else { 0 };
         self.rx_dropped + self.rx_ring_full + starved
@@ -86,14 +90,15 @@ pub struct Xsk {
 }
 
 impl Xsk {
-    /// Maps the completion ring of a bound socket a second time. The ring's producer index is the kernel's exact count of buffers given back, whoever
-    /// takes them out of the ring.
+    /// Maps the completion ring of a bound socket a second time. The ring's producer index is the kernel's exact
+    /// count of buffers given back, whoever takes them out of the ring.
     pub fn new(descriptor: RawFd) -> io::Result<Self> {
         let offsets: libc::xdp_mmap_offsets = get_option(descriptor, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
         let options: libc::xdp_options = get_option(descriptor, libc::SOL_XDP, libc::XDP_OPTIONS)?;
         let offset = usize::try_from(offsets.cr.producer).map_err(io::Error::other)?;
         let page_bytes = offset + size_of::<AtomicU32>();
-        // SAFETY: a new read-only mapping of a ring that the socket has since its bind; the kernel checks descriptor, offset and length.
+        // SAFETY: a new read-only mapping of a ring that the socket has since its bind; the kernel checks descriptor,
+        // offset and length.
         let page = unsafe {
             let start = i64::try_from(libc::XDP_UMEM_PGOFF_COMPLETION_RING).map_err(io::Error::other)?;
             libc::mmap(null_mut(), page_bytes, libc::PROT_READ, libc::MAP_SHARED, descriptor, start)
@@ -119,7 +124,8 @@ impl Xsk {
         unsafe { (*self.producer).load(Ordering::Acquire) }
     }
 
-    /// Frames that the kernel has finished with since `new`: sent, or dropped by the device. Call it at least once in 2^32 frames.
+    /// Frames that the kernel has finished with since `new`: sent, or dropped by the device. Call it at least once in
+    /// 2^32 frames.
     pub fn completions(&mut self) -> u64 {
         let index = self.producer_index();
         self.completions.advance(index)
@@ -135,7 +141,8 @@ impl Xsk {
         self.zero_copy
     }
 
-    /// Asks for a send buffer beyond the system's limit; `send_buffer_bytes` tells what was granted. Needs CAP_NET_ADMIN.
+    /// Asks for a send buffer beyond the system's limit; `send_buffer_bytes` tells what was granted. Needs
+    /// CAP_NET_ADMIN.
     pub fn set_send_buffer(&self, bytes: u64) -> io::Result<()> {
         // The kernel doubles what it is asked for (socket(7)), to leave room for its own bookkeeping.
         let half = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX / 2);
@@ -196,13 +203,15 @@ mod tests {
 
     #[test]
     fn in_copy_mode_a_frame_without_a_buffer_is_one_overrun() {
-        let statistics = XskStatistics { rx_dropped: 7, rx_ring_full: 2, rx_fill_ring_empty_descs: 7, ..Default::default() };
+        let statistics =
+            XskStatistics { rx_dropped: 7, rx_ring_full: 2, rx_fill_ring_empty_descs: 7, ..Default::default() };
         assert_eq!(statistics.receive_overrun(false), 9);
     }
 
     #[test]
     fn in_zero_copy_mode_an_empty_fill_ring_is_the_only_sign_of_a_shortage() {
-        let statistics = XskStatistics { rx_dropped: 0, rx_ring_full: 2, rx_fill_ring_empty_descs: 7, ..Default::default() };
+        let statistics =
+            XskStatistics { rx_dropped: 0, rx_ring_full: 2, rx_fill_ring_empty_descs: 7, ..Default::default() };
         assert_eq!(statistics.receive_overrun(true), 9);
     }
 

@@ -21,7 +21,8 @@ pub(super) fn arguments(options: &EalOptions, ports: &[PortOptions], surrounding
         "--no-telemetry".to_owned(),
         "--log-level=warning".to_owned(),
     ];
-    // Either way nothing on disk outlives a killed engine; `--in-memory`, which also needs no mount for huge pages, is refused without them.
+    // Either way nothing on disk outlives a killed engine; `--in-memory`, which also needs no mount for huge pages,
+    // is refused without them.
     let pages: &[&str] = if options.huge_pages { &["--in-memory"] } else { &["--no-huge", "--no-shconf"] };
     list.extend(pages.iter().map(|&argument| argument.to_owned()));
     let pci: Vec<_> = ports.iter().filter_map(|port| pci_device(&port.kind)).collect();
@@ -32,7 +33,13 @@ pub(super) fn arguments(options: &EalOptions, ports: &[PortOptions], surrounding
     for device in pci {
         list.extend(["-a".to_owned(), device]);
     }
-    list.extend(ports.iter().enumerate().filter_map(|(index, port)| virtual_device(&port.kind, index)).map(|device| format!("--vdev={device}")));
+    list.extend(
+        ports
+            .iter()
+            .enumerate()
+            .filter_map(|(index, port)| virtual_device(&port.kind, index))
+            .map(|device| format!("--vdev={device}")),
+    );
     list.extend(options.further.iter().cloned());
     list
 }
@@ -62,7 +69,9 @@ fn virtual_device(kind: &PortKind, index: usize) -> Option<String> {
             let program = xdp_program.as_ref().map(|file| format!(",xdp_prog={file}")).unwrap_or_default();
             Some(format!("net_af_xdp{index},iface={device},start_queue={queue},queue_count=1{program}"))
         }
-        PortKind::AfPacket { device } => Some(format!("eth_af_packet{index},iface={device},qdisc_bypass=1,framecnt=4096")),
+        PortKind::AfPacket { device } => {
+            Some(format!("eth_af_packet{index},iface={device},qdisc_bypass=1,framecnt=4096"))
+        }
         // The driver would otherwise receive zeros without end.
         PortKind::Null => Some(format!("net_null{index},no-rx=1")),
         PortKind::Ring => Some(format!("net_ring{index}")),

@@ -9,7 +9,14 @@ fn options(huge_pages: bool, worker_cpu: Option<u32>) -> EalOptions {
 }
 
 fn port(kind: PortKind) -> PortOptions {
-    PortOptions { name: "p".into(), kind, transmit_descriptors: 2048, receive_descriptors: 8192, lossless: false, send_buffer_bytes: None }
+    PortOptions {
+        name: "p".into(),
+        kind,
+        transmit_descriptors: 2048,
+        receive_descriptors: 8192,
+        lossless: false,
+        send_buffer_bytes: None,
+    }
 }
 
 fn af_xdp(device: &str, queue: u32, xdp_program: Option<&str>) -> PortKind {
@@ -45,14 +52,22 @@ fn each_kind_of_port_has_its_arguments() {
             vec![PortKind::AfPacket { device: "t0".into() }],
             &["--no-pci", "--vdev=eth_af_packet0,iface=t0,qdisc_bypass=1,framecnt=4096"],
         ),
-        ("null and ring", vec![PortKind::Null, PortKind::Ring], &["--no-pci", "--vdev=net_null0,no-rx=1", "--vdev=net_ring1"]),
+        (
+            "null and ring",
+            vec![PortKind::Null, PortKind::Ring],
+            &["--no-pci", "--vdev=net_null0,no-rx=1", "--vdev=net_ring1"],
+        ),
         ("any virtual device", vec![memif.clone()], &["--no-pci", "--vdev=net_memif0,role=client,id=0"]),
         (
             "only the named cards are taken",
             vec![pci("0000:03:00.0", ""), pci("0000:03:00.1", "mprq_en=1")],
             &["-a", "0000:03:00.0", "-a", "0000:03:00.1,mprq_en=1"],
         ),
-        ("a card beside a virtual device", vec![memif, pci("0000:03:00.0", "")], &["-a", "0000:03:00.0", "--vdev=net_memif0,role=client,id=0"]),
+        (
+            "a card beside a virtual device",
+            vec![memif, pci("0000:03:00.0", "")],
+            &["-a", "0000:03:00.0", "--vdev=net_memif0,role=client,id=0"],
+        ),
     ];
     for (what, kinds, expected) in table {
         assert_eq!(given(kinds), expected, "{what}");
@@ -62,7 +77,15 @@ fn each_kind_of_port_has_its_arguments() {
 #[test]
 fn the_engine_pins_its_thread_and_keeps_to_itself() {
     let list = arguments(&options(true, Some(1)), &[], &SURROUNDINGS);
-    let expected = ["nicbench-packets", "--lcores=0@1", "-m", "512", "--file-prefix=nicbench_77", "--no-telemetry", "--log-level=warning"];
+    let expected = [
+        "nicbench-packets",
+        "--lcores=0@1",
+        "-m",
+        "512",
+        "--file-prefix=nicbench_77",
+        "--no-telemetry",
+        "--log-level=warning",
+    ];
     assert_eq!(list[..7], expected);
 }
 
@@ -81,7 +104,10 @@ fn either_kind_of_page_leaves_nothing_on_disk() {
 fn further_arguments_come_last() {
     let mut options = options(false, None);
     options.further = vec!["--iova-mode=va".into()];
-    assert_eq!(arguments(&options, &[port(PortKind::Null)], &SURROUNDINGS).last().map(String::as_str), Some("--iova-mode=va"));
+    assert_eq!(
+        arguments(&options, &[port(PortKind::Null)], &SURROUNDINGS).last().map(String::as_str),
+        Some("--iova-mode=va")
+    );
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::ffi;
 use crate::error::{EngineError, ErrorKind};
 
-/// EAL cannot be started twice in a process, not even after a failure; the kernel of this rule is here and nowhere else.
+/// EAL cannot be started twice in a process, not even after a failure; the kernel of this rule is here and nowhere
+/// else.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Starts EAL with `arguments`. An error means that the process must be replaced.
@@ -53,6 +54,7 @@ fn restore(allowed: &libc::cpu_set_t) {
 }
 
 fn failure(message: String) -> EngineError {
-    let next = "replace the process; DPDK's own words are on stderr (huge pages: /proc/sys/vm/nr_hugepages, or huge_pages: false)";
+    let next = "replace the process; DPDK's own words are on stderr; where huge pages are short, raise \
+                /proc/sys/vm/nr_hugepages or set huge_pages to false";
     EngineError::new(ErrorKind::Eal, message, next)
 }

@@ -11,6 +11,7 @@ pub(super) struct RawPortOptions {
     pub buffers: u32,
     pub frame_bytes: u32,
     pub umem: u32,
+    pub is_promiscuous: u32,
 }
 
 #[repr(C)]
@@ -48,15 +49,20 @@ pub(super) struct RawPort {
 }
 
 // The C side asserts the same numbers.
-const _: () = assert!(size_of::<RawPortOptions>() == 20);
+const _: () = assert!(size_of::<RawPortOptions>() == 24);
 const _: () = assert!(size_of::<RawPortFacts>() == 96);
 const _: () = assert!(size_of::<RawPortStatistics>() == 64);
 const _: () = assert!(size_of::<Frame>() == 24 && align_of::<Frame>() == 8);
 const _: () = {
     use std::ptr::without_provenance_mut;
-    // SAFETY: the pointers are numbers without provenance and nobody reads through them; only their places in the frame matter here.
-    let words: [u64; 3] = unsafe { std::mem::transmute(Frame::from_raw(without_provenance_mut(1), 2, without_provenance_mut(3))) };
-    assert!(words[0] == 1 && words[1] == 2 && words[2] == 3, "data, length and reserved, handle: the order of struct nb_frame");
+    // SAFETY: the pointers are numbers without provenance and nobody reads through them; only their places in the
+    // frame matter here.
+    let words: [u64; 3] =
+        unsafe { std::mem::transmute(Frame::from_raw(without_provenance_mut(1), 2, without_provenance_mut(3))) };
+    assert!(
+        words[0] == 1 && words[1] == 2 && words[2] == 3,
+        "data, length and reserved, handle: the order of struct nb_frame"
+    );
 };
 
 unsafe extern "C" {
@@ -95,13 +101,14 @@ pub(super) fn error_text(error: c_int) -> String {
     unsafe { CStr::from_ptr(nb_error_text(error)) }.to_string_lossy().into_owned()
 }
 
-/// Starts EAL; 0 or a negative errno. The arguments are leaked: EAL keeps pointers into them for the life of the process.
+/// Starts EAL; 0 or a negative errno. The arguments are leaked: EAL keeps pointers into them for the life of the
+/// process.
 pub(super) fn eal_start(arguments: &[CString]) -> c_int {
     let mut pointers: Vec<*mut c_char> = arguments.iter().map(|argument| argument.clone().into_raw()).collect();
     pointers.push(std::ptr::null_mut());
     let count = c_int::try_from(arguments.len()).expect("few arguments");
-    // SAFETY: `count` texts that end with a zero byte and are never freed, then a null pointer, as `main` would get them; the array
-    // itself is leaked as well, for EAL may reorder and keep it.
+    // SAFETY: `count` texts that end with a zero byte and are never freed, then a null pointer, as `main` would get
+    // them; the array itself is leaked as well, for EAL may reorder and keep it.
     unsafe { nb_eal_start(count, pointers.leak().as_mut_ptr()) }
 }
 

@@ -24,6 +24,7 @@ pub(super) struct KernelLink {
 /// One answer; what the kernel left out is `None`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LinkState {
+    pub promiscuous: bool,
     pub mtu_bytes: Option<u32>,
     pub carrier: Option<bool>,
     pub carrier_changes: Option<u64>,
@@ -41,7 +42,8 @@ impl KernelLink {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: no pointers; the result is checked before it is owned.
-        let descriptor = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
+        let descriptor =
+            unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -72,10 +74,11 @@ impl KernelLink {
         // SAFETY: all zeros is a valid ifreq.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(self.name.as_bytes_with_nul()) {
-            *to = from.cast_signed();
+            *to = *from as libc::c_char;
         }
         request.ifr_ifru.ifru_data = command.as_mut_ptr().cast();
-        // SAFETY: the kernel writes a `struct ethtool_cmd`, 44 bytes, to `command`; a netlink socket takes the ioctls of interfaces as any socket.
+        // SAFETY: the kernel writes a `struct ethtool_cmd`, 44 bytes, to `command`; a netlink socket takes the ioctls
+        // of interfaces as any socket.
         let result = unsafe { libc::ioctl(self.netlink.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
         let half = |at: usize| u32::from(u16::from_ne_bytes([command[at], command[at + 1]]));
         match half(SPEED_HIGH) << 16 | half(SPEED_LOW) {
@@ -91,7 +94,7 @@ fn link_request(index: u32) -> [u8; 32] {
     let mut request = [0u8; 32];
     request[..4].copy_from_slice(&32u32.to_ne_bytes());
     request[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
-    request[6..8].copy_from_slice(&(libc::NLM_F_REQUEST.cast_unsigned() as u16).to_ne_bytes());
+    request[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
     request[20..24].copy_from_slice(&index.to_ne_bytes());
     request
 }
@@ -101,7 +104,10 @@ fn parse_link(message: &[u8]) -> Option<LinkState> {
     if kind != libc::RTM_NEWLINK {
         return None;
     }
-    let mut state = LinkState::default();
+    // `ifi_flags` of `struct ifinfomsg`, which follows the 16 bytes of `struct nlmsghdr`.
+    let flags = number::<4>(message, 24)?;
+    let promiscuous = flags & libc::IFF_PROMISC as u64 != 0;
+    let mut state = LinkState { promiscuous, ..LinkState::default() };
     let mut rest = message.get(32..)?;
     // Attributes: length and type (two bytes each), value, padding to four bytes.
     while let (Some(length), Some(kind)) = (number::<2>(rest, 0), number::<2>(rest, 2)) {

@@ -1,12 +1,14 @@
 //! Packet I/O by DPDK's `ethdev`: every real port of the engine.
 //!
-//! A C shim (`shim.c`) wraps DPDK's inline functions in whole-burst calls over plain structs of ours. `args` computes EAL's arguments, `eal` starts
-//! it once per process, `port` implements `Port`, and `xsk` (beside this folder) reads what the kernel knows of the AF_XDP sockets DPDK opened.
+//! A C shim (`shim.c`) wraps DPDK's inline functions in whole-burst calls over plain structs of ours. `args` computes
+//! EAL's arguments, `eal` starts it once per process, `port` implements `Port`, and `xsk` (beside this folder) reads
+//! what the kernel knows of the AF_XDP sockets DPDK opened.
 
 mod args;
 mod eal;
 mod ffi;
 mod kernel_link;
+mod opening;
 mod options;
 mod port;
 mod sizes;
@@ -35,8 +37,8 @@ pub fn eal_arguments(options: &EalOptions, ports: &[PortOptions]) -> Vec<String>
     args::arguments(options, ports, &surroundings)
 }
 
-/// Starts EAL and configures `ports`, in order. Once per process: after any error but a wrong option (found before EAL starts), and always after
-/// one of kind `eal`, the process must be replaced.
+/// Starts EAL and configures `ports`, in order. Once per process: after any error but a wrong option (found before
+/// EAL starts), and always after one of kind `eal`, the process must be replaced.
 pub fn start(options: &EalOptions, ports: &[PortOptions]) -> Result<Vec<Box<dyn Port>>, EngineError> {
     let kernel_links = ports.iter().map(check).collect::<Result<Vec<_>, _>>()?;
     let arguments = eal_arguments(options, ports);
@@ -51,13 +53,18 @@ pub fn start(options: &EalOptions, ports: &[PortOptions]) -> Result<Vec<Box<dyn 
 
 /// What can be known to be wrong before EAL starts; on the way the kernel's interface is opened, where there is one.
 fn check(port: &PortOptions) -> Result<Option<KernelLink>, EngineError> {
-    let fail = |what: String, next: &str| EngineError::new(ErrorKind::Port, format!("port {}: {what}", port.name), next);
+    let fail =
+        |what: String, next: &str| EngineError::new(ErrorKind::Port, format!("port {}: {what}", port.name), next);
     let (PortKind::AfXdp { device, .. } | PortKind::AfPacket { device }) = &port.kind else { return Ok(None) };
-    let kernel = KernelLink::open(device)
-        .map_err(|error| fail(format!("interface {device}: {error}"), "check the name, and the network namespace (ip link)"))?;
+    let kernel = KernelLink::open(device).map_err(|error| {
+        fail(format!("interface {device}: {error}"), "check the name, and the network namespace (ip link)")
+    })?;
     if let PortKind::AfXdp { xdp_program, .. } = &port.kind {
         if !port.receive_descriptors.is_power_of_two() {
-            let what = format!("receive_descriptors {} is no power of two, as AF_XDP's rings must be", port.receive_descriptors);
+            let what = format!(
+                "receive_descriptors {} is no power of two, as AF_XDP's rings must be",
+                port.receive_descriptors
+            );
             return Err(fail(what, "give 2048, 4096 or 8192"));
         }
         if let Some(file) = xdp_program.as_ref().filter(|file| !std::path::Path::new(file).is_file()) {

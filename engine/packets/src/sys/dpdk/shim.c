@@ -27,13 +27,17 @@ _Static_assert(sizeof(struct nb_frame) == 24, "the layout of Frame in frame.rs")
 _Static_assert(offsetof(struct nb_frame, data) == 0, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, length) == 8, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, handle) == 16, "the layout of Frame in frame.rs");
-_Static_assert(sizeof(struct nb_port_options) == 20, "the layout in ffi.rs");
+_Static_assert(sizeof(struct nb_port_options) == 24, "the layout in ffi.rs");
 _Static_assert(sizeof(struct nb_port_facts) == 96, "the layout in ffi.rs");
 _Static_assert(sizeof(struct nb_port_statistics) == 64, "the layout in ffi.rs");
 _Static_assert(RTE_ETH_XSTATS_NAME_SIZE == 64, "the names of extended statistics");
 
+/* Why the last bind of an AF_XDP socket failed, 0 if it did not: the driver itself says EINVAL whatever happened. */
+static int last_bind_error;
+
 struct nb_port {
 	uint16_t number;
+	int was_promiscuous;
 	struct rte_mempool *pool;
 	uint64_t unlinearised;
 	/* Written by EAL's interrupt thread. */
@@ -50,8 +54,8 @@ const char *nb_error_text(int error)
 	return rte_strerror(error < 0 ? -error : error);
 }
 
-/* libxdp's call comes here (--wrap=bind). The kernel releases an AF_XDP queue some time after its owner's exit, and until then answers
- * EBUSY; the driver cannot be asked twice, so the wait is here, at most two seconds. */
+/* libxdp's call comes here (--wrap=bind). The kernel releases an AF_XDP queue some time after its owner's exit, and
+ * until then answers EBUSY; the driver cannot be asked twice, so the wait is here, at most two seconds. */
 int __real_bind(int descriptor, const struct sockaddr *address, socklen_t length);
 int __wrap_bind(int descriptor, const struct sockaddr *address, socklen_t length);
 
@@ -66,6 +70,8 @@ int __wrap_bind(int descriptor, const struct sockaddr *address, socklen_t length
 		nanosleep(&pause, NULL);
 		result = __real_bind(descriptor, address, length);
 	}
+	if (address->sa_family == AF_XDP)
+		last_bind_error = result == 0 ? 0 : errno;
 	return result;
 }
 
@@ -73,7 +79,8 @@ int nb_eal_start(int count, char **arguments)
 {
 	int result, protocol;
 
-	/* stdout carries the protocol, but EAL prints a page of usage there when it dislikes an argument: until it is up, stdout is stderr. */
+	/* stdout carries the protocol, but EAL prints a page of usage there when it dislikes an argument: until it is
+	 * up, stdout is stderr. */
 	fflush(stdout);
 	protocol = dup(STDOUT_FILENO);
 	if (protocol < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
@@ -107,29 +114,25 @@ static int on_link_change(uint16_t number, enum rte_eth_event_type event, void *
 	return 0;
 }
 
-static struct rte_mempool *create_pool(uint16_t number, const struct nb_port_options *options, int socket)
+/* The bytes for a frame in each buffer. */
+static uint32_t buffer_room(const struct nb_port_options *options)
 {
-	const uint32_t overhead = sizeof(struct rte_mempool_objhdr) + sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM;
-	uint32_t room = options->frame_bytes;
-	char name[RTE_MEMPOOL_NAMESIZE];
+	const uint32_t before = sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM;
+	uint32_t wanted = options->frame_bytes + (options->umem ? XDP_PACKET_HEADROOM : 0);
+	uint32_t room = RTE_MAX(RTE_ALIGN_CEIL(wanted, (uint32_t)RTE_CACHE_LINE_SIZE), (uint32_t)RTE_MBUF_DEFAULT_DATAROOM);
 
-	if (room < RTE_MBUF_DEFAULT_DATAROOM)
-		room = RTE_MBUF_DEFAULT_DATAROOM;
-	if (options->umem) {
-		/* The kernel refuses chunks over a page, and keeps XDP_PACKET_HEADROOM of each for itself. */
-		uint32_t most = RTE_ALIGN_FLOOR(sysconf(_SC_PAGESIZE) - overhead, RTE_CACHE_LINE_SIZE);
-
-		room = RTE_MIN(RTE_MAX(room, options->frame_bytes + XDP_PACKET_HEADROOM), most);
-	}
-	snprintf(name, sizeof(name), "nicbench_%u", number);
-	return rte_pktmbuf_pool_create(name, options->buffers, 256, 0, RTE_PKTMBUF_HEADROOM + room, socket);
+	/* A chunk of a umem is a buffer with all its headers, and the kernel refuses chunks over a page. */
+	while (options->umem && rte_mempool_calc_obj_size(before + room, 0, NULL) > sysconf(_SC_PAGESIZE))
+		room -= RTE_CACHE_LINE_SIZE;
+	return room;
 }
 
-static uint32_t buffer_bytes(const struct rte_mempool *pool, int umem)
+static struct rte_mempool *create_pool(uint16_t number, const struct nb_port_options *options, int socket)
 {
-	uint32_t room = rte_pktmbuf_data_room_size((struct rte_mempool *)(uintptr_t)pool) - RTE_PKTMBUF_HEADROOM;
+	char name[RTE_MEMPOOL_NAMESIZE];
 
-	return umem ? room - XDP_PACKET_HEADROOM : room;
+	snprintf(name, sizeof(name), "nicbench_%u", number);
+	return rte_pktmbuf_pool_create(name, options->buffers, 256, 0, RTE_PKTMBUF_HEADROOM + buffer_room(options), socket);
 }
 
 static void read_facts(struct nb_port *port, const struct rte_eth_dev_info *info, struct nb_port_facts *facts)
@@ -150,7 +153,8 @@ static void read_facts(struct nb_port *port, const struct rte_eth_dev_info *info
 	facts->numa_node = rte_eth_dev_socket_id(port->number);
 }
 
-static int start_port(struct nb_port *port, const struct nb_port_options *options, struct nb_port_facts *facts, const char **step)
+static int start_port(struct nb_port *port, const struct nb_port_options *options, struct nb_port_facts *facts,
+		      const char **step)
 {
 	struct rte_eth_conf configuration = { 0 };
 	struct rte_eth_dev_info info;
@@ -183,7 +187,12 @@ static int start_port(struct nb_port *port, const struct nb_port_options *option
 	if (result < 0)
 		return result;
 	*step = "setting up its receive queue";
+	last_bind_error = 0;
 	result = rte_eth_rx_queue_setup(port->number, 0, receive, socket, NULL, port->pool);
+	if (result < 0 && last_bind_error != 0) {
+		*step = "binding its AF_XDP socket";
+		return -last_bind_error;
+	}
 	if (result < 0)
 		return result;
 	if (facts->reports_link_changes)
@@ -194,14 +203,17 @@ static int start_port(struct nb_port *port, const struct nb_port_options *option
 		return result;
 	/* Frames for other addresses count as foreign, so they must be seen; not every driver can. */
 	rte_eth_promiscuous_enable(port->number);
+	port->was_promiscuous = options->is_promiscuous;
 	facts->transmit_descriptors = transmit;
 	facts->receive_descriptors = receive;
-	facts->buffer_bytes = buffer_bytes(port->pool, options->umem);
+	/* The kernel keeps XDP_PACKET_HEADROOM of each umem chunk for itself. */
+	facts->buffer_bytes = buffer_room(options) - (options->umem ? XDP_PACKET_HEADROOM : 0);
 	read_facts(port, &info, facts);
 	return 0;
 }
 
-int nb_port_open(int number, const struct nb_port_options *options, struct nb_port **opened, struct nb_port_facts *facts, const char **step)
+int nb_port_open(int number, const struct nb_port_options *options, struct nb_port **opened,
+		 struct nb_port_facts *facts, const char **step)
 {
 	struct nb_port *port = rte_zmalloc("nicbench_port", sizeof(*port), RTE_CACHE_LINE_SIZE);
 	int result;
@@ -224,8 +236,9 @@ void nb_port_close(struct nb_port *port)
 {
 	rte_eth_dev_callback_unregister(port->number, RTE_ETH_EVENT_INTR_LSC, on_link_change, port);
 	rte_eth_dev_stop(port->number);
-	/* AF_XDP leaves its interface promiscuous otherwise. */
-	rte_eth_promiscuous_disable(port->number);
+	/* Drivers over a kernel interface leave it as it is at the end. */
+	if (!port->was_promiscuous)
+		rte_eth_promiscuous_disable(port->number);
 	rte_eth_dev_close(port->number);
 	rte_mempool_free(port->pool);
 	rte_free(port);

@@ -22,6 +22,8 @@ struct nb_port_options {
 	uint32_t frame_bytes;
 	/* AF_XDP: the pool is a umem, so it must be one piece, and a buffer with its header at most a page. */
 	uint32_t umem;
+	/* The interface was promiscuous before, and stays so. */
+	uint32_t is_promiscuous;
 };
 
 struct nb_port_facts {

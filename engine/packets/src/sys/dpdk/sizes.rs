@@ -24,12 +24,14 @@ pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>) 
         buffers: buffers(options, umem),
         frame_bytes: kernel_mtu_bytes.unwrap_or(USUAL_MTU_BYTES).min(65535 / 2) + HEADER_BYTES,
         umem: umem.into(),
+        is_promiscuous: 0,
     }
 }
 
 fn buffers(options: &PortOptions, umem: bool) -> u32 {
     // The driver of AF_XDP makes its transmit ring as long as the receive ring.
-    let transmit = if umem { options.receive_descriptors.max(options.transmit_descriptors) } else { options.transmit_descriptors };
+    let transmit =
+        if umem { options.receive_descriptors.max(options.transmit_descriptors) } else { options.transmit_descriptors };
     let rings = transmit + options.receive_descriptors + if umem { UMEM_RING_BUFFERS } else { 0 };
     // Half as many again for what the caller holds and for the pool's per-core cache.
     (rings + rings / 2).max(FEWEST_BUFFERS)
@@ -45,7 +47,14 @@ mod tests {
     use super::*;
 
     fn port(kind: PortKind, transmit_descriptors: u32, receive_descriptors: u32) -> PortOptions {
-        PortOptions { name: "p".into(), kind, transmit_descriptors, receive_descriptors, lossless: false, send_buffer_bytes: None }
+        PortOptions {
+            name: "p".into(),
+            kind,
+            transmit_descriptors,
+            receive_descriptors,
+            lossless: false,
+            send_buffer_bytes: None,
+        }
     }
 
     fn af_xdp() -> PortKind {
