@@ -1,0 +1,120 @@
+"""Linux IP forwarding between two ports (`kernel-forward`), IPv4 and IPv6.
+
+The benchmark networks of RFC 2544 appendix C.2.2 and RFC 5180 section 8 are routed to the tester's ports, whose MAC
+addresses are static neighbours: no ARP or neighbour discovery runs during a trial. Forwarding is switched on only here,
+on purpose. Every address, neighbour and route that is added is removed afterwards, and every setting gets its old value
+back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from nicbench.duts._drop_counters import read_devices, read_ip_layer, read_softnet
+from nicbench.duts._forwarding import ForwardingPort, forwarding_ports, set_up_forwarding
+from nicbench.duts._networks import SWEPT_ADDRESSES, swept_address
+from nicbench.duts._ports import dut_devices, require_host
+from nicbench.duts._transparent import tester_macs
+from nicbench.duts.base import Addressing, Dut
+from nicbench.errors import UsageError
+from nicbench.hosts.base import Host
+from nicbench.hosts.netns import NetnsHost
+from nicbench.labs.base import Testbed
+from nicbench.model.base import Frozen
+from nicbench.tuning.changes import Changes
+
+# One backlog for the whole machine: it is not to be seen in a namespace.
+_BACKLOG_PATH = "/proc/sys/net/core/netdev_max_backlog"
+
+
+class KernelForwardOptions(Frozen):
+    """``dut: {kind: kernel-forward}``.
+
+    ``backlog_frames`` is net.core.netdev_max_backlog, the queue in front of a CPU that RPS sends frames to; left as it
+    is where it is not given.
+    """
+
+    backlog_frames: int | None = Field(default=None, ge=1, le=10_000_000)
+
+
+class KernelForward(Dut):
+    """The DUT's host forwards between its two ports."""
+
+    kind = "kernel-forward"
+    Options = KernelForwardOptions
+    options: KernelForwardOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        self._host: Host | None = None
+        self._ports: tuple[ForwardingPort, ...] = ()
+        self._has_ipv6: bool | None = None
+        self._commands: tuple[tuple[str, ...], ...] = ()
+        self._settings: dict[str, str] = {}
+        self._backlog: str | None = None
+        self._rps: dict[str, str | None] = {}
+
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        host = require_host(testbed, self.kind)
+        devices = await dut_devices(testbed, self.kind)
+        self._host = host
+        self._has_ipv6 = await host.read_file("/proc/sys/net/ipv6/conf/all/forwarding") is not None
+        self._ports = forwarding_ports(testbed, devices, tester_macs(testbed))
+        self._settings, self._commands = await set_up_forwarding(host, changes, self._ports, ipv6=self._has_ipv6)
+        outer = _outermost(host)
+        if self.options.backlog_frames is not None:
+            await changes.set_file(outer, _BACKLOG_PATH, str(self.options.backlog_frames))
+        self._backlog = await outer.read_file(_BACKLOG_PATH)
+        for device in devices.names:
+            self._rps[device] = await host.read_file(f"/sys/class/net/{device}/queues/rx-0/rps_cpus")
+
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        if not self._ports:
+            raise UsageError("kernel forwarding is not up", place="dut", next_step="call up first")
+        if ip == 6 and not self._has_ipv6:
+            raise UsageError("the DUT's kernel has no IPv6", place="dut", next_step="use `traffic: {ip: 4}`")
+        return tuple(
+            Addressing(
+                transmit=here,
+                receive=there,
+                source_mac=self._ports[here].tester_mac,
+                destination_mac=self._ports[here].mac,
+                ip=ip,
+                source_address=swept_address(ip, here),
+                destination_address=swept_address(ip, there),
+                source_address_count=SWEPT_ADDRESSES,
+                destination_address_count=SWEPT_ADDRESSES,
+            )
+            for here, there in ((0, 1), (1, 0))
+        )
+
+    async def drops(self) -> dict[str, int]:
+        if self._host is None:
+            return {}
+        devices = tuple(port.device for port in self._ports)
+        return (
+            await read_softnet(self._host) | await read_devices(self._host, devices) | await read_ip_layer(self._host)
+        )
+
+    def disclosure(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "settings": dict(self._settings),
+            "commands": [" ".join(command) for command in self._commands],
+            "ports": {
+                port.device: {"mac": port.mac, "addresses": list(port.addresses), "tester_mac": port.tester_mac}
+                for port in self._ports
+            },
+            "ipv6": self._has_ipv6,
+            "backlog_frames": None if self._backlog is None else int(self._backlog),
+            "rps_cpus": {device: None if mask is None else mask.strip() for device, mask in self._rps.items()},
+        }
+
+
+def _outermost(host: Host) -> Host:
+    """The host that holds the namespace, for settings of the whole machine."""
+    while isinstance(host, NetnsHost):
+        host = host.inner
+    return host
