@@ -1,0 +1,100 @@
+"""The fake behind ``measure``: a tester and a DUT whose true rate can be computed before a search. Deterministic.
+
+The DUT loses each frame with a probability that rises with the load; a trial may also lose some for its own reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from nicbench.model.counts import Counts
+from nicbench.search.base import CeilingReached, Sample
+
+
+@dataclass(frozen=True)
+class SimulatedDut:
+    """A DUT that carries ``capacity_frames_per_s`` and loses what is above it.
+
+    ``floor`` is a loss at every load. ``early`` and ``knee_width`` begin the loss before the capacity: its probability
+    is ``early`` there and falls by e with every ``knee_width`` (a share of the capacity) below it. A ``spurious_share``
+    of the trials loses ``spurious_loss`` of its frames besides. A ``lossless`` one refuses frames instead of losing them.
+    ``exact`` ones lose just what is above the capacity, with no chance in it.
+    """
+
+    capacity_frames_per_s: float
+    exact: bool = False
+    floor: float = 0.0
+    early: float = 0.0
+    knee_width: float = 0.01
+    spurious_share: float = 0.0
+    spurious_loss: float = 0.0
+    lossless: bool = False
+
+    def loss_probability(self, load_frames_per_s: float) -> float:
+        """The probability that one frame is lost at this load."""
+        if self.capacity_frames_per_s <= 0.0:
+            return 1.0
+        excess = max(0.0, 1.0 - self.capacity_frames_per_s / load_frames_per_s)
+        below = (load_frames_per_s / self.capacity_frames_per_s - 1.0) / self.knee_width
+        early = self.early * float(np.exp(min(0.0, below)))
+        return min(1.0, self.floor + early + excess)
+
+    def lost(self, load_frames_per_s: float, duration_s: float, random: np.random.Generator) -> int:
+        """Frames lost of one trial."""
+        frames = int(load_frames_per_s * duration_s)
+        if self.exact:
+            return max(0, frames - int(self.capacity_frames_per_s * duration_s + 1e-6))
+        lost = int(random.binomial(frames, self.loss_probability(load_frames_per_s)))
+        if random.random() < self.spurious_share:
+            lost += int(frames * self.spurious_loss)
+        return min(frames, lost)
+
+
+class SimulatedMachine:
+    """A tester with a DUT behind it. The n-th trial at a load is always the same, in whatever order they are made."""
+
+    def __init__(
+        self, dut: SimulatedDut, seed: int, *, ceiling_frames_per_s: float | None = None, says_ceiling: bool = True
+    ) -> None:
+        self.trials: list[Sample] = []
+        self._dut = dut
+        self._seed = seed
+        self._ceiling = ceiling_frames_per_s
+        self._says_ceiling = says_ceiling
+        self._made: Counter[tuple[float, float]] = Counter()
+
+    def measure(self, load_frames_per_s: float, duration_s: float) -> Sample:
+        """One trial; beyond the ceiling it raises CeilingReached, or (``says_ceiling`` false) just sends less."""
+        self._made[load_frames_per_s, duration_s] += 1
+        sent_rate = load_frames_per_s
+        if self._ceiling is not None and load_frames_per_s > self._ceiling:
+            if self._says_ceiling:
+                raise CeilingReached(self._ceiling)
+            sent_rate = self._ceiling
+        key = [
+            self._seed,
+            int(load_frames_per_s * 1000),
+            int(duration_s * 1e6),
+            self._made[load_frames_per_s, duration_s],
+        ]
+        lost = self._dut.lost(sent_rate, duration_s, np.random.default_rng(key))
+        intended, offered = int(load_frames_per_s * duration_s), int(sent_rate * duration_s)
+        refused = lost if self._dut.lossless else 0
+        sample = Sample(
+            load_frames_per_s=load_frames_per_s,
+            duration_s=duration_s,
+            counts=Counts(
+                intended=intended,
+                sent=offered - refused,
+                unsent_tester=intended - offered,
+                unsent_backpressure=refused,
+                received=offered - lost,
+                lost=lost - refused,
+            ),
+            trial_ids=(f"trial-{len(self.trials)}",),
+        )
+        self.trials.append(sample)
+        return sample

@@ -1,0 +1,135 @@
+"""From samples to an outcome, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.model.counts import Counts
+from nicbench.model.rate import LimitedBy
+from nicbench.search._interval import outcome_of
+from nicbench.search.base import NDR, PDR, Limits, Outcome, Sample
+
+LIMITS = Limits(
+    minimum_load_frames_per_s=10_000,
+    maximum_load_frames_per_s=1_000_000,
+    maximum_limited_by=LimitedBy.LINE_RATE,
+    precision=0.05,
+    trial_duration_s=1.0,
+    maximum_trials=8,
+)
+
+
+def sample(load: int, lost: int, *, duration_s: float = 1.0, valid: bool = True, name: str = "t") -> Sample:
+    frames = int(load * duration_s)
+    counts = Counts(intended=frames, sent=frames, received=frames - lost, lost=lost)
+    return Sample(load_frames_per_s=load, duration_s=duration_s, counts=counts, valid=valid, trial_ids=(name,))
+
+
+def ndr(*samples: Sample, limits: Limits = LIMITS) -> Outcome:
+    return outcome_of(samples, NDR, limits)
+
+
+def bounds(outcome: Outcome) -> tuple[float | None, float | None]:
+    return outcome.rate.lower, outcome.rate.upper
+
+
+def test_the_interval_is_the_highest_load_that_passed_and_the_lowest_that_failed() -> None:
+    outcome = ndr(sample(1_000_000, 9), sample(500_000, 0), sample(750_000, 1), sample(625_000, 0))
+    assert outcome.outcome == "interval"
+    assert bounds(outcome) == (625_000, 750_000)
+    assert outcome.rate.value == 625_000
+    assert outcome.rate.limited_by is LimitedBy.DUT
+    assert not outcome.converged
+    assert "16.67% wide" in outcome.notes[0]
+
+
+def test_an_interval_within_the_precision_is_converged() -> None:
+    assert ndr(sample(500_000, 0), sample(520_000, 1)).converged
+
+
+def test_one_failure_outweighs_one_pass_above_it() -> None:
+    outcome = ndr(sample(400_000, 0), sample(500_000, 1), sample(600_000, 0), sample(700_000, 3))
+    assert bounds(outcome) == (400_000, 500_000)
+    assert [one.load_frames_per_s for one in outcome.contradictions] == [600_000]
+    assert outcome.contradictions[0].passed
+
+
+def test_a_lone_loss_far_below_loads_that_pass_again_and_again_is_outvoted_and_listed() -> None:
+    outcome = ndr(
+        sample(400_000, 1, name="odd"), *(sample(load, 0) for load in (500_000, 600_000, 690_000)), sample(700_000, 3)
+    )
+    assert bounds(outcome) == (690_000, 700_000)
+    assert [one.trial_ids for one in outcome.contradictions] == [("odd",)]
+    assert any("outvoted" in note for note in outcome.notes)
+
+
+def test_a_load_that_fails_as_often_as_it_passes_is_no_lower_bound() -> None:
+    assert bounds(ndr(sample(400_000, 0), sample(500_000, 0), sample(500_000, 1))) == (400_000, 500_000)
+
+
+def test_a_dut_that_passes_the_maximum_has_at_least_that_rate_and_says_what_bounded_it() -> None:
+    outcome = ndr(sample(1_000_000, 0))
+    assert (outcome.outcome, outcome.converged) == ("at_least", True)
+    assert bounds(outcome) == (1_000_000, None)
+    assert outcome.rate.limited_by is LimitedBy.LINE_RATE
+
+
+def test_a_pass_below_an_untried_maximum_does_not_say_what_limits_the_dut() -> None:
+    outcome = ndr(sample(500_000, 0))
+    assert (outcome.outcome, outcome.converged, outcome.rate.limited_by) == ("at_least", False, None)
+
+
+def test_nothing_that_passes_is_none_with_the_reason() -> None:
+    outcome = ndr(sample(1_000_000, 1_000_000), sample(10_000, 10_000))
+    assert (outcome.outcome, outcome.converged) == ("none", True)
+    assert outcome.rate.value is None
+    assert outcome.rate.upper == 10_000
+    assert outcome.rate.reason_null == "no frame came back at 10000 frames/s, the lowest load tried"
+
+
+def test_nothing_that_passes_above_the_minimum_says_that_the_trials_were_spent() -> None:
+    outcome = ndr(sample(1_000_000, 5), sample(400_000, 5))
+    assert not outcome.converged
+    assert outcome.rate.reason_null is not None
+    assert "spent before the minimum load" in outcome.rate.reason_null
+
+
+def test_no_trial_is_no_rate() -> None:
+    assert ndr().rate.reason_null == "no trial was made"
+
+
+def test_a_short_trial_makes_no_bound_where_there_is_a_full_one() -> None:
+    assert bounds(ndr(sample(500_000, 0), sample(900_000, 0, duration_s=0.2), sample(520_000, 1))) == (500_000, 520_000)
+
+
+def test_short_trials_alone_decide_with_a_note_and_never_converge() -> None:
+    outcome = ndr(sample(500_000, 0, duration_s=0.2), sample(510_000, 1, duration_s=0.2))
+    assert bounds(outcome) == (500_000, 510_000)
+    assert not outcome.converged
+    assert any("full duration" in note for note in outcome.notes)
+
+
+def test_goals_read_the_same_samples_differently() -> None:
+    samples = [sample(500_000, 0), sample(600_000, 3_000), sample(620_000, 3_200)]
+    assert bounds(outcome_of(samples, NDR, LIMITS)) == (500_000, 600_000)
+    assert bounds(outcome_of(samples, PDR, LIMITS)) == (600_000, 620_000)
+
+
+def test_back_pressure_of_the_dut_is_its_loss_and_the_testers_shortfall_is_not() -> None:
+    def counts(**unsent: int) -> Sample:
+        counts = Counts(intended=100_000, sent=99_900, received=99_900, lost=0, **unsent)
+        return Sample(load_frames_per_s=100_000, duration_s=1.0, counts=counts)
+
+    assert not NDR.passed_by(counts(unsent_backpressure=100))
+    assert NDR.passed_by(counts(unsent_tester=100))
+
+
+@pytest.mark.parametrize(("valid", "disturbed"), [(True, False), (False, True)])
+def test_an_outcome_is_disturbed_when_a_trial_that_decides_it_is(valid: bool, disturbed: bool) -> None:
+    decided = ndr(sample(500_000, 0, valid=valid, name="low"), sample(520_000, 1, name="high"))
+    assert decided.disturbed is disturbed
+    assert decided.deciding_trial_ids == ("low", "high")
+
+
+def test_a_disturbed_trial_that_decides_nothing_does_not_taint_the_outcome() -> None:
+    assert not ndr(sample(300_000, 0, valid=False), sample(500_000, 0), sample(520_000, 1)).disturbed

@@ -1,0 +1,158 @@
+"""Both searches: budget, ceilings, repeatability. What they find is checked in tests/simulated."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from nicbench.model.rate import LimitedBy
+from nicbench.registry import find
+from nicbench.search._simulated import SimulatedDut, SimulatedMachine
+from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Sample, Search, SearchOptions
+from nicbench.search.bisect import Bisect
+from nicbench.search.mlr import Mlr, offered_only
+
+GOALS = (NDR, PDR)
+both = pytest.mark.parametrize("search", [Bisect(), Mlr()], ids=["bisect", "mlr"])
+
+
+def limits(**changes: object) -> Limits:
+    return Limits.model_validate(
+        {
+            "minimum_load_frames_per_s": 10_000,
+            "maximum_load_frames_per_s": 1_000_000,
+            "maximum_limited_by": "line_rate",
+            "precision": 0.05,
+            "trial_duration_s": 1.0,
+            "maximum_trials": 8,
+        }
+        | changes
+    )
+
+
+def noisy() -> SimulatedMachine:
+    return SimulatedMachine(SimulatedDut(640_000, early=1e-3, spurious_share=0.1, spurious_loss=0.01), seed=7)
+
+
+def test_the_registry_finds_the_searches() -> None:
+    assert find("nicbench.search", Search) == {"bisect": Bisect, "mlr": Mlr}  # type: ignore[type-abstract]
+
+
+@both
+@pytest.mark.parametrize("trials", [1, 2, 5, 8])
+def test_no_more_trials_are_made_than_allowed_and_the_outcome_stands_on_them(search: Search, trials: int) -> None:
+    machine = noisy()
+    outcomes = search.run(machine.measure, GOALS, limits(maximum_trials=trials))
+    assert len(machine.trials) == trials
+    assert {outcome.trials for outcome in outcomes.values()} == {trials}
+
+
+@both
+def test_eight_trials_find_both_rates_of_a_sharp_dut_within_five_percent(search: Search) -> None:
+    machine = SimulatedMachine(SimulatedDut(430_000, exact=True), seed=1)
+    for outcome in search.run(machine.measure, GOALS, limits()).values():
+        assert outcome.converged
+        assert outcome.rate.lower is not None
+        assert outcome.rate.upper is not None
+        assert outcome.rate.lower <= 430_000 <= outcome.rate.upper
+
+
+@both
+def test_what_eight_trials_cannot_settle_is_said_not_to_be_converged(search: Search) -> None:
+    outcomes = search.run(noisy().measure, GOALS, limits(precision=0.001))
+    assert not outcomes["NDR"].converged
+
+
+@both
+def test_a_search_that_is_given_its_first_trials_again_goes_on_with_the_same_ones(search: Search) -> None:
+    first = noisy()
+    expected = search.run(first.measure, GOALS, limits(maximum_trials=30))
+    for kept in range(len(first.trials)):
+        journal, machine = list(first.trials[:kept]), noisy()
+
+        def resumed(
+            load: float, duration_s: float, journal: list[Sample] = journal, machine: SimulatedMachine = machine
+        ) -> Sample:
+            made = machine.measure(load, duration_s)
+            return journal.pop(0) if journal else made
+
+        assert search.run(resumed, GOALS, limits(maximum_trials=30)) == expected
+
+
+@both
+def test_a_dead_dut_costs_few_trials_and_is_none(search: Search) -> None:
+    machine = SimulatedMachine(SimulatedDut(0.0), seed=1)
+    outcomes = search.run(machine.measure, GOALS, limits())
+    assert {outcome.outcome for outcome in outcomes.values()} == {"none"}
+    assert outcomes["NDR"].rate.reason_null is not None
+    assert "no frame came back" in outcomes["NDR"].rate.reason_null
+
+
+@both
+@pytest.mark.parametrize("says_ceiling", [True, False], ids=["it is told so", "the trial shows it"])
+def test_a_tester_that_cannot_send_more_bounds_the_search_and_is_named(search: Search, says_ceiling: bool) -> None:
+    machine = SimulatedMachine(
+        SimulatedDut(2_000_000, exact=True), seed=1, ceiling_frames_per_s=600_000, says_ceiling=says_ceiling
+    )
+    outcome = search.run(machine.measure, [NDR], limits())["NDR"]
+    assert outcome.outcome == "at_least"
+    assert outcome.rate.limited_by is LimitedBy.TESTER
+    assert outcome.rate.value == pytest.approx(600_000, rel=0.03)
+    assert outcome.rate.value <= 600_000
+
+
+@both
+def test_a_tester_that_cannot_even_send_the_minimum_charges_nothing_to_the_dut(search: Search) -> None:
+    machine = SimulatedMachine(SimulatedDut(2_000_000), seed=1, ceiling_frames_per_s=5_000)
+    outcome = search.run(machine.measure, [NDR], limits())["NDR"]
+    assert (outcome.outcome, outcome.rate.limited_by) == ("none", LimitedBy.TESTER)
+    assert outcome.rate.reason_null == "the tester sends no more than 5000 frames/s, less than the minimum load"
+
+
+@both
+def test_a_ceiling_that_falls_with_every_trial_ends_within_the_budget(search: Search) -> None:
+    made: list[float] = []
+
+    def tired(load: float, duration_s: float) -> Sample:
+        made.append(load)
+        raise CeilingReached(load * 0.999)
+
+    outcomes = search.run(tired, GOALS, limits())
+    assert len(made) == 8
+    assert outcomes["NDR"].rate.value is None
+
+
+@both
+def test_limits_without_room_between_them_are_searched_all_the_same(search: Search) -> None:
+    machine = SimulatedMachine(SimulatedDut(2_000_000, exact=True), seed=1)
+    narrow = limits(minimum_load_frames_per_s=1_000_000)
+    assert search.run(machine.measure, GOALS, narrow)["PDR"].outcome == "at_least"
+
+
+@both
+@pytest.mark.parametrize("maximum", [50.0, 4_000.0, 3e9])
+def test_rates_far_from_the_usual_are_searched_too(search: Search, maximum: float) -> None:
+    machine = SimulatedMachine(SimulatedDut(maximum * 0.4, exact=True), seed=1)
+    wide = limits(minimum_load_frames_per_s=maximum / 100, maximum_load_frames_per_s=maximum, trial_duration_s=10.0)
+    outcome = search.run(machine.measure, [PDR], wide)["PDR"]
+    assert outcome.rate.lower == pytest.approx(maximum * 0.4, rel=0.06)
+
+
+def test_mlrsearch_is_never_shown_what_the_tester_did_not_send() -> None:
+    machine = SimulatedMachine(SimulatedDut(2_000_000), seed=1, ceiling_frames_per_s=99_000, says_ceiling=False)
+    assert offered_only(machine.measure(100_000, 1.0)).loss_ratio == 0.0
+
+
+def test_mlrsearch_sees_back_pressure_as_loss() -> None:
+    machine = SimulatedMachine(SimulatedDut(75_000, exact=True, lossless=True), seed=1)
+    assert offered_only(machine.measure(100_000, 1.0)).loss_ratio == 0.25
+
+
+def test_an_even_number_of_trials_a_bound_is_refused() -> None:
+    with pytest.raises(ValidationError, match="majority"):
+        SearchOptions(trials_per_bound=4)
+
+
+def test_limits_the_wrong_way_round_are_refused() -> None:
+    with pytest.raises(ValidationError, match="exceeds maximum"):
+        limits(minimum_load_frames_per_s=2_000_000)
