@@ -1,0 +1,92 @@
+"""From a run folder to what its report shows. It reads the folder and nothing else, and changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicbench.events import CeilingFound, Event, Note, ResultReady, RunFinished, RunStarted, TrialFinished
+from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.model.trial import Trial
+from nicbench.report import answer
+from nicbench.report.latency import latency_tables
+from nicbench.report.model import Report, TrialGroup
+from nicbench.report.throughput import throughput_tables
+from nicbench.store import RunFolder
+
+
+def gather(folder: RunFolder) -> Report:
+    """The whole report; a run that ended early gives what there is."""
+    events = tuple(folder.journal.events())
+    plan, summary = folder.plan(), folder.summary()
+    started = next((event for event in events if isinstance(event, RunStarted)), None)
+    if summary is None or not folder.finished:
+        summary = _so_far(events, plan.title if plan else started.title if started else folder.run_id)
+    trials = {event.trial.id: event.trial for event in events if isinstance(event, TrialFinished)}
+    tests = {event.result.id: event.test for event in events if isinstance(event, ResultReady)}
+    throughput = throughput_tables(summary.results, tests, plan)
+    latency = latency_tables(summary.results, tests, trials)
+    inventory = folder.read_json("inventory.json")
+    return Report(
+        run_id=folder.run_id,
+        title=summary.title,
+        description=plan.description if plan else None,
+        started=started.wall_time if started else None,
+        nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
+        verdict=summary.verdict,
+        verdict_text=answer.verdict_text(summary, plan, folder.run_id),
+        headline=answer.headline(throughput, latency, summary, plan),
+        details=answer.details(throughput, latency),
+        statements=plan.statements if plan else (),
+        labels=_labels(plan.cores if plan else {}, simulated=bool(plan and plan.simulated)),
+        throughput=throughput,
+        latency=latency,
+        other_results=tuple(row for row in summary.results if row.method not in ("throughput", "latency")),
+        ceilings=_latest_ceilings(events),
+        groups=_groups(trials),
+        notes=tuple(event for event in events if isinstance(event, Note)),
+        plan=plan,
+        inventory=inventory if isinstance(inventory, dict) else {},
+        bench_text=folder.bench_text,
+        core_clock_hz=_core_clock(trials),
+        changed_files=folder.differences(),
+        measured_s=next((event.measured_s for event in reversed(events) if isinstance(event, RunFinished)), None),
+        ledger=tuple(trial for trial in trials.values() if _has_ledger(trial)),
+    )
+
+
+def _so_far(events: tuple[Event, ...], title: str) -> Summary:
+    """A summary of a run that wrote none."""
+    results: dict[str, Result] = {}
+    for event in events:
+        if isinstance(event, ResultReady):
+            results[event.result.id] = event.result
+    return Summary(title=title, verdict=ResultVerdict.INCOMPLETE, results=tuple(results.values()))
+
+
+def _labels(cores: dict[str, Any], *, simulated: bool) -> tuple[str, ...]:
+    labels = ("shared cores",) if cores.get("shared") else ()
+    return (*labels, "simulated") if simulated else labels
+
+
+def _latest_ceilings(events: tuple[Event, ...]) -> tuple[CeilingFound, ...]:
+    """One per frame size, smallest first: what a shortfall taught replaces what calibration found."""
+    latest = {event.frame_bytes: event for event in events if isinstance(event, CeilingFound)}
+    return tuple(latest[size] for size in sorted(latest))
+
+
+def _groups(trials: dict[str, Trial]) -> tuple[TrialGroup, ...]:
+    by_test: dict[str, list[Trial]] = {}
+    for trial in trials.values():
+        by_test.setdefault(trial.test, []).append(trial)
+    return tuple(TrialGroup(test, tuple(members)) for test, members in by_test.items())
+
+
+def _core_clock(trials: dict[str, Trial]) -> tuple[float, float] | None:
+    clocks = [hz for trial in trials.values() for hz in trial.reading.health.core_clock_hz or ()]
+    return (min(clocks), max(clocks)) if clocks else None
+
+
+def _has_ledger(trial: Trial) -> bool:
+    """Whether somebody counted along the path in a trial that lost something."""
+    reading = trial.reading
+    return bool(reading.ledger) or (reading.counts.lost > 0 and reading.unexplained is not None)

@@ -1,0 +1,85 @@
+"""report.html: the view of a run rendered into one file that needs no network and runs no script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from nicbench.report import answer, charts, facts, numbers
+from nicbench.report.gather import gather
+from nicbench.report.model import LatencyTable, Report, ThroughputTable
+from nicbench.report.svg import identifiers, svg
+from nicbench.store import RunFolder
+from nicbench.store.files import write_atomically
+from nicbench.units import format_bits_per_s, format_duration_s
+
+NAME = "report.html"
+_STYLE = "style.css"
+
+
+def build(folder: Path) -> Path:
+    """Writes the report of the run in ``folder`` and gives its path; a run that ended early gets one, too."""
+    run = RunFolder.open(folder)
+    path = run.path / NAME
+    write_atomically(path, render(gather(run)).encode())
+    return path
+
+
+def render(report: Report) -> str:
+    """The page."""
+    numbered = identifiers()
+    template = _environment().get_template("report.html.j2")
+    style = Markup((files("nicbench.report") / "templates" / _STYLE).read_text(encoding="utf-8"))  # noqa: S704 - ours
+    return template.render(
+        report=report,
+        style=style,
+        throughput_figure=lambda table: _figure(charts.throughput_chart, table, numbered, "Frame rate by frame size"),
+        tail_figure=lambda table: _figure(charts.tail_chart, table, numbered, f"Latency tail at {table.load}"),
+    )
+
+
+def _environment() -> Environment:
+    """Everything is escaped: titles, host names and command lines come from others."""
+    environment = Environment(
+        loader=PackageLoader("nicbench.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    names = ("mpps", "gigabits", "microseconds", "milliseconds", "percent", "share", "whole", "significant")
+    environment.filters.update({name: getattr(numbers, name) for name in names})
+    environment.filters.update(duration_s=format_duration_s, bits_per_s=format_bits_per_s, label=facts.label_of)
+    environment.globals.update(
+        facts=facts.facts,
+        columns=facts.columns,
+        plain=facts.plain,
+        interval=numbers.interval,
+        limit=numbers.limit,
+        bounds_decimals=numbers.bounds_decimals,
+        mpps_decimals=numbers.mpps_decimals,
+        goal_clause=answer.goal_clause,
+    )
+    return environment
+
+
+def _figure(
+    draw: Callable[[Any, charts.Format], dict[str, Any] | None],
+    table: ThroughputTable | LatencyTable,
+    numbered: Iterator[int],
+    label: str,
+) -> Markup | None:
+    """Both drawings of a chart; the style sheet shows the one that suits. None where there is nothing to draw."""
+    parts = []
+    for name, form in (("wide", charts.WIDE), ("narrow", charts.NARROW)):
+        specification = draw(table, form)
+        if specification is None:
+            return None
+        drawing = Markup(svg(specification, next(numbered), str(escape(label))))  # noqa: S704 - from numbers
+        parts.append(Markup('<div class="{}">{}</div>').format(name, drawing))
+    return Markup("").join(parts)

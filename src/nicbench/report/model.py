@@ -1,0 +1,131 @@
+"""What a report shows, as plain values without markup. Numbers are those of summary and journal, untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nicbench.events import CeilingFound, Note
+from nicbench.model.plan import Plan
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.trial import Trial
+from nicbench.units import l1_bits_per_s, l2_bits_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A loss ratio a rate was searched for; ``key`` begins the names of its values (``ndr_frames_per_s``)."""
+
+    key: str
+    name: str
+    loss_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputRow:
+    """One frame size. Rates are per port unless the table's scope says otherwise."""
+
+    frame_bytes: int
+    rates: Mapping[str, Bounded]
+    percents: Mapping[str, float | None]
+    line_rate_frames_per_s: float | None
+    ceiling_frames_per_s: float | None
+    result: Result
+
+    def l2_bits_per_s(self, goal: str) -> float | None:
+        """Throughput without preamble and gap, the frame's FCS counted."""
+        value = self.rates[goal].value
+        return None if value is None else l2_bits_per_s(value, self.frame_bytes)
+
+    def l1_bits_per_s(self, goal: str) -> float | None:
+        """Throughput with preamble, delimiter and gap: what the wire carries."""
+        value = self.rates[goal].value
+        return None if value is None else l1_bits_per_s(value, self.frame_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputTable:
+    """One throughput test of one configuration."""
+
+    test: str
+    configuration: str
+    scope: str
+    goals: tuple[Goal, ...]
+    rows: tuple[ThroughputRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyRow:
+    """One frame size at one load. ``values`` are the result's plain numbers by name; ``tail`` is (ns, share above)."""
+
+    frame_bytes: int
+    load_percent: float | None
+    load_of: str | None
+    values: Mapping[str, float | None]
+    source: str | None
+    resolution_ns: float | None
+    frames: int | None
+    reason_null: str | None
+    tail: tuple[tuple[float, float], ...]
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyTable:
+    """One latency test of one configuration at one load."""
+
+    test: str
+    configuration: str
+    scope: str
+    load: str
+    rows: tuple[LatencyRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialGroup:
+    """The trials of one test, in the order they were made."""
+
+    test: str
+    trials: tuple[Trial, ...]
+
+    @property
+    def spoilt(self) -> int:
+        """How many were not valid."""
+        return sum(1 for trial in self.trials if not trial.verdict.valid)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything on the page, in its order."""
+
+    run_id: str
+    title: str
+    description: str | None
+    started: str | None
+    nicbench_version: str | None
+    verdict: ResultVerdict
+    verdict_text: str
+    headline: str
+    details: tuple[str, ...]
+    statements: tuple[str, ...]
+    labels: tuple[str, ...]
+    throughput: tuple[ThroughputTable, ...]
+    latency: tuple[LatencyTable, ...]
+    other_results: tuple[Result, ...]
+    ceilings: tuple[CeilingFound, ...]
+    groups: tuple[TrialGroup, ...]
+    notes: tuple[Note, ...]
+    plan: Plan | None
+    inventory: Mapping[str, Any]
+    bench_text: str
+    core_clock_hz: tuple[float, float] | None
+    changed_files: tuple[str, ...] = ()
+    measured_s: float | None = None
+    ledger: tuple[Trial, ...] = field(default=())
+
+    @property
+    def trials(self) -> int:
+        """How many trials were made, all tests."""
+        return sum(len(group.trials) for group in self.groups)

@@ -1,0 +1,89 @@
+"""Numbers as a reader wants them: as many digits as were measured, the unit said once, unknown said in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from nicbench.model.rate import Bounded, LimitedBy
+
+UNKNOWN = "\u2013"  # an en dash: never a zero
+THIN_SPACE = "\u202f"
+_SIGNIFICANT_DIGITS = 3
+
+LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
+
+
+def mpps_decimals(rates_frames_per_s: Iterable[float | None], widths_frames_per_s: Iterable[float] = ()) -> int:
+    """Decimals of a column in Mpps: three significant digits of its smallest rate, and enough to tell bounds apart."""
+    known = [rate / 1e6 for rate in rates_frames_per_s if rate]
+    widths = [width / 1e6 for width in widths_frames_per_s if width > 0]
+    wanted = [_SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(rate)) for rate in known]
+    wanted += [-math.floor(math.log10(width)) for width in widths]
+    return min(6, max(2, *wanted)) if wanted else 2
+
+
+def bounds_decimals(rates: Iterable[Bounded]) -> int:
+    """Decimals of a column of rates with intervals."""
+    known = list(rates)
+    widths = [rate.upper - rate.lower for rate in known if rate.upper is not None and rate.lower is not None]
+    return mpps_decimals((rate.value for rate in known), widths)
+
+
+def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:
+    """A frame rate in Mpps, without the unit."""
+    if rate_frames_per_s is None:
+        return UNKNOWN
+    return f"{rate_frames_per_s / 1e6:.{mpps_decimals([rate_frames_per_s]) if decimals is None else decimals}f}"
+
+
+def gigabits(bits_per_s: float | None) -> str:
+    """Gb/s, three significant digits, without the unit."""
+    return UNKNOWN if bits_per_s is None else significant(bits_per_s / 1e9)
+
+
+def microseconds(duration_ns: float | None) -> str:
+    """A latency in microseconds, three significant digits and never less than whole ones, without the unit."""
+    return UNKNOWN if duration_ns is None else significant(duration_ns / 1e3)
+
+
+def milliseconds(duration_ns: float | None) -> str:
+    """Milliseconds, without the unit."""
+    return UNKNOWN if duration_ns is None else significant(duration_ns / 1e6)
+
+
+def significant(value: float) -> str:
+    """Three significant digits, whole numbers in full, thousands set apart: 0.392, 14.9, 12 345."""
+    if value == 0:
+        return "0"
+    decimals = max(0, min(6, _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value)))))
+    return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
+
+
+def percent(value: float | None) -> str:
+    """A value that is in percent already, three significant digits."""
+    return UNKNOWN if value is None else significant(value)
+
+
+def share(ratio: float | None) -> str:
+    """A share of one, in percent with its sign: "0.5 %", "0 %"."""
+    return UNKNOWN if ratio is None else f"{ratio * 100:.3g}{THIN_SPACE}%"
+
+
+def whole(count: float | None) -> str:
+    """A count with its thousands set apart."""
+    return UNKNOWN if count is None else f"{count:,.0f}".replace(",", THIN_SPACE)
+
+
+def limit(rate: Bounded) -> str:
+    """What stopped a rate from being higher."""
+    return UNKNOWN if rate.limited_by is None else LIMITS[rate.limited_by]
+
+
+def interval(rate: Bounded, decimals: int) -> str:
+    """The interval known to hold the rate: "0.38 to 0.40", "at least 0.38", or why there is none."""
+    if rate.value is None:
+        return f"below {mpps(rate.upper, decimals)}" if rate.upper is not None else UNKNOWN
+    if rate.upper is None:
+        return f"at least {mpps(rate.lower if rate.lower is not None else rate.value, decimals)}"
+    return f"{mpps(rate.lower, decimals)} to {mpps(rate.upper, decimals)}"

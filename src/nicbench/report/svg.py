@@ -1,0 +1,46 @@
+"""From a chart's definition to inline SVG that takes its colours from the page."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import vl_convert
+
+# Stand-ins: colours that occur nowhere else, replaced by variables of style.css. The second value serves where a
+# drawing is copied out of its page. Series: Okabe and Ito's palette for colour-blind readers, its yellow darkened.
+INK = "#010203"
+MUTED = "#040506"
+GRID = "#070809"
+SERIES = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04", "#0a0b05", "#0a0b06", "#0a0b07")
+_VARIABLES = {
+    INK: "var(--ink, #1a1f26)",
+    MUTED: "var(--muted, #68717d)",
+    GRID: "var(--grid, #e3e6ea)",
+    **{stand_in: f"var(--series-{number}, #0072b2)" for number, stand_in in enumerate(SERIES, start=1)},
+}
+
+
+def identifiers() -> Iterator[int]:
+    """Numbers that keep the ids of several drawings in one page apart."""
+    return itertools.count(1)
+
+
+def svg(specification: dict[str, Any], number: int, label: str) -> str:
+    """The drawing as inline SVG; ``number`` makes its ids unique in the page, ``label`` (escaped) is what it shows."""
+    drawing: str = vl_convert.vegalite_to_svg(specification, vl_version="6.4")
+    for stand_in, variable in _VARIABLES.items():
+        drawing = drawing.replace(stand_in, variable).replace(_as_rgb(stand_in), variable)
+    drawing = re.sub(r'\bid="([^"]+)"', rf'id="d{number}-\1"', drawing)
+    drawing = re.sub(r"url\(#([^)]+)\)", rf"url(#d{number}-\1)", drawing)
+    drawing = re.sub(r'(xlink:)?href="#([^"]+)"', rf'\1href="#d{number}-\2"', drawing)
+    # Marks carry roles of their own for screen readers; the table beside the drawing says the same, better.
+    drawing = re.sub(r' (aria-[a-z]+|role)="[^"]*"', "", drawing)
+    return drawing.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def _as_rgb(colour: str) -> str:
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgb({red}, {green}, {blue})"

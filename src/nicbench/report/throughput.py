@@ -1,0 +1,75 @@
+"""Throughput results as tables: one per test and configuration, one row per frame size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from nicbench.model.plan import Plan
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result
+from nicbench.report.model import Goal, ThroughputRow, ThroughputTable
+
+_RATE = "_frames_per_s"
+_PERCENT = "_percent_of_line_rate"
+_NOT_GOALS = frozenset({"line_rate", "ceiling"})
+
+
+def throughput_tables(
+    results: Iterable[Result], tests: Mapping[str, str], plan: Plan | None
+) -> tuple[ThroughputTable, ...]:
+    """``tests`` maps a result's id to the name of its test."""
+    grouped: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        if result.method == "throughput":
+            test = tests.get(result.id, result.id.partition("/")[0])
+            grouped.setdefault((test, result.configuration, result.scope), []).append(result)
+    return tuple(
+        ThroughputTable(test, configuration, scope, _goals(members, test, plan), tuple(_rows(members)))
+        for (test, configuration, scope), members in grouped.items()
+    )
+
+
+def number(value: Bounded | float | int | str | None) -> float | None:
+    """A value as a number where it is one."""
+    if isinstance(value, Bounded):
+        return value.value
+    return None if value is None or isinstance(value, str) else value
+
+
+def _rows(results: Iterable[Result]) -> Iterable[ThroughputRow]:
+    for result in sorted(results, key=lambda row: int(row.parameters.get("frame_bytes", 0))):
+        yield ThroughputRow(
+            frame_bytes=int(result.parameters.get("frame_bytes", 0)),
+            rates={key: _rate(result, key) for key in _keys(result)},
+            percents={key: number(result.values.get(f"{key}{_PERCENT}")) for key in _keys(result)},
+            line_rate_frames_per_s=number(result.values.get("line_rate_frames_per_s")),
+            ceiling_frames_per_s=number(result.values.get("ceiling_frames_per_s")),
+            result=result,
+        )
+
+
+def _keys(result: Result) -> tuple[str, ...]:
+    names = (name.removesuffix(_RATE) for name in result.values if name.endswith(_RATE))
+    return tuple(name for name in names if name not in _NOT_GOALS)
+
+
+def _rate(result: Result, key: str) -> Bounded:
+    value = result.values[f"{key}{_RATE}"]
+    return value if isinstance(value, Bounded) else Bounded(value=number(value))
+
+
+def _goals(results: Iterable[Result], test: str, plan: Plan | None) -> tuple[Goal, ...]:
+    """The goals of the rows, strictest first; their loss ratios are in the plan's options."""
+    ratios = _loss_ratios(test, plan)
+    keys = dict.fromkeys(key for result in results for key in _keys(result))
+    goals = [Goal(key, *ratios.get(key, (key.upper(), None))) for key in keys]
+    return tuple(sorted(goals, key=lambda goal: (goal.loss_ratio is None, goal.loss_ratio or 0.0, goal.key)))
+
+
+def _loss_ratios(test: str, plan: Plan | None) -> dict[str, tuple[str, float | None]]:
+    for planned in plan.tests if plan else ():
+        search = planned.options.get("search")
+        goals = search.get("goals") if planned.name == test and isinstance(search, dict) else None
+        if isinstance(goals, dict):
+            return {str(name).lower(): (str(name), float(ratio)) for name, ratio in goals.items()}
+    return {}
