@@ -1,1 +1,5 @@
 """Where commands run and files are read and written: this machine, and namespaces of it."""
+
+from nicbench.hosts._specs import from_spec
+
+__all__ = ["from_spec"]

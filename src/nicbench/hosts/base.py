@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -67,8 +67,13 @@ class Host(ABC):
     def spec(self) -> dict[str, Any]:
         """Enough to make this host again in another process (undo.json).
 
-        E.g. ``{"kind": "netns", "namespace": "x", "inner": {..}}``; ``hosts.specs.from_spec`` is the inverse.
+        E.g. ``{"kind": "netns", "namespace": "x", "inner": {..}}``; ``hosts.from_spec`` is the inverse.
         """
+
+    @classmethod
+    @abstractmethod
+    def of_spec(cls, spec: Mapping[str, Any], name: str | None, make: Callable[[Mapping[str, Any]], Host]) -> Host:
+        """The inverse of ``spec``; a wrapper gives its inner host's to ``make``. ``name`` is the bench file's."""
 
     @abstractmethod
     async def run(

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts._process import LINE_LIMIT_BYTES, LocalProcess, kill_group, pipe_of
 from nicbench.hosts.base import Completed, Host, Process
-from nicbench.hosts.local_process import LINE_LIMIT_BYTES, LocalProcess, kill_group, pipe_of
 from nicbench.model.base import Frozen
 
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
@@ -39,6 +39,10 @@ class LocalHost(Host):
 
     def __init__(self, name: str = "local") -> None:
         self.name = name
+
+    @classmethod
+    def of_spec(cls, spec: Mapping[str, Any], name: str | None, make: Callable[[Mapping[str, Any]], Host]) -> LocalHost:
+        return cls(name or cls.kind)
 
     def spec(self) -> dict[str, Any]:
         return {"kind": self.kind}

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nicbench.errors import HostError, UsageError
@@ -43,9 +43,8 @@ class NetnsHost(Host):
         self._prefix = ("ip", "netns", "exec", namespace)
 
     @classmethod
-    def of_spec(cls, spec: Mapping[str, Any], inner: Host, name: str | None = None) -> NetnsHost:
-        """Made from ``spec``; ``inner`` is the host that holds the namespace."""
-        return cls(inner, str(spec["namespace"]), name)
+    def of_spec(cls, spec: Mapping[str, Any], name: str | None, make: Callable[[Mapping[str, Any]], Host]) -> NetnsHost:
+        return cls(make(spec.get("inner", {"kind": "local"})), str(spec["namespace"]), name)
 
     def spec(self) -> dict[str, Any]:
         return {"kind": self.kind, "namespace": self.namespace, "inner": self.inner.spec()}

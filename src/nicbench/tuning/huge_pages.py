@@ -21,9 +21,9 @@ class HugePages:
     total: int
     available: int
 
-    def lacking(self, needed_mib: int) -> int:
-        """How many more pages are needed to have ``needed_mib`` available."""
-        pages = -(-needed_mib * 1024 // self.page_kib)
+    def lacking(self, needed_bytes: int) -> int:
+        """How many more pages are needed to have ``needed_bytes`` available."""
+        pages = -(-needed_bytes // (self.page_kib * 1024))
         return max(0, pages - self.available)
 
 
@@ -36,14 +36,17 @@ def huge_pages_of_meminfo(text: str) -> HugePages | None:
     return HugePages(values["Hugepagesize"], values["HugePages_Total"], max(0, available))
 
 
-async def ensure_huge_pages(changes: Changes, host: Host, needed_mib: int) -> HugePages:
-    """Makes sure that ``needed_mib`` are available; gives the state before. NotReadyError where memory is too fragmented."""
+async def raise_huge_pages(changes: Changes, host: Host, needed_bytes: int) -> HugePages:
+    """Makes sure that ``needed_bytes`` are available; gives the state before.
+
+    NotReadyError where the kernel finds no more of them.
+    """
     before = huge_pages_of_meminfo(await host.read_file("/proc/meminfo") or "")
     if before is None:
         raise NotReadyError(
             "this kernel has no huge pages", place=host.name, next_step="set tester.huge_pages: false in the bench file"
         )
-    lacking = before.lacking(needed_mib)
+    lacking = before.lacking(needed_bytes)
     if lacking:
         try:
             await changes.set_file(host, _NUMBER_PATH, str(before.total + lacking))

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from nicbench.errors import NotReadyError
-from nicbench.hosts.specs import from_spec
+from nicbench.hosts import from_spec
 from nicbench.model.base import Frozen
 from nicbench.tuning.owner import Owner, this_process
 from nicbench.tuning.record import RUNTIME_FOLDER, load_record, record_path
@@ -27,7 +27,7 @@ class Holder(Frozen):
 
 
 class HostLock:
-    """An exclusive ``flock``, which ends with its process; its content names the run, so that a dead one is restored first."""
+    """An exclusive ``flock``: it ends with its process. Its content names the run, so that a dead one is restored."""
 
     def __init__(self, run_id: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = from_spec) -> None:
         self._holder = Holder(run_id=run_id, owner=this_process())

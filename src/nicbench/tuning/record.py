@@ -64,7 +64,7 @@ def load_record(path: Path) -> Record | None:
     """The record, None where there is none; NotReadyError where it cannot be read."""
     try:
         return Record.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except ValidationError as error:
         raise NotReadyError(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from nicbench.errors import NotReadyError, UsageError
+from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
-from nicbench.hosts.specs import from_spec
 from nicbench.tuning.owner import boot_id
 from nicbench.tuning.record import RUNTIME_FOLDER, Record, forget_record, load_record, record_path, save_record
 from nicbench.tuning.undoing import undo_entries
@@ -19,12 +20,10 @@ MakeHost = Callable[[dict[str, Any]], Host]
 async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = from_spec) -> list[str]:
     """Undoes what the run of this id, or of this run folder, left; says what it did, in sentences.
 
-    The record under /run/nicbench is the one that counts: it is root's own. The one in the run folder only discloses, so
-    that a folder from a stranger cannot make root delete anything. NotReadyError where the run is still going on.
+    The record under /run/nicbench is the one that counts: it is root's own. The one in the run folder only discloses,
+    so that a folder from a stranger cannot make root delete anything. NotReadyError where the run is still going on.
     """
-    run_id = Path(run).name if "/" in run.rstrip("/") or Path(run).is_dir() else run
-    if run_id in ("", ".", ".."):
-        raise UsageError(f"{run!r} names no run", next_step="give a run folder, or a name under /run/nicbench")
+    run_id = _run_id_of(run)
     record = load_record(record_path(runtime, run_id))
     if record is None:
         return [f"{run_id}: nothing to undo"]
@@ -60,8 +59,18 @@ def records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
     return [record for record in loaded if record is not None]
 
 
+def _run_id_of(run: str) -> str:
+    """A run folder's name is the run's id."""
+    name = Path(run).resolve().name if "/" in run or run in (".", "..") else run
+    if not name:
+        raise UsageError(f"{run!r} names no run", next_step="give a run folder, or a name under /run/nicbench")
+    return name
+
+
 async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) -> list[str]:
     path = record_path(runtime, record.run_id)
+    if not os.access(path.parent, os.W_OK):
+        raise NotReadyError("undoing its changes needs root", place=record.run_id, next_step="run this with sudo")
     if record.owner.boot_id != boot_id():
         # Namespaces, links and sysctls ended with that boot; undoing them now would undo somebody else's.
         forget_record(path)

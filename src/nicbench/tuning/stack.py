@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
-from nicbench.hosts.specs import from_spec
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.owner import this_process
 from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record, forget_record, record_path, save_record

@@ -66,7 +66,8 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
         case RestoreFile():
             return await _restore_file(host, undo)
         case DeleteNamespace():
-            return await _delete_namespace(host, undo.namespace)
+            await _delete_namespace(host, undo.namespace)
+            return None
         case DeleteLink():
             if await _link_exists(host, undo.device):
                 await host.run(("ip", "link", "delete", "dev", undo.device))
@@ -100,10 +101,10 @@ async def _restore_file(host: Host, undo: RestoreFile) -> str | None:
     return None
 
 
-async def _delete_namespace(host: Host, namespace: str) -> str | None:
+async def _delete_namespace(host: Host, namespace: str) -> None:
     path = f"{NAMESPACE_FOLDER}/{namespace}"
     if (await host.run(("test", "-e", path), check=False)).status != 0:
-        return None
+        return
     # A process inside would keep the namespace alive without a name.
     inside = await host.run(("ip", "netns", "pids", namespace), check=False)
     for pid in map(int, inside.stdout.split()):
@@ -114,7 +115,6 @@ async def _delete_namespace(host: Host, namespace: str) -> str | None:
     deleted = await host.run(("ip", "netns", "delete", namespace), check=False)
     if (await host.run(("test", "-e", path), check=False)).status == 0:
         raise HostError(f"namespace {namespace} cannot be deleted: {deleted.stderr.strip()}", place=host.name)
-    return None
 
 
 async def _link_exists(host: Host, device: str) -> bool:
@@ -146,7 +146,7 @@ async def _is_running(host: Host, pid: int, ticks: int) -> bool:
 
 
 async def _kill(host: Host, pid: int, ticks: int) -> None:
-    await host.run(("kill", "-KILL", str(pid)), check=False)
+    await host.run(("sh", "-c", 'kill -KILL "$1"', "kill", str(pid)), check=False)
     for _ in range(_PROCESS_END_TRIES):
         if not await _is_running(host, pid, ticks):
             return

@@ -1,0 +1,154 @@
+"""Namespaces that say nothing by themselves and lead nowhere, and veth pairs between them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts.base import Host
+from nicbench.hosts.netns import NetnsHost
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo import DeleteNamespace
+from nicbench.tuning.values import cpu_mask, same_value
+
+# In this order: what exists already, then what devices are born with. Nobody may speak unasked, and only a DUT
+# forwards; new namespaces inherit IPv4 settings from the first one, where a container tool may have switched it on.
+_QUIET = (
+    ("/proc/sys/net/ipv4/ip_forward", "0"),
+    ("/proc/sys/net/ipv6/conf/all/forwarding", "0"),
+    ("/proc/sys/net/ipv6/conf/all/accept_ra", "0"),
+    ("/proc/sys/net/ipv6/conf/default/accept_ra", "0"),
+    ("/proc/sys/net/ipv6/conf/default/autoconf", "0"),
+    ("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"),
+    ("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"),
+)
+# They would merge frames, or leave checksums to a card that is not there: frames must be on the link what they are on
+# a wire.
+OFFLOADS_OFF = ("tx", "tso", "gso")
+_LINK_TRIES = 100
+_LINK_STEP_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a pair. The first of a pair is the tester's."""
+
+    host: NetnsHost
+    device: str
+    mac: str
+
+
+async def make_namespace(changes: Changes, host: NetnsHost) -> None:
+    """Makes the namespace, undo first; NotReadyError where one of that name is there already."""
+    if await host.exists():
+        raise NotReadyError(
+            f"the network namespace {host.namespace} is there already",
+            place=host.inner.name,
+            next_step=f"it is left from a run that died: nicbench restore {changes.run_id}",
+        )
+
+    async def apply() -> None:
+        await host.inner.run(("ip", "netns", "add", host.namespace))
+
+    try:
+        await changes.make(host.inner, DeleteNamespace(namespace=host.namespace), apply)
+    except HostError as error:
+        raise NotReadyError(
+            f"no network namespace can be made: {error.message}",
+            place=host.inner.name,
+            next_step="run as root on a kernel with network namespaces; in a container, with CAP_SYS_ADMIN",
+        ) from error
+    for path, value in _QUIET:
+        # Not through the undo stack: these settings go with the namespace. A kernel without IPv6 has none of its files.
+        if await host.read_file(path) is not None:
+            await host.write_file(path, value)
+    await host.run(("ip", "link", "set", "dev", "lo", "up"))
+
+
+async def make_pair(ends: tuple[End, End], *, queues: int, mtu: int, txqueuelen: int) -> None:
+    """Makes both ends where they belong, so that they are never seen in another namespace; and brings them up."""
+    near, far = ends
+    each = ("numrxqueues", str(queues), "numtxqueues", str(queues), "txqueuelen", str(txqueuelen), "mtu", str(mtu))
+    own = ("link", "add", near.device, "address", near.mac, *each, "type", "veth")
+    peer = ("peer", "name", far.device, "address", far.mac, *each, "netns", far.host.namespace)
+    try:
+        await near.host.inner.run(("ip", "-n", near.host.namespace, *own, *peer))
+    except HostError as error:
+        raise NotReadyError(
+            f"no veth pair can be made: {error.message}",
+            place=near.host.inner.name,
+            next_step="the kernel needs the veth driver: modprobe veth",
+        ) from error
+    for end in ends:
+        link = ("ip", "link", "set", "dev", end.device)
+        await end.host.run((*link, "addrgenmode", "none"))
+        await end.host.run(("ethtool", "-K", end.device, *(word for name in OFFLOADS_OFF for word in (name, "off"))))
+        await end.host.run((*link, "up"))
+    # A veth takes frames redirected by XDP only where its receiving end polls; GRO makes it poll. It merges nothing of
+    # ours: UDP is merged only where a socket or forwarding asks for it.
+    await near.host.run(("ethtool", "-K", near.device, "gro", "on"))
+    await far.host.run(("ethtool", "-K", far.device, "gro", "off"))
+
+
+async def wait_for_links(host: NetnsHost) -> None:
+    """The kernel tells of a link's state some time after both ends came up; before that, routes over it are dead."""
+    for _ in range(_LINK_TRIES):
+        shown = await host.run(("ip", "-j", "link", "show", "type", "veth"))
+        states = {link["ifname"]: link["operstate"] for link in json.loads(shown.stdout)}
+        if all(state == "UP" for state in states.values()):
+            return
+        await asyncio.sleep(_LINK_STEP_S)
+    raise HostError(f"links did not come up: {states}", place=host.name)
+
+
+def steering_paths(device: str, queues: int) -> tuple[str, ...]:
+    """Receive packet steering of every queue (Documentation/networking/scaling.rst of the kernel)."""
+    return tuple(f"/sys/class/net/{device}/queues/rx-{queue}/rps_cpus" for queue in range(queues))
+
+
+async def steer(host: NetnsHost, path: str, cpus: tuple[int, ...]) -> str:
+    """Sets one mask and gives it; verified, because a kernel without CONFIG_RPS takes nothing."""
+    mask = cpu_mask(cpus)
+    await host.write_file(path, mask)
+    after = await host.read_file(path)
+    if after is None or not same_value(path, after, mask):
+        raise HostError(f"{path} was set to {mask} and reads {after!r}", place=host.name)
+    return mask
+
+
+async def link_bits_per_s(host: Host, device: str) -> float:
+    """Nominal, as the veth driver reports it."""
+    text = await host.read_file(f"/sys/class/net/{device}/speed")
+    if text is None or int(text) <= 0:
+        raise HostError(f"the speed of {device} is not known", place=host.name)
+    return int(text) * 1e6
+
+
+async def interface_index(host: Host, device: str) -> int:
+    """As XDP programs name interfaces."""
+    shown = await host.run(("ip", "-j", "link", "show", "dev", device))
+    return int(json.loads(shown.stdout)[0]["ifindex"])
+
+
+async def require_no_way_out(host: NetnsHost) -> None:
+    """No default route in any table, and no interface but lo and the veths: no frame of a lab may leave it."""
+    for family in ("-4", "-6"):
+        shown = await host.run(("ip", "-j", family, "route", "show", "table", "all"), check=False)
+        for route in json.loads(shown.stdout or "[]"):
+            if route.get("dst") == "default" and route.get("type") != "unreachable":
+                raise NotReadyError(
+                    f"the namespace {host.namespace} has a default route: {route}",
+                    place=host.name,
+                    next_step="find out what adds routes to new namespaces on this machine, and stop it",
+                )
+    shown = await host.run(("ip", "-d", "-j", "link", "show"))
+    for link in json.loads(shown.stdout):
+        kind = link.get("linkinfo", {}).get("info_kind")
+        if kind != "veth" and "UP" in link["flags"] and link["ifname"] != "lo":
+            raise NotReadyError(
+                f"the namespace {host.namespace} has an interface that is not ours: {link['ifname']} ({kind})",
+                place=host.name,
+                next_step="find out what puts interfaces into new namespaces on this machine, and stop it",
+            )

@@ -1,0 +1,112 @@
+"""A lab of computation (`simulated`): two ports of the engine's own, joined by a DUT with seeded faults. Needs no root.
+
+Time advances by computation, so that a run with the same seed gives the same results, on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import Field
+
+from nicbench.hosts.base import Host
+from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac
+from nicbench.labs.base import CoreMap, DutPort, Lab, Testbed, TesterPort
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import BitsPerSecond, FramesPerSecond, Ratio, Seconds
+from nicbench.tuning.changes import Changes
+
+_STATEMENTS = ("Everything here is simulated: no frame was sent, and no machine or card was measured.",)
+
+
+class SimulatedOptions(Frozen):
+    """``lab: {kind: simulated, capacity: 500 kpps, queue_frames: 100}``.
+
+    What the DUT does to frames on the way, in each direction (protocol/README.md, ``dut``): its capacity and queue, its
+    delays, the probabilities of each fault, frames of others; and what the tester suffers: a ceiling, pauses.
+    """
+
+    link: BitsPerSecond = 10e9
+    capacity: FramesPerSecond | None = None
+    queue_frames: int = Field(default=256, ge=0)
+    delay: Seconds = 0.0
+    jitter: Seconds = 0.0
+    loss: Ratio = 0.0
+    duplicate: Ratio = 0.0
+    reorder: Ratio = 0.0
+    corrupt: Ratio = 0.0
+    swap: int = Field(default=1, ge=1)
+    foreign: FramesPerSecond = 0.0
+    tester_ceiling: FramesPerSecond | None = None
+    pause_every: Seconds | None = None
+    pause: Seconds = 0.0
+    dead: bool = False
+    seed: int = Field(default=1, ge=0)
+
+
+class SimulatedLab(Lab):
+    """Port 0 sends to port 1 and back."""
+
+    kind = "simulated"
+    Options = SimulatedOptions
+    touches_machine = False
+    options: SimulatedOptions
+
+    async def up(self, changes: Changes, local: Host) -> Testbed:
+        return Testbed(
+            tester=local,
+            dut=None,
+            tester_ports=tuple(self._tester_port(index) for index in (0, 1)),
+            dut_ports=tuple(
+                DutPort(name=f"d{index}", mac=mac(1, index), ipv4=dut_ipv4(index), ipv6=dut_ipv6(index))
+                for index in (0, 1)
+            ),
+            cores=CoreMap(worker=None, dut=(), housekeeping=(), shared=False),
+            link_bits_per_s=self.options.link,
+            link_is_nominal=True,
+            simulated=True,
+            statements=_STATEMENTS,
+            facts={"lab": self.kind, **self.options.model_dump()},
+        )
+
+    @asynccontextmanager
+    async def without_dut(self, testbed: Testbed, changes: Changes) -> AsyncIterator[bool]:
+        yield False  # the engine's ports are joined for good
+
+    @asynccontextmanager
+    async def cable(self, testbed: Testbed, changes: Changes) -> AsyncIterator[bool]:
+        yield False
+
+    def _tester_port(self, index: int) -> TesterPort:
+        name = f"t{index}"
+        engine = {
+            "name": name,
+            "kind": "simulated",
+            "link_bits_per_s": self.options.link,
+            "sends_to": 1 - index,
+            "dut": protocol_dut(self.options, index),
+        }
+        return TesterPort(name=name, engine=engine, mac=mac(0, index))
+
+
+def protocol_dut(options: SimulatedOptions, index: int) -> dict[str, Any]:
+    """The protocol's ``dut``. Each direction draws from a seed of its own, or both would lose the same frames."""
+    return {
+        "capacity_frames_per_s": options.capacity,
+        "queue_frames": options.queue_frames,
+        "delay_ns": round(options.delay * 1e9),
+        "jitter_ns": round(options.jitter * 1e9),
+        "loss": options.loss,
+        "duplicate": options.duplicate,
+        "reorder": options.reorder,
+        "corrupt": options.corrupt,
+        "swap": options.swap,
+        "foreign_frames_per_s": options.foreign,
+        "tester_ceiling_frames_per_s": options.tester_ceiling,
+        "pause_every_s": options.pause_every,
+        "pause_ns": round(options.pause * 1e9),
+        "dead": options.dead,
+        "seed": 2 * options.seed + index,
+    }

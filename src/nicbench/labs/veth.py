@@ -1,0 +1,160 @@
+"""A lab of veth pairs (`veth`): tester and DUT in two network namespaces of this machine, real frames between them.
+
+Neither namespace has a default route or a link to anywhere else, so no frame can leave. What is measured is this
+machine, and no card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from pydantic import Field
+
+from nicbench.errors import NotReadyError
+from nicbench.hosts.base import Host
+from nicbench.hosts.netns import NetnsHost
+from nicbench.labs import _veth_network as network
+from nicbench.labs._cores import core_map, cpus_of_status
+from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac, namespace_name
+from nicbench.labs.base import CoreMap, DutPort, Lab, Testbed, TesterPort
+from nicbench.model.base import Frozen
+from nicbench.tuning import bpf
+from nicbench.tuning.bpf_swap import program_in_place
+from nicbench.tuning.changes import Changes
+
+_SINK = Path(__file__).with_name("sink.bpf.c")
+_CABLE = Path(__file__).with_name("cable.bpf.c")
+_STATEMENTS = (
+    "A lab of veth pairs measures this machine, its CPU and kernel, and no network card.",
+    "The speed of a veth is nominal: its driver says so much whatever the machine can do.",
+)
+
+
+class VethOptions(Frozen):
+    """``lab: {kind: veth}``.
+
+    ``rps`` moves the DUT's packet steering to a CPU other than the tester's, so that the DUT can be overloaded; without
+    it the kernel forwards on the generator's own CPU and can never lose. An XDP program fits a frame into one page,
+    hence the largest MTU.
+    """
+
+    ports: int = Field(default=2, ge=1, le=8)
+    queues: int = Field(default=1, ge=1, le=16)
+    mtu: int = Field(default=1500, ge=68, le=3498)
+    txqueuelen: int = Field(default=1000, ge=0, le=1_000_000)
+    rps: bool = True
+
+
+class VethLab(Lab):
+    """``t0 <-> d0``, ``t1 <-> d1``, ...: each ``t`` in the tester's namespace, each ``d`` in the DUT's."""
+
+    kind = "veth"
+    Options = VethOptions
+    options: VethOptions
+
+    async def up(self, changes: Changes, local: Host) -> Testbed:
+        await _require_root(local)
+        cores = core_map(cpus_of_status(await local.read_file("/proc/self/status") or ""), dut_apart=self.options.rps)
+        tester = NetnsHost(local, namespace_name(changes.run_id, "tester"), "tester")
+        dut = NetnsHost(local, namespace_name(changes.run_id, "dut"), "dut")
+        for host in (tester, dut):
+            await network.make_namespace(changes, host)
+        for pair in range(self.options.ports):
+            await self._make_pair(changes, tester, dut, pair)
+        steering = await self._steer(dut, cores)
+        for host in (tester, dut):
+            await network.wait_for_links(host)
+            await network.require_no_way_out(host)
+        return Testbed(
+            tester=tester,
+            dut=dut,
+            tester_ports=tuple(_tester_port(pair) for pair in range(self.options.ports)),
+            dut_ports=tuple(_dut_port(pair) for pair in range(self.options.ports)),
+            cores=cores,
+            link_bits_per_s=await network.link_bits_per_s(tester, _tester_device(0)),
+            link_is_nominal=True,
+            statements=_STATEMENTS,
+            facts={
+                "lab": self.kind,
+                **self.options.model_dump(),
+                "namespaces": {"tester": tester.namespace, "dut": dut.namespace},
+                "links": [f"{_tester_device(pair)} <-> {_dut_device(pair)}" for pair in range(self.options.ports)],
+                "receive_packet_steering": steering,
+                "offloads_off": list(network.OFFLOADS_OFF),
+                "tester_gro": "on",
+            },
+        )
+
+    @asynccontextmanager
+    async def without_dut(self, testbed: Testbed, changes: Changes) -> AsyncIterator[bool]:
+        if testbed.dut is None:
+            yield False
+            return
+        program = await bpf.compile_program(testbed.dut, _SINK)
+        async with AsyncExitStack() as stack:
+            for port in testbed.dut_ports:
+                if port.device is not None:
+                    await stack.enter_async_context(program_in_place(changes, testbed.dut, port.device, program))
+            yield True
+
+    @asynccontextmanager
+    async def cable(self, testbed: Testbed, changes: Changes) -> AsyncIterator[bool]:
+        devices = [port.device for port in testbed.dut_ports if port.device is not None]
+        if testbed.dut is None or len(devices) != 2:
+            yield False
+            return
+        program = await bpf.compile_program(testbed.dut, _CABLE)
+        async with AsyncExitStack() as stack:
+            for here, there in (devices, reversed(devices)):
+                number = await stack.enter_async_context(program_in_place(changes, testbed.dut, here, program))
+                peer = await bpf.map_id(testbed.dut, number, "cable_peer")
+                index = await network.interface_index(testbed.dut, there)
+                await bpf.write_map(testbed.dut, peer, 0, index, value_bytes=4)
+            yield True
+
+    async def _make_pair(self, changes: Changes, tester: NetnsHost, dut: NetnsHost, pair: int) -> None:
+        ends = (
+            network.End(tester, _tester_device(pair), mac(0, pair)),
+            network.End(dut, _dut_device(pair), mac(1, pair)),
+        )
+        options = self.options
+        await network.make_pair(ends, queues=options.queues, mtu=options.mtu, txqueuelen=options.txqueuelen)
+
+    async def _steer(self, dut: NetnsHost, cores: CoreMap) -> dict[str, str]:
+        if not self.options.rps or cores.shared:
+            return {}
+        return {
+            path: await network.steer(dut, path, cores.dut)
+            for pair in range(self.options.ports)
+            for path in network.steering_paths(_dut_device(pair), self.options.queues)
+        }
+
+
+async def _require_root(local: Host) -> None:
+    if (await local.run(("id", "-u"))).stdout.strip() != "0":
+        raise NotReadyError(
+            "a lab of veth pairs needs root: it makes network namespaces",
+            place=local.name,
+            next_step="run it with sudo, or try `lab: {kind: simulated}`, which needs no root",
+        )
+
+
+def _tester_device(pair: int) -> str:
+    return f"t{pair}"
+
+
+def _dut_device(pair: int) -> str:
+    return f"d{pair}"
+
+
+def _tester_port(pair: int) -> TesterPort:
+    device = _tester_device(pair)
+    engine = {"name": device, "kind": "af_xdp", "device": device, "queue": 0, "xdp_program": None}
+    return TesterPort(name=device, engine=engine, device=device, mac=mac(0, pair))
+
+
+def _dut_port(pair: int) -> DutPort:
+    device = _dut_device(pair)
+    return DutPort(name=device, device=device, mac=mac(1, pair), ipv4=dut_ipv4(pair), ipv6=dut_ipv6(pair))
