@@ -51,7 +51,7 @@ missing_packages() {
 
 install_packages() {
     [ "${NICBENCH_SKIP_PACKAGES:-}" = 1 ] && return
-    local wanted missing command
+    local wanted missing command log
     wanted=$(packages_of "$1")
     find_python >/dev/null || wanted="$wanted
 python3
@@ -64,12 +64,16 @@ python3-venv"
     [ -z "$missing" ] && return
     command="apt-get install --no-install-recommends --yes $missing"
     [ "$(id -u)" = 0 ] || fail "Debian packages are missing, and installing them needs root" "sudo $command"
-    say "installing these Debian packages: $missing"
+    say "installing these Debian packages, which takes a minute or two: $missing"
+    log=$(mktemp)
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update --quiet --quiet >&2 || say "the lists of packages could not be renewed; trying with those that are here"
+    apt-get update --quiet >"$log" 2>&1 || say "the lists of packages could not be renewed; trying those that are here"
     # shellcheck disable=SC2086
-    apt-get install --quiet --quiet --no-install-recommends --yes $missing >&2 ||
-        fail "installing the Debian packages failed" "$command"
+    apt-get install --quiet --no-install-recommends --yes $missing >>"$log" 2>&1 || {
+        tail -n 15 "$log" >&2
+        fail "installing the Debian packages failed, all of its output is in $log" "$command"
+    }
+    rm -f "$log"
 }
 
 # --- Python ---------------------------------------------------------------------------------------------------------
