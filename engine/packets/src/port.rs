@@ -63,6 +63,14 @@ pub trait Port {
     fn flush(&mut self);
 
     fn counters(&mut self) -> PortCounters;
+
+    /// A trial begins. Simulated ports start afresh here, seeded by the trial's number and load; others have nothing to do.
+    fn begin_trial(&mut self, _trial: u32, _load: u64) {}
+
+    /// The tick at which something will happen at this port next, where that can be known (simulated ports): a virtual clock may jump there.
+    fn next_event(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Time for the worker: ticks of the TSC, or computed.
@@ -78,4 +86,14 @@ pub trait Clock {
 
     /// Waits without work until `ticks` (between trials); the TSC sleeps in steps of 1 ms or less.
     fn wait_until(&self, ticks: u64);
+
+    /// Whether time is computed: then it stands still unless somebody moves it.
+    fn is_virtual(&self) -> bool {
+        false
+    }
+
+    /// A number of ticks as nanoseconds.
+    fn nanoseconds(&self, ticks: u64) -> u64 {
+        (ticks as f64 * (1e9 / self.hz())) as u64
+    }
 }

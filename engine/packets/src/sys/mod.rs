@@ -4,5 +4,9 @@
 #[cfg(feature = "dpdk")]
 pub mod dpdk;
 pub mod frame;
+pub mod pool;
+pub mod signal;
+pub mod thread;
+pub mod tsc;
 #[cfg(feature = "dpdk")]
 pub mod xsk;

@@ -1,0 +1,10 @@
+//! Ports that exist only here: seeded faults, no DPDK, under either clock.
+//!
+//! A trial's results depend on its seed, number and load only, never on what ran before.
+
+mod dut;
+mod network;
+mod port;
+mod random;
+
+pub use network::{SimulatedPortOptions, open};

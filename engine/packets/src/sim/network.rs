@@ -1,0 +1,212 @@
+//! The wires between simulated ports, shared by all of them.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use nicbench_protocol::SimulatedDut;
+
+use super::dut::{Dut, PS_PER_NS};
+use super::port::SimulatedPort;
+use crate::port::{Clock, Frame, Port, PortFacts};
+use crate::sys::pool::FramePool;
+
+/// Preamble, start of frame and gap between frames (IEEE 802.3).
+const WIRE_OVERHEAD_BYTES: usize = 20;
+const FCS_BYTES: usize = 4;
+
+/// One port to be opened.
+pub struct SimulatedPortOptions {
+    pub facts: PortFacts,
+    pub link_bits_per_s: f64,
+    /// Index of the port at which its frames arrive.
+    pub sends_to: usize,
+    pub dut: SimulatedDut,
+}
+
+/// Opens all ports of a simulated network.
+pub fn open(clock: Rc<dyn Clock>, ports: Vec<SimulatedPortOptions>) -> Vec<Box<dyn Port>> {
+    let facts: Vec<PortFacts> = ports.iter().map(|port| port.facts.clone()).collect();
+    let links = ports.into_iter().map(Link::new).collect();
+    let origin = clock.now();
+    let network = Rc::new(RefCell::new(Network { clock, origin, pool: FramePool::default(), links }));
+    let port = |(index, facts)| Box::new(SimulatedPort::new(index, facts, Rc::clone(&network))) as Box<dyn Port>;
+    facts.into_iter().enumerate().map(port).collect()
+}
+
+/// Everything between the ports.
+pub struct Network {
+    clock: Rc<dyn Clock>,
+    /// The tick at which the trial began; all times are relative to it.
+    origin: u64,
+    pub pool: FramePool,
+    pub links: Vec<Link>,
+}
+
+/// One port: its transmit ring, what lies behind it, and its receive ring.
+pub struct Link {
+    pub sends_to: usize,
+    pub dut: Dut,
+    pub received: VecDeque<Frame>,
+    pub receive_overrun: u64,
+    pub foreign: u64,
+    pub completed: u64,
+    pub refused: u64,
+    receive_descriptors: usize,
+    transmit_descriptors: usize,
+    /// When each frame of the transmit ring has left it.
+    leaving_ps: VecDeque<u64>,
+    wire_free_ps: u64,
+    ps_per_byte: f64,
+    least_frame_ps: u64,
+    foreign_interval_ps: Option<u64>,
+    next_foreign_ps: u64,
+    pause_interval_ps: Option<u64>,
+    pause_ns: u64,
+    next_pause_ps: u64,
+}
+
+impl Link {
+    fn new(options: SimulatedPortOptions) -> Self {
+        let dut = &options.dut;
+        let interval_ps = |rate: f64| (1e12 / rate).round().max(1.0) as u64;
+        let foreign_interval_ps = (dut.foreign_frames_per_s > 0.0).then(|| interval_ps(dut.foreign_frames_per_s));
+        let pause_interval_ps = dut.pause_every_s.map(|seconds| (seconds * 1e12) as u64);
+        Self {
+            sends_to: options.sends_to,
+            received: VecDeque::new(),
+            receive_overrun: 0,
+            foreign: 0,
+            completed: 0,
+            refused: 0,
+            receive_descriptors: options.facts.receive_descriptors as usize,
+            transmit_descriptors: options.facts.transmit_descriptors as usize,
+            leaving_ps: VecDeque::new(),
+            wire_free_ps: 0,
+            ps_per_byte: 8e12 / options.link_bits_per_s,
+            least_frame_ps: dut.tester_ceiling_frames_per_s.map_or(0, interval_ps),
+            foreign_interval_ps,
+            next_foreign_ps: foreign_interval_ps.unwrap_or(0),
+            pause_interval_ps,
+            pause_ns: dut.pause_ns,
+            next_pause_ps: pause_interval_ps.unwrap_or(0),
+            dut: Dut::new(options.dut),
+        }
+    }
+
+    /// Counts the frames that have left.
+    pub fn complete(&mut self, now_ps: u64) {
+        while self.leaving_ps.front().is_some_and(|time_ps| *time_ps <= now_ps) {
+            self.leaving_ps.pop_front();
+            self.completed += 1;
+        }
+    }
+
+    /// Takes a frame into the transmit ring; false where it is full.
+    pub fn send(&mut self, frame: &Frame, now_ps: u64, pool: &mut FramePool) -> bool {
+        if self.leaving_ps.len() >= self.transmit_descriptors {
+            self.refused += 1;
+            return false;
+        }
+        let wire_bytes = frame.bytes().len() + FCS_BYTES + WIRE_OVERHEAD_BYTES;
+        let frame_ps = ((wire_bytes as f64 * self.ps_per_byte) as u64).max(self.least_frame_ps);
+        self.wire_free_ps = self.wire_free_ps.max(now_ps) + frame_ps;
+        self.leaving_ps.push_back(self.wire_free_ps);
+        self.dut.forward(self.wire_free_ps, *frame, pool);
+        true
+    }
+
+    /// Whether the worker is to be held up now, and for how long.
+    pub fn pause_ns(&mut self, now_ps: u64) -> Option<u64> {
+        let interval_ps = self.pause_interval_ps?;
+        if now_ps < self.next_pause_ps {
+            return None;
+        }
+        self.next_pause_ps = now_ps + interval_ps;
+        Some(self.pause_ns)
+    }
+
+    fn next_event_ps(&self) -> Option<u64> {
+        let foreign = self.foreign_interval_ps.map(|_| self.next_foreign_ps);
+        self.dut.next_event_ps().into_iter().chain(foreign).min()
+    }
+}
+
+impl Network {
+    /// Picoseconds since the trial began.
+    pub fn now_ps(&self) -> u64 {
+        self.clock.nanoseconds(self.clock.now().saturating_sub(self.origin)) * PS_PER_NS
+    }
+
+    /// The worker is held up.
+    pub fn hold_up(&self, pause_ns: u64) {
+        self.clock.wait_until(self.clock.now() + (pause_ns as f64 * self.clock.hz() / 1e9) as u64);
+    }
+
+    /// Starts port `index` afresh; the first port also starts the trial's time.
+    pub fn begin_trial(&mut self, index: usize, trial: u32, load: u64) {
+        if index == 0 {
+            self.origin = self.clock.now();
+        }
+        let link = &mut self.links[index];
+        link.dut.begin_trial(trial, load, &mut self.pool);
+        link.received.drain(..).for_each(|frame| self.pool.give(&frame));
+        link.leaving_ps.clear();
+        link.wire_free_ps = 0;
+        link.next_foreign_ps = link.foreign_interval_ps.unwrap_or(0);
+        link.next_pause_ps = link.pause_interval_ps.unwrap_or(0);
+    }
+
+    /// Moves what has arrived at port `index` into its receive ring; what finds no room is the tester's overrun.
+    pub fn arrive(&mut self, index: usize, now_ps: u64) {
+        for sender in 0..self.links.len() {
+            if self.links[sender].sends_to != index {
+                continue;
+            }
+            self.links[sender].dut.release_overdue(now_ps);
+            while let Some(frame) = self.links[sender].dut.next_arrived(now_ps) {
+                self.deliver(index, frame);
+            }
+            while let Some(interval_ps) = self.links[sender].foreign_interval_ps {
+                if self.links[sender].next_foreign_ps > now_ps {
+                    break;
+                }
+                self.links[sender].next_foreign_ps += interval_ps;
+                self.links[sender].foreign += 1;
+                let frame = foreign_frame(&mut self.pool);
+                self.deliver(index, frame);
+            }
+        }
+    }
+
+    fn deliver(&mut self, index: usize, frame: Frame) {
+        let link = &mut self.links[index];
+        if link.received.len() < link.receive_descriptors {
+            link.received.push_back(frame);
+        } else {
+            link.receive_overrun += 1;
+            self.pool.give(&frame);
+        }
+    }
+
+    /// The tick of the next arrival at port `index`.
+    pub fn next_event(&self, index: usize) -> Option<u64> {
+        if !self.links[index].received.is_empty() {
+            return Some(self.clock.now());
+        }
+        let senders = self.links.iter().filter(|link| link.sends_to == index);
+        let next_ps = senders.filter_map(Link::next_event_ps).min()?;
+        let ticks = (next_ps.div_ceil(PS_PER_NS)) as f64 * (self.clock.hz() / 1e9);
+        Some(self.origin + ticks.ceil() as u64)
+    }
+}
+
+/// An ARP request, as any neighbour sends it.
+fn foreign_frame(pool: &mut FramePool) -> Frame {
+    let mut frame = pool.take(60);
+    let bytes = frame.bytes_mut();
+    bytes.fill(0);
+    bytes[..6].fill(0xFF);
+    bytes[6..14].copy_from_slice(&[0x02, 0, 0, 0, 0, 0xAA, 0x08, 0x06]);
+    frame
+}

@@ -1,0 +1,34 @@
+//! The calling thread: where it runs, and how often it was switched away.
+
+use std::io;
+
+/// Binds the thread to one CPU.
+pub fn pin_to(cpu: u32) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as u32 {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: an all-zero cpu_set_t is an empty set, and `cpu` lies within it; the kernel reads it during the call only.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu as usize, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Context switches of the thread so far: voluntary, involuntary.
+pub fn context_switches() -> Option<(u64, u64)> {
+    // SAFETY: an all-zero rusage is valid, and the call fills it.
+    let (result, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), usage)
+    };
+    (result == 0).then_some((usage.ru_nvcsw as u64, usage.ru_nivcsw as u64))
+}
+
+/// Ticks of `/proc/stat` a second.
+pub fn stat_ticks_per_s() -> u64 {
+    // SAFETY: sysconf only returns a number.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).unwrap_or(100).max(1)
+}

@@ -1,0 +1,24 @@
+//! The time-stamp counter, and the monotonic clock it is calibrated against.
+
+/// Ticks since some moment; constant rate on every processor this decade (`constant_tsc`, `nonstop_tsc`).
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn ticks() -> u64 {
+    // SAFETY: RDTSC reads a counter and touches no memory; Linux leaves it enabled in user mode.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Elsewhere nanoseconds of the monotonic clock serve as ticks.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub fn ticks() -> u64 {
+    monotonic_ns()
+}
+
+/// CLOCK_MONOTONIC.
+pub fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec for the call to fill.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
