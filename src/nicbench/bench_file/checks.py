@@ -16,8 +16,13 @@ LONGEST_TRIAL_S: Final = 24 * 3600.0
 
 def cross_check(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Every problem that shows only when the sections are seen together."""
-    for check in _CHECKS:
+    for _, check in _CHECKS:
         yield from check(bench, root)
+
+
+def checked() -> tuple[str, ...]:
+    """What ``cross_check`` made sure of, a phrase each."""
+    return tuple(phrase for phrase, _ in _CHECKS)
 
 
 def _test_names_are_unique(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -65,10 +70,10 @@ def _trials_have_a_sensible_length(bench: BenchFile, root: Node) -> Iterator[Pro
         )
 
 
-_CHECKS: Final[tuple[Callable[[BenchFile, Node], Iterator[Problem]], ...]] = (
-    _test_names_are_unique,
-    _needed_tests_come_earlier,
-    _trials_have_a_sensible_length,
-    frame_size_problems,
-    wiring_problems,
+_CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]] = (
+    ("test names are unique", _test_names_are_unique),
+    ("every test that builds on another comes after it", _needed_tests_come_earlier),
+    ("trials have a sensible length", _trials_have_a_sensible_length),
+    ("every frame holds its signature and fits the links", frame_size_problems),
+    ("hosts, ports and links fit together, or a lab makes them", wiring_problems),
 )

@@ -58,7 +58,7 @@ def parse(content: bytes, path: Path) -> BenchFile:
         dut=dut,
         tester=document.tester,
         traffic=document.traffic,
-        thresholds=document.thresholds,
+        thresholds=document.thresholds.model_dump(exclude_unset=True),
         tests=tuple(test for test in tests if test is not None),
     )
     if problems := list(cross_check(bench, root)):

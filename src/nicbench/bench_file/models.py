@@ -126,7 +126,7 @@ class Document(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class BenchFile:
-    """A bench file that was understood: every kind resolved, every default filled in, cross-checked."""
+    """A bench file that was understood: every kind resolved, cross-checked. ``thresholds`` holds overrides only."""
 
     path: Path
     source: str
@@ -140,5 +140,5 @@ class BenchFile:
     dut: Choice
     tester: Tester
     traffic: Traffic
-    thresholds: Thresholds
+    thresholds: dict[str, float]
     tests: tuple[TestSpec, ...]

@@ -1,0 +1,89 @@
+"""``nicbench lab up|down``: keeps a lab, and the DUT in it, for experiments by hand, and removes it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from nicbench.bench_file import BenchFile, load
+from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.options import BenchPath
+from nicbench.cli.output import results, say
+from nicbench.errors import UsageError
+from nicbench.hosts.local import LocalHost
+from nicbench.labs.base import Testbed
+from nicbench.store.folder import slug
+from nicbench.tuning.lock import HostLock
+from nicbench.tuning.restore import kept_runs, restore, restore_stale
+from nicbench.tuning.stack import UndoStack
+
+PREFIX = "lab-"
+LabName = Annotated[str | None, typer.Argument(metavar="NAME", help="The lab; may be left out where there is one.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    labs = typer.Typer(help="Keep a lab for experiments by hand, or remove it.", no_args_is_help=True)
+    labs.command("up")(_up)
+    labs.command("down")(_down)
+    app.add_typer(labs, name="lab")
+
+
+def _up(bench: BenchPath) -> None:
+    """Make the lab and the DUT of a bench file, and leave them there until `lab down`."""
+    bench_file = load(bench)
+    if bench_file.lab is None or not bench_file.lab.plugin.touches_machine:
+        step = "use a bench file with a lab that is made on this machine, such as `lab: {kind: veth}`"
+        raise UsageError("there is no lab to keep", place=str(bench), next_step=step)
+    name = f"{PREFIX}{slug(bench_file.title)}"
+    if name in kept_runs():
+        raise UsageError(f"the lab {name} is up already", next_step=f"nicbench lab down {name}")
+    testbed = run_to_the_end(_keep(bench_file, name))
+    console = results()
+    console.print(f"{name} is up", markup=False)
+    for title, text in _facts(testbed):
+        console.print(f"  {title:<14} {text}", markup=False, soft_wrap=True)
+    say(f"remove it: nicbench lab down {name}")
+
+
+def _down(name: LabName = None) -> None:
+    """Remove a lab that `lab up` made."""
+    for sentence in run_to_the_end(restore(_the_one(name))):
+        results().print(sentence, markup=False, soft_wrap=True)
+
+
+def _the_one(name: str | None) -> str:
+    kept = kept_runs()
+    if name is None and len(kept) == 1:
+        return kept[0]
+    if name in kept:
+        return str(name)
+    known = f"labs that are up: {', '.join(kept)}" if kept else "no lab is up"
+    raise UsageError(f"there is no lab {name}" if name else "which lab?", next_step=known)
+
+
+async def _keep(bench: BenchFile, name: str) -> Testbed:
+    from nicbench.stages.testbed import make_dut, make_testbed  # here: only this command and `run` make anything
+
+    changes = UndoStack(name, None)
+    lock = HostLock(name)
+    for sentence in [*await lock.take(), *await restore_stale()]:
+        say(sentence)
+    try:
+        _, testbed = await make_testbed(bench, changes)
+        await make_dut(bench, testbed, changes)
+        changes.keep()
+    except BaseException:  # an interruption too: half a lab is not kept
+        for trouble in await changes.undo_all():
+            say(f"warning: {trouble}")
+        raise
+    finally:
+        lock.release()
+    return testbed
+
+
+def _facts(testbed: Testbed) -> list[tuple[str, Any]]:
+    hosts = [("tester", testbed.tester), ("DUT", testbed.dut)]
+    facts: list[tuple[str, Any]] = [(title, host.name) for title, host in hosts if host is not None]
+    return [*facts, *((name.replace("_", " "), value) for name, value in testbed.facts.items())]

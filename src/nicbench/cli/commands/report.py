@@ -1,0 +1,27 @@
+"""``nicbench report RUN``: builds the report again, from the run folder alone."""
+
+from __future__ import annotations
+
+import typer
+
+from nicbench.cli.conduct import build_report
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
+from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.cli.run_reference import open_run
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("report")(_report)
+
+
+def _report(run: RunReference, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
+    """Build a run's report again and print where it is."""
+    folder = open_run(run, output)
+    for difference in folder.differences():
+        say(f"warning: {difference}")
+    path = build_report(folder)
+    if json:
+        print_json({"format": FORMAT, "report": str(path)})
+    else:
+        results().print(str(path), markup=False, soft_wrap=True)

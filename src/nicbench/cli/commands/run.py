@@ -1,0 +1,24 @@
+"""``nicbench run BENCH.yaml``: from a bench file to a report."""
+
+from __future__ import annotations
+
+import typer
+
+from nicbench.bench_file import load
+from nicbench.cli.conduct import conduct
+from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, Output
+from nicbench.cli.output import say
+from nicbench.store.folder import RunFolder
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("run")(_run)
+
+
+def _run(bench: BenchPath, output: Output = DEFAULT_OUTPUT, json: Json = False, no_progress: NoProgress = False) -> None:
+    """Run every test of a bench file and write a report."""
+    bench_file = load(bench)
+    folder = RunFolder.create(output, bench_file.source, bench_file.title)
+    say(f"run folder: {folder.path}")
+    conduct(bench_file, folder, as_json=json, with_progress=not no_progress)

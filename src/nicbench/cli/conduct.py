@@ -1,0 +1,87 @@
+"""Makes a run, new or resumed: journal and progress listen, interruptions undo, the report and the table come last."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from nicbench.bench_file import BenchFile
+from nicbench.cli.failure import CrashError, ReportedError
+from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.output import print_json, results, say
+from nicbench.cli.progress import make_progress
+from nicbench.cli.summary_table import print_summary
+from nicbench.errors import InterruptedRunError, NicbenchError
+from nicbench.events import Bus
+from nicbench.model.result import ResultVerdict, Summary
+from nicbench.store.folder import RunFolder
+
+RunIt = Callable[[BenchFile, RunFolder, Bus], Awaitable[Summary]]
+
+REPORT: Final = "report.html"
+
+
+async def _run_it(bench: BenchFile, folder: RunFolder, bus: Bus) -> Summary:
+    from nicbench.run import run  # here: it loads every part of nicbench, and `--help` needs none of them
+
+    return await run(bench, folder, bus)
+
+
+def conduct(
+    bench: BenchFile, folder: RunFolder, *, as_json: bool, with_progress: bool, run_it: RunIt = _run_it
+) -> None:
+    """Runs ``bench`` in ``folder`` and shows what came of it. ReportedError where it ended with an error."""
+    bus = Bus()
+    bus.subscribe(folder.journal.append)
+    planned = [(test.name, test.build().estimate_s()) for test in bench.tests]
+    try:
+        with make_progress(planned, enabled=with_progress) as progress:
+            bus.subscribe(progress.show)
+            summary = run_to_the_end(_awaited(run_it, bench, folder, bus))
+    except NicbenchError as error:
+        raise ReportedError(_with_next_step(error, folder), _kept(folder)) from error
+    except Exception as error:
+        raise ReportedError(CrashError.of(error, folder.path), _kept(folder)) from error
+    finally:
+        folder.journal.close()
+    report = build_report(folder)
+    if as_json:
+        print_json(summary)
+    else:
+        print_summary(results(), summary)
+    say(f"\nreport: {report}")
+
+
+def build_report(folder: RunFolder) -> Path:
+    """The report of a run folder."""
+    from nicbench.report import build  # here: charts take a second to load
+
+    return build(folder.path)
+
+
+async def _awaited(run_it: RunIt, bench: BenchFile, folder: RunFolder, bus: Bus) -> Summary:
+    return await run_it(bench, folder, bus)
+
+
+def _with_next_step(error: NicbenchError, folder: RunFolder) -> NicbenchError:
+    """After an interruption: what is kept, and how to go on. An error of the machine can be mended, and then resumed."""
+    trials = sum(1 for _ in folder.journal.trials())
+    resume = f"nicbench resume {folder.path}"
+    if isinstance(error, InterruptedRunError):
+        kept = f"{error.message}; {trials} trials are kept"
+        return InterruptedRunError(kept, place=str(folder.path), next_step=resume)
+    if trials and error.exit_status > 2:
+        steps = f"{error.next_step}\n  then: {resume}" if error.next_step else resume
+        error.next_step = steps
+    return error
+
+
+def _kept(folder: RunFolder) -> Summary | None:
+    """What was measured before the run broke off; None where even that cannot be read."""
+    try:
+        summary = folder.summary()
+        plain = summary or Summary(title="", verdict=ResultVerdict.INCOMPLETE, results=folder.journal.results())
+        return plain.model_copy(update={"verdict": ResultVerdict.INCOMPLETE})
+    except NicbenchError:
+        return None

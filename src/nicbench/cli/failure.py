@@ -1,0 +1,93 @@
+"""An error becomes a message, an exit status and, where asked, a JSON document. The type of the error decides."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nicbench import __version__
+from nicbench.bench_file import WrongBenchFileError
+from nicbench.cli.output import FORMAT, print_json, say
+from nicbench.errors import InterruptedRunError, NicbenchError
+from nicbench.model.result import ResultVerdict, Summary
+
+REPORT_IT = "please report it with the text of that file; what was measured is kept"
+
+
+class CrashError(NicbenchError):
+    """An exception nobody expected: our own fault, exit status 1. ``place`` is the file that holds its traceback."""
+
+    @classmethod
+    def of(cls, error: BaseException, folder: Path | None = None) -> CrashError:
+        """Writes the traceback to the run's folder, or to a temporary file, and says where it is."""
+        text = f"nicbench {__version__}, {datetime.now(UTC).isoformat(timespec='seconds')}\n\n"
+        text += "".join(traceback.format_exception(error))
+        what = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
+        return cls(f"nicbench failed: {type(error).__name__}: {what}", place=_write(text, folder), next_step=REPORT_IT)
+
+
+class ReportedError(Exception):
+    """A run that ended with an error, and the summary of what it had measured until then."""
+
+    def __init__(self, error: NicbenchError, summary: Summary | None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.summary = summary
+
+
+def _write(text: str, folder: Path | None) -> str | None:
+    if folder is not None:
+        try:
+            path = folder / "error.txt"
+            path.write_text(text, encoding="utf-8")
+            return str(path)
+        except OSError:
+            pass  # a full disk may be the very error: the temporary folder is the second choice
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="nicbench-error-", suffix=".txt", text=True)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError:
+        say(text)
+        return None
+    return name
+
+
+def report(error: NicbenchError, *, as_json: bool, summary: Summary | None = None) -> int:
+    """Tells the user; gives the exit status. As JSON, what was measured until then stands beside the error."""
+    prefix = "" if isinstance(error, InterruptedRunError) else "error: "
+    say(f"{prefix}{error}")
+    if as_json:
+        print_json(document(error, summary))
+    return error.exit_status
+
+
+def document(error: NicbenchError, summary: Summary | None = None) -> dict[str, Any]:
+    """The content of summary.json, as far as there is one, with ``error``."""
+    kept = summary.model_dump(mode="json") if summary is not None else {"title": None, "results": []}
+    problems = [_plain(one) for one in error.each()] if isinstance(error, WrongBenchFileError) else []
+    return {
+        **kept,
+        "format": FORMAT,
+        "verdict": ResultVerdict.INCOMPLETE.value,
+        "error": {**_plain(error), "exit_status": error.exit_status, **({"problems": problems} if problems else {})},
+    }
+
+
+def usage_document() -> dict[str, Any]:
+    """The document for arguments that were refused before a command began; stderr says which."""
+    error = {"kind": "UsageError", "message": "wrong arguments", "place": None, "next": "see stderr", "exit_status": 2}
+    return {"format": FORMAT, "title": None, "verdict": ResultVerdict.INCOMPLETE.value, "results": [], "error": error}
+
+
+def _plain(error: NicbenchError) -> dict[str, Any]:
+    return {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "place": error.place,
+        "next": error.next_step,
+    }

@@ -1,0 +1,72 @@
+"""The entry point: commands are put together here, and every error ends here as a message and an exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from nicbench import __version__
+from nicbench.cli import failure
+from nicbench.cli.commands import doctor, lab, list_runs, report, restore, resume, run, validate
+from nicbench.cli.interruption import signals_end_the_command
+from nicbench.cli.output import print_json
+from nicbench.errors import NicbenchError
+
+# The order is that of the help: first what one does, then what one looks at, then what one mends.
+COMMANDS: Final = (run, resume, report, list_runs, validate, doctor, lab, restore)
+
+
+def make_app() -> typer.Typer:
+    """The command line with all its commands."""
+    app = typer.Typer(
+        name="nicbench",
+        help="A NIC performance lab in one tool: one YAML file names the machines, the links and the tests.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_global_options)
+    for command in COMMANDS:
+        command.register(app)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; gives the exit status (design: 0 done, 1 our fault, 2 usage, 3 not ready, 4 host, 5, 6, 130)."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
+    try:
+        with signals_end_the_command():
+            make_app()(args=given, prog_name="nicbench")
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        if status == 2 and as_json:
+            print_json(failure.usage_document())
+        return status
+    except failure.ReportedError as reported:
+        return failure.report(reported.error, as_json=as_json, summary=reported.summary)
+    except NicbenchError as error:
+        return failure.report(error, as_json=as_json)
+    except BrokenPipeError:
+        return 0  # whoever read our output has seen enough
+    except Exception as error:
+        return failure.report(failure.CrashError.of(error), as_json=as_json)
+    return 0
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"nicbench {__version__}\n")
+        raise typer.Exit
+
+
+def _global_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Options of every command."""

@@ -1,0 +1,36 @@
+"""Where text goes: results to stdout, everything else to stderr, so that stdout can be read by a program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console
+
+FORMAT = "1.0"
+WIDTH_OF_A_FILE = 160
+"""Columns where stdout is a file or a pipe: rich would cut tables to 80."""
+
+
+def results() -> Console:
+    """The console for tables."""
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
+
+
+def messages() -> Console:
+    """The console for progress, notes and errors."""
+    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """One message, as it is: brackets in it are no markup."""
+    messages().print(text, markup=False)
+
+
+def print_json(content: BaseModel | dict[str, Any]) -> None:
+    """One JSON document on stdout."""
+    plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+    sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.flush()

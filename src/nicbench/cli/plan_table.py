@@ -1,0 +1,110 @@
+"""The plan of a bench file as ``validate`` prints it: what would be measured, how long it takes, what was checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from nicbench.bench_file import BenchFile, Choice
+from nicbench.bench_file.checks import checked
+from nicbench.bench_file.frame_sizes import smallest_frame_bytes
+from nicbench.cli.output import FORMAT
+from nicbench.units import format_duration_s
+
+
+def print_plan(console: Console, bench: BenchFile) -> None:
+    """Prints the plan for people."""
+    console.print(f"[bold]{escape(bench.title)}[/bold]")
+    for name, text in _settings(bench):
+        console.print(f"  {name:<8} {escape(text)}", soft_wrap=True)
+    table = Table(header_style="bold")
+    table.add_column("test")
+    table.add_column("method")
+    table.add_column("points", justify="right")
+    table.add_column("frame sizes [bytes]".replace("[", r"\["), overflow="fold")
+    table.add_column("at most", justify="right")
+    total_s = 0.0
+    for test in bench.tests:
+        method = test.build()
+        total_s += method.estimate_s()
+        sizes = ", ".join(map(str, method.frame_sizes()))
+        at_most = _whole_seconds(method.estimate_s())
+        table.add_row(escape(test.name), test.method_kind, str(method.points()), sizes, at_most)
+    console.print(table)
+    console.print(f"estimated duration: at most {_whole_seconds(total_s)}, without calibration and repeats")
+    for deviation in _deviations(bench):
+        console.print(f"  differs from the standard: {escape(deviation)}", soft_wrap=True)
+    for phrase in checked():
+        console.print(f"  checked: {phrase}")
+    console.print(f"{escape(str(bench.path))} is valid", soft_wrap=True)
+
+
+def plan_document(bench: BenchFile) -> dict[str, Any]:
+    """The plan for programs."""
+    tests = [(test, test.build()) for test in bench.tests]
+    return {
+        "format": FORMAT,
+        "title": bench.title,
+        "valid": True,
+        "lab": _plain(bench.lab) if bench.lab else None,
+        "dut": _plain(bench.dut),
+        "tests": [
+            {
+                "name": test.name,
+                "method": test.method_kind,
+                "points": method.points(),
+                "estimate_s": method.estimate_s(),
+                "options": test.options.model_dump(mode="json"),
+            }
+            for test, method in tests
+        ],
+        "estimate_s": sum(method.estimate_s() for _, method in tests),
+        "deviations": _deviations(bench),
+        "checked": list(checked()),
+    }
+
+
+def _settings(bench: BenchFile) -> list[tuple[str, str]]:
+    traffic = bench.traffic
+    ways = "both directions at once" if traffic.bidirectional else "one direction"
+    smallest = smallest_frame_bytes(traffic.ip)
+    links = ", ".join(f"{one} <-> {other}" for one, other in bench.links) or "none named"
+    return [
+        ("lab", _in_words(bench.lab)) if bench.lab else ("links", links),
+        ("DUT", _in_words(bench.dut)),
+        ("tester", _options(bench.tester)),
+        ("traffic", f"IPv{traffic.ip}, UDP, {traffic.flows} flows, {ways}, frames of {smallest} bytes or more"),
+        ("seed", str(bench.seed)),
+    ]
+
+
+def _in_words(choice: Choice) -> str:
+    options = _options(choice.options)
+    return f"{choice.kind} ({options})" if options else choice.kind
+
+
+def _options(options: BaseModel) -> str:
+    plain = options.model_dump(mode="json")
+    return ", ".join(f"{name} {_value(value)}" for name, value in plain.items() if value is not None)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
+
+
+def _deviations(bench: BenchFile) -> list[str]:
+    return [f"{test.name}: {text}" for test in bench.tests for text in test.build().deviations()]
+
+
+def _plain(choice: Choice) -> dict[str, Any]:
+    return {"kind": choice.kind, **choice.options.model_dump(mode="json")}
+
+
+def _whole_seconds(duration_s: float) -> str:
+    return format_duration_s(float(round(duration_s))) if duration_s >= 10.0 else format_duration_s(duration_s)

@@ -1,0 +1,131 @@
+"""Where a run is and what is left: a bar on a terminal, plain lines elsewhere. A subscriber of the bus.
+
+It draws only when an event arrives, and none arrives while frames are sent: ``TrialStarted`` is published before the
+transmission, ``TrialFinished`` after the drain. Nothing here runs by a timer, because a redraw would disturb the trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from nicbench.cli.output import messages
+from nicbench.cli.time_left import TimeLeft
+from nicbench.events import Event, Note, ResultReady, StageStarted, TestStarted, TrialFinished, TrialStarted
+from nicbench.model.trial import Trial
+from nicbench.units import format_mpps
+
+
+class Display(Protocol):
+    """Shows one event at a time."""
+
+    def show(self, event: Event) -> None:
+        """Shows ``event``; never raises for reasons of its own."""
+
+
+@contextmanager
+def make_progress(planned: Sequence[tuple[str, float]], *, enabled: bool) -> Iterator[Display]:
+    """The display that suits stderr. ``planned`` are the tests in order with their estimates in seconds."""
+    console = messages()
+    if not enabled:
+        yield _Notes(console)
+    elif console.is_terminal:
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:>3.0f} %  {task.fields[left]}"),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+        ) as bar:
+            yield _Bar(bar, TimeLeft(planned))
+    else:
+        yield _Lines(console)
+
+
+class _Notes:
+    """Warnings and errors only."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, Note) and event.level != "info":
+            self._console.print(f"{event.level}: {event.text}", markup=False)
+
+
+class _Lines(_Notes):
+    """One line for each stage, test and finished trial: for logs."""
+
+    def show(self, event: Event) -> None:
+        text = _line(event)
+        if text is not None:
+            self._console.print(text, markup=False)
+        else:
+            super().show(event)
+
+
+class _Bar(_Notes):
+    """A bar over the whole run, with the trial at hand beside it."""
+
+    def __init__(self, bar: Progress, time_left: TimeLeft) -> None:
+        super().__init__(bar.console)
+        self._bar = bar
+        self._time_left = time_left
+        self._task = bar.add_task("", total=1.0, left="")
+        self._trials = 0
+
+    def show(self, event: Event) -> None:
+        super().show(event)
+        self._time_left.note(event)
+        if isinstance(event, TestStarted):
+            self._trials = 0
+        text = self._text(event)
+        if text is not None:
+            self._bar.update(
+                self._task, description=text, completed=self._time_left.share_done, left=self._time_left.text()
+            )
+            self._bar.refresh()
+
+    def _text(self, event: Event) -> str | None:
+        if isinstance(event, StageStarted):
+            return event.text
+        if isinstance(event, TestStarted):
+            return event.test
+        if isinstance(event, TrialStarted):
+            self._trials += 1
+            return f"{event.test}  {_point(event.parameters)}trial {self._trials}  {_load(event.load_frames_per_s)}"
+        return None
+
+
+def _line(event: Event) -> str | None:
+    if isinstance(event, StageStarted):
+        return event.text
+    if isinstance(event, TestStarted):
+        return f"test {event.test} ({event.method}): {event.points} points, at most {event.estimate_s:.0f} s"
+    if isinstance(event, TrialFinished):
+        return _trial_line(event.trial)
+    if isinstance(event, ResultReady):
+        return f"{event.test}  {_point(event.result.parameters)}done: {event.result.verdict.value}"
+    return None
+
+
+def _trial_line(trial: Trial) -> str:
+    counts = trial.reading.counts
+    verdict = "valid" if trial.verdict.valid else "invalid: " + ", ".join(trial.verdict.reasons)
+    place = f"{trial.test}  {_point(trial.parameters)}{trial.request.purpose}"
+    load = _load(trial.request.load_frames_per_s)
+    return f"  {trial.id}  {place}  {load}  lost {counts.lost} of {counts.sent}  {verdict}"
+
+
+def _point(parameters: dict[str, object]) -> str:
+    size = parameters.get("frame_bytes")
+    return f"{size} bytes  " if size is not None else ""
+
+
+def _load(load_frames_per_s: float | None) -> str:
+    return "as fast as it goes" if load_frames_per_s is None else f"{format_mpps(load_frames_per_s)} Mpps"

@@ -1,0 +1,28 @@
+"""How a run is named on the command line: by its folder, by its id under ``--output``, or as ``latest``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nicbench.errors import UsageError
+from nicbench.store.folder import RunFolder
+from nicbench.store.listing import list_runs
+
+LATEST = "latest"
+
+
+def open_run(reference: str, output: Path) -> RunFolder:
+    """The run folder that ``reference`` names; UsageError where there is none."""
+    return RunFolder.open(_path_of(reference, output))
+
+
+def _path_of(reference: str, output: Path) -> Path:
+    if reference == LATEST:
+        runs = list_runs(output)
+        if not runs:
+            raise UsageError("there are no runs here", place=str(output), next_step="nicbench run BENCH.yaml makes one")
+        return runs[-1].path
+    path = Path(reference)
+    by_id = output / reference
+    # An id has no folder in it; a folder of that name here comes first, as the user sees it.
+    return by_id if not path.exists() and by_id.exists() else path

@@ -1,0 +1,114 @@
+"""The table printed at the end of a run: throughput and latency per frame size, and the verdict. Units in the headers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.units import format_mpps
+
+_RATE = "_frames_per_s"
+_LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
+_STYLES = {ResultVerdict.VALID: "green", ResultVerdict.DISTURBED: "yellow", ResultVerdict.INCOMPLETE: "red"}
+
+
+def print_summary(console: Console, summary: Summary) -> None:
+    """Prints one row per frame size; the latencies are those at the highest load that was measured."""
+    rates = [result for result in summary.results if _goals(result)]
+    latencies = [result for result in summary.results if "latency_p50_ns" in result.values]
+    console.print(f"\n[bold]{escape(summary.title)}[/bold]: {_verdict(summary.verdict)}")
+    if rates or latencies:
+        console.print(_table(rates, latencies))
+    for result in summary.results:
+        for disturbance in result.disturbances:
+            console.print(f"  {result.id}: {disturbance}", markup=False)
+
+
+def headline(summary: Summary) -> str | None:
+    """The first rate of the first result, for a list of runs."""
+    for result in summary.results:
+        for goal in _goals(result):
+            size = result.parameters.get("frame_bytes")
+            at = f" at {size} bytes" if size is not None else ""
+            return f"{goal} {_interval(result.values[goal.lower() + _RATE])} Mpps{at}"
+    return None
+
+
+def _table(rates: Sequence[Result], latencies: Sequence[Result]) -> Table:
+    goals = list(dict.fromkeys(goal for result in rates for goal in _goals(result)))
+    table = Table(header_style="bold")
+    table.add_column("frame\n[bytes]".replace("[", r"\["), justify="right")
+    for goal in goals:
+        table.add_column(f"{goal}\n\\[Mpps]", justify="right")
+        table.add_column("of line rate\n\\[%]", justify="right")
+        table.add_column("limited by\n")
+    if latencies:
+        table.add_column("latency p50\n\\[us]", justify="right")
+        table.add_column("p99.9\n\\[us]", justify="right")
+    table.add_column("verdict\n")
+    for frame_bytes in dict.fromkeys(result.parameters.get("frame_bytes") for result in (*rates, *latencies)):
+        table.add_row(*_row(frame_bytes, goals, rates, latencies))
+    return table
+
+
+def _row(frame_bytes: Any, goals: Sequence[str], rates: Sequence[Result], latencies: Sequence[Result]) -> list[str]:
+    rate = _first(rates, frame_bytes)
+    latency = _first(sorted(latencies, key=_load, reverse=True), frame_bytes)
+    cells = ["-" if frame_bytes is None else str(frame_bytes)]
+    for goal in goals:
+        name = goal.lower()
+        value = rate.values.get(name + _RATE) if rate else None
+        share = rate.values.get(f"{name}_percent_of_line_rate") if rate else None
+        limit = value.limited_by if isinstance(value, Bounded) else None
+        cells += [
+            escape(_interval(value)),
+            f"{share:.2f}" if isinstance(share, float) else "-",
+            _LIMITS[limit] if limit else "-",
+        ]
+    if latencies:
+        cells += [_microseconds(latency, "latency_p50_ns"), _microseconds(latency, "latency_p99_9_ns")]
+    verdicts = [result.verdict for result in (rate, latency) if result is not None]
+    worst = max(verdicts, key=list(ResultVerdict).index)
+    return [*cells, _verdict(worst)]
+
+
+def _goals(result: Result) -> list[str]:
+    """Names of the rates a search found, in capitals: values with an interval."""
+    return [
+        name.removesuffix(_RATE).upper()
+        for name, value in result.values.items()
+        if name.endswith(_RATE) and isinstance(value, Bounded)
+    ]
+
+
+def _first(results: Sequence[Result], frame_bytes: Any) -> Result | None:
+    return next((result for result in results if result.parameters.get("frame_bytes") == frame_bytes), None)
+
+
+def _load(result: Result) -> float:
+    return float(result.parameters.get("load_percent", 0.0))
+
+
+def _interval(value: object) -> str:
+    if not isinstance(value, Bounded) or value.value is None:
+        return "none"
+    rate = format_mpps(value.value)
+    if value.at_least:
+        return f">= {rate}"
+    bounds = [format_mpps(bound) for bound in (value.lower, value.upper) if bound is not None]
+    return f"{rate} [{' .. '.join(bounds)}]"
+
+
+def _microseconds(result: Result | None, name: str) -> str:
+    value = result.values.get(name) if result else None
+    return f"{value / 1000.0:.1f}" if isinstance(value, int | float) else "-"
+
+
+def _verdict(verdict: ResultVerdict) -> str:
+    return f"[{_STYLES[verdict]}]{verdict.value}[/]"
