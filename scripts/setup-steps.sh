@@ -25,6 +25,7 @@ find_cargo() {
 }
 
 build_engine() {
+    [ -x engine/target/release/nicbench-packets ] || say "building the engine, which takes a minute or two the first time"
     (cd engine && cargo build --release --locked --quiet 2>&1) >&2 ||
         fail "the engine does not build" "read the compiler's message above; a missing library is named by pkg-config"
 }
