@@ -20,7 +20,7 @@ class SimulatedDut:
 
     ``floor`` is a loss at every load. ``early`` and ``knee_width`` begin the loss before the capacity: its probability
     is ``early`` there and falls by e with every ``knee_width`` (a share of the capacity) below it. A ``spurious_share``
-    of the trials loses ``spurious_loss`` of its frames besides. A ``lossless`` one refuses frames instead of losing them.
+    of the trials loses ``spurious_loss`` of its frames besides. ``lossless`` ones refuse frames instead of losing them,
     ``exact`` ones lose just what is above the capacity, with no chance in it.
     """
 

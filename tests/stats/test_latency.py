@@ -1,0 +1,117 @@
+"""Latency distributions from histograms, against plain sorting."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from nicbench.model.trial import Latency
+from nicbench.stats.latency import merge, percentiles_ns, tail, with_percentiles
+
+
+def encoded(values: list[int]) -> str:
+    histogram = HdrHistogram(1, 100_000_000_000, 3)
+    for value in values:
+        histogram.record_value(value)
+    text: bytes = histogram.encode()
+    return text.decode("ascii")
+
+
+def latency(values: list[int], *, source: str = "software", uncertainty_ns: float | None = 50.0) -> Latency:
+    return Latency(
+        source=source,
+        resolution_ns=1.0,
+        uncertainty_ns=uncertainty_ns,
+        count=len(values),
+        minimum_ns=min(values),
+        mean_ns=sum(values) / len(values),
+        maximum_ns=max(values),
+        histogram=encoded(values),
+    )
+
+
+@pytest.fixture
+def values(draw: random.Random) -> list[int]:
+    return [int(draw.lognormvariate(9.0, 1.0)) + 1 for _ in range(20_000)]
+
+
+def test_percentiles_agree_with_sorting_within_three_digits(values: list[int]) -> None:
+    ordered = sorted(values)
+    known = percentiles_ns(encoded(values))
+    for name, value in known.items():
+        rank = round(len(ordered) * float(name) / 100)  # the smallest value that so many do not exceed
+        assert value == pytest.approx(ordered[rank - 1], rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("count", "highest"), [(1, None), (2, "50"), (100, "99"), (1_000, "99.9"), (9_999, "99.9"), (10_000, "99.99")]
+)
+def test_a_percentile_above_which_no_frame_lies_is_absent(count: int, highest: str | None) -> None:
+    known = percentiles_ns(encoded([1_000] * count))
+    assert (list(known)[-1] if known else None) == highest
+
+
+def test_no_percentile_exceeds_the_exact_maximum() -> None:
+    measured = with_percentiles(latency([10_000_001] * 200))
+    assert measured.percentiles_ns == {"50": 10_000_001, "90": 10_000_001, "99": 10_000_001}
+
+
+def test_without_a_histogram_there_are_no_percentiles() -> None:
+    bare = latency([1_000]).model_copy(update={"histogram": None})
+    assert with_percentiles(bare).percentiles_ns == {}
+
+
+def test_merging_streams_is_as_if_they_had_been_one(values: list[int]) -> None:
+    merged = merge([latency(values[:5_000]), latency(values[5_000:])])
+    whole = with_percentiles(latency(values))
+    assert merged is not None
+    assert merged.mean_ns == pytest.approx(whole.mean_ns)
+    assert merged.model_copy(update={"mean_ns": 0.0, "histogram": None}) == whole.model_copy(
+        update={"mean_ns": 0.0, "histogram": None}
+    )
+
+
+def test_what_is_unknown_of_one_stream_is_unknown_of_all() -> None:
+    merged = merge([latency([5]), latency([6], uncertainty_ns=None).model_copy(update={"histogram": None})])
+    assert merged is not None
+    assert merged.uncertainty_ns is None
+    assert merged.histogram is None
+    assert merged.percentiles_ns == {}
+
+
+def test_nothing_merged_is_nothing() -> None:
+    assert merge([]) is None
+
+
+def test_latencies_of_different_clocks_are_not_merged() -> None:
+    with pytest.raises(ValueError, match=r"different clocks.*hardware, software"):
+        merge([latency([5]), latency([5], source="hardware")])
+
+
+def test_the_tail_gives_the_share_of_frames_that_took_longer(values: list[int]) -> None:
+    points = tail(encoded(values), maximum_ns=max(values))
+    for point in points[:-1]:
+        above = sum(value > point.latency_ns for value in values) / len(values)
+        assert point.share_above == pytest.approx(above, abs=1e-9)
+
+
+def test_the_tail_falls_from_left_to_right_and_ends_at_the_exact_maximum_with_one_frame(values: list[int]) -> None:
+    points = tail(encoded(values), maximum_ns=max(values))
+    assert [point.latency_ns for point in points] == sorted(point.latency_ns for point in points)
+    shares = [point.share_above for point in points]
+    assert shares == sorted(shares, reverse=True)
+    assert points[-1].latency_ns == max(values)
+    assert points[-1].share_above >= 1 / len(values)
+    assert len(points) < 120
+
+
+def test_the_tail_of_frames_that_took_equally_long_is_empty() -> None:
+    assert tail(encoded([1_000] * 10)) == ()
+
+
+@pytest.mark.parametrize("text", ["", "not base64 at all", "SElTVA=="])
+def test_what_is_no_histogram_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match="not an HdrHistogram"):
+        percentiles_ns(text)
