@@ -170,7 +170,7 @@ fn link(folder: &Path) {
         }
     }
     argument("-Wl,--end-group");
-    for name in ["pthread", "m", "dl", "atomic"] {
+    for name in [":libatomic.a", "pthread", "m", "dl"] {
         argument(&format!("-l{name}"));
     }
     // Binding an AF_XDP socket is retried in the shim while the queue's last owner is still being released.

@@ -48,6 +48,17 @@ pub enum PortKind {
     },
 }
 
+impl PortKind {
+    /// True where DPDK opens an AF_XDP socket, also when asked for in its own words.
+    pub(super) fn is_af_xdp(&self) -> bool {
+        match self {
+            Self::AfXdp { .. } => true,
+            Self::Vdev { vdev } => vdev.starts_with("net_af_xdp"),
+            _ => false,
+        }
+    }
+}
+
 /// One port, as configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortOptions {

@@ -6,7 +6,7 @@ use std::io;
 use super::ffi::{self, RawPort, RawPortOptions, RawPortStatistics};
 use super::kernel_link::KernelLink;
 use super::opening;
-use super::options::{PortKind, PortOptions};
+use super::options::PortOptions;
 use super::sizes;
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{Frame, MAXIMUM_BURST, Port, PortCounters, PortFacts};
@@ -63,7 +63,7 @@ impl DpdkPort {
             kernel,
             link: PolledLink { announced: raw_facts.reports_link_changes != 0, ..PolledLink::default() },
         };
-        if matches!(options.kind, PortKind::AfXdp { .. }) {
+        if options.kind.is_af_xdp() {
             let opened = open_sockets().unwrap_or_default().difference(&sockets_before).copied().collect::<Vec<_>>();
             port.take_socket(&opened, options.send_buffer_bytes).map_err(|reason| {
                 fail(format!("its AF_XDP socket: {reason}"), "run as root, or give CAP_NET_ADMIN and CAP_NET_RAW")

@@ -91,6 +91,8 @@ int nb_eal_start(int count, char **arguments)
 	ibv_static_providers(NULL, &verbs_provider_mlx5, &verbs_provider_mlx4, NULL);
 #endif
 	result = rte_eal_init(count, arguments) < 0 ? -rte_errno : 0;
+	/* EAL's folder stays empty, and would outlive the process. */
+	rmdir(rte_eal_get_runtime_dir());
 	fflush(stdout);
 	dup2(protocol, STDOUT_FILENO);
 	close(protocol);

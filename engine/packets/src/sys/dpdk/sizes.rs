@@ -1,7 +1,7 @@
 //! How many buffers a port gets, and how long a frame may be.
 
 use super::ffi::RawPortOptions;
-use super::options::{PortKind, PortOptions};
+use super::options::PortOptions;
 
 /// IEEE 802.3, 3.2.8: the shortest frame, FCS included.
 pub(super) const MINIMUM_FRAME_BYTES: u32 = 64;
@@ -17,7 +17,7 @@ const UMEM_RING_BUFFERS: u32 = 4096;
 
 /// What the shim is asked for.
 pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>) -> RawPortOptions {
-    let umem = matches!(options.kind, PortKind::AfXdp { .. });
+    let umem = options.kind.is_af_xdp();
     RawPortOptions {
         transmit_descriptors: options.transmit_descriptors,
         receive_descriptors: options.receive_descriptors,
@@ -44,6 +44,7 @@ pub(super) fn maximum_frame_bytes(mtu_bytes: u32, buffer_bytes: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::PortKind;
     use super::*;
 
     fn port(kind: PortKind, transmit_descriptors: u32, receive_descriptors: u32) -> PortOptions {
