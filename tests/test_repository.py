@@ -6,13 +6,17 @@ import re
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from nicbench.bench_file.load import load, parse
 from nicbench.bench_file.models import Document, Port, Tester, Traffic
+from nicbench.duts.base import Dut
+from nicbench.hosts.base import Host
 from nicbench.judge.thresholds import Thresholds
+from nicbench.labs.base import Lab
 from nicbench.methods.base import Method
 from nicbench.registry import find
 
@@ -77,10 +81,15 @@ def keys_of(model: type[BaseModel]) -> set[str]:
     return keys
 
 
+def of(package: str, base: type[Any]) -> list[type[BaseModel]]:
+    """The options of every kind that the package offers."""
+    return [plugin.Options for plugin in find(f"nicbench.{package}", base).values()]
+
+
 def test_the_reference_names_every_key_of_a_bench_file() -> None:
     reference = (ROOT / "docs/bench-file.md").read_text()
-    methods = [method.Options for method in find("nicbench.methods", Method).values()]
-    keys = set().union(*(keys_of(model) for model in (Document, Port, Tester, Traffic, *methods)))
+    plugins = [*of("methods", Method), *of("duts", Dut), *of("labs", Lab), *of("hosts", Host)]
+    keys = set().union(*(keys_of(model) for model in (Document, Port, Tester, Traffic, *plugins)))
     assert not sorted(key for key in keys if f"`{key}`" not in reference)
 
 
