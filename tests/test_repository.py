@@ -87,17 +87,18 @@ def of(package: str, base: type[Any]) -> list[type[BaseModel]]:
 
 
 def test_the_reference_names_every_key_of_a_bench_file() -> None:
-    reference = (ROOT / "docs/bench-file.md").read_text()
+    reference = "".join((ROOT / "docs" / page).read_text() for page in ("bench-file.md", "verdicts.md"))
     plugins = [*of("methods", Method), *of("duts", Dut), *of("labs", Lab), *of("hosts", Host)]
     keys = set().union(*(keys_of(model) for model in (Document, Port, Tester, Traffic, *plugins)))
     assert not sorted(key for key in keys if f"`{key}`" not in reference)
 
 
-def test_the_page_on_verdicts_names_every_threshold() -> None:
+def test_the_page_on_verdicts_names_every_threshold_with_its_default() -> None:
     page = (ROOT / "docs/verdicts.md").read_text()
-    # In a bench file a threshold is written without its unit: `longest_gap: 20 ms`.
-    names = [name.removesuffix("_ms") for name in Thresholds.model_fields]
-    assert not [name for name in names if f"`{name}`" not in page]
+    for name, field in Thresholds.model_fields.items():
+        row = re.search(rf"^\| `{name}` \| ([\d.]+) \|", page, re.MULTILINE)
+        assert row, name
+        assert float(row[1]) == field.default
 
 
 def test_make_help_names_every_target() -> None:
