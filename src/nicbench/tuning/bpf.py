@@ -106,6 +106,15 @@ async def attach(
     return number
 
 
+async def expect_program(changes: Changes, host: Host, device: str) -> None:
+    """Writes down that another process (the engine) will attach a program: if it is killed, the program stays."""
+
+    async def apply() -> None:
+        return None
+
+    await changes.make(host, DetachXdp(device=device), apply)
+
+
 async def detach(host: Host, device: str, program_id: int | None = None) -> None:
     """Detaches, unless nothing is there or, with ``program_id``, something else is."""
     present = await attached_program(host, device)

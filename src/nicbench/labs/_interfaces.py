@@ -1,0 +1,132 @@
+"""Whether an interface may be used for a test. Pure: the answers of ``ip -j`` in, an error with its next step out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from nicbench.errors import NotReadyError
+from nicbench.tuning.bpf import program_of_link
+
+
+@dataclass(frozen=True, slots=True)
+class Interfaces:
+    """What a host says of its interfaces. ``elsewhere`` maps names seen in other namespaces to those namespaces."""
+
+    links: Mapping[str, Mapping[str, Any]]
+    addresses: Mapping[str, Sequence[str]]
+    default_route_devices: frozenset[str]
+    elsewhere: Mapping[str, str]
+
+    @classmethod
+    def parse(
+        cls, links: str, addresses: str, routes: Iterable[str], elsewhere: Mapping[str, str] | None = None
+    ) -> Self:
+        """From ``ip -d -j link show``, ``ip -j address show`` and ``ip -j [-4|-6] route show table all``."""
+        by_name = {link["ifname"]: link for link in json.loads(links or "[]")}
+        return cls(
+            links=by_name,
+            addresses={entry["ifname"]: _addresses_of(entry) for entry in json.loads(addresses or "[]") if entry},
+            default_route_devices=_carriers([route for text in routes for route in json.loads(text or "[]")], by_name),
+            elsewhere=elsewhere or {},
+        )
+
+
+def check_interface(interfaces: Interfaces, device: str, place: str, *, for_tester: bool) -> Mapping[str, Any]:
+    """The interface's object of ``ip -j link``; NotReadyError where it must not or cannot be used.
+
+    A DUT's interface may have addresses and an XDP program of its own; the tester takes every frame of its interface.
+    """
+    link = interfaces.links.get(device)
+    if link is None:
+        raise _missing(interfaces, device, place)
+    # First of all: no test may ever take this machine off the network.
+    if device in interfaces.default_route_devices:
+        raise NotReadyError(
+            f"the interface {device} carries the default route of this machine",
+            place=place,
+            next_step="use another interface; nicbench never sends test traffic through the one that leads out",
+        )
+    if "LOOPBACK" in link["flags"]:
+        raise NotReadyError(f"{device} is the loopback interface", place=place, next_step="use a port with a link")
+    if for_tester:
+        _require_unused(interfaces, link, device, place)
+    if "UP" not in link["flags"]:
+        raise NotReadyError(f"the interface {device} is down", place=place, next_step=f"ip link set dev {device} up")
+    if "LOWER_UP" not in link["flags"]:
+        raise NotReadyError(
+            f"the interface {device} is up but has no carrier",
+            place=place,
+            next_step="check the cable, and that the interface at the other end is up",
+        )
+    return link
+
+
+def _require_unused(interfaces: Interfaces, link: Mapping[str, Any], device: str, place: str) -> None:
+    master = link.get("master")
+    if master is not None:
+        kind = link.get("linkinfo", {}).get("info_slave_kind", "group")
+        raise NotReadyError(
+            f"the interface {device} is in use: it is a member of the {kind} {master}",
+            place=place,
+            next_step=f"use another, or take it out: ip link set dev {device} nomaster",
+        )
+    program = program_of_link(link)
+    if program is not None:
+        raise NotReadyError(
+            f"the interface {device} is in use: it has an XDP program (id {program})",
+            place=place,
+            next_step=f"see whose it is: bpftool prog show id {program}; detach it: ip link set dev {device} xdp off",
+        )
+    addresses = interfaces.addresses.get(device, ())
+    if addresses:
+        raise NotReadyError(
+            f"the interface {device} is in use: it has the address {addresses[0]}",
+            place=place,
+            next_step=f"use another, or remove its addresses: ip address flush dev {device}",
+        )
+
+
+def _missing(interfaces: Interfaces, device: str, place: str) -> NotReadyError:
+    namespace = interfaces.elsewhere.get(device)
+    if namespace is not None:
+        return NotReadyError(
+            f"there is no interface {device} here; one is in the network namespace {namespace}",
+            place=place,
+            next_step=f"give its host as `{{kind: netns, namespace: {namespace}}}` in the bench file",
+        )
+    present = ", ".join(sorted(interfaces.links)) or "none"
+    return NotReadyError(
+        f"there is no interface {device}", place=place, next_step=f"choose one of those that are there: {present}"
+    )
+
+
+def _addresses_of(entry: Mapping[str, Any]) -> list[str]:
+    """Addresses that somebody gave; a link-local one comes by itself and leads nowhere."""
+    given = (info for info in entry.get("addr_info", ()) if info.get("scope") != "link")
+    return [f"{info['local']}/{info['prefixlen']}" for info in given]
+
+
+def _carriers(routes: Sequence[Mapping[str, Any]], links: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """Devices of default routes, and what lies under them: members of a bridge or bond, the parent of a VLAN."""
+    found: set[str] = set()
+    waiting = [device for route in routes if route.get("dst") == "default" for device in _route_devices(route)]
+    while waiting:
+        device = waiting.pop()
+        if device in found:
+            continue
+        found.add(device)
+        waiting += [name for name, link in links.items() if link.get("master") == device]
+        link = links.get(device, {})
+        # What `ip` calls the link of a veth is its peer, not something that carries it.
+        if "link" in link and link.get("linkinfo", {}).get("info_kind") != "veth":
+            waiting.append(link["link"])
+    return frozenset(found)
+
+
+def _route_devices(route: Mapping[str, Any]) -> list[str]:
+    """One device, or those of a route over several paths."""
+    hops = [hop["dev"] for hop in route.get("nexthops", ()) if "dev" in hop]
+    return hops + ([route["dev"]] if "dev" in route else [])

@@ -1,0 +1,205 @@
+"""A testbed of real ports, as a bench file names them under `hosts`, `ports` and `links`; checked, not touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nicbench.errors import HostError, NotReadyError, UsageError
+from nicbench.hosts import from_spec
+from nicbench.hosts.base import Host
+from nicbench.hosts.local import LocalHost
+from nicbench.hosts.netns import NetnsHost
+from nicbench.labs._cores import core_map, cpus_of_status
+from nicbench.labs._interfaces import Interfaces, check_interface
+from nicbench.labs.base import DutPort, Testbed, TesterPort
+from nicbench.model.base import Frozen
+
+# The host that the engine runs on bears this name in the bench file.
+TESTER = "tester"
+# What a link is taken for where nobody knows its speed (a virtual device of DPDK); the report says so.
+ASSUMED_BITS_PER_S = 10e9
+
+
+class HostChoice(Protocol):
+    """A host in the bench file: its kind and that kind's options."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def options(self) -> Frozen: ...
+
+
+class PortChoice(Protocol):
+    """A port in the bench file: a kernel interface, a PCI address, or a virtual device of DPDK."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def device(self) -> str | None: ...
+    @property
+    def address(self) -> str | None: ...
+    @property
+    def vdev(self) -> str | None: ...
+    @property
+    def driver(self) -> str | None: ...
+    @property
+    def devargs(self) -> str: ...
+    @property
+    def queue(self) -> int: ...
+    @property
+    def lossless(self) -> bool: ...
+
+
+class TesterChoice(Protocol):
+    """The driver for interfaces that name none."""
+
+    @property
+    def driver(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is known of a port. ``nominal``: its speed, if any, is a figure of the driver's and no wire's."""
+
+    mac: str | None = None
+    bits_per_s: float | None = None
+    nominal: bool = False
+    veth: bool = False
+
+
+async def testbed_of(
+    hosts: Mapping[str, HostChoice],
+    ports: Mapping[str, PortChoice],
+    links: Sequence[tuple[str, str]],
+    tester: TesterChoice,
+) -> Testbed:
+    """The testbed; NotReadyError where an interface cannot be used. The tester's ports are those of host ``tester``."""
+    joined = [(one, other) if ports[one].host == TESTER else (other, one) for one, other in links]
+    loose = [name for name, port in ports.items() if port.host == TESTER and name not in dict(joined)]
+    tester_names = [near for near, _ in joined] + loose
+    dut_names = [far for _, far in joined]
+    known = {
+        name: from_spec({"kind": choice.kind, **choice.options.model_dump()}, name) for name, choice in hosts.items()
+    }
+    tester_host = _one_host(known, ports, tester_names, "tester")
+    if tester_host is None:
+        raise UsageError("the tester has no port", place="ports", next_step="name its ports under `ports`")
+    dut_host = _one_host(known, ports, dut_names, "DUT")
+    near = [await _look_at(tester_host, name, ports[name], for_tester=True) for name in tester_names]
+    far = [await _look_at(dut_host, name, ports[name], for_tester=False) for name in dut_names if dut_host]
+    speeds = [seen.bits_per_s for seen in (*near, *far) if seen.bits_per_s]
+    here = await LocalHost().read_file("/proc/self/status")
+    return Testbed(
+        tester=tester_host,
+        dut=dut_host,
+        tester_ports=tuple(
+            _tester_port(name, ports[name], seen, tester.driver) for name, seen in zip(tester_names, near, strict=True)
+        ),
+        dut_ports=tuple(
+            DutPort(name=name, device=ports[name].device, mac=seen.mac)
+            for name, seen in zip(dut_names, far, strict=True)
+        ),
+        cores=core_map(cpus_of_status(here or ""), dut_apart=True),
+        link_bits_per_s=min(speeds, default=ASSUMED_BITS_PER_S),
+        link_is_nominal=not speeds or any(seen.nominal for seen in (*near, *far)),
+        statements=_statements((*near, *far), known_speed=bool(speeds)),
+        facts={"links": [f"{near_name} <-> {far_name}" for near_name, far_name in joined]},
+    )
+
+
+def _one_host(
+    hosts: Mapping[str, Host], ports: Mapping[str, PortChoice], names: Sequence[str], role: str
+) -> Host | None:
+    """The host of all these ports: one engine, and one DUT, sit in one network namespace. None where none is ours."""
+    used = sorted({ports[name].host for name in names if name in ports})
+    if len(used) > 1:
+        raise UsageError(
+            f"the ports of the {role} are on several hosts: {', '.join(used)}",
+            place="ports",
+            next_step=f"put the {role}'s ports on one host",
+        )
+    if not used:
+        return None
+    if used[0] not in hosts:
+        raise UsageError(f"there is no host {used[0]}", place="ports", next_step="name it under `hosts`")
+    return hosts[used[0]]
+
+
+async def _look_at(host: Host, name: str, port: PortChoice, *, for_tester: bool) -> _Seen:
+    """Checks a kernel interface and asks for its MAC and speed. Of a PCI or virtual device only the engine knows."""
+    if port.device is None:
+        return _Seen()
+    interfaces = await interfaces_of(host)
+    link = check_interface(interfaces, port.device, f"{host.name}, port {name}", for_tester=for_tester)
+    kind = link.get("linkinfo", {}).get("info_kind")  # None for hardware
+    speed = await _bits_per_s(host, port.device)
+    return _Seen(mac=link.get("address"), bits_per_s=speed, nominal=kind is not None, veth=kind == "veth")
+
+
+async def interfaces_of(host: Host) -> Interfaces:
+    """Asks a host for its interfaces, and where it is this machine, for those of its other namespaces."""
+    links = await host.run(("ip", "-d", "-j", "link", "show"), check=False)
+    if links.status != 0:
+        raise NotReadyError(
+            f"its interfaces cannot be listed: {links.stderr.strip()}",
+            place=host.name,
+            next_step="check the host's namespace (`ip netns list`), and run as root",
+        )
+    addresses = await host.run(("ip", "-j", "address", "show"))
+    routes = [
+        await host.run(("ip", "-j", family, "route", "show", "table", "all"), check=False) for family in ("-4", "-6")
+    ]
+    elsewhere = await _elsewhere(host.inner if isinstance(host, NetnsHost) else host)
+    return Interfaces.parse(links.stdout, addresses.stdout, [route.stdout for route in routes], elsewhere)
+
+
+async def _elsewhere(outer: Host) -> dict[str, str]:
+    """Interfaces in named namespaces, for the hint of an error: what cannot be listed is left out."""
+    named = await outer.run(("ip", "netns", "list"), check=False)
+    found: dict[str, str] = {}
+    for line in named.stdout.splitlines():
+        namespace = line.split()[0] if line.strip() else ""
+        shown = await outer.run(("ip", "-n", namespace, "-br", "link", "show"), check=False)
+        for link in shown.stdout.splitlines():
+            found.setdefault(link.split()[0].partition("@")[0], namespace)
+    return found
+
+
+async def _bits_per_s(host: Host, device: str) -> float | None:
+    """As the driver reports it; None where it reports none (a tunnel, a link without carrier)."""
+    try:
+        text = await host.read_file(f"/sys/class/net/{device}/speed")
+    except HostError:
+        return None  # the driver has no such notion
+    return int(text) * 1e6 if text and int(text) > 0 else None
+
+
+def _tester_port(name: str, port: PortChoice, seen: _Seen, default_driver: str) -> TesterPort:
+    engine: dict[str, Any] = {"name": name}
+    if port.lossless:
+        engine["lossless"] = True
+    if port.device is not None:
+        if (port.driver or default_driver) == "net_af_packet":
+            engine |= {"kind": "af_packet", "device": port.device}
+        else:
+            engine |= {"kind": "af_xdp", "device": port.device, "queue": port.queue, "xdp_program": None}
+    elif port.address is not None:
+        engine |= {"kind": "pci", "address": port.address, "devargs": port.devargs}
+    elif port.vdev is not None:
+        engine |= {"kind": "vdev", "vdev": port.vdev}
+    else:
+        raise UsageError(
+            f"port {name} names no device", place=f"ports, {name}", next_step="give it `device`, `address` or `vdev`"
+        )
+    return TesterPort(name=name, engine=engine, device=port.device, mac=seen.mac)
+
+
+def _statements(seen: Sequence[_Seen], *, known_speed: bool) -> tuple[str, ...]:
+    said = []
+    if any(port.veth for port in seen):
+        said.append("Some of these links are veth pairs: they measure this machine, its CPU and kernel, and no card.")
+    if not known_speed:
+        said.append(f"The speed of the links is not known; {ASSUMED_BITS_PER_S / 1e9:g} Gb/s is assumed.")
+    return tuple(said)
