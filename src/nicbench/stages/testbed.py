@@ -5,8 +5,8 @@ from __future__ import annotations
 from nicbench.bench_file.models import BenchFile
 from nicbench.duts.base import Dut
 from nicbench.hosts.local import LocalHost
+from nicbench.labs._wired import testbed_of
 from nicbench.labs.base import Lab, Testbed
-from nicbench.labs.wired import testbed_of
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.huge_pages import raise_huge_pages
 
