@@ -49,13 +49,14 @@ def wires() -> Iterator[Wires]:
             # Frames of several hundred bytes must not be merged or split on their way to a packet socket.
             for namespace, device in ((tester, here), (dut, there)):
                 _in(namespace, "ethtool", "-K", device, "tx", "off", "gso", "off", "tso", "off")
-        yield Wires(tester, dut, _testbed(tester, dut))
+        yield Wires(tester, dut, described_testbed(tester, dut))
     finally:
         for namespace in (tester, dut):
             subprocess.run(("ip", "netns", "del", namespace), check=False, capture_output=True)
 
 
-def _testbed(tester: str, dut: str) -> Testbed:
+def described_testbed(tester: str = "tester", dut: str = "dut") -> Testbed:
+    """The testbed of such a lab; the namespaces need not exist."""
     local = LocalHost()
     return Testbed(
         tester=NetnsHost(local, tester),

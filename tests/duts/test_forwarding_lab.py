@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
+from ipaddress import ip_address
 
 import pytest
 from lab import DUT_MACS, TESTER_MACS, Wires
@@ -85,9 +87,6 @@ async def test_a_switch_and_a_policer_change_nothing_in_a_frame(kind: str, lab: 
 
 @pytest.mark.parametrize("ip", [4, 6])
 async def test_the_last_swept_address_passes_too(ip: int, lab: Wires, changes: UndoStack) -> None:
-    from dataclasses import replace
-    from ipaddress import ip_address
-
     router = KernelForward(KernelForwardOptions())
     await router.up(lab.testbed, changes)
     for addressing in router.addressing(lab.testbed, ip):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
 import struct
 import time
+from dataclasses import dataclass
 from ipaddress import ip_address
 
 ETH_P_ALL = 3
@@ -82,24 +84,52 @@ def udp_frame(source_mac: str, destination_mac: str, source: str, destination: s
     return mac_bytes(destination_mac) + mac_bytes(source_mac) + struct.pack("!H", kind) + header + udp
 
 
-def send_paced(raw: socket.socket, frame: bytes, frames: int, rate_frames_per_s: float, burst: int = 32) -> float:
-    """Sends ``frames`` copies at an even rate and gives the seconds from the first burst to the end of the last."""
+@dataclass(frozen=True)
+class Burst:
+    """One call of the sender, by the monotonic clock, which is also the kernel's for BPF programs."""
+
+    start_s: float
+    end_s: float
+    frames: int
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a sender did, burst by burst."""
+
+    bursts: tuple[Burst, ...]
+
+    @property
+    def frames(self) -> int:
+        return sum(burst.frames for burst in self.bursts)
+
+    @property
+    def duration_s(self) -> float:
+        return self.bursts[-1].end_s - self.bursts[0].start_s
+
+
+def send_paced(raw: socket.socket, frame: bytes, frames: int, rate_frames_per_s: float, burst: int = 32) -> Sent:
+    """Sends ``frames`` copies at an even rate."""
     buffer = ctypes.create_string_buffer(frame, len(frame))
     iovec = _Iovec(ctypes.cast(buffer, ctypes.c_void_p), len(frame))
     messages = (_Mmsghdr * burst)()
     for message in messages:
         message.header.iov = ctypes.pointer(iovec)
         message.header.iov_length = 1
+    bursts: list[Burst] = []
     sent = 0
     start = time.monotonic()
     while sent < frames:
         while (time.monotonic() - start) * rate_frames_per_s < sent:
             pass
+        began = time.monotonic()
         done = LIBC.sendmmsg(raw.fileno(), messages, min(burst, frames - sent), 0)
-        if done < 0 and ctypes.get_errno() not in (105, 11):  # ENOBUFS, EAGAIN: the device is full, try again
+        if done < 0 and ctypes.get_errno() not in (errno.ENOBUFS, errno.EAGAIN):  # the device is full: try again
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        sent += max(done, 0)
-    return time.monotonic() - start
+        if done > 0:
+            bursts.append(Burst(began, time.monotonic(), done))
+            sent += done
+    return Sent(tuple(bursts))
 
 
 def receive_all(raw: socket.socket, silence_s: float = 0.3) -> list[bytes]:

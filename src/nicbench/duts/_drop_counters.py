@@ -1,7 +1,4 @@
-"""Counters of frames that disappear in a Linux DUT: pure parsers, and one reading of them all on a host.
-
-The places overlap as little as the kernel lets them; where one frame is counted twice, the docstring says so.
-"""
+"""Counters of frames that disappear in a Linux DUT: pure parsers, and their reading on a host."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from nicbench.hosts.base import Host
 
 _SOFTNET_DROPPED, _SOFTNET_CPU = 1, 12
 # Frames that the IP layer threw away instead of forwarding them (RFC 4293 names).
-_IPV4_LOSSES = ("InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes")
+_IPV4_LOSSES = ("InHdrErrors", "InAddrErrors", "InDiscards", "InNoRoutes", "OutDiscards", "OutNoRoutes")
 _IPV6_LOSSES = (
     "Ip6InHdrErrors",
     "Ip6InTooBigErrors",
@@ -23,10 +20,8 @@ _IPV6_LOSSES = (
     "Ip6OutDiscards",
     "Ip6OutNoRoutes",
 )
-_DEVICE_LOSSES = {
-    "rx": ("errors", "dropped", "over_errors", "missed_errors"),
-    "tx": ("errors", "dropped", "carrier_errors"),
-}
+# The others of `struct rtnl_link_stats64` are parts of these.
+_DEVICE_LOSSES = {"rx": ("errors", "dropped", "missed_errors"), "tx": ("errors", "dropped")}
 
 
 def softnet_dropped(text: str) -> dict[int, int]:
@@ -42,9 +37,9 @@ def softnet_dropped(text: str) -> dict[int, int]:
     return dropped
 
 
-def snmp_ipv4(text: str) -> dict[str, int]:
-    """The ``Ip:`` table of ``/proc/net/snmp``: a line of names and a line of values."""
-    rows = [line.split()[1:] for line in text.splitlines() if line.startswith("Ip:")]
+def snmp_table(text: str, table: str) -> dict[str, int]:
+    """One table (``Ip``) of ``/proc/net/snmp`` or ``netstat``: a line of names, then a line of values."""
+    rows = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{table}:")]
     if len(rows) != 2 or len(rows[0]) != len(rows[1]):
         return {}
     return {name: int(value) for name, value in zip(*rows, strict=True)}
@@ -72,15 +67,11 @@ def named(prefix: str, counters: Mapping[str, int], wanted: Iterable[str]) -> di
     return {f"{prefix} {name}": counters[name] for name in wanted if name in counters}
 
 
-async def read_softnet(host: Host) -> dict[str, int]:
-    """Per CPU, over the whole machine: other traffic of the machine is in it."""
-    text = await host.read_file("/proc/net/softnet_stat") or ""
-    return {f"softnet_backlog cpu{cpu}": count for cpu, count in softnet_dropped(text).items()}
-
-
 async def read_ip_layer(host: Host) -> dict[str, int]:
     """IPv4 and IPv6 losses of the host's (namespace's) IP layer."""
-    ipv4 = snmp_ipv4(await host.read_file("/proc/net/snmp") or "")
+    ipv4 = snmp_table(await host.read_file("/proc/net/snmp") or "", "Ip")
+    # The kernel keeps this one apart, because RFC 4293 came after the file's format.
+    ipv4 |= snmp_table(await host.read_file("/proc/net/netstat") or "", "IpExt")
     ipv6 = snmp_ipv6(await host.read_file("/proc/net/snmp6") or "")
     return named("ipv4", ipv4, _IPV4_LOSSES) | named("ipv6", ipv6, _IPV6_LOSSES)
 

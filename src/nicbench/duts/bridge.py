@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from nicbench.duts._drop_counters import read_devices, read_softnet
+from nicbench.duts._backlog import BacklogLedger
 from nicbench.duts._ports import dut_devices, require_host
 from nicbench.duts._transparent import tester_macs, transparent_addressing
 from nicbench.duts.base import Addressing, Dut
@@ -39,16 +39,15 @@ class Bridge(Dut):
 
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
-        self._host: Host | None = None
-        self._devices: tuple[str, ...] = ()
+        self._ledger: BacklogLedger | None = None
         self._commands: list[tuple[str, ...]] = []
         self._entries: dict[str, str] = {}
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
         devices = await dut_devices(testbed, self.kind)
-        self._host, self._devices = host, devices.names
         await self._make_bridge(host, changes)
+        self._ledger = BacklogLedger(host, (*devices.names, self.options.device))
         macs = tester_macs(testbed)
         for device, mac in zip(devices.names, macs, strict=True):
             # Leaving the bridge and the end of the static entry come with the bridge's deletion.
@@ -84,9 +83,7 @@ class Bridge(Dut):
         return transparent_addressing(testbed, ip)
 
     async def drops(self) -> dict[str, int]:
-        if self._host is None:
-            return {}
-        return await read_softnet(self._host) | await read_devices(self._host, (*self._devices, self.options.device))
+        return {} if self._ledger is None else await self._ledger.read()
 
     def disclosure(self) -> dict[str, Any]:
         return {

@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import Field
 
-from nicbench.duts._drop_counters import read_devices, read_ip_layer, read_softnet
+from nicbench.duts._backlog import BacklogLedger
+from nicbench.duts._drop_counters import read_ip_layer
 from nicbench.duts._forwarding import ForwardingPort, forwarding_ports, set_up_forwarding
 from nicbench.duts._networks import SWEPT_ADDRESSES, swept_address
 from nicbench.duts._ports import dut_devices, require_host
@@ -49,6 +50,7 @@ class KernelForward(Dut):
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
         self._host: Host | None = None
+        self._ledger: BacklogLedger | None = None
         self._ports: tuple[ForwardingPort, ...] = ()
         self._has_ipv6: bool | None = None
         self._commands: tuple[tuple[str, ...], ...] = ()
@@ -60,6 +62,7 @@ class KernelForward(Dut):
         host = require_host(testbed, self.kind)
         devices = await dut_devices(testbed, self.kind)
         self._host = host
+        self._ledger = BacklogLedger(host, devices.names)
         self._has_ipv6 = await host.read_file("/proc/sys/net/ipv6/conf/all/forwarding") is not None
         self._ports = forwarding_ports(testbed, devices, tester_macs(testbed))
         self._settings, self._commands = await set_up_forwarding(host, changes, self._ports, ipv6=self._has_ipv6)
@@ -91,12 +94,9 @@ class KernelForward(Dut):
         )
 
     async def drops(self) -> dict[str, int]:
-        if self._host is None:
+        if self._host is None or self._ledger is None:
             return {}
-        devices = tuple(port.device for port in self._ports)
-        return (
-            await read_softnet(self._host) | await read_devices(self._host, devices) | await read_ip_layer(self._host)
-        )
+        return await self._ledger.read() | await read_ip_layer(self._host)
 
     def disclosure(self) -> dict[str, Any]:
         return {
