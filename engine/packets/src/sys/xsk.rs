@@ -7,13 +7,12 @@ use std::os::fd::RawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The descriptors of this process that are AF_XDP sockets.
-pub fn open_sockets() -> io::Result<BTreeSet<RawFd>> {
+/// The descriptors of this process that are sockets of a domain (`AF_XDP`, `AF_PACKET`).
+pub fn open_sockets(wanted: libc::c_int) -> io::Result<BTreeSet<RawFd>> {
     let mut sockets = BTreeSet::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let Some(descriptor) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if get_option::<libc::c_int>(descriptor, libc::SOL_SOCKET, libc::SO_DOMAIN)
-            .is_ok_and(|domain| domain == libc::AF_XDP)
+        if get_option::<libc::c_int>(descriptor, libc::SOL_SOCKET, libc::SO_DOMAIN).is_ok_and(|domain| domain == wanted)
         {
             sockets.insert(descriptor);
         }
@@ -164,13 +163,13 @@ impl Drop for Xsk {
 }
 
 /// Plain data that the kernel fills in, for which any bytes are a valid value.
-trait Plain: Sized {}
+pub(super) trait Plain: Sized {}
 impl Plain for libc::c_int {}
 impl Plain for libc::xdp_mmap_offsets {}
 impl Plain for libc::xdp_options {}
 impl Plain for XskStatistics {}
 
-fn get_option<T: Plain>(descriptor: RawFd, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
+pub(super) fn get_option<T: Plain>(descriptor: RawFd, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
     let mut value = std::mem::MaybeUninit::<T>::zeroed();
     let mut length = libc::socklen_t::try_from(size_of::<T>()).map_err(io::Error::other)?;
     // SAFETY: the kernel writes at most `length` bytes into `value`, and tells how many.
@@ -218,7 +217,7 @@ mod tests {
     #[test]
     fn a_process_without_af_xdp_has_no_sockets_of_that_kind() {
         let other = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        assert!(open_sockets().expect("a list of descriptors").is_empty());
+        assert!(open_sockets(libc::AF_XDP).expect("a list of descriptors").is_empty());
         drop(other);
     }
 }

@@ -51,6 +51,11 @@ impl KernelLink {
         Ok(Self { name, index, netlink: unsafe { OwnedFd::from_raw_fd(descriptor) } })
     }
 
+    /// The interface's number.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
     /// Asks for everything at once (RTM_GETLINK).
     pub fn state(&self) -> io::Result<LinkState> {
         let request = link_request(self.index);

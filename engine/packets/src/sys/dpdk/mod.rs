@@ -10,6 +10,7 @@ mod ffi;
 mod kernel_link;
 mod opening;
 mod options;
+mod packet_socket;
 mod port;
 mod sizes;
 

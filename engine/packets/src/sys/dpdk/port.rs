@@ -6,7 +6,8 @@ use std::io;
 use super::ffi::{self, RawPort, RawPortOptions, RawPortStatistics};
 use super::kernel_link::KernelLink;
 use super::opening;
-use super::options::PortOptions;
+use super::options::{PortKind, PortOptions};
+use super::packet_socket::PacketSocket;
 use super::sizes;
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{Frame, MAXIMUM_BURST, Port, PortCounters, PortFacts};
@@ -22,6 +23,7 @@ pub(super) struct DpdkPort {
     accepted: u64,
     completions_read_at: u64,
     xsk: Option<Xsk>,
+    packet_socket: Option<PacketSocket>,
     kernel: Option<KernelLink>,
     carrier_changes_at_start: Option<u64>,
     link: PolledLink,
@@ -50,7 +52,7 @@ impl DpdkPort {
         let state = kernel.as_ref().and_then(|kernel| kernel.state().ok()).unwrap_or_default();
         let is_promiscuous = state.promiscuous.into();
         let raw_options = RawPortOptions { is_promiscuous, ..sizes::raw_options(options, state.mtu_bytes) };
-        let sockets_before = open_sockets().unwrap_or_default();
+        let sockets_before = open_sockets(libc::AF_XDP).unwrap_or_default();
         let (raw, raw_facts) = opening::open_raw(number, &raw_options)
             .map_err(|(step, reason)| fail(format!("{step}: {reason}"), opening::next_for_setup(&options.kind)))?;
         let mut port = Self {
@@ -59,15 +61,20 @@ impl DpdkPort {
             accepted: 0,
             completions_read_at: 0,
             xsk: None,
+            packet_socket: None,
             carrier_changes_at_start: state.carrier_changes,
             kernel,
             link: PolledLink { announced: raw_facts.reports_link_changes != 0, ..PolledLink::default() },
         };
         if options.kind.is_af_xdp() {
-            let opened = open_sockets().unwrap_or_default().difference(&sockets_before).copied().collect::<Vec<_>>();
+            let opened =
+                open_sockets(libc::AF_XDP).unwrap_or_default().difference(&sockets_before).copied().collect::<Vec<_>>();
             port.take_socket(&opened, options.send_buffer_bytes).map_err(|reason| {
                 fail(format!("its AF_XDP socket: {reason}"), "run as root, or give CAP_NET_ADMIN and CAP_NET_RAW")
             })?;
+        }
+        if let (PortKind::AfPacket { .. }, Some(kernel)) = (&options.kind, &port.kernel) {
+            port.packet_socket = PacketSocket::find(kernel.index());
         }
         port.link.last = port.facts.link_up;
         Ok(port)
@@ -194,6 +201,10 @@ impl Port for DpdkPort {
                 counters.receive_overrun = statistics.receive_overrun(xsk.zero_copy());
                 counters.named.extend(statistics.named().map(|(name, value)| (name.to_owned(), value)));
             }
+        }
+        if let Some(dropped) = self.packet_socket.as_mut().map(PacketSocket::dropped) {
+            counters.receive_overrun += dropped;
+            counters.named.insert("packet_socket_dropped".to_owned(), dropped);
         }
         let dropped = [("device_rx_dropped", kernel.receive_dropped), ("device_tx_dropped", kernel.transmit_dropped)];
         counters.named.extend(dropped.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
