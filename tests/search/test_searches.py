@@ -110,6 +110,22 @@ def test_a_tester_that_cannot_even_send_the_minimum_charges_nothing_to_the_dut(s
 
 
 @both
+@pytest.mark.parametrize("valid", [True, False])
+def test_a_rate_bounded_by_a_ceiling_that_only_a_disturbed_trial_showed_is_disturbed(
+    search: Search, valid: bool
+) -> None:
+    machine = SimulatedMachine(
+        SimulatedDut(2_000_000, exact=True), seed=1, ceiling_frames_per_s=600_000, says_ceiling=False
+    )
+
+    def measure(load: float, duration_s: float) -> Sample:
+        sample = machine.measure(load, duration_s)
+        return sample.model_copy(update={"valid": valid}) if sample.sent_share < 1.0 else sample
+
+    assert search.run(measure, [NDR], limits())["NDR"].disturbed is not valid
+
+
+@both
 def test_a_ceiling_that_falls_with_every_trial_ends_within_the_budget(search: Search) -> None:
     made: list[float] = []
 

@@ -21,6 +21,7 @@ class DrivenSearch(Search):
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
         """See the base; the budget of trials is shared by all restarts."""
         recorder = Recorder(measure, limits)
+        ceiling_disturbed = False
         while True:
             try:
                 self.drive(recorder, tuple(goals), limits)
@@ -32,8 +33,17 @@ class DrivenSearch(Search):
                 if lowered is None:
                     return {goal.name: _too_slow(outcome_of(recorder.samples, goal, limits), ceiling) for goal in goals}
                 limits = lowered
+                ceiling_disturbed = ceiling.disturbed
                 recorder.restart()
-        return {goal.name: outcome_of(recorder.samples, goal, limits) for goal in goals}
+        outcomes = {goal.name: outcome_of(recorder.samples, goal, limits) for goal in goals}
+        return {name: _marked(outcome) if ceiling_disturbed else outcome for name, outcome in outcomes.items()}
+
+
+def _marked(outcome: Outcome) -> Outcome:
+    """An outcome that rests on a ceiling rests on the trial that showed it."""
+    if outcome.rate.limited_by is not LimitedBy.TESTER:
+        return outcome
+    return outcome.model_copy(update={"disturbed": True})
 
 
 def _too_slow(outcome: Outcome, ceiling: CeilingReached) -> Outcome:
@@ -43,4 +53,4 @@ def _too_slow(outcome: Outcome, ceiling: CeilingReached) -> Outcome:
     rate = outcome.rate.model_copy(
         update={"limited_by": LimitedBy.TESTER, "reason_null": f"{ceiling}, less than the minimum load"}
     )
-    return outcome.model_copy(update={"rate": rate, "converged": False})
+    return outcome.model_copy(update={"rate": rate, "converged": False, "disturbed": ceiling.disturbed})

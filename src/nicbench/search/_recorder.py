@@ -59,7 +59,7 @@ class Recorder:
         # A shortfall below half the precision moves no bound by more than that. A larger one says that this load was
         # not offered: counted as sent it would pass, counted as lost (MLRsearch adds unsent to loss) it would fail.
         if sample.sent_share < 1.0 - self._limits.precision / 2:
-            raise CeilingReached(sample.load_frames_per_s * sample.sent_share)
+            raise CeilingReached(sample.load_frames_per_s * sample.sent_share, disturbed=not sample.valid)
         self._served.append(len(self.samples))
         self.samples.append(sample)
         return sample

@@ -88,11 +88,15 @@ class Limits(Frozen):
 
 
 class CeilingReached(Exception):  # noqa: N818 - a finding, no error
-    """The tester repeatedly could not send what was asked; ``rate_frames_per_s`` is what it sent."""
+    """The tester repeatedly could not send what was asked; ``rate_frames_per_s`` is what it sent.
 
-    def __init__(self, rate_frames_per_s: float) -> None:
+    ``disturbed`` where only an invalid trial says so: what rests on the ceiling is then marked.
+    """
+
+    def __init__(self, rate_frames_per_s: float, *, disturbed: bool = False) -> None:
         super().__init__(f"the tester sends no more than {rate_frames_per_s:.0f} frames/s")
         self.rate_frames_per_s = rate_frames_per_s
+        self.disturbed = disturbed
 
 
 class Contradiction(Frozen):
