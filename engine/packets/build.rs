@@ -86,8 +86,9 @@ const STATIC_VERBS: &[&str] = &["mlx5", "mlx4", "ibverbs"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/sys/dpdk/shim.c");
-    println!("cargo:rerun-if-changed=src/sys/dpdk/shim.h");
+    for file in ["shim.c", "shim_burst.c", "shim.h", "shim_port.h"] {
+        println!("cargo:rerun-if-changed=src/sys/dpdk/{file}");
+    }
     if env::var_os("CARGO_FEATURE_DPDK").is_none() {
         return;
     }
@@ -135,7 +136,11 @@ fn pkg_config_flags() -> Vec<String> {
 fn compile_shim(dpdk: &Dpdk) {
     let mut build = cc::Build::new();
     // DPDK 22.11's headers hold functions that are unused here and extensions of GNU C.
-    build.file("src/sys/dpdk/shim.c").std("gnu11").warnings(true).flag("-Wno-unused-parameter");
+    build
+        .files(["src/sys/dpdk/shim.c", "src/sys/dpdk/shim_burst.c"])
+        .std("gnu11")
+        .warnings(true)
+        .flag("-Wno-unused-parameter");
     // Optimised in every profile: the calls per burst are what is measured.
     build.opt_level(2).flag("-include").flag("rte_config.h");
     if STATIC_VERBS.iter().all(|name| has_archive(&dpdk.link_folder, name)) {

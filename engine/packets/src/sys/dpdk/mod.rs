@@ -1,6 +1,6 @@
 //! Packet I/O by DPDK's `ethdev`: every real port of the engine.
 //!
-//! A C shim (`shim.c`) wraps DPDK's inline functions in whole-burst calls over plain structs of ours. `args` computes
+//! A C shim (`shim.h`) wraps DPDK's inline functions in whole-burst calls over plain structs of ours. `args` computes
 //! EAL's arguments, `eal` starts it once per process, `port` implements `Port`, and `xsk` (beside this folder) reads
 //! what the kernel knows of the AF_XDP sockets DPDK opened.
 
