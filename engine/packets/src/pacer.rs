@@ -58,9 +58,9 @@ impl Pacer {
         self.intended.is_some_and(|intended| self.position >= intended)
     }
 
-    /// The tick of the next frame; `None` where none is left.
+    /// The tick of the next frame; `None` where none is left or the rate is 0.
     pub fn next_tick(&self) -> Option<u64> {
-        (!self.finished()).then_some(self.next.tick)
+        (self.intended.is_some() && !self.finished()).then_some(self.next.tick)
     }
 
     /// How many frames are due at `now`, `most` at most.

@@ -93,7 +93,9 @@ impl Dut {
         let arrival_ps = arrival_ps.max(self.last_arrival_ps);
         self.last_arrival_ps = arrival_ps;
         if (corrupt_from..duplicate_from).contains(&share) {
+            // The receiver cannot place a broken frame, so it overtakes nobody.
             self.corrupt(frame.bytes_mut());
+            return self.arrivals.push_back((arrival_ps, frame));
         } else if (reorder_from..reorder_until).contains(&share) {
             let until_ps = arrival_ps + LONGEST_HOLD_PS;
             self.held.push(Held { overtakers_left: self.options.swap, until_ps, frame });

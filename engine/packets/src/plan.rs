@@ -1,0 +1,189 @@
+//! What a `start` asks for, checked against the ports before anything is sent.
+
+use nicbench_protocol::{Start, StreamRequest};
+
+use crate::analyser::Expected;
+use crate::error::{EngineError, ErrorKind};
+use crate::port::{MAXIMUM_BURST, PortFacts};
+use crate::signature::{MAXIMUM_FLOWS, scramble};
+use crate::template::{FCS_BYTES, Template, minimum_frame_bytes};
+
+const MAXIMUM_STREAMS: usize = 64;
+const MAXIMUM_DURATION_S: f64 = 86_400.0;
+const MAXIMUM_CATCH_UP_S: f64 = 10.0;
+const MAXIMUM_RATE_FRAMES_PER_S: f64 = 1e9;
+const MAXIMUM_PORT_COUNT: u32 = 1 << 16;
+
+/// Refuses a transmission that cannot be made; otherwise what the receiver must know of each stream.
+pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, EngineError> {
+    within("trial", start.trial.into(), 1.0, (1u32 << 31).into())?;
+    duration("duration_s", start.duration_s, MAXIMUM_DURATION_S)?;
+    within("duration_s", start.duration_s, 1e-6, MAXIMUM_DURATION_S)?;
+    duration("catch_up_s", start.catch_up_s, MAXIMUM_CATCH_UP_S)?;
+    within("burst", start.burst.into(), 1.0, MAXIMUM_BURST as f64)?;
+    within("the number of streams", start.streams.len() as f64, 1.0, MAXIMUM_STREAMS as f64)?;
+    if let Some(fault) = start.fault {
+        duration("pause_receive_after_s", fault.pause_receive_after_s, MAXIMUM_DURATION_S)?;
+        duration("pause_receive_s", fault.pause_receive_s, MAXIMUM_DURATION_S)?;
+    }
+    let flows: u64 = start.streams.iter().map(|stream| u64::from(stream.flows)).sum();
+    within("the sum of flows over all streams", flows as f64, 1.0, MAXIMUM_FLOWS as f64)?;
+    let mut first_flow = 0;
+    let mut expected = Vec::new();
+    for stream in &start.streams {
+        check_stream(stream, ports)?;
+        expected.push(Expected {
+            template: Template::new(stream)?,
+            receive_port: stream.receive_port,
+            first_flow,
+            flows: stream.flows,
+        });
+        first_flow += stream.flows;
+    }
+    Ok(expected)
+}
+
+/// A duration in a request.
+pub fn duration(name: &str, seconds: f64, most_s: f64) -> Result<(), EngineError> {
+    within(name, seconds, 0.0, most_s)
+}
+
+fn within(name: &str, value: f64, least: f64, most: f64) -> Result<(), EngineError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    let next = format!("give a value from {least} to {most}");
+    Err(EngineError::new(ErrorKind::BadRequest, format!("{name} is {value}"), next))
+}
+
+fn check_stream(stream: &StreamRequest, ports: &[PortFacts]) -> Result<(), EngineError> {
+    let name = &stream.name;
+    let port = |field: &str, index: usize| {
+        ports.get(index).ok_or_else(|| {
+            let message = format!("stream {name}: {field} is {index}, and there are {} ports", ports.len());
+            EngineError::new(ErrorKind::BadRequest, message, "use a number of a configured port, from 0")
+        })
+    };
+    let transmit = port("transmit_port", stream.transmit_port)?;
+    let receive = port("receive_port", stream.receive_port)?;
+    let named = |field: &str| format!("stream {name}: {field}");
+    within(&named("rate_frames_per_s"), stream.rate_frames_per_s, 0.0, MAXIMUM_RATE_FRAMES_PER_S)?;
+    within(&named("flows"), stream.flows.into(), 1.0, MAXIMUM_FLOWS as f64)?;
+    for (field, count, most) in [
+        ("source_address_count", stream.source_address_count, u32::MAX),
+        ("destination_address_count", stream.destination_address_count, u32::MAX),
+        ("source_port_count", stream.source_port_count, MAXIMUM_PORT_COUNT),
+        ("destination_port_count", stream.destination_port_count, MAXIMUM_PORT_COUNT),
+    ] {
+        within(&named(field), count.into(), 1.0, most.into())?;
+    }
+    check_frame_size(stream, transmit, receive)
+}
+
+fn check_frame_size(stream: &StreamRequest, transmit: &PortFacts, receive: &PortFacts) -> Result<(), EngineError> {
+    let template_least = minimum_frame_bytes(stream.ip);
+    let least = template_least.max(transmit.minimum_frame_bytes).max(FCS_BYTES + 1);
+    let most = transmit.maximum_frame_bytes.min(receive.maximum_frame_bytes);
+    if (least..=most).contains(&stream.frame_bytes) {
+        return Ok(());
+    }
+    let message = format!(
+        "stream {}: frame_bytes is {}; the smallest frame is {least} bytes (headers and signature over IPv{} need \
+         {template_least}, port {} {}) and the largest {most} (ports {} and {}), all with the FCS of {FCS_BYTES} bytes",
+        stream.name,
+        stream.frame_bytes,
+        u8::from(stream.ip),
+        transmit.name,
+        transmit.minimum_frame_bytes,
+        transmit.name,
+        receive.name,
+    );
+    let next = format!("choose a frame size from {least} to {most}");
+    Err(EngineError::new(ErrorKind::FrameSize, message, next))
+}
+
+/// A number that is equal for equal loads: it seeds simulated ports, with their seed and the trial's number.
+pub fn load_number(start: &Start) -> u64 {
+    let parts = start.streams.iter().flat_map(|stream| {
+        [stream.rate_frames_per_s.to_bits(), u64::from(stream.frame_bytes), u64::from(stream.flows)]
+    });
+    parts.chain([start.duration_s.to_bits()]).fold(0, |number, part| scramble(number ^ part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports() -> Vec<PortFacts> {
+        let facts = |name: &str| PortFacts {
+            name: name.into(),
+            driver: "simulated".into(),
+            mac: None,
+            link_bits_per_s: None,
+            link_up: None,
+            minimum_frame_bytes: 64,
+            maximum_frame_bytes: 1518,
+            transmit_descriptors: 64,
+            receive_descriptors: 64,
+            send_buffer_bytes: None,
+            numa_node: None,
+            lossless: false,
+        };
+        vec![facts("t0"), facts("t1")]
+    }
+
+    fn start(change: impl Fn(&mut serde_json::Value)) -> Start {
+        let mut value = serde_json::json!({
+            "trial": 1, "duration_s": 1.0, "streams": [{
+                "name": "up", "transmit_port": 0, "receive_port": 1, "frame_bytes": 64, "rate_frames_per_s": 1000,
+                "source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02", "ip": 4,
+                "source_address": "198.18.0.2", "destination_address": "198.19.0.2"}],
+        });
+        change(&mut value);
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn an_ordinary_start_is_accepted() {
+        assert_eq!(check(&start(|_| {}), &ports()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_frame_size_out_of_range_names_the_smallest_and_the_largest() {
+        for (ip, size, least) in [(4, 63, "64"), (4, 1519, "64"), (6, 81, "82"), (4, 0, "64")] {
+            let start = start(|value| {
+                let stream = &mut value["streams"][0];
+                (stream["frame_bytes"], stream["ip"]) = (size.into(), ip.into());
+            });
+            let error = check(&start, &ports()).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::FrameSize);
+            assert!(error.message.contains(least) && error.message.contains("1518"), "{error}");
+        }
+    }
+
+    #[test]
+    fn absurd_numbers_are_bad_requests_that_name_the_field() {
+        for (field, number) in [("trial", 0.0), ("duration_s", 1e300), ("duration_s", -1.0), ("burst", 65.0), ("catch_up_s", 11.0)] {
+            let start = start(|value| value[field] = if number.fract() == 0.0 && number.abs() < 1e9 && field != "duration_s" { (number as i64).into() } else { number.into() });
+            let error = check(&start, &ports()).unwrap_err();
+            assert!(error.kind == ErrorKind::BadRequest && error.message.contains(field), "{error}");
+        }
+        for (field, number) in [("rate_frames_per_s", 1e12 as u64), ("flows", 1 << 25), ("flows", 0), ("transmit_port", 2), ("source_port_count", 0)] {
+            let start = start(|value| value["streams"][0][field] = number.into());
+            let error = check(&start, &ports()).unwrap_err();
+            assert!(error.kind == ErrorKind::BadRequest && error.message.contains("up") || field == "flows", "{error}");
+        }
+    }
+
+    #[test]
+    fn a_start_without_streams_is_refused() {
+        assert!(check(&start(|value| value["streams"] = serde_json::json!([])), &ports()).is_err());
+    }
+
+    #[test]
+    fn equal_loads_have_equal_numbers() {
+        let other = start(|value| value["streams"][0]["rate_frames_per_s"] = 1001.into());
+        assert_eq!(load_number(&start(|_| {})), load_number(&start(|value| value["trial"] = 9.into())));
+        assert_ne!(load_number(&start(|_| {})), load_number(&other));
+    }
+}

@@ -1,0 +1,165 @@
+//! One stream's transmission: due frames are built, stamped and offered; what the port refuses is kept and offered again.
+
+use nicbench_protocol::{LatencyFrom, StreamRequest};
+
+use crate::analyser::Expected;
+use crate::pacer::Pacer;
+use crate::port::{Clock, Frame, MAXIMUM_BURST, Port};
+use crate::signature::{Signature, Signer};
+use crate::template::{FlowCursor, Template};
+
+/// What every stream of a trial shares.
+#[derive(Debug, Clone, Copy)]
+pub struct Transmission {
+    pub signer: Signer,
+    pub burst: usize,
+    pub latency_from: LatencyFrom,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Sender {
+    pub transmit_port: usize,
+    pacer: Pacer,
+    template: Template,
+    first_flow: u32,
+    flows: u32,
+    cursor: FlowCursor,
+    /// Built frames that the port has not taken, with their signatures.
+    pending: [Frame; MAXIMUM_BURST],
+    signatures: [Signature; MAXIMUM_BURST],
+    pending_count: usize,
+    lossless: bool,
+    /// The port took less than it was offered last time.
+    refused: bool,
+    counts: SenderCounts,
+}
+
+/// Frames of one stream on their way out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SenderCounts {
+    /// Taken by the port.
+    pub accepted: u64,
+    pub unsent_tester: u64,
+    pub unsent_backpressure: u64,
+    pub maximum_burst: u32,
+    /// Calls of the port that took frames, and the ticks they needed.
+    pub bursts: u64,
+    pub burst_ticks: u64,
+}
+
+impl Sender {
+    pub fn new(request: &StreamRequest, expected: &Expected, pacer: Pacer, lossless: bool) -> Self {
+        Self {
+            transmit_port: request.transmit_port,
+            pacer,
+            template: expected.template.clone(),
+            first_flow: expected.first_flow,
+            flows: expected.flows,
+            cursor: FlowCursor::default(),
+            pending: [Frame::empty(); MAXIMUM_BURST],
+            signatures: [Signature { flow: 0, sequence: 0, time_ns: 0 }; MAXIMUM_BURST],
+            pending_count: 0,
+            lossless,
+            refused: false,
+            counts: SenderCounts::default(),
+        }
+    }
+
+    /// So far.
+    pub fn counts(&self) -> SenderCounts {
+        self.counts
+    }
+
+    /// rate x duration; at rate 0 whatever the port took.
+    pub fn intended(&self) -> u64 {
+        self.pacer.intended().unwrap_or(self.counts.accepted)
+    }
+
+    /// Whether every intended frame was sent or given up.
+    pub fn finished(&self) -> bool {
+        self.pacer.finished()
+    }
+
+    /// The tick, since the trial began, at which the next frame is due.
+    pub fn next_tick(&self) -> Option<u64> {
+        self.pacer.next_tick()
+    }
+
+    /// Sends what is due at `now` (ticks since the trial began); returns how many frames went.
+    #[inline]
+    pub fn transmit(&mut self, port: &mut dyn Port, clock: &impl Clock, now: u64, shared: &Transmission) -> usize {
+        let late = self.pacer.give_up_late(now);
+        if late > 0 {
+            self.count_unsent(late);
+        }
+        let due = self.pacer.due(now, shared.burst);
+        if due == 0 {
+            return 0;
+        }
+        let offered = self.build(port, clock, now, due, shared);
+        let before = clock.now();
+        let accepted = if offered == 0 { 0 } else { port.send(&self.pending[..offered]) };
+        self.refused = accepted < due;
+        if accepted == 0 {
+            return 0;
+        }
+        self.counts.bursts += 1;
+        self.counts.burst_ticks += clock.now().saturating_sub(before);
+        self.counts.accepted += accepted as u64;
+        self.counts.maximum_burst = self.counts.maximum_burst.max(accepted as u32);
+        self.pacer.advance(accepted);
+        self.pending.copy_within(accepted..self.pending_count, 0);
+        self.signatures.copy_within(accepted..self.pending_count, 0);
+        self.pending_count -= accepted;
+        accepted
+    }
+
+    /// Makes `due` frames ready where the port has buffers; returns how many are.
+    #[inline]
+    fn build(&mut self, port: &mut dyn Port, clock: &impl Clock, now: u64, due: usize, shared: &Transmission) -> usize {
+        let mut times_ns = [clock.nanoseconds(now); MAXIMUM_BURST];
+        if shared.latency_from == LatencyFrom::Scheduled {
+            for (time_ns, tick) in times_ns[..due].iter_mut().zip(self.pacer.ticks()) {
+                *time_ns = clock.nanoseconds(tick);
+            }
+        }
+        let kept = self.pending_count.min(due);
+        for index in 0..kept {
+            self.signatures[index].time_ns = times_ns[index];
+            let bytes = self.pending[index].bytes_mut();
+            self.template.stamp(bytes, &shared.signer, self.signatures[index]);
+        }
+        if due <= self.pending_count {
+            return due;
+        }
+        let fresh = port.allocate(&mut self.pending[kept..due], self.template.length());
+        for index in kept..kept + fresh {
+            let flow = self.first_flow + self.cursor.flow;
+            let signature = Signature { flow, sequence: self.cursor.sequence as u32, time_ns: times_ns[index] };
+            self.signatures[index] = signature;
+            let bytes = self.pending[index].bytes_mut();
+            self.template.fill(bytes, &self.cursor, &shared.signer, signature);
+            self.cursor.step(&self.template, self.flows);
+        }
+        self.pending_count = kept + fresh;
+        self.pending_count
+    }
+
+    /// The transmission is over: kept frames go back, and what is left of the schedule is unsent.
+    pub fn finish(&mut self, port: &mut dyn Port) {
+        port.free(&self.pending[..self.pending_count]);
+        self.pending_count = 0;
+        let counted = self.counts.accepted + self.counts.unsent_tester + self.counts.unsent_backpressure;
+        self.count_unsent(self.intended().saturating_sub(counted));
+    }
+
+    /// Whose fault it is: a lossless port that refuses is the DUT's back-pressure, everything else the tester's.
+    fn count_unsent(&mut self, frames: u64) {
+        if self.lossless && self.refused {
+            self.counts.unsent_backpressure += frames;
+        } else {
+            self.counts.unsent_tester += frames;
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The command loop: requests in, replies and events out, one trial after another.
+
+mod desk;
+mod input;
+mod lease;
+mod open;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nicbench_protocol::{
+    Command, Configure, EventKind, HelloReply, LateReply, PROTOCOL_VERSION, Reply, Request, Start, StartReply, major,
+};
+
+use crate::error::{EngineError, ErrorKind};
+use crate::output::Output;
+use crate::plan;
+use crate::signature::SIGNATURE_BYTES;
+use crate::snapshot::Snapshot;
+use crate::sys::tsc::monotonic_ns;
+use crate::tester::Tester;
+use crate::trial::Trial;
+use crate::worker::Order;
+use desk::{Desk, Message};
+
+/// After a transmission the worker goes on without sleeping for so long: the drain is about to be asked for.
+const EAGER: Duration = Duration::from_secs(1);
+const MAXIMUM_WAIT_S: f64 = 3_600.0;
+
+/// Where the one trial stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Transmitted,
+    Drained,
+}
+
+struct Running {
+    trial: Trial,
+    stage: Stage,
+    transmitted: Instant,
+}
+
+/// See the module.
+pub struct Session {
+    output: Arc<Output>,
+    snapshot: Arc<Snapshot>,
+    desk: Desk,
+    run_key: u64,
+    tester: Option<Box<dyn Tester>>,
+    /// EAL starts once per process, even if that failed.
+    configured: bool,
+    used_trials: HashSet<u32>,
+    running: Option<Running>,
+}
+
+/// Runs until the end; returns the exit status.
+pub fn run() -> i32 {
+    let output = Arc::new(Output::default());
+    let snapshot = Arc::new(Snapshot::default());
+    output.event(EventKind::Ready { protocol: PROTOCOL_VERSION.into() });
+    let desk = Desk::open(Arc::clone(&output), Arc::clone(&snapshot));
+    let mut session = Session {
+        output,
+        snapshot,
+        desk,
+        run_key: 0,
+        tester: None,
+        configured: false,
+        used_trials: HashSet::new(),
+        running: None,
+    };
+    session.serve()
+}
+
+impl Session {
+    fn serve(&mut self) -> i32 {
+        while self.desk.ending().is_none() && !self.output.is_broken() {
+            match self.next_message() {
+                Some(Message::Request(request)) => self.handle(request),
+                Some(Message::End(status)) => self.desk.end(status),
+                None => {}
+            }
+        }
+        self.desk.refuse_the_rest();
+        // Ports are freed before the reply to `close` says so.
+        self.tester = None;
+        self.desk.confirm_close();
+        self.desk.ending().unwrap_or(0)
+    }
+
+    /// Waits for a message; meanwhile receive rings are kept empty.
+    fn next_message(&mut self) -> Option<Message> {
+        let eager = self.running.as_ref().is_some_and(|running| running.transmitted.elapsed() < EAGER);
+        let wait = match &self.tester {
+            Some(tester) if tester.is_virtual() => Duration::from_millis(20),
+            Some(_) if eager => Duration::ZERO,
+            Some(_) => Duration::from_millis(1),
+            None => Duration::from_millis(20),
+        };
+        let message = self.desk.next(wait);
+        if message.is_none()
+            && let Some(tester) = &mut self.tester
+        {
+            tester.idle(self.running.as_mut().map(|running| &mut running.trial));
+        }
+        message
+    }
+
+    fn handle(&mut self, Request { id, command }: Request) {
+        let result = match command {
+            Command::Hello { protocol } => hello(&protocol),
+            Command::Configure(configure) => self.configure(&configure),
+            Command::Start(start) => return self.start(id, &start),
+            Command::Drain { duration_s } => self.drain(duration_s),
+            Command::Settle { duration_s } => self.settle(duration_s),
+            Command::Stop => Err(bad_state("no transmission is running", "ask for `start` first")),
+            Command::Close => return self.desk.close(id),
+            // The reading thread answers these at once, so that they never wait for the worker.
+            Command::Stats | Command::Renew => Ok(Some(Reply::Done {})),
+        };
+        match result {
+            Ok(Some(reply)) => self.output.reply(id, &reply),
+            Ok(None) => self.desk.interrupted(id),
+            Err(error) => self.output.fail(id, error),
+        }
+    }
+
+    fn configure(&mut self, configure: &Configure) -> Result<Option<Reply>, EngineError> {
+        if self.configured {
+            return Err(bad_state("`configure` was already asked for", "start another process: ports are opened once"));
+        }
+        let run_key = open::check(configure)?;
+        self.configured = true;
+        let (tester, reply) = open::open(configure)?;
+        self.run_key = run_key;
+        self.tester = Some(tester);
+        Ok(Some(Reply::Configure(reply)))
+    }
+
+    fn start(&mut self, id: i64, start: &Start) {
+        let (mut trial, tester) = match (new_trial(start, self.run_key, &self.used_trials, &self.tester), &mut self.tester) {
+            (Ok(trial), Some(tester)) => (trial, tester),
+            (Err(error), _) => return self.output.fail(id, error),
+            (Ok(_), None) => return self.output.fail(id, not_configured()),
+        };
+        self.used_trials.insert(start.trial);
+        // A start without settle ends the trial before it.
+        self.running = None;
+        self.snapshot.publish(trial.number, 0, trial.progress());
+        self.output.reply(id, &Reply::Start(StartReply { started_ns: monotonic_ns() }));
+        self.desk.transmitting(true);
+        let order = tester.transmit(&mut trial, plan::load_number(start), &self.snapshot, &mut self.desk);
+        self.desk.transmitting(false);
+        if order == Order::Quit {
+            return;
+        }
+        self.output.event(EventKind::Transmitted { trial: trial.number });
+        self.running = Some(Running { trial, stage: Stage::Transmitted, transmitted: Instant::now() });
+    }
+
+    fn drain(&mut self, duration_s: f64) -> Result<Option<Reply>, EngineError> {
+        plan::duration("duration_s", duration_s, MAXIMUM_WAIT_S)?;
+        let tester = self.tester.as_mut().ok_or_else(not_configured)?;
+        let running = self.running.as_mut().filter(|running| running.stage == Stage::Transmitted);
+        let running = running.ok_or_else(|| bad_state("there is no transmission to drain", "ask for `start` first"))?;
+        if tester.receive_for(&mut running.trial, duration_s, &mut self.desk) == Order::Quit {
+            return Ok(None);
+        }
+        running.stage = Stage::Drained;
+        running.trial.analyser.end_drain();
+        Ok(Some(Reply::Reading(Box::new(tester.reading(&running.trial)?))))
+    }
+
+    fn settle(&mut self, duration_s: f64) -> Result<Option<Reply>, EngineError> {
+        plan::duration("duration_s", duration_s, MAXIMUM_WAIT_S)?;
+        let tester = self.tester.as_mut().ok_or_else(not_configured)?;
+        let running = self.running.as_mut().filter(|running| running.stage == Stage::Drained);
+        let running = running.ok_or_else(|| bad_state("there is no drained trial to settle", "ask for `drain` first"))?;
+        if tester.receive_for(&mut running.trial, duration_s, &mut self.desk) == Order::Quit {
+            return Ok(None);
+        }
+        let reply = LateReply { trial: running.trial.number, late: running.trial.late() };
+        self.running = None;
+        self.snapshot.publish(0, 0, std::iter::empty());
+        Ok(Some(Reply::Late(reply)))
+    }
+}
+
+fn new_trial(
+    start: &Start,
+    run_key: u64,
+    used: &HashSet<u32>,
+    tester: &Option<Box<dyn Tester>>,
+) -> Result<Trial, EngineError> {
+    let tester = tester.as_ref().ok_or_else(not_configured)?;
+    if used.contains(&start.trial) {
+        let message = format!("trial {} was already run in this process", start.trial);
+        // Its late frames could not be told from new ones.
+        return Err(EngineError::new(ErrorKind::BadRequest, message, "number trials upwards"));
+    }
+    tester.new_trial(start, run_key)
+}
+
+fn hello(protocol: &str) -> Result<Option<Reply>, EngineError> {
+    if major(protocol) != major(PROTOCOL_VERSION) {
+        let message = format!("the controller speaks protocol {protocol}, this engine {PROTOCOL_VERSION}");
+        return Err(EngineError::new(ErrorKind::Version, message, "use controller and engine of one release"));
+    }
+    let mut features = vec!["simulated".to_owned()];
+    if open::dpdk_version().is_some() {
+        features.push("dpdk".to_owned());
+    }
+    Ok(Some(Reply::Hello(HelloReply {
+        engine: env!("CARGO_PKG_NAME").into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        protocol: PROTOCOL_VERSION.into(),
+        dpdk: open::dpdk_version(),
+        drivers: open::drivers(),
+        features,
+        cpu_baseline: std::env::consts::ARCH.replace('_', "-"),
+        signature_bytes: SIGNATURE_BYTES as u32,
+    })))
+}
+
+fn bad_state(message: &str, next: &str) -> EngineError {
+    EngineError::new(ErrorKind::BadState, message, next)
+}
+
+fn not_configured() -> EngineError {
+    bad_state("no ports are configured", "ask for `configure` first")
+}

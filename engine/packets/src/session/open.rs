@@ -1,0 +1,216 @@
+//! `configure`: from a request to ports and a worker over them.
+
+use std::rc::Rc;
+
+use nicbench_protocol::{ClockSource, Configure, ConfigureReply, PortKind, PortReply, PortRequest, SimulatedDut};
+
+use crate::addresses::mac_text;
+use crate::clock::{TscClock, VirtualClock};
+use crate::error::{EngineError, ErrorKind};
+use crate::port::{Clock, Port, PortFacts};
+use crate::sim::{self, SimulatedPortOptions};
+use crate::sys::thread;
+use crate::tester::Tester;
+use crate::worker::Worker;
+
+const MAXIMUM_PORTS: usize = 64;
+const MAXIMUM_DESCRIPTORS: u32 = 1 << 20;
+/// Ethernet's smallest frame, and jumbo frames of 9000 bytes with header and FCS.
+const SIMULATED_FRAME_BYTES: (u32, u32) = (64, 9018);
+
+#[cfg(feature = "dpdk")]
+mod dpdk;
+
+/// DPDK's version, where it is built in.
+pub fn dpdk_version() -> Option<String> {
+    #[cfg(feature = "dpdk")]
+    return Some(crate::sys::dpdk::version());
+    #[cfg(not(feature = "dpdk"))]
+    None
+}
+
+/// Linked network drivers.
+pub fn drivers() -> Vec<String> {
+    #[cfg(feature = "dpdk")]
+    return crate::sys::dpdk::drivers();
+    #[cfg(not(feature = "dpdk"))]
+    Vec::new()
+}
+
+/// Refuses what cannot be configured, before anything is opened; returns the run key.
+pub fn check(configure: &Configure) -> Result<u64, EngineError> {
+    let run_key = u64::from_str_radix(&configure.run_key, 16)
+        .ok()
+        .filter(|_| configure.run_key.len() == 16 && configure.run_key.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    let run_key = run_key.ok_or_else(|| bad_request("run_key is not 16 hex digits", "give 64 bits in hexadecimal"))?;
+    if configure.ports.is_empty() || configure.ports.len() > MAXIMUM_PORTS {
+        return Err(bad_request(
+            &format!("there are {} ports", configure.ports.len()),
+            &format!("configure 1 to {MAXIMUM_PORTS} ports"),
+        ));
+    }
+    for port in &configure.ports {
+        check_port(port, configure.ports.len())?;
+    }
+    let simulated = configure.ports.iter().filter(|port| is_simulated(port)).count();
+    if simulated != 0 && simulated != configure.ports.len() {
+        let next = "make all ports simulated, or none";
+        return Err(bad_request("some ports are simulated and some are not", next));
+    }
+    if simulated == 0 && configure.clock == ClockSource::Virtual {
+        return Err(bad_request("the clock is virtual and the ports are not", "use the clock `tsc` with real ports"));
+    }
+    Ok(run_key)
+}
+
+fn is_simulated(port: &PortRequest) -> bool {
+    matches!(port.kind, PortKind::Simulated { .. })
+}
+
+fn check_port(port: &PortRequest, ports: usize) -> Result<(), EngineError> {
+    let refuse = |what: String, next: &str| Err(bad_request(&format!("port {}: {what}", port.name), next));
+    for (field, value) in
+        [("transmit_descriptors", port.transmit_descriptors), ("receive_descriptors", port.receive_descriptors)]
+    {
+        if !(1..=MAXIMUM_DESCRIPTORS).contains(&value) {
+            return refuse(format!("{field} is {value}"), "give a value from 1 to 1048576");
+        }
+    }
+    let PortKind::Simulated { link_bits_per_s, sends_to, dut } = &port.kind else { return Ok(()) };
+    if !(1e3..=1e13).contains(link_bits_per_s) {
+        return refuse(format!("link_bits_per_s is {link_bits_per_s}"), "give a value from 1e3 to 1e13");
+    }
+    if *sends_to >= ports {
+        return refuse(format!("sends_to is {sends_to}, and there are {ports} ports"), "use a port's number, from 0");
+    }
+    if let Some(what) = impossible(dut) {
+        return refuse(format!("dut.{what}"), "compare the request with protocol/examples/README.md");
+    }
+    Ok(())
+}
+
+/// What of a simulated device cannot be.
+fn impossible(dut: &SimulatedDut) -> Option<String> {
+    let probabilities =
+        [("loss", dut.loss), ("duplicate", dut.duplicate), ("reorder", dut.reorder), ("corrupt", dut.corrupt)];
+    for (name, value) in probabilities {
+        if !(0.0..=1.0).contains(&value) {
+            return Some(format!("{name} is {value}, and a probability is from 0 to 1"));
+        }
+    }
+    if probabilities.iter().map(|(_, value)| value).sum::<f64>() > 1.0 + 1e-9 {
+        return Some("loss + duplicate + reorder + corrupt is more than 1, and a frame has one fate".into());
+    }
+    let rates = [
+        ("capacity_frames_per_s", dut.capacity_frames_per_s),
+        ("tester_ceiling_frames_per_s", dut.tester_ceiling_frames_per_s),
+        ("foreign_frames_per_s", (dut.foreign_frames_per_s != 0.0).then_some(dut.foreign_frames_per_s)),
+    ];
+    for (name, rate) in rates {
+        if rate.is_some_and(|rate| !(1e-3..=1e9).contains(&rate)) {
+            return Some(format!("{name} is out of range (1e-3 to 1e9)"));
+        }
+    }
+    if dut.pause_every_s.is_some_and(|seconds| !(1e-6..=86_400.0).contains(&seconds)) {
+        return Some("pause_every_s is out of range (1e-6 to 86400)".into());
+    }
+    let hour_ns = 3_600_000_000_000;
+    for (name, value) in [("delay_ns", dut.delay_ns), ("jitter_ns", dut.jitter_ns), ("pause_ns", dut.pause_ns)] {
+        if value > hour_ns {
+            return Some(format!("{name} is longer than an hour"));
+        }
+    }
+    None
+}
+
+/// Opens the ports. The calling thread becomes the worker's.
+pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
+    if !configure.ports.iter().all(is_simulated) {
+        return open_real(configure);
+    }
+    let watched = configure.watch_cpus.clone();
+    Ok(match configure.clock {
+        ClockSource::Virtual => {
+            let clock = Rc::new(VirtualClock::default());
+            let ports = sim::open(clock.clone(), simulated(configure));
+            reply(Worker::new(clock, ports, watched), Vec::new())
+        }
+        ClockSource::Tsc => {
+            pin(configure.worker_cpu)?;
+            let clock = Rc::new(TscClock::calibrated());
+            let ports = sim::open(clock.clone(), simulated(configure));
+            reply(Worker::new(clock, ports, watched), Vec::new())
+        }
+    })
+}
+
+#[cfg(feature = "dpdk")]
+fn open_real(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
+    let (ports, eal_arguments) = dpdk::open(configure)?;
+    let clock = Rc::new(TscClock::calibrated());
+    Ok(reply(Worker::new(clock, ports, configure.watch_cpus.clone()), eal_arguments))
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn open_real(_configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
+    let message = "this engine was built without DPDK, so it has simulated ports only";
+    Err(EngineError::new(ErrorKind::Eal, message, "build it with the feature `dpdk`"))
+}
+
+fn pin(cpu: Option<u32>) -> Result<(), EngineError> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    thread::pin_to(cpu).map_err(|error| {
+        bad_request(&format!("worker_cpu {cpu}: {error}"), "name a CPU that this process may use, or null")
+    })
+}
+
+fn simulated(configure: &Configure) -> Vec<SimulatedPortOptions> {
+    let option = |(index, port): (usize, &PortRequest)| {
+        let PortKind::Simulated { link_bits_per_s, sends_to, dut } = &port.kind else { return None };
+        let facts = PortFacts {
+            name: port.name.clone(),
+            driver: "simulated".into(),
+            mac: Some([0x02, 0, 0, 0, 0, index as u8]),
+            link_bits_per_s: Some(*link_bits_per_s as u64),
+            link_up: Some(true),
+            minimum_frame_bytes: SIMULATED_FRAME_BYTES.0,
+            maximum_frame_bytes: SIMULATED_FRAME_BYTES.1,
+            transmit_descriptors: port.transmit_descriptors,
+            receive_descriptors: port.receive_descriptors,
+            send_buffer_bytes: None,
+            numa_node: None,
+            lossless: port.lossless,
+        };
+        let dut = SimulatedDut::clone(dut);
+        Some(SimulatedPortOptions { facts, link_bits_per_s: *link_bits_per_s, sends_to: *sends_to, dut })
+    };
+    configure.ports.iter().enumerate().filter_map(option).collect()
+}
+
+fn reply<C: Clock + 'static>(worker: Worker<C>, eal_arguments: Vec<String>) -> (Box<dyn Tester>, ConfigureReply) {
+    let ports = worker.ports.iter().map(|port| port_reply(&**port)).collect();
+    let reply = ConfigureReply { ports, clock: worker.clock_reply(), eal_arguments };
+    (Box::new(worker), reply)
+}
+
+fn port_reply(port: &dyn Port) -> PortReply {
+    let facts = port.facts();
+    PortReply {
+        name: facts.name.clone(),
+        driver: facts.driver.clone(),
+        mac: facts.mac.map(mac_text),
+        link_bits_per_s: facts.link_bits_per_s,
+        link_up: facts.link_up,
+        max_frame_bytes: facts.maximum_frame_bytes,
+        min_frame_bytes: facts.minimum_frame_bytes,
+        transmit_descriptors: facts.transmit_descriptors,
+        receive_descriptors: facts.receive_descriptors,
+        send_buffer_bytes: facts.send_buffer_bytes,
+        numa_node: facts.numa_node,
+        lossless: facts.lossless,
+    }
+}
+
+fn bad_request(message: &str, next: &str) -> EngineError {
+    EngineError::new(ErrorKind::BadRequest, message, next)
+}

@@ -1,0 +1,105 @@
+//! How far the running trial is, readable by another thread while the worker goes on (a sequence lock of atomics).
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use nicbench_protocol::{StatsReply, StreamProgress};
+
+const MAXIMUM_STREAMS: usize = 64;
+
+/// The worker writes, anybody reads; neither waits for a lock.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Odd while the worker writes.
+    version: AtomicU64,
+    /// 0: no trial.
+    trial: AtomicU64,
+    elapsed_ns: AtomicU64,
+    streams: AtomicU64,
+    sent: [AtomicU64; MAXIMUM_STREAMS],
+    received: [AtomicU64; MAXIMUM_STREAMS],
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
+        Self {
+            version: AtomicU64::new(0),
+            trial: AtomicU64::new(0),
+            elapsed_ns: AtomicU64::new(0),
+            streams: AtomicU64::new(0),
+            sent: zeros(),
+            received: zeros(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Publishes the progress of `trial`; 0 means that there is none.
+    pub fn publish(&self, trial: u32, elapsed_ns: u64, streams: impl Iterator<Item = StreamProgress>) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.trial.store(trial.into(), Ordering::Relaxed);
+        self.elapsed_ns.store(elapsed_ns, Ordering::Relaxed);
+        let mut count = 0;
+        for (progress, (sent, received)) in streams.zip(self.sent.iter().zip(&self.received)) {
+            sent.store(progress.sent, Ordering::Relaxed);
+            received.store(progress.received, Ordering::Relaxed);
+            count += 1;
+        }
+        self.streams.store(count, Ordering::Relaxed);
+        self.version.store(version + 2, Ordering::Release);
+    }
+
+    /// The latest complete snapshot; `None` where there is no trial.
+    pub fn read(&self) -> Option<StatsReply> {
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            let reply = self.read_unchecked();
+            fence(Ordering::Acquire);
+            if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
+                return (reply.trial != 0).then_some(reply);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn read_unchecked(&self) -> StatsReply {
+        let load = |atomic: &AtomicU64| atomic.load(Ordering::Relaxed);
+        let count = (load(&self.streams) as usize).min(MAXIMUM_STREAMS);
+        let stream = |index: usize| StreamProgress { sent: load(&self.sent[index]), received: load(&self.received[index]) };
+        StatsReply {
+            trial: load(&self.trial) as u32,
+            elapsed_ns: load(&self.elapsed_ns),
+            streams: (0..count).map(stream).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn before_a_trial_there_is_nothing_to_read() {
+        assert_eq!(Snapshot::default().read(), None);
+    }
+
+    #[test]
+    fn a_reader_never_sees_half_of_two_snapshots() {
+        let snapshot = Snapshot::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 1..20_000u64 {
+                    let progress = StreamProgress { sent: number, received: number };
+                    snapshot.publish(1, number, [progress, progress].into_iter());
+                }
+            });
+            for _ in 0..1000 {
+                let Some(reply) = snapshot.read() else { continue };
+                let equal = |stream: &StreamProgress| stream.sent == reply.elapsed_ns && stream.received == reply.elapsed_ns;
+                assert!(reply.streams.len() == 2 && reply.streams.iter().all(equal), "{reply:?}");
+            }
+        });
+    }
+}

@@ -1,0 +1,66 @@
+//! The worker as the session sees it, whatever its clock.
+
+use nicbench_protocol::{ClockReply, Reading, Start};
+
+use crate::error::EngineError;
+use crate::port::Clock;
+use crate::snapshot::Snapshot;
+use crate::trial::Trial;
+use crate::worker::{Order, Orders, Worker};
+
+/// Ports, a loop over them, and a clock.
+pub trait Tester {
+    fn new_trial(&self, start: &Start, run_key: u64) -> Result<Trial, EngineError>;
+
+    fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order;
+
+    fn receive_for(&mut self, trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order;
+
+    fn reading(&mut self, trial: &Trial) -> Result<Reading, EngineError>;
+
+    /// Keeps receive rings empty between commands; frames count for `trial` while there is one.
+    fn idle(&mut self, trial: Option<&mut Trial>);
+
+    fn is_virtual(&self) -> bool;
+
+    fn clock_reply(&self) -> ClockReply;
+}
+
+impl<C: Clock> Tester for Worker<C> {
+    fn new_trial(&self, start: &Start, run_key: u64) -> Result<Trial, EngineError> {
+        Trial::new(start, run_key, &self.facts(), &*self.clock)
+    }
+
+    fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
+        Worker::transmit(self, trial, load, snapshot, orders)
+    }
+
+    fn receive_for(&mut self, trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order {
+        Worker::receive_for(self, trial, seconds, orders)
+    }
+
+    fn reading(&mut self, trial: &Trial) -> Result<Reading, EngineError> {
+        trial.reading(&mut self.ports, &*self.clock)
+    }
+
+    fn idle(&mut self, trial: Option<&mut Trial>) {
+        if self.clock.is_virtual() {
+            return; // Computed time stands still, so nothing arrives.
+        }
+        match trial {
+            Some(trial) => while self.receive(trial) > 0 {},
+            None => {
+                self.discard();
+            }
+        }
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.clock.is_virtual()
+    }
+
+    fn clock_reply(&self) -> ClockReply {
+        let source = if self.clock.is_virtual() { "virtual" } else { "tsc" };
+        ClockReply { source: source.into(), hz: self.clock.hz(), resolution_ns: 1e9 / self.clock.hz() }
+    }
+}

@@ -1,0 +1,191 @@
+//! One trial from its start to its reading.
+
+use std::collections::BTreeMap;
+
+use nicbench_protocol::{
+    Fault, HealthReading, LatencyFrom, PortReading, Reading, Start, StreamProgress, StreamReading,
+};
+
+use crate::analyser::Analyser;
+use crate::error::EngineError;
+use crate::gaps::{GAP_FLOOR_NS, Gaps};
+use crate::health::HealthChange;
+use crate::pacer::Pacer;
+use crate::plan;
+use crate::port::{Clock, Port, PortCounters, PortFacts};
+use crate::sender::{Sender, Transmission};
+use crate::signature::Signer;
+
+/// Everything a trial has counted so far.
+#[derive(Debug)]
+pub struct Trial {
+    pub number: u32,
+    names: Vec<String>,
+    /// The tick at which the first frame is due.
+    pub epoch: u64,
+    pub duration_ticks: u64,
+    pub catch_up_ticks: u64,
+    pub shared: Transmission,
+    pub senders: Vec<Sender>,
+    pub analyser: Analyser,
+    /// Ticks between which nothing is received, for tests.
+    pub pause_receive: Option<(u64, u64)>,
+    /// Counters of the ports before the first frame.
+    pub baselines: Vec<PortCounters>,
+    pub transmit_ticks: u64,
+    pub gaps: Gaps,
+    pub iterations: u64,
+    pub idle_iterations: u64,
+    pub health: HealthChange,
+}
+
+impl Trial {
+    /// Checks `start` and gets everything ready that takes time.
+    pub fn new(start: &Start, run_key: u64, facts: &[PortFacts], clock: &impl Clock) -> Result<Self, EngineError> {
+        let expected = plan::check(start, facts)?;
+        let signer = Signer::new(run_key, start.trial);
+        let hz = clock.hz();
+        let senders = start.streams.iter().zip(&expected).map(|(stream, expected)| {
+            let pacer = Pacer::new(stream.rate_frames_per_s, start.duration_s, start.catch_up_s, hz);
+            Sender::new(stream, expected, pacer, facts[stream.transmit_port].lossless)
+        });
+        let ticks = |seconds: f64| (seconds * hz) as u64;
+        let pause = |fault: Fault| {
+            let begin = ticks(fault.pause_receive_after_s);
+            (begin, begin + ticks(fault.pause_receive_s))
+        };
+        Ok(Self {
+            number: start.trial,
+            names: start.streams.iter().map(|stream| stream.name.clone()).collect(),
+            epoch: 0,
+            duration_ticks: ticks(start.duration_s),
+            catch_up_ticks: ticks(start.catch_up_s),
+            shared: Transmission { signer, burst: start.burst as usize, latency_from: start.latency_from },
+            senders: senders.collect(),
+            analyser: Analyser::new(signer, expected, facts.len())?,
+            pause_receive: start.fault.map(pause),
+            baselines: Vec::new(),
+            transmit_ticks: 0,
+            gaps: Gaps::default(),
+            iterations: 0,
+            idle_iterations: 0,
+            health: HealthChange::default(),
+        })
+    }
+
+    /// The first frame is due now.
+    pub fn begin(&mut self, clock: &impl Clock) {
+        self.epoch = clock.now();
+        self.gaps = Gaps::new(self.epoch, (GAP_FLOOR_NS as f64 * clock.hz() / 1e9) as u64);
+    }
+
+    /// Frames that each port has taken.
+    pub fn accepted(&self, port: usize) -> u64 {
+        self.senders.iter().filter(|sender| sender.transmit_port == port).map(|sender| sender.counts().accepted).sum()
+    }
+
+    /// For `stats`.
+    pub fn progress(&self) -> impl Iterator<Item = StreamProgress> + '_ {
+        let pairs = self.senders.iter().zip(self.analyser.streams());
+        pairs.map(|(sender, tally)| StreamProgress { sent: sender.counts().accepted, received: tally.received })
+    }
+
+    /// For `settle`.
+    pub fn late(&self) -> Vec<u64> {
+        self.analyser.streams().iter().map(|tally| tally.late).collect()
+    }
+
+    /// For `drain`.
+    pub fn reading(&self, ports: &mut [Box<dyn Port>], clock: &impl Clock) -> Result<Reading, EngineError> {
+        let changes: Vec<PortCounters> =
+            ports.iter_mut().zip(&self.baselines).map(|(port, before)| difference(before, &port.counters())).collect();
+        let sent = self.sent(&changes);
+        let streams = (0..self.senders.len()).map(|index| self.stream_reading(index, sent[index], clock));
+        let ports = ports.iter().zip(&changes).zip(self.analyser.ports()).map(|((port, change), tally)| {
+            let mut counters = change.named.clone();
+            counters.insert("completions".into(), change.completed);
+            PortReading {
+                name: port.facts().name.clone(),
+                foreign: tally.foreign,
+                corrupted_unattributed: tally.corrupted_unattributed,
+                receive_overrun: change.receive_overrun,
+                counters,
+                link_changed: change.link_changes > 0,
+            }
+        });
+        Ok(Reading {
+            trial: self.number,
+            transmit_ns: clock.nanoseconds(self.transmit_ticks),
+            streams: streams.collect::<Result<_, _>>()?,
+            ports: ports.collect(),
+            health: self.health_reading(clock),
+        })
+    }
+
+    /// Completed frames by stream. Exact where a port has one stream; otherwise what a port did not complete is shared out in
+    /// proportion, for the port does not say whose it was.
+    fn sent(&self, changes: &[PortCounters]) -> Vec<u64> {
+        let share = |sender: &Sender| {
+            let accepted = sender.counts().accepted;
+            let of_port = self.accepted(sender.transmit_port);
+            let missing = of_port.saturating_sub(changes[sender.transmit_port].completed);
+            accepted - (u128::from(missing) * u128::from(accepted)).div_ceil(u128::from(of_port.max(1))) as u64
+        };
+        self.senders.iter().map(share).collect()
+    }
+
+    fn stream_reading(&self, index: usize, sent: u64, clock: &impl Clock) -> Result<StreamReading, EngineError> {
+        let (sender, tally) = (&self.senders[index], &self.analyser.streams()[index]);
+        let counts = sender.counts();
+        let resolution_ns = 1e9 / clock.hz();
+        let burst_ns = clock.nanoseconds(counts.burst_ticks) as f64 / counts.bursts.max(1) as f64;
+        let from: LatencyFrom = self.shared.latency_from;
+        Ok(StreamReading {
+            name: self.names[index].clone(),
+            intended: sender.intended(),
+            sent,
+            // Taken by the port and never completed: the tester's shortfall.
+            unsent_tester: counts.unsent_tester + (counts.accepted - sent),
+            unsent_backpressure: counts.unsent_backpressure,
+            received: tally.received,
+            lost: sent.saturating_sub(tally.received + tally.late + tally.corrupted),
+            late: tally.late,
+            duplicated: tally.duplicated,
+            reordered: tally.reordered,
+            corrupted: tally.corrupted,
+            maximum_burst: counts.maximum_burst,
+            latency: tally.latency.reading(from, resolution_ns, burst_ns.max(resolution_ns))?,
+        })
+    }
+
+    fn health_reading(&self, clock: &impl Clock) -> HealthReading {
+        HealthReading {
+            longest_gap_ns: clock.nanoseconds(self.gaps.longest()),
+            total_gap_ns: clock.nanoseconds(self.gaps.total()),
+            gap_floor_ns: GAP_FLOOR_NS,
+            gaps: self.gaps.count(),
+            iterations: self.iterations,
+            idle_iterations: self.idle_iterations,
+            voluntary_switches: self.health.voluntary_switches,
+            involuntary_switches: self.health.involuntary_switches,
+            clock_step_ns: self.health.clock_step_ns,
+            core_clock_hz: self.health.core_clock_hz,
+            cpus: self.health.cpus.clone(),
+        }
+    }
+}
+
+/// What has been counted between two readings; a counter that ran backwards (a device was reset) counts as 0.
+fn difference(before: &PortCounters, after: &PortCounters) -> PortCounters {
+    let named: BTreeMap<String, u64> = after
+        .named
+        .iter()
+        .map(|(name, value)| (name.clone(), value.saturating_sub(before.named.get(name).copied().unwrap_or(0))))
+        .collect();
+    PortCounters {
+        completed: after.completed.saturating_sub(before.completed),
+        receive_overrun: after.receive_overrun.saturating_sub(before.receive_overrun),
+        link_changes: after.link_changes.saturating_sub(before.link_changes),
+        named,
+    }
+}
