@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from nicbench.bench_file.frame_sizes import frame_size_problems
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.wiring import wiring_problems
+from nicbench.registry import find
+from nicbench.search.base import Search
 
 LONGEST_TRIAL_S: Final = 24 * 3600.0
 
@@ -57,6 +61,37 @@ def _needed_tests_come_earlier(bench: BenchFile, root: Node) -> Iterator[Problem
             )
 
 
+def _rates_exist(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A latency is measured at a rate that the earlier test looks for."""
+    tests = {test.name: test for test in bench.tests}
+    for index, test in enumerate(bench.tests):
+        wanted: Any = getattr(test.options, "of", None)
+        earlier = tests.get(test.build().needs() or "")
+        goals: Any = getattr(getattr(earlier and earlier.options, "search", None), "goals", None)
+        if isinstance(wanted, str) and goals and wanted not in goals:
+            position = root.position_of(("tests", index, "of"))
+            message = f"{quote(earlier.name if earlier else None)} looks for no rate called {quote(wanted)}"
+            yield Problem(position, message, suggest(wanted, list(goals), "rate"))
+
+
+def _searches_exist(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    kinds = find("nicbench.search", Search)
+    for index, test in enumerate(bench.tests):
+        choice: Any = getattr(test.options, "search", None)
+        path = ("tests", index, "search")
+        if choice is None:
+            continue
+        if choice.kind not in kinds:
+            message = f"there is no search of the kind {quote(choice.kind)}"
+            yield Problem(root.position_of((*path, "kind")), message, suggest(choice.kind, list(kinds), "kind"))
+            continue
+        try:
+            choice.build()
+        except ValidationError as error:
+            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+            yield Problem(root.position_of(path), f"the search cannot be made: {why}", None)
+
+
 def _trials_have_a_sensible_length(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for index, test in enumerate(bench.tests):
         duration: Any = getattr(getattr(test.options, "trial", None), "duration", None)
@@ -73,6 +108,8 @@ def _trials_have_a_sensible_length(bench: BenchFile, root: Node) -> Iterator[Pro
 _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]] = (
     ("test names are unique", _test_names_are_unique),
     ("every test that builds on another comes after it", _needed_tests_come_earlier),
+    ("every rate that is referred to is looked for", _rates_exist),
+    ("every search exists", _searches_exist),
     ("trials have a sensible length", _trials_have_a_sensible_length),
     ("every frame holds its signature and fits the links", frame_size_problems),
     ("hosts, ports and links fit together, or a lab makes them", wiring_problems),

@@ -48,6 +48,7 @@ def parse(content: bytes, path: Path) -> BenchFile:
     bench = BenchFile(
         path=path,
         source=content.decode("utf-8-sig"),
+        written=root.plain(),
         title=document.title,
         description=document.description,
         seed=document.seed,

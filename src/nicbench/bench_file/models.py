@@ -61,7 +61,7 @@ def _link_ends(value: Any) -> Any:
     ends = [end.strip() for end in value.split("<->")]
     if len(ends) != 2 or not all(ends):
         raise ValueError(f"`{value}` is no link: write `tester_port <-> dut_port`")
-    return ends
+    return tuple(ends)
 
 
 Link = Annotated[tuple[Name, Name], BeforeValidator(_link_ends)]
@@ -126,10 +126,14 @@ class Document(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class BenchFile:
-    """A bench file that was understood: every kind resolved, cross-checked. ``thresholds`` holds overrides only."""
+    """A bench file that was understood: every kind resolved, cross-checked. ``thresholds`` holds overrides only.
+
+    ``source`` is the file's text, ``written`` its content as plain data, with the units that its author chose.
+    """
 
     path: Path
     source: str
+    written: dict[str, Any]
     title: str
     description: str | None
     seed: int

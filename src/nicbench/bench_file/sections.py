@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -56,7 +57,7 @@ class Reading:
         node = self.root.find(path)
         kind_node = node.child(key) if node.entries is not None else node
         if kind_node is None:
-            self.problems.append(Problem(node.position, f"{quote(key)} is missing", f"add `{key}: ...`"))
+            self.problems.append(_without_kind(node, key))
             return None
         kinds = find(package, base)
         kind = kind_node.value
@@ -70,3 +71,11 @@ class Reading:
         content = {name: child.plain() for name, child in (node.entries or {}).items() if name not in taken}
         options = self.validate(model, content, path, beside=taken)
         return None if options is None else (kinds[kind], options)
+
+
+def _without_kind(node: Node, key: str) -> Problem:
+    """The key that chooses is missing, or only misspelt."""
+    close = get_close_matches(key, node.key_positions, n=1)
+    if close:
+        return Problem(node.key_positions[close[0]], f"unknown key {quote(close[0])}", f"did you mean `{key}`?")
+    return Problem(node.position, f"{quote(key)} is missing", f"add `{key}: ...`")

@@ -46,7 +46,10 @@ def problems_of(
     ``path`` is where the validated section stands in the file, ``beside`` names its keys beside those of ``model``.
     """
     found: dict[tuple[int, Step | None], Problem] = {}
-    for details in error.errors(include_url=False):
+    all_details = error.errors(include_url=False)
+    for details in all_details:
+        if details["type"] == "too_short" and _is_inside(details["loc"], all_details):
+            continue  # pydantic counts only the good items of a list
         location = (*path, *details["loc"])
         about_a_key = details["type"] in ("missing", "extra_forbidden")
         node = root.find(location[:-1] if about_a_key else location)
@@ -57,40 +60,65 @@ def problems_of(
     return list(found.values())
 
 
+def _is_inside(location: tuple[Step, ...], others: Sequence[ErrorDetails]) -> bool:
+    """Whether one of the other errors lies below ``location``."""
+    depth = len(location)
+    return any(other["loc"][:depth] == location and len(other["loc"]) > depth for other in others)
+
+
 def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], known: Sequence[str]) -> Problem:
-    name = quote(_readable(location))
+    name = quote(_readable(root, location))
     context: dict[str, Any] = details.get("ctx", {})
     kind = details["type"]
     if kind == "missing":
         return Problem(root.position_of(location[:-1]), f"{name} is missing", f"add `{location[-1]}: ...`")
     if kind == "extra_forbidden":
         return Problem(root.position_of_key(location), f"unknown key {name}", suggest(str(location[-1]), known))
-    position = root.position_of(location)
-    given = quote(details["input"]) if isinstance(details["input"], (str, int, float, bool, type(None))) else None
+    message, next_step = _message(kind, name, details, context)
+    return Problem(root.position_of(location), message, next_step)
+
+
+def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any]) -> tuple[str, str | None]:
+    """What is wrong with a value, and what to write instead."""
+    given = _given(details["input"])
     if kind == "quantity":
-        return Problem(position, f"{name}: {context['why']}", f"write {context['accepted']}")
+        return f"{name}: {context['why']}", f"write {context['accepted']}"
     if kind in ("literal_error", "enum"):
-        step = f"write one of {context['expected'].replace(chr(39), '`')}"
-        return Problem(position, f"{name} cannot be {given}", step)
+        return f"{name} cannot be {given}", f"write {context['expected']}"
     if kind in _BOUNDS:
-        bound = _BOUNDS[kind].format(**context)
-        return Problem(position, f"{name} is {given}: it must be {bound}", f"write a value that is {bound}")
+        numbers = {key: f"{value:g}" if isinstance(value, float) else value for key, value in context.items()}
+        bound = _BOUNDS[kind].format(**numbers)
+        return f"{name} is {given}: it must be {bound}", f"write a value that is {bound}"
     if kind in ("value_error", "assertion_error"):
-        return Problem(position, f"{name}: {context.get('error', details['msg'])}", None)
+        return f"{name}: {context.get('error', details['msg'])}", None
     if kind in ("too_short", "string_too_short"):
-        return Problem(position, f"{name} must not be empty", "write at least one value")
+        return f"{name} has too little in it", f"write at least {context.get('min_length', 1)}"
+    if kind == "string_pattern_mismatch":
+        return f"{name} cannot be {given}", f"it must match the pattern {context['pattern']}"
     base = kind.removesuffix("_parsing").removesuffix("_type").removesuffix("_from_float")
     if base in _EXPECTED:
-        found = given if given is not None else ("a list" if isinstance(details["input"], list) else "keys and values")
-        return Problem(position, f"{name} must be {_EXPECTED[base]}, not {found}", f"write {_EXPECTED[base]}")
-    return Problem(position, f"{name}: {details['msg']}", None)
+        return f"{name} must be {_EXPECTED[base]}, not {given}", f"write {_EXPECTED[base]}"
+    return f"{name}: {details['msg']}", None
 
 
-def _readable(location: Sequence[Step]) -> str:
+def _given(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return "a list"
+    return "keys and values" if isinstance(value, dict) else quote(value)
+
+
+def _readable(root: Node, location: Sequence[Step]) -> str:
     """``tests[1].trial.duration``, without the steps that only pydantic knows (a union's branch)."""
     text = ""
-    for step in location:
+    node = root
+    for number, step in enumerate(location):
+        child = node.child(step)
+        if child is None and number < len(location) - 1:
+            continue
+        if child is None and node.entries is None:
+            continue
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        node = child or node
     return text
 
 

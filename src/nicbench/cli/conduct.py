@@ -65,7 +65,7 @@ async def _awaited(run_it: RunIt, bench: BenchFile, folder: RunFolder, bus: Bus)
 
 
 def _with_next_step(error: NicbenchError, folder: RunFolder) -> NicbenchError:
-    """After an interruption: what is kept, and how to go on. An error of the machine can be mended, and then resumed."""
+    """After an interruption: what is kept, and how to go on. Other errors: mend, then resume."""
     trials = sum(1 for _ in folder.journal.trials())
     resume = f"nicbench resume {folder.path}"
     if isinstance(error, InterruptedRunError):

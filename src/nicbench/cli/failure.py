@@ -59,7 +59,8 @@ def _write(text: str, folder: Path | None) -> str | None:
 
 def report(error: NicbenchError, *, as_json: bool, summary: Summary | None = None) -> int:
     """Tells the user; gives the exit status. As JSON, what was measured until then stands beside the error."""
-    prefix = "" if isinstance(error, InterruptedRunError) else "error: "
+    speaks_for_itself = isinstance(error, InterruptedRunError | WrongBenchFileError)
+    prefix = "" if speaks_for_itself else "error: "
     say(f"{prefix}{error}")
     if as_json:
         print_json(document(error, summary))

@@ -36,7 +36,7 @@ def make_app() -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; gives the exit status (design: 0 done, 1 our fault, 2 usage, 3 not ready, 4 host, 5, 6, 130)."""
+    """Runs one command; gives the exit status, which is 0 or that of the error (errors.py)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
     try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from pydantic import BaseModel
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -72,30 +72,32 @@ def _settings(bench: BenchFile) -> list[tuple[str, str]]:
     traffic = bench.traffic
     ways = "both directions at once" if traffic.bidirectional else "one direction"
     smallest = smallest_frame_bytes(traffic.ip)
-    links = ", ".join(f"{one} <-> {other}" for one, other in bench.links) or "none named"
+    where = ("lab", bench.lab.kind + _options(bench, "lab")) if bench.lab else ("ports", ", ".join(bench.ports))
+    links = [("links", ", ".join(f"{one} <-> {other}" for one, other in bench.links))] if bench.links else []
+    tester = [("tester", _options(bench, "tester").strip(" ()"))] if bench.written.get("tester") else []
     return [
-        ("lab", _in_words(bench.lab)) if bench.lab else ("links", links),
-        ("DUT", _in_words(bench.dut)),
-        ("tester", _options(bench.tester)),
-        ("traffic", f"IPv{traffic.ip}, UDP, {traffic.flows} flows, {ways}, frames of {smallest} bytes or more"),
+        where,
+        *links,
+        ("DUT", bench.dut.kind + _options(bench, "dut")),
+        *tester,
+        ("traffic", f"IPv{traffic.ip}, UDP, {traffic.flows} flows, {ways}; the smallest frame is {smallest} bytes"),
         ("seed", str(bench.seed)),
     ]
 
 
-def _in_words(choice: Choice) -> str:
-    options = _options(choice.options)
-    return f"{choice.kind} ({options})" if options else choice.kind
-
-
-def _options(options: BaseModel) -> str:
-    plain = options.model_dump(mode="json")
-    return ", ".join(f"{name} {_value(value)}" for name, value in plain.items() if value is not None)
+def _options(bench: BenchFile, section: str) -> str:
+    """The options of a section as they were written, with their units: " (rate 200 kpps, burst 4000)"."""
+    written = bench.written.get(section)
+    options = (
+        [f"{key} {_value(value)}" for key, value in written.items() if key != "kind"]
+        if isinstance(written, dict)
+        else []
+    )
+    return f" ({', '.join(options)})" if options else ""
 
 
 def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _deviations(bench: BenchFile) -> list[str]:

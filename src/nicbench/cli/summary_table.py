@@ -1,4 +1,4 @@
-"""The table printed at the end of a run: throughput and latency per frame size, and the verdict. Units in the headers."""
+"""The table printed at the end of a run: throughput, latency and verdict per frame size. Units in the headers."""
 
 from __future__ import annotations
 

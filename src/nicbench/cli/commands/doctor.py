@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import Json
-from nicbench.cli.output import FORMAT, print_json, results
 
 
 def register(app: typer.Typer) -> None:

@@ -11,7 +11,6 @@ from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import BenchPath
 from nicbench.cli.output import results, say
 from nicbench.errors import UsageError
-from nicbench.hosts.local import LocalHost
 from nicbench.labs.base import Testbed
 from nicbench.store.folder import slug
 from nicbench.tuning.lock import HostLock

@@ -16,7 +16,9 @@ def register(app: typer.Typer) -> None:
     app.command("run")(_run)
 
 
-def _run(bench: BenchPath, output: Output = DEFAULT_OUTPUT, json: Json = False, no_progress: NoProgress = False) -> None:
+def _run(
+    bench: BenchPath, output: Output = DEFAULT_OUTPUT, json: Json = False, no_progress: NoProgress = False
+) -> None:
     """Run every test of a bench file and write a report."""
     bench_file = load(bench)
     folder = RunFolder.create(output, bench_file.source, bench_file.title)

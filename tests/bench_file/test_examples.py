@@ -1,0 +1,30 @@
+"""Every example validates, and the demo's one declares what the demo promises."""
+
+from pathlib import Path
+
+import pytest
+
+from nicbench.bench_file import load
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_validates(path: Path) -> None:
+    assert load(path).tests
+
+
+def test_there_are_examples_for_every_kind_of_dut() -> None:
+    assert {load(path).dut.kind for path in EXAMPLES} >= {
+        "kernel-forward",
+        "policer",
+        "bridge",
+        "external",
+        "simulated",
+    }
+
+
+def test_the_demo_measures_the_seven_sizes_of_rfc_2544_in_under_three_minutes() -> None:
+    bench = load(EXAMPLES[0].with_name("kernel-forward.yaml"))
+    assert bench.tests[0].build().frame_sizes() == (64, 128, 256, 512, 1024, 1280, 1518)
+    assert sum(test.build().estimate_s() for test in bench.tests) < 180

@@ -1,0 +1,128 @@
+"""What a good bench file becomes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nicbench.bench_file import BenchFile, load
+from nicbench.bench_file.frame_sizes import smallest_frame_bytes
+from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.reader import read as read_tree
+from nicbench.errors import UsageError
+
+Read = Callable[[str | bytes], BenchFile]
+
+SMALL = """\
+nicbench: 1
+title: A small one
+lab: veth
+dut: {kind: policer, rate: 150 kpps}
+tests:
+  - name: first
+    method: throughput
+    frame_bytes: [64]
+    trial: {duration: 500 ms}
+"""
+
+
+def tree(text: str) -> Node:
+    return read_tree(text.encode(), "b.yaml")
+
+
+def test_quantities_are_in_the_base_unit(read: Read) -> None:
+    bench = read(SMALL)
+    assert bench.dut.options.model_dump()["rate"] == 150_000.0
+    assert bench.tests[0].options.model_dump()["trial"]["duration"] == 0.5
+
+
+def test_what_is_left_out_has_its_default(read: Read) -> None:
+    bench = read(SMALL)
+    assert bench.seed == 1
+    assert bench.traffic.ip == 4
+    assert bench.tester.driver == "net_af_xdp"
+    assert bench.thresholds == {}
+    assert bench.description is None
+
+
+def test_a_kind_without_options_may_stand_alone(read: Read) -> None:
+    bench = read(SMALL)
+    assert bench.lab is not None
+    assert bench.lab.kind == "veth"
+
+
+def test_a_test_builds_its_method(read: Read) -> None:
+    method = read(SMALL).tests[0].build()
+    assert method.name == "first"
+    assert method.frame_sizes() == (64,)
+
+
+def test_the_source_is_kept_as_given(read: Read) -> None:
+    assert read(SMALL).source == SMALL
+
+
+def test_only_thresholds_that_were_given_are_overrides(read: Read) -> None:
+    assert read(SMALL + "thresholds: {longest_gap_ms: 5}\n").thresholds == {"longest_gap_ms": 5.0}
+
+
+def test_a_link_names_two_ports(read: Read) -> None:
+    bench = read(
+        "nicbench: 1\ntitle: x\ndut: {kind: bridge}\ntests: [{name: t, method: throughput}]\n"
+        "hosts: {tester: {kind: local}, dut: {kind: netns, namespace: n}}\n"
+        "ports: {t0: {host: tester, address: 0000:03:00.0}, d0: {host: dut, device: e1}}\n"
+        "links: [t0 <-> d0]\n"
+    )
+    assert bench.links == (("t0", "d0"),)
+    assert bench.ports["t0"].address == "0000:03:00.0"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("0000:03:00.0", "0000:03:00.0"),
+        ("64:7", "64:7"),
+        ("no", "no"),
+        ("on", "on"),
+        ("2026-01-31", "2026-01-31"),
+        ("1_000", "1_000"),
+        ("010", 10),
+        ("0o10", 8),
+        ("0x10", 16),
+        ("true", True),
+        ("~", None),
+        ("1e3", 1000.0),
+        (".inf", ".inf"),
+        ("'7'", "7"),
+        ('"true"', "true"),
+    ],
+)
+def test_scalars_are_those_of_yaml_1_2(written: str, value: object) -> None:
+    assert tree(f"a: {written}\n").plain() == {"a": value}
+
+
+def test_an_alias_repeats_a_value() -> None:
+    assert tree("a: &x {b: 1}\nc: *x\n").plain() == {"a": {"b": 1}, "c": {"b": 1}}
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(read: Read) -> None:
+    assert read(b"\xef\xbb\xbf" + SMALL.encode()).title == "A small one"
+
+
+def test_windows_line_ends_are_fine(read: Read) -> None:
+    assert read(SMALL.replace("\n", "\r\n")).title == "A small one"
+
+
+def test_the_smallest_frame_holds_the_headers_and_the_signature() -> None:
+    assert smallest_frame_bytes(4) == 64
+    assert smallest_frame_bytes(6) == 82
+
+
+def test_a_file_that_does_not_exist_says_where_examples_are(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no such file") as refused:
+        load(tmp_path / "none.yaml")
+    assert "examples/" in str(refused.value)
+
+
+def test_a_folder_is_no_bench_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder"):
+        load(tmp_path)

@@ -1,0 +1,213 @@
+"""Wrong bench files: where the error points and what it says.
+
+Each case: the text, then line, column, part of the message and part of the next step of every problem.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from nicbench.bench_file import BenchFile, WrongBenchFileError
+
+Read = Callable[[str], BenchFile]
+Expected = tuple[int, int, str, str | None]
+
+HEAD = "nicbench: 1\ntitle: x\n"
+LAB = "lab: {kind: veth}\ndut: {kind: policer}\n"
+TESTS = "tests:\n  - {name: t, method: throughput}\n"
+
+WRONG: dict[str, tuple[str, list[Expected]]] = {
+    "an unknown key names the closest known one": (
+        HEAD + "dutt: {kind: policer}\n" + LAB + TESTS,
+        [(3, 1, "unknown key `dutt`", "did you mean `dut`?")],
+    ),
+    "an unknown key of a plug-in's options": (
+        HEAD + "lab: {kind: veth, queus: 1}\ndut: {kind: policer}\n" + TESTS,
+        [(3, 19, "unknown key `lab.queus`", "did you mean `queues`?")],
+    ),
+    "a misspelt kind": (
+        HEAD + "lab: {knd: veth}\ndut: {kind: policer}\n" + TESTS,
+        [(3, 7, "unknown key `knd`", "did you mean `kind`?")],
+    ),
+    "a kind that does not exist": (
+        HEAD + "lab: {kind: vethe}\ndut: {kind: policer}\n" + TESTS,
+        [(3, 13, "no lab of the kind `vethe`", "did you mean `veth`?")],
+    ),
+    "text where a number belongs": (
+        HEAD + "seed: seven\n" + LAB + TESTS,
+        [(3, 7, "`seed` must be a whole number, not `seven`", "write a whole number")],
+    ),
+    "a quoted number is text": (
+        HEAD + 'seed: "7"\n' + LAB + TESTS,
+        [(3, 7, "`seed` must be a whole number, not `7`", "write a whole number")],
+    ),
+    "a number where text belongs": (
+        "nicbench: 1\ntitle: 7\n" + LAB + TESTS,
+        [(2, 8, "`title` must be text, not `7`", "write text")],
+    ),
+    "a list where a section belongs": (
+        HEAD + "lab: [veth]\ndut: {kind: policer}\n" + TESTS,
+        [(3, 6, "`lab` must be keys and values, not a list", "write keys and values")],
+    ),
+    "a duplicate key names the line of the first": (
+        HEAD + LAB + "dut: {kind: bridge}\n" + TESTS,
+        [(5, 1, "the key `dut` is given twice", "the first is on line 4")],
+    ),
+    "a missing key": (
+        "nicbench: 1\n" + LAB + TESTS,
+        [(1, 1, "`title` is missing", "add `title: ...`")],
+    ),
+    "a missing key of a test": (
+        HEAD + LAB + "tests:\n  - method: throughput\n",
+        [(6, 5, "`tests[0].name` is missing", "add `name: ...`")],
+    ),
+    "another format of bench files": (
+        "nicbench: 2\ntitle: x\n" + LAB + TESTS,
+        [(1, 11, "`nicbench` cannot be `2`", "write 1")],
+    ),
+    "a duration without its unit": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, trial: {duration: 1}}\n",
+        [(6, 53, "1 has no unit", '"200 ms"')],
+    ),
+    "a unit that does not exist": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, trial: {duration: 5 parsecs}}\n",
+        [(6, 53, "unknown unit 'parsecs'", '"1 s"')],
+    ),
+    "a share above one": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {goals: {PDR: 200 %}}}\n",
+        [(6, 57, "exceeds 1 (100 %)", '"0.5 %"')],
+    ),
+    "a rate without its unit": (
+        HEAD + "lab: {kind: veth}\ndut: {kind: policer, rate: 200000}\n" + TESTS,
+        [(4, 28, "200000 has no unit", '"200 kpps"')],
+    ),
+    "no tests": (
+        HEAD + LAB + "tests: []\n",
+        [(5, 8, "`tests` has too little in it", "at least 1")],
+    ),
+    "a frame that Ethernet does not allow": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, frame_bytes: [60, 128]}\n",
+        [(6, 49, "`tests[0].frame_bytes[0]` is `60`", "at least 64")],
+    ),
+    "a frame too small for IPv6, UDP and the signature": (
+        HEAD + LAB + "traffic: {ip: 6}\ntests:\n  - {name: t, method: throughput, frame_bytes: [64, 128]}\n",
+        [(7, 49, "the minimum is 82 bytes", "82 bytes or more")],
+    ),
+    "default frame sizes too small for IPv6": (
+        HEAD + LAB + "traffic: {ip: 6}\n" + TESTS,
+        [(7, 5, "64 bytes are too few for IPv6", "82 bytes or more")],
+    ),
+    "a frame larger than the lab's MTU": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, frame_bytes: [1519]}\n",
+        [(6, 49, "the maximum is 1518 bytes", "`mtu`")],
+    ),
+    "two tests of one name": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput}\n  - {name: t, method: throughput}\n",
+        [(7, 12, "two tests are called `t`", "a name of its own")],
+    ),
+    "a test that builds on one below it": (
+        HEAD + LAB + "tests:\n  - {name: l, method: latency, at: t}\n  - {name: t, method: throughput}\n",
+        [(6, 36, "`t` is not above this one", "move it above")],
+    ),
+    "a test that builds on none": (
+        HEAD + LAB + TESTS + "  - {name: l, method: latency, at: tt}\n",
+        [(7, 36, "`tt` does not exist", "did you mean `t`?")],
+    ),
+    "a latency at a frame size that was not measured": (
+        HEAD
+        + LAB
+        + "tests:\n  - {name: t, method: throughput, frame_bytes: [64]}\n"
+        + "  - {name: l, method: latency, at: t, frame_bytes: [128]}\n",
+        [(7, 52, "does not measure frames of 128 bytes", "add them")],
+    ),
+    "a latency at a rate that nobody looks for": (
+        HEAD + LAB + TESTS + "  - {name: l, method: latency, at: t, of: PDX}\n",
+        [(7, 43, "looks for no rate called `PDX`", "did you mean `PDR`?")],
+    ),
+    "a search that does not exist": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: bisekt}}\n",
+        [(6, 50, "no search of the kind `bisekt`", "did you mean `bisect`?")],
+    ),
+    "a trial of no length": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, trial: {duration: 0 s}}\n",
+        [(6, 53, "a trial of 0 s", "60 s")],
+    ),
+    "a lab and links": (
+        HEAD + LAB + "links: [a <-> b]\n" + TESTS,
+        [(5, 1, "`links` has no meaning", "remove `links`")],
+    ),
+    "neither a lab nor hosts": (
+        HEAD + "dut: {kind: external}\n" + TESTS,
+        [(1, 1, "neither a lab nor hosts", "`lab: {kind: veth}`")],
+    ),
+    "a link to a port that does not exist": (
+        HEAD
+        + "hosts: {tester: {kind: local}, dut: {kind: netns, namespace: n}}\n"
+        + "ports: {t0: {host: tester, device: e0}, d0: {host: dut, device: e1}}\n"
+        + "links: [t0 <-> d9]\ndut: {kind: bridge}\n"
+        + TESTS,
+        [
+            (4, 41, "no link leads to the port `d0`", "links"),
+            (5, 9, "there is no port `d9`", "known ports: `t0`, `d0`"),
+        ],
+    ),
+    "a link that is none": (
+        HEAD + "links: [t0 - d0]\ndut: {kind: external}\n" + TESTS,
+        [(3, 9, "`t0 - d0` is no link", None)],
+    ),
+    "a port with two ways to reach it": (
+        HEAD
+        + "hosts: {tester: {kind: local}}\n"
+        + "ports: {t0: {host: tester, device: e0, address: 0000:03:00.0}}\ndut: {kind: external}\n"
+        + TESTS,
+        [(4, 9, "exactly one of", "write `device: ")],
+    ),
+    "an unknown threshold": (
+        HEAD + LAB + "thresholds: {longest_gap: 3}\n" + TESTS,
+        [(5, 14, "unknown key `thresholds.longest_gap`", "did you mean `longest_gap_ms`?")],
+    ),
+    "a list at the top": ("- a\n", [(1, 1, "begins with a list", "keys and values")]),
+    "one word": ("hello\n", [(1, 1, "begins with `hello`", "keys and values")]),
+    "nothing at all": ("", [(1, 1, "is empty", "examples/")]),
+    "only comments": ("# nothing\n", [(1, 1, "is empty", "examples/")]),
+    "a tab": ("a:\n\tb: 1\n", [(2, 1, "a tab is used", "spaces")]),
+    "an open bracket": ("a: [1,\n", [(2, 1, "never closed", "close it")]),
+    "an open quote": ("a: 'x\n", [(2, 1, "never closed", "close the quote")]),
+    "a colon in plain text": ("a: b: c\n", [(1, 5, "a `:` is not expected here", "quotes")]),
+    "a merge key": ("<<: {a: 1}\n", [(1, 1, "merge keys", "anchor")]),
+    "two documents": ("a: 1\n---\nb: 2\n", [(2, 1, "second document", "one document")]),
+    "YAML 1.1": ("%YAML 1.1\n---\na: 1\n", [(2, 1, "YAML 1.1 is asked for", "1.2")]),
+    "an alias without its anchor": ("a: *b\n", [(1, 4, "names no anchor", "`&b`")]),
+    "a key that is a list": ("{[a]: 1}\n", [(1, 2, "a key must be a word", "quotes")]),
+    "several problems are all told, in the order of the file": (
+        "nicbench: 1\ntitle: 7\nsed: 1\n"
+        + LAB
+        + "tests:\n  - {name: t, method: throughput, trial: {duration: 1, drain: x}}\n",
+        [
+            (2, 8, "must be text", "write text"),
+            (3, 1, "unknown key `sed`", "`seed`"),
+            (7, 53, "1 has no unit", "write"),
+            (7, 63, "'x' is not a duration", "write"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_file_is_refused_with_place_message_and_next_step(
+    text: str, expected: list[Expected], read: Read
+) -> None:
+    with pytest.raises(WrongBenchFileError) as refused:
+        read(text)
+    found = refused.value.problems
+    assert [tuple(problem.position) for problem in found] == [(line, column) for line, column, _, _ in expected]
+    for problem, (_, _, message, next_step) in zip(found, expected, strict=True):
+        assert message in problem.message
+        assert next_step is None or next_step in (problem.next_step or "")
+
+
+def test_the_message_begins_with_file_line_and_column(read: Read) -> None:
+    with pytest.raises(WrongBenchFileError) as refused:
+        read(HEAD + "sed: 1\n" + LAB + TESTS)
+    assert str(refused.value) == "b.yaml:3:1: unknown key `sed`\n  next: did you mean `seed`?"
+    assert refused.value.exit_status == 2
