@@ -1,0 +1,91 @@
+"""The conversation with an engine: replies, events, errors and deaths, as a user meets them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from nicbench.engine.client import EngineClient
+from nicbench.errors import EngineError, HostError
+from nicbench.hosts.base import Process
+
+READY = {"event": "ready", "protocol": "1.0", "seq": 0, "time_ns": 0}
+
+
+class ScriptedProcess(Process):
+    """Says the given lines, then ends with ``status``."""
+
+    def __init__(self, messages: list[Any], status: int = 0, stderr: str = "") -> None:
+        self._lines = [message if isinstance(message, str) else json.dumps(message) for message in messages]
+        self._status = status
+        self._stderr = stderr
+        self.written: list[dict[str, Any]] = []
+
+    @property
+    def pid(self) -> int | None:
+        return 1
+
+    async def write_line(self, line: str) -> None:
+        self.written.append(json.loads(line))
+
+    async def read_line(self, timeout_s: float | None = None) -> str | None:
+        return self._lines.pop(0) if self._lines else None
+
+    async def close_stdin(self) -> None:
+        self._lines.clear()
+
+    async def wait(self, timeout_s: float | None = None) -> int:
+        return self._status
+
+    async def signal(self, number: int) -> None:
+        self._lines.clear()
+
+    def stderr_tail(self) -> str:
+        return self._stderr
+
+
+async def test_a_reply_is_matched_by_its_id_and_events_meanwhile_are_kept() -> None:
+    process = ScriptedProcess(
+        [
+            READY,
+            {"id": 1, "ok": True, "engine": "nicbench-packets"},
+            {"event": "transmitted", "trial": 7},
+            {"id": 2, "ok": True},
+        ]
+    )
+    client = EngineClient(process, "engine")
+    assert (await client.greet())["engine"] == "nicbench-packets"
+    await client.request("start", trial=7)
+    assert (await client.wait_for("transmitted", within_s=1.0, trial=7))["trial"] == 7
+
+
+async def test_another_protocol_is_refused_naming_both_versions() -> None:
+    client = EngineClient(ScriptedProcess([{**READY, "protocol": "2.0"}]), "engine")
+    with pytest.raises(EngineError, match=r"protocol 2\.0.*1\.0"):
+        await client.greet()
+
+
+async def test_an_error_of_the_engine_carries_its_kind_and_next_step() -> None:
+    error = {"kind": "frame_size", "message": "frames of 60 bytes cannot hold the signature", "next": "use 64"}
+    client = EngineClient(ScriptedProcess([{"id": 1, "ok": False, "error": error}]), "engine")
+    with pytest.raises(EngineError, match="use 64") as caught:
+        await client.request("start")
+    assert caught.value.kind == "frame_size"
+    assert caught.value.exit_status == 4
+
+
+async def test_an_engine_that_was_killed_is_named_with_its_signal_and_last_words() -> None:
+    client = EngineClient(ScriptedProcess([], status=-9, stderr="EAL: out of memory"), "engine on netns x")
+    with pytest.raises(EngineError, match=r"engine on netns x.*killed by signal 9.*EAL: out of memory"):
+        await client.request("drain")
+
+
+@pytest.mark.parametrize("line", ["not json", "[1, 2]", '"text"'], ids=["no json", "a list", "a text"])
+async def test_a_line_that_is_no_message_is_an_error_not_a_crash(line: str) -> None:
+    client = EngineClient(ScriptedProcess([line]), "engine")
+    with pytest.raises(HostError, match="no message"):
+        await client.request("hello")
+
+
+async def test_closing_an_engine_that_is_gone_does_not_raise() -> None:
+    await EngineClient(ScriptedProcess([], status=1), "engine").close()

@@ -1,0 +1,85 @@
+"""The engine's reading as the frozen types."""
+
+from typing import Any
+
+from nicbench.engine.reading import parse_reading
+
+HEALTH = {
+    "longest_gap_ns": 5,
+    "total_gap_ns": 5,
+    "gap_floor_ns": 100_000,
+    "gaps": 0,
+    "iterations": 9,
+    "idle_iterations": 1,
+    "voluntary_switches": 0,
+    "involuntary_switches": 2,
+    "clock_step_ns": -3,
+    "core_clock_hz": [2.6e9, 2.5e9],
+    "cpus": [],
+}
+
+
+def stream(name: str, **counts: int) -> dict[str, Any]:
+    zero = dict.fromkeys(
+        (
+            "intended",
+            "sent",
+            "unsent_tester",
+            "unsent_backpressure",
+            "received",
+            "lost",
+            "late",
+            "duplicated",
+            "reordered",
+            "corrupted",
+        ),
+        0,
+    )
+    return {"name": name, "maximum_burst": 1, "latency": None, **zero, **counts}
+
+
+def port(name: str, **values: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "foreign": 0,
+        "corrupted_unattributed": 0,
+        "receive_overrun": 0,
+        "counters": {},
+        "link_changed": False,
+        **values,
+    }
+
+
+def drained(streams: list[dict[str, Any]], ports: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"trial": 1, "transmit_ns": 10, "streams": streams, "ports": ports, "health": HEALTH}
+
+
+def test_streams_and_ports_are_summed_once() -> None:
+    reading = parse_reading(
+        drained(
+            [
+                stream("0->1", intended=10, sent=10, received=9, lost=1),
+                stream("1->0", intended=10, sent=8, unsent_tester=2, received=8),
+            ],
+            [port("t0", foreign=3), port("t1", corrupted_unattributed=2, link_changed=True)],
+        ),
+        [0, 0],
+    )
+    assert (reading.counts.intended, reading.counts.sent, reading.counts.lost) == (20, 18, 1)
+    assert (reading.counts.foreign, reading.counts.corrupted_unattributed) == (3, 2)
+    assert reading.ports[1].link_changed
+    assert reading.latency is None
+    assert reading.health.core_clock_hz == (2.6e9, 2.5e9)
+
+
+def test_a_frame_that_came_after_the_drain_is_late_and_not_lost() -> None:
+    reading = parse_reading(
+        drained([stream("0->1", intended=10, sent=10, received=6, lost=4)], [port("t0"), port("t1")]), [3]
+    )
+    assert (reading.counts.lost, reading.counts.late) == (1, 3)
+
+
+def test_fields_that_a_newer_engine_adds_are_ignored() -> None:
+    raw = drained([{**stream("0->1"), "new": 1}], [port("t0", newer=2)])
+    raw["health"] = {**HEALTH, "newest": 3}
+    assert parse_reading(raw, [0]).counts.intended == 0
