@@ -1,0 +1,25 @@
+"""A fact: one command or file, one pure parser, one file in ``facts/`` named after it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from nicbench.hosts.base import Host
+
+
+class UnknownFactError(Exception):
+    """This host does not say; the message is the reason, and the fact becomes null."""
+
+
+class Fact(ABC):
+    """``kind`` is its name in inventory.json."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    async def read(self, host: Host, devices: tuple[str, ...]) -> Any:
+        """The fact as plain data, names with units. UnknownFactError, with the reason, where the host does not say.
+
+        ``devices`` are the kernel interfaces of the test on this host.
+        """

@@ -1,0 +1,22 @@
+"""Whether irqbalance runs: it moves interrupts between CPUs in the middle of a trial."""
+
+from __future__ import annotations
+
+from nicbench.hosts.base import Host
+from nicbench.inventory._asking import output_of
+from nicbench.inventory.base import Fact
+
+
+class Irqbalance(Fact):
+    """From the names of the running processes."""
+
+    kind = "irqbalance_running"
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> bool:
+        # A process may end while the shell reads: its file is then missing, which is no failure.
+        return runs(await output_of(host, "sh", "-c", "cat /proc/[0-9]*/comm 2>/dev/null; true"), "irqbalance")
+
+
+def runs(names: str, name: str) -> bool:
+    """Whether a process of this name is among the lines."""
+    return name in names.split("\n")

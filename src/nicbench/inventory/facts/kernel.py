@@ -1,0 +1,21 @@
+"""The kernel: release, version, command line."""
+
+from __future__ import annotations
+
+from nicbench.hosts.base import Host
+from nicbench.inventory._asking import output_of, text_of
+from nicbench.inventory.base import Fact
+
+
+class Kernel(Fact):
+    """From ``uname`` and ``/proc/cmdline``; the host's name is not a fact of the measurement."""
+
+    kind = "kernel"
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str]:
+        return {
+            "release": (await output_of(host, "uname", "-r")).strip(),
+            "version": (await output_of(host, "uname", "-v")).strip(),
+            "machine": (await output_of(host, "uname", "-m")).strip(),
+            "command_line": (await text_of(host, "/proc/cmdline")).strip(),
+        }

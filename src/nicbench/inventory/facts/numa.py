@@ -1,0 +1,34 @@
+"""NUMA nodes with their CPUs, and the node of each test interface."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from nicbench.hosts.base import Host
+from nicbench.inventory._asking import values_of
+from nicbench.inventory.base import Fact
+
+_NODE = re.compile(r"/node(\d+)/cpulist$")
+_DEVICE = re.compile(r"/net/([^/]+)/device/numa_node$")
+
+
+class Numa(Fact):
+    """From ``/sys/devices/system/node`` and ``/sys/class/net/DEVICE/device/numa_node``."""
+
+    kind = "numa"
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
+        paths = ["/sys/devices/system/node/node*/cpulist"]
+        paths += [f"/sys/class/net/{device}/device/numa_node" for device in devices]
+        return parse_nodes(await values_of(host, paths), devices)
+
+
+def parse_nodes(values: dict[str, str], devices: tuple[str, ...]) -> dict[str, Any]:
+    """CPUs by node; an interface without a node of its own (a virtual one, or -1) has null."""
+    cpus = {found[1]: value for path, value in values.items() if (found := _NODE.search(path))}
+    nodes = {found[1]: int(value) for path, value in values.items() if (found := _DEVICE.search(path))}
+    return {
+        "cpus_by_node": cpus,
+        "node_by_interface": {name: nodes[name] if nodes.get(name, -1) >= 0 else None for name in devices},
+    }
