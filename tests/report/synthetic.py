@@ -179,12 +179,12 @@ class SyntheticRun:
             ),
             thresholds=(
                 ThresholdRow(
-                    name="longest_gap", value=0.02, unit="s", why="A receive ring of 8192 frames overflows after it."
+                    name="longest_gap_ms", value=20.0, unit="ms", why="A receive ring of 8192 frames overflows after it."
                 ),
                 ThresholdRow(
-                    name="total_gap", value=0.05, unit="share", why="So much of the time nobody sent or received."
+                    name="total_gap_share", value=0.05, unit="share of the transmission", why="So much of the time nobody sent or received."
                 ),
-                ThresholdRow(name="unsent", value=0.001, unit="share", why="The load was not what it claims to be."),
+                ThresholdRow(name="unsent_share", value=0.001, unit="share of the intended frames", why="The load was not what it claims to be."),
             ),
             deviations=(
                 "trial duration 1 s, RFC 2544 section 24 asks for 60 s",

@@ -10,6 +10,7 @@ from nicbench.model.result import ResultVerdict, Summary
 from nicbench.report.model import Goal, LatencyTable, ThroughputTable
 from nicbench.report.numbers import bounds_decimals, gigabits, interval, microseconds, mpps, share
 
+_GAP = "\u00a0"  # a number and its unit stay on one line
 _LIMIT_CLAUSES = {
     LimitedBy.DUT: "limited by the DUT",
     LimitedBy.TESTER: "limited by the tester: the DUT may do more",
@@ -68,7 +69,7 @@ def verdict_text(summary: Summary, plan: Plan | None, run_id: str) -> str:
     planned = sum(test.points for test in plan.tests) if plan else 0
     counted = f"{total} of {planned} planned results are here" if planned else f"{total} results are here"
     return (
-        f"The run ended before everything was measured: {counted}. `nicbench resume {run_id}` goes on where it stopped."
+        f"The run ended before everything was measured: {counted}. To go on where it stopped: nicbench resume {run_id}"
     )
 
 
@@ -98,9 +99,9 @@ def _rate_clause(rate: Bounded, goal: Goal, what: str, decimals: int) -> str:
         reason = f": {rate.reason_null}" if rate.reason_null else ""
         return f"no load{what} {goal_clause(goal)} ({goal.name}{reason})"
     if rate.at_least:
-        return f"at least {mpps(rate.value, decimals)} Mpps{what} {goal_clause(goal)} ({goal.name})"
+        return f"at least {mpps(rate.value, decimals)}{_GAP}Mpps{what} {goal_clause(goal)} ({goal.name})"
     between = f"interval {interval(rate, decimals)}"
-    return f"{mpps(rate.value, decimals)} Mpps{what} {goal_clause(goal)} ({goal.name}, {between})"
+    return f"{mpps(rate.value, decimals)}{_GAP}Mpps{what} {goal_clause(goal)} ({goal.name}, {between})"
 
 
 def _largest_sentence(table: ThroughputTable) -> str | None:
@@ -111,8 +112,8 @@ def _largest_sentence(table: ThroughputTable) -> str | None:
     rate = row.rates[goal.key]
     least = "at least " if rate.at_least else ""
     l2 = gigabits(row.l2_bits_per_s(goal.key))
-    passes = f"{least}{mpps(rate.value)} Mpps {goal_clause(goal)}"
-    return f"With {row.frame_bytes}-byte frames it passes {passes}, {l2} Gb/s on layer 2."
+    passes = f"{least}{mpps(rate.value)}{_GAP}Mpps {goal_clause(goal)}"
+    return f"With {row.frame_bytes}-byte frames it passes {passes}, {l2}{_GAP}Gb/s on layer 2."
 
 
 def _latency_sentence(table: LatencyTable) -> str | None:
@@ -120,5 +121,5 @@ def _latency_sentence(table: LatencyTable) -> str | None:
     if row is None:
         return None
     half, tail = row.values.get("latency_p50_ns"), row.values.get("latency_p99_9_ns")
-    also = f" and 99.9 % within {microseconds(tail)} µs" if tail is not None else ""
-    return f"At {table.load}, half of the {row.frame_bytes}-byte frames pass within {microseconds(half)} µs{also}."
+    also = f" and 99.9 % within {microseconds(tail)}{_GAP}µs" if tail is not None else ""
+    return f"At {table.load}, half of the {row.frame_bytes}-byte frames pass within {microseconds(half)}{_GAP}µs{also}."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import altair as alt
@@ -29,7 +30,7 @@ class Format:
     columns: int
 
 
-WIDE = Format(width=780, height=330, font=13, columns=8)
+WIDE = Format(width=880, height=330, font=13, columns=8)
 NARROW = Format(width=292, height=270, font=12, columns=3)
 
 
@@ -48,34 +49,33 @@ def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | N
                 rates.append({**point, "lower": lower / 1e6, "upper": upper / 1e6})
         for name, bound in (("line rate", row.line_rate_frames_per_s), ("tester's ceiling", row.ceiling_frames_per_s)):
             if bound is not None:
-                bounds.append({"size": size, "bound": name, "rate": bound / 1e6})
+                bounds.append({"size": size, "goal": name, "rate": bound / 1e6})
     if not rates:
         return None
     highest = max(max(point["upper"], point["rate"]) for point in rates)
-    bounds = [bound for bound in bounds if _is_near(bound["bound"], bounds, highest)]
+    bounds = [bound for bound in bounds if _is_near(bound["goal"], bounds, highest)]
     top = max([highest, *(bound["rate"] for bound in bounds if bound["rate"] <= _LINE_RATE_FROM * highest)]) * 1.06
     sizes = [str(row.frame_bytes) for row in table.rows]
     names = [goal.name for goal in table.goals]
     x = alt.X("size:N", sort=sizes, title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
     y = alt.Y("rate:Q", title="frame rate [Mpps]", scale=alt.Scale(domain=[0, top], nice=False))
-    domain = names + list(dict.fromkeys(bound["bound"] for bound in bounds))
+    domain = names + list(dict.fromkeys(bound["goal"] for bound in bounds))
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))] + [MUTED] * (len(domain) - len(names))
-    legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=2, columns=form.columns, labelLimit=240)
+    legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=2, symbolOpacity=1, columns=form.columns)
     colour = alt.Color("goal:N", scale=alt.Scale(domain=domain, range=colours), legend=legend)
     shape = alt.Shape("goal:N", scale=alt.Scale(domain=domain, range=_shapes(len(names), len(domain))), legend=legend)
+    dashes = [_BOUND_DASHES.get(name, [1, 0]) for name in domain]
+    dash = alt.StrokeDash("goal:N", scale=alt.Scale(domain=domain, range=dashes), legend=legend)
     base = alt.Chart(alt.InlineData(values=rates)).encode(x=x, color=colour)
     # The bar of an interval is wide, so that it is seen behind its point even where it is as short as it should be.
     layers: list[Any] = [
-        base.mark_line(strokeWidth=1.4, opacity=0.55).encode(y=y),
+        base.mark_line(strokeWidth=1.4, opacity=0.55).encode(y=y, strokeDash=dash),
         base.mark_rule(strokeWidth=9, opacity=0.35).encode(y="lower:Q", y2="upper:Q"),
         base.mark_point(size=62, filled=True, opacity=1).encode(y=y, shape=shape),
     ]
     if bounds:
-        near = alt.Chart(alt.InlineData(values=bounds)).transform_calculate(goal="datum.bound")
-        dashes = alt.StrokeDash(
-            "bound:N", scale=alt.Scale(domain=["line rate", "tester's ceiling"], range=[[6, 3], [2, 3]]), legend=None
-        )
-        layers.insert(0, near.mark_line(strokeWidth=1.4, clip=True).encode(x=x, y=y, color=colour, strokeDash=dashes))
+        near = alt.Chart(alt.InlineData(values=bounds)).encode(x=x, y=y, color=colour, strokeDash=dash)
+        layers.insert(0, near.mark_line(strokeWidth=1.4, clip=True))
     return _finished(alt.layer(*layers), form)
 
 
@@ -98,7 +98,7 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
     latencies = [
         10.0**decade for decade in range(round(math.log10(left)), round(math.log10(max(right, left * 10))) + 1)
     ]
-    legend = alt.Legend(orient="top", title=None, columns=form.columns, symbolStrokeWidth=2.5)
+    legend = alt.Legend(orient="top", title=None, columns=form.columns, symbolStrokeWidth=2.5, symbolSize=420)
     chart = (
         alt.Chart(alt.InlineData(values=points))
         .mark_line(strokeWidth=1.8, interpolate="step-after")
@@ -107,7 +107,11 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
                 "latency:Q",
                 title="latency [µs]",
                 scale=alt.Scale(type="log", domain=[latencies[0], latencies[-1]], nice=False),
-                axis=alt.Axis(values=latencies, labelExpr="format(datum.value, ',~f')", labelFlush=False),
+                axis=alt.Axis(
+                    values=latencies,
+                    labelExpr="replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')",
+                    labelFlush=False,
+                ),
             ),
             y=alt.Y(
                 "share:Q",
@@ -125,6 +129,7 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
     return _finished(chart, form)
 
 
+_BOUND_DASHES = MappingProxyType({"line rate": [6, 3], "tester's ceiling": [2, 3]})
 _DASHES = ([1, 0], [7, 2], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3])
 
 
@@ -135,7 +140,7 @@ def _shapes(goals: int, total: int) -> list[str]:
 
 def _is_near(name: str, bounds: list[dict[str, Any]], highest: float) -> bool:
     """A line that never comes near the results would show nothing."""
-    return any(bound["bound"] == name and bound["rate"] <= _LINE_RATE_FROM * highest for bound in bounds)
+    return any(bound["goal"] == name and bound["rate"] <= _LINE_RATE_FROM * highest for bound in bounds)
 
 
 def _finished(chart: Any, form: Format) -> dict[str, Any]:
@@ -156,7 +161,7 @@ def _finished(chart: Any, form: Format) -> dict[str, Any]:
             titlePadding=8,
         )
         .configure_legend(
-            labelFont=_FONT, labelFontSize=form.font, labelColor=INK, columnPadding=14, padding=2, offset=6
+            labelFont=_FONT, labelFontSize=form.font, labelColor=INK, columnPadding=14, padding=2, offset=10
         )
     )
     described: dict[str, Any] = styled.to_dict()

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from nicbench.report.numbers import significant, whole
+from nicbench.report.numbers import whole
 from nicbench.units import format_bits_per_s, format_duration_s, format_rate
 
 # Words that are written in capitals, whatever the fact is called.
 _CAPITALS = frozenset(
     {
-        *("bios", "cpu", "cpus", "dpdk", "eal", "id", "ip", "ipv4", "ipv6", "irq", "mac", "mtu", "nic", "numa", "os"),
+        *("bios", "cpu", "dpdk", "dut", "eal", "id", "ip", "ipv4", "ipv6", "irq", "mac", "mtu", "nic", "numa", "os"),
         *("pci", "ram", "rps", "rss", "tsc", "udp", "vm", "xdp"),
     }
 )
@@ -21,24 +21,29 @@ _CAPITALS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One row: text, or lines of code, or further facts below it."""
+    """One row: text, or lines of code, or further facts below it, or things side by side (``heads`` and ``rows``)."""
 
     label: str
     text: str | None = None
     code: tuple[str, ...] = ()
     children: tuple[Fact, ...] = ()
+    heads: tuple[str, ...] = ()
+    rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def facts(values: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """Every entry, in its order."""
+    """Every entry, in its order, two levels deep; what lies deeper is named by its path, for a phone is narrow."""
     return tuple(_fact(str(name), value) for name, value in values.items())
 
 
-def columns(hosts: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]:
+def columns(
+    hosts: Mapping[str, Any], named: Callable[[str], str] = str
+) -> tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]:
     """Facts of hosts side by side: the hosts, and rows of (label, a text for each). Equal hosts share a column."""
     merged: dict[str, dict[str, str]] = {}
     for name, values in hosts.items():
         flat = dict(_flat(values)) if isinstance(values, Mapping) else {"": plain("", values)}
+        name = named(name)
         twin = next((other for other, known in merged.items() if known == flat), None)
         if twin is None:
             merged[name] = flat
@@ -54,10 +59,16 @@ def label_of(name: str) -> str:
     if any(character in name for character in "./: ") or name.startswith("-"):
         return name
     for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix) if name != suffix.lstrip("_") else name
-    words = [word.upper() if word in _CAPITALS else word for word in name.split("_") if word]
+        name = name.removesuffix(suffix)
+    words = [_spelled(word) for word in name.split("_") if word]
     text = " ".join(words)
     return text[:1].upper() + text[1:]
+
+
+def _spelled(word: str) -> str:
+    if word in _CAPITALS:
+        return word.upper()
+    return f"{word[:-1].upper()}s" if word.endswith("s") and word[:-1] in _CAPITALS else word
 
 
 def plain(name: str, value: object) -> str:
@@ -67,13 +78,16 @@ def plain(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
+        name = _OPTIONS.get(name, name)
         for suffix, text in _SUFFIXES.items():
-            if name.endswith(suffix):
+            if f"_{name}".endswith(suffix):
                 return text(value)
         return str(value) if isinstance(value, int) else f"{value:.6g}"
     if isinstance(value, list | tuple):
-        return ", ".join(plain(name, item) for item in value) or "none"
+        return _together([plain(name, item) for item in value]) or "none"
     if isinstance(value, Mapping):
+        if name == "goals":  # of a search: loss ratios by name
+            return ", ".join(f"{goal} {plain('_ratio', ratio)}" for goal, ratio in value.items())
         return ", ".join(f"{label_of(str(key))} {plain(str(key), item)}" for key, item in value.items()) or "none"
     return str(value)
 
@@ -81,14 +95,21 @@ def plain(name: str, value: object) -> str:
 def _fact(name: str, value: object) -> Fact:
     label = label_of(name)
     if isinstance(value, Mapping) and value:
-        return Fact(label, children=facts(value))
+        return Fact(label, children=tuple(Fact(inner, text=text) for inner, text in _flat(value)))
     if isinstance(value, list | tuple) and value:
         if all(isinstance(item, Mapping) for item in value):
-            named = ((str(item.get("name", number)), item) for number, item in enumerate(value, start=1))
-            return Fact(label, children=tuple(Fact(title, children=facts(item)) for title, item in named))
+            heads, rows = columns(
+                {str(item.get("name", number)): _unnamed(item) for number, item in enumerate(value, 1)}
+            )
+            return Fact(label, heads=heads, rows=rows)
         if any(isinstance(item, str) and (" " in item or item.startswith("-")) for item in value):
             return Fact(label, code=_code_lines(value))
     return Fact(label, text=plain(name, value))
+
+
+def _unnamed(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry without its name, which stands above it."""
+    return {name: value for name, value in item.items() if name != "name"}
 
 
 def _code_lines(items: Iterable[object]) -> tuple[str, ...]:
@@ -97,37 +118,68 @@ def _code_lines(items: Iterable[object]) -> tuple[str, ...]:
     return (" ".join(texts),) if any(text.startswith("-") for text in texts) else tuple(texts)
 
 
+def _within(label: str) -> str:
+    """A label in the middle of a path: small, unless its first word is written in capitals."""
+    return label if label[1:2].isupper() else f"{label[:1].lower()}{label[1:]}"
+
+
 def _flat(values: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
     for name, value in values.items():
-        label = f"{above}, {label_of(str(name))}" if above else label_of(str(name))
-        if isinstance(value, Mapping) and value and len(value) > 1:
+        label = f"{above}, {_within(label_of(str(name)))}" if above else label_of(str(name))
+        if isinstance(value, Mapping) and len(value) > 1 and name != "goals":
             yield from _flat(value, label)
         else:
             yield label, plain(str(name), value)
 
 
+def _together(texts: list[str]) -> str:
+    """Texts in a row; a unit that all share is said once: "64, 128, 256 bytes"."""
+    parted = [text.rpartition(" ") for text in texts]
+    units = {unit for _, _, unit in parted}
+    if len(texts) > 1 and len(units) == 1 and all(number[:1].isdigit() for number, _, _ in parted):
+        return f"{', '.join(number for number, _, _ in parted)} {units.pop()}"
+    return ", ".join(texts)
+
+
 def _bytes(value: float) -> str:
+    if value < 2**16:
+        return f"{whole(value)} bytes"  # a frame or an MTU: every byte counts
     for size, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if value >= size:
             return f"{value / size:.4g} {unit}"
-    return f"{whole(value)} B"
+    return f"{whole(value)} bytes"
 
 
 def _hertz(value: float) -> str:
     return f"{value / 1e9:.3f} GHz" if value >= 1e9 else f"{value / 1e6:.4g} MHz"
 
 
+# Options of a bench file carry their unit in the value ("200 ms"); resolved, they are plain numbers of these units.
+_OPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "duration": "duration_s",
+        "drain": "drain_s",
+        "settle": "settle_s",
+        "precision": "precision_ratio",
+        "loads": "loads_percent",
+        "minimum_load": "minimum_load_frames_per_s",
+        "rate": "rate_frames_per_s",
+    }
+)
+
 # The longest first: `_frames_per_s` also ends with `_s`.
 _SUFFIXES: Mapping[str, Callable[[float], str]] = MappingProxyType(
     {
         "_frames_per_s": format_rate,
         "_bits_per_s": format_bits_per_s,
-        "_percent": lambda value: f"{significant(value)} %",
+        "_ratio": lambda value: f"{value * 100:.3g} %",
+        "_percent": lambda value: f"{value:.3g} %",
         "_frames": lambda value: f"{whole(value)} frames",
         "_bytes": _bytes,
         "_mib": lambda value: f"{value:g} MiB",
         "_hz": _hertz,
         "_ns": lambda value: f"{whole(value)} ns",
+        "_share": lambda value: f"{value * 100:.3g} %",
         "_ms": lambda value: f"{value:g} ms",
         "_s": format_duration_s,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from nicbench.events import CeilingFound, Event, Note, ResultReady, RunFinished, RunStarted, TrialFinished
@@ -30,7 +31,7 @@ def gather(folder: RunFolder) -> Report:
         run_id=folder.run_id,
         title=summary.title,
         description=plan.description if plan else None,
-        started=started.wall_time if started else None,
+        started=_label_of_time(started.wall_time) if started else None,
         nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
         verdict=summary.verdict,
         verdict_text=answer.verdict_text(summary, plan, folder.run_id),
@@ -61,6 +62,15 @@ def _so_far(events: tuple[Event, ...], title: str) -> Summary:
         if isinstance(event, ResultReady):
             results[event.result.id] = event.result
     return Summary(title=title, verdict=ResultVerdict.INCOMPLETE, results=tuple(results.values()))
+
+
+def _label_of_time(wall_time: str) -> str:
+    """An ISO time as people read it; anything else as it is, for it only labels."""
+    try:
+        moment = datetime.fromisoformat(wall_time)
+    except ValueError:
+        return wall_time
+    return f"{moment.astimezone(UTC) if moment.tzinfo else moment:%Y-%m-%d %H:%M}{' UTC' if moment.tzinfo else ''}"
 
 
 def _labels(cores: dict[str, Any], *, simulated: bool) -> tuple[str, ...]:

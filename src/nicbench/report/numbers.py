@@ -70,6 +70,13 @@ def share(ratio: float | None) -> str:
     return UNKNOWN if ratio is None else f"{ratio * 100:.3g}{THIN_SPACE}%"
 
 
+def threshold(value: float, unit: str) -> str:
+    """A limit with its unit: "20 ms", "5 % of the transmission"."""
+    if unit.startswith("share"):
+        return f"{share(value)}{unit.removeprefix('share')}"
+    return f"{value:g} {unit}"
+
+
 def whole(count: float | None) -> str:
     """A count with its thousands set apart."""
     return UNKNOWN if count is None else f"{count:,.0f}".replace(",", THIN_SPACE)

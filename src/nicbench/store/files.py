@@ -24,14 +24,14 @@ def storage_error(error: OSError, path: Path, next_step: str | None = None) -> H
     return HostError(f"cannot be read or written: {error.strerror or error}", place=str(path), next_step=next_step)
 
 
-def json_text(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | None = 1) -> str:
-    """JSON that is equal, byte for byte, where the content is equal: sorted keys, floats as ``repr``, no NaN."""
+def json_text(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | None = 1, sort_keys: bool = False) -> str:
+    """JSON with floats as ``repr`` and no NaN; with sorted keys it is equal, byte for byte, where the content is."""
     data = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
     separators = (",", ":") if indent is None else (",", ": ")
     try:
         return json.dumps(
             data,
-            sort_keys=True,
+            sort_keys=sort_keys,
             indent=indent,
             separators=separators,
             ensure_ascii=False,

@@ -79,7 +79,7 @@ class RunFolder:
         return (self.path / manifest.NAME).is_file()
 
     def write_json(self, name: str, content: BaseModel | dict[str, Any] | list[Any]) -> None:
-        """Writes a JSON file of the folder, all or nothing."""
+        """Writes a JSON file of the folder, all or nothing; keys keep their order, which a report shows."""
         write_atomically(self.path / name, (json_text(content) + "\n").encode())
 
     def read_json(self, name: str) -> Any:
@@ -108,7 +108,8 @@ class RunFolder:
         trials = tuple(self.journal.trials().values())
         write_atomically(self.path / "trials.parquet", trial_table.parquet(trials))
         write_atomically(self.path / "latency.hlog", histograms.latency_log(trials).encode())
-        self.write_json(SUMMARY, summary)
+        # Sorted, so that a resumed run that found the same writes the same bytes.
+        write_atomically(self.path / SUMMARY, (json_text(summary, sort_keys=True) + "\n").encode())
         manifest.write(self.path)
 
     def differences(self) -> tuple[str, ...]:

@@ -1,0 +1,45 @@
+"""What is published about summary.json is true, and what was released stays readable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from nicbench.model.result import Summary
+from nicbench.store.files import json_text
+from nicbench.store.schema import summary_schema, summary_schema_text
+
+ROOT = Path(__file__).parents[2]
+RELEASED = sorted((ROOT / "tests" / "golden").glob("summary-*.json"))
+
+
+def test_the_published_schema_is_current() -> None:
+    published = (ROOT / "docs" / "summary.schema.json").read_text(encoding="utf-8")
+
+    assert published == summary_schema_text(), (
+        "make it anew: python -m nicbench.store.schema > docs/summary.schema.json"
+    )
+
+
+def test_a_summary_of_the_first_format_is_kept() -> None:
+    assert "summary-1.0.json" in [path.name for path in RELEASED]
+
+
+@pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)
+def test_every_released_summary_is_read_and_written_as_it_was(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    assert json_text(Summary.model_validate_json(text), sort_keys=True) + "\n" == text
+
+
+@pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)
+def test_every_released_summary_fits_the_schema(path: Path) -> None:
+    jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), summary_schema())
+
+
+def test_a_summary_with_an_unknown_key_does_not_fit() -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"title": "x", "verdict": "valid", "format": "1.0", "speed": 1}, summary_schema())
