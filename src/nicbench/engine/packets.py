@@ -117,7 +117,7 @@ class PacketsTester(Tester):
             streams=[self._stream(way, request.frame_bytes, LEARNING_FRAMES / LEARNING_S) for way in addressing],
         )
         await client.wait_for("transmitted", within_s=GRACE_S, trial=number)
-        await client.request("settle", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
+        await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
 
     def _stream(self, way: Addressing, frame_bytes: int, rate_frames_per_s: float) -> dict[str, Any]:
         options = self._options

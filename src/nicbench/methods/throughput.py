@@ -13,7 +13,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from nicbench.methods.base import Context, Method
-from nicbench.methods.trial_times import RFC_2544_FRAME_BYTES, TrialTimes
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import FrameBytes, FramesPerSecond, Ratio
 from nicbench.model.rate import Bounded, LimitedBy

@@ -1,4 +1,7 @@
-"""A run as it could have been, built from the frozen models alone: a kernel forwarder behind a 10 Gb/s veth."""
+"""A run as it could have been, built from the frozen models alone: a kernel forwarder behind a 10 Gb/s veth.
+
+Tests get it by the fixture ``synthetic_run``.
+"""
 
 from __future__ import annotations
 
@@ -179,12 +182,23 @@ class SyntheticRun:
             ),
             thresholds=(
                 ThresholdRow(
-                    name="longest_gap_ms", value=20.0, unit="ms", why="A receive ring of 8192 frames overflows after it."
+                    name="longest_gap_ms",
+                    value=20.0,
+                    unit="ms",
+                    why="A receive ring of 8192 frames overflows after it.",
                 ),
                 ThresholdRow(
-                    name="total_gap_share", value=0.05, unit="share of the transmission", why="So much of the time nobody sent or received."
+                    name="total_gap_share",
+                    value=0.05,
+                    unit="share of the transmission",
+                    why="So much of the time nobody sent or received.",
                 ),
-                ThresholdRow(name="unsent_share", value=0.001, unit="share of the intended frames", why="The load was not what it claims to be."),
+                ThresholdRow(
+                    name="unsent_share",
+                    value=0.001,
+                    unit="share of the intended frames",
+                    why="The load was not what it claims to be.",
+                ),
             ),
             deviations=(
                 "trial duration 1 s, RFC 2544 section 24 asks for 60 s",
