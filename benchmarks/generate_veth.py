@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nicbench.errors import NotReadyError
 from senders import Nicbench, Testpmd, frames_per_s
 from veth_pair import veth_pair
 
@@ -96,4 +97,8 @@ def print_spread(name: str, rates_frames_per_s: list[float]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (RuntimeError, NotReadyError) as error:
+        print(f"generate_veth: {error}", file=sys.stderr)
+        sys.exit(4)
