@@ -40,9 +40,9 @@ def conduct(
             bus.subscribe(progress.show)
             summary = run_to_the_end(_awaited(run_it, bench, folder, bus))
     except NicbenchError as error:
-        raise ReportedError(_with_next_step(error, folder), _kept(folder)) from error
+        raise ReportedError(_with_next_step(error, folder), _kept(bench, folder)) from error
     except Exception as error:
-        raise ReportedError(CrashError.of(error, folder.path), _kept(folder)) from error
+        raise ReportedError(CrashError.of(error, folder.path), _kept(bench, folder)) from error
     finally:
         folder.journal.close()
     report = build_report(folder)
@@ -77,11 +77,13 @@ def _with_next_step(error: NicbenchError, folder: RunFolder) -> NicbenchError:
     return error
 
 
-def _kept(folder: RunFolder) -> Summary | None:
+def _kept(bench: BenchFile, folder: RunFolder) -> Summary | None:
     """What was measured before the run broke off; None where even that cannot be read."""
     try:
         summary = folder.summary()
-        plain = summary or Summary(title="", verdict=ResultVerdict.INCOMPLETE, results=folder.journal.results())
+        plain = summary or Summary(
+            title=bench.title, verdict=ResultVerdict.INCOMPLETE, results=folder.journal.results()
+        )
         return plain.model_copy(update={"verdict": ResultVerdict.INCOMPLETE})
     except NicbenchError:
         return None

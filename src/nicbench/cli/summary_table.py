@@ -36,7 +36,8 @@ def headline(summary: Summary) -> str | None:
         for goal in _goals(result):
             size = result.parameters.get("frame_bytes")
             at = f" at {size} bytes" if size is not None else ""
-            return f"{goal} {_interval(result.values[goal.lower() + _RATE])} Mpps{at}"
+            rate = _interval(result.values[goal.lower() + _RATE]).partition(" [")[0]
+            return f"{goal} {rate} Mpps{at}"
     return None
 
 

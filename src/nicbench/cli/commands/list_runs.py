@@ -37,7 +37,7 @@ def _list(output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
         state = run.verdict.value if run.verdict and run.finished else f"unfinished, {run.trials} trials"
         table.add_row(
             escape(run.run_id),
-            escape(run.started or "-"),
+            _to_the_minute(run.started),
             escape(run.title or "-"),
             "damaged" if run.trouble else state,
             escape(run.trouble or text or "-"),
@@ -51,6 +51,10 @@ def _headline(run: RunHeadline) -> str | None:
     except NicbenchError:
         return None  # the row says what is wrong with the folder
     return headline(summary) if summary is not None else None
+
+
+def _to_the_minute(wall_time: str | None) -> str:
+    return escape(wall_time[:16].replace("T", " ")) if wall_time else "-"
 
 
 def _plain(run: RunHeadline, text: str | None) -> dict[str, Any]:

@@ -1,0 +1,111 @@
+"""The command line, with a stand-in for the run itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from nicbench.bench_file import BenchFile
+from nicbench.cli.main import main
+from nicbench.events import Bus, ResultReady, RunFinished, RunStarted, TestStarted
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.store.folder import RunFolder
+
+StandIn = Callable[[BenchFile, RunFolder, Bus], Awaitable[Summary]]
+
+BENCH = """\
+nicbench: 1
+title: A bench file of the tests
+lab: {kind: simulated}
+dut: {kind: simulated}
+tests:
+  - {name: throughput, method: throughput, frame_bytes: [64], trial: {duration: 1 s, drain: 0 s, settle: 0 s}}
+"""
+
+RESULT = Result(
+    id="throughput/64",
+    method="throughput",
+    scope="per port",
+    parameters={"frame_bytes": 64},
+    values={
+        "ndr_frames_per_s": Bounded(value=4e5, lower=4e5, upper=4.1e5, limited_by=LimitedBy.DUT, n=3),
+        "ndr_percent_of_line_rate": 2.69,
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A finished command."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def nicbench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """Runs a command in an empty folder that holds ``bench.yaml``."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bench.yaml").write_text(BENCH)
+
+    def command(*arguments: str) -> Ended:
+        capsys.readouterr()
+        status = main(arguments)
+        output = capsys.readouterr()
+        return Ended(status, output.out, output.err)
+
+    return command
+
+
+@pytest.fixture
+def run_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], None]:
+    """Puts a stand-in in the place of the run, and an empty page in the place of the report."""
+
+    def build(folder: Path) -> Path:
+        (folder / "report.html").write_text("<html></html>")
+        return folder / "report.html"
+
+    def replace(stand_in: StandIn) -> None:
+        monkeypatch.setitem(sys.modules, "nicbench.run", SimpleNamespace(run=stand_in))
+        monkeypatch.setitem(sys.modules, "nicbench.report", SimpleNamespace(build=build))
+
+    return replace
+
+
+async def good_run(bench: BenchFile, folder: RunFolder, bus: Bus) -> Summary:
+    """One result, as a run gives it."""
+    publish_result(bench, folder, bus)
+    summary = Summary(title=bench.title, verdict=ResultVerdict.VALID, results=(RESULT,))
+    bus.publish(RunFinished(verdict=summary.verdict))
+    folder.finish(summary)
+    return summary
+
+
+def publish_result(bench: BenchFile, folder: RunFolder, bus: Bus) -> None:
+    """The events of a run that has one result."""
+    started = {"run_id": folder.run_id, "title": bench.title, "nicbench_version": "0", "seed": 1}
+    bus.publish(RunStarted(**started, wall_time="2026-01-31T12:00:00+00:00"))
+    bus.publish(TestStarted(test="throughput", method="throughput", points=1, estimate_s=60.0))
+    bus.publish(ResultReady(test="throughput", result=RESULT))
+
+
+@pytest.fixture
+def finished_run() -> StandIn:
+    """A run that goes well."""
+    return good_run
+
+
+@pytest.fixture
+def one_result() -> Callable[[BenchFile, RunFolder, Bus], None]:
+    """Publishes the events of a run up to its first result."""
+    return publish_result

@@ -1,0 +1,82 @@
+"""Ctrl-C and SIGTERM: what was changed is undone, what was measured is kept, and the next step is named."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nicbench.errors import NotReadyError
+
+
+async def reached(number: signal.Signals) -> None:
+    """Sends a signal to this process and gives the event loop the time to take it."""
+    os.kill(os.getpid(), number)
+    await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cancels_the_run_and_its_undo_runs(
+    number: signal.Signals, nicbench: Any, run_is: Callable[..., None], one_result: Callable[..., None]
+) -> None:
+    undone: list[str] = []
+
+    async def interrupted(bench: Any, folder: Any, bus: Any) -> None:
+        one_result(bench, folder, bus)
+        try:
+            await reached(number)
+            await asyncio.sleep(60)
+        finally:
+            undone.append("all")
+
+    run_is(interrupted)
+    ended = nicbench("run", "bench.yaml")
+    assert ended.status == 130
+    assert undone == ["all"]
+    assert "trials are kept" in ended.stderr
+    assert "next: nicbench resume " in ended.stderr
+
+
+def test_a_second_signal_does_not_cut_the_undo_short(nicbench: Any, run_is: Callable[..., None]) -> None:
+    undone: list[str] = []
+
+    async def interrupted(*_: Any) -> None:
+        try:
+            await reached(signal.SIGINT)
+            await asyncio.sleep(60)
+        finally:
+            undone.append("first")
+            await reached(signal.SIGINT)
+            await reached(signal.SIGTERM)
+            undone.append("second")
+
+    run_is(interrupted)
+    ended = nicbench("run", "bench.yaml")
+    assert ended.status == 130
+    assert undone == ["first", "second"]
+    assert "already stopping" in ended.stderr
+
+
+def test_an_error_of_the_undo_is_told_even_after_ctrl_c(nicbench: Any, run_is: Callable[..., None]) -> None:
+    async def interrupted(*_: Any) -> None:
+        try:
+            await reached(signal.SIGINT)
+            await asyncio.sleep(60)
+        finally:
+            raise NotReadyError("the lab could not be removed", next_step="nicbench restore latest")
+
+    run_is(interrupted)
+    ended = nicbench("run", "bench.yaml")
+    assert "the lab could not be removed" in ended.stderr
+    assert "nicbench restore latest" in ended.stderr
+
+
+def test_the_handlers_of_the_caller_are_put_back(nicbench: Any, run_is: Callable[..., None], finished_run: Any) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    run_is(finished_run)
+    nicbench("run", "bench.yaml")
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before

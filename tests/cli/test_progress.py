@@ -1,0 +1,131 @@
+"""What a user sees while a run goes on."""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from nicbench.cli import progress
+from nicbench.cli.progress import make_progress
+from nicbench.cli.time_left import TimeLeft
+from nicbench.events import Note, StageStarted, TestStarted, TrialFinished, TrialStarted
+from nicbench.model.counts import Counts
+from nicbench.model.trial import Health, Purpose, Reading, Trial, TrialRequest
+from nicbench.model.verdict import Verdict
+
+PLANNED = [("throughput", 60.0), ("latency", 20.0)]
+FIRST_TEST = TestStarted(test="throughput", method="throughput", points=1, estimate_s=60.0)
+SECOND_TEST = TestStarted(test="latency", method="latency", points=1, estimate_s=20.0)
+
+
+def trial_started() -> TrialStarted:
+    return TrialStarted(
+        test="throughput",
+        parameters={"frame_bytes": 64},
+        purpose="search",
+        load_frames_per_s=412_000.0,
+        duration_s=28.0,
+        repeat=0,
+    )
+
+
+def trial_finished() -> TrialFinished:
+    request = TrialRequest(
+        frame_bytes=64,
+        load_frames_per_s=412_000.0,
+        duration_s=28.0,
+        drain_s=1.0,
+        settle_s=0.5,
+        purpose=Purpose.SEARCH,
+    )
+    counts = Counts(intended=1000, sent=1000, received=990, lost=10)
+    health = Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=100_000, gaps=0, iterations=1, idle_iterations=0)
+    reading = Reading(transmit_ns=1, counts=counts, streams=(), ports=(), latency=None, health=health)
+    return TrialFinished(
+        trial=Trial(
+            id="t0001",
+            key="throughput/64/0",
+            test="throughput",
+            configuration="default",
+            parameters={"frame_bytes": 64},
+            repeat=0,
+            request=request,
+            reading=reading,
+            verdict=Verdict(),
+        )
+    )
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> io.StringIO:
+    """What stderr would show; a terminal where the test is marked so by its parameter."""
+    shown = io.StringIO()
+    terminal: bool = request.param
+    console = Console(file=shown, force_terminal=terminal, width=120, color_system=None, legacy_windows=False)
+    monkeypatch.setattr(progress, "messages", lambda: console)
+    return shown
+
+
+@pytest.mark.parametrize("screen", [True], indirect=True)
+def test_a_terminal_shows_test_size_trial_load_and_time_left(screen: io.StringIO) -> None:
+    with make_progress(PLANNED, enabled=True) as display:
+        display.show(FIRST_TEST)
+        display.show(trial_started())
+    for text in ("throughput", "64 bytes", "trial 1", "0.4120 Mpps", "at most 80 s left"):
+        assert text in screen.getvalue()
+
+
+@pytest.mark.parametrize("screen", [True], indirect=True)
+def test_nothing_runs_or_draws_while_a_trial_runs(screen: io.StringIO) -> None:
+    threads = threading.active_count()
+    with make_progress(PLANNED, enabled=True) as display:
+        display.show(FIRST_TEST)
+        display.show(trial_started())
+        assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("screen", [False], indirect=True)
+def test_a_log_gets_one_plain_line_for_each_trial(screen: io.StringIO) -> None:
+    with make_progress(PLANNED, enabled=True) as display:
+        display.show(StageStarted(stage="testbed", text="making the testbed"))
+        display.show(FIRST_TEST)
+        display.show(trial_started())
+        display.show(trial_finished())
+    assert screen.getvalue().splitlines() == [
+        "making the testbed",
+        "test throughput (throughput): 1 points, at most 60 s",
+        "  t0001  throughput  64 bytes  search  0.4120 Mpps  lost 10 of 1000  valid",
+    ]
+
+
+@pytest.mark.parametrize("screen", [False], indirect=True)
+def test_without_progress_only_warnings_are_said(screen: io.StringIO) -> None:
+    with make_progress(PLANNED, enabled=False) as display:
+        display.show(FIRST_TEST)
+        display.show(trial_finished())
+        display.show(Note(level="info", text="nothing of note"))
+        display.show(Note(level="warning", text="a torn line [was] dropped"))
+    assert screen.getvalue() == "warning: a torn line [was] dropped\n"
+
+
+def left_after(*events: Any) -> str:
+    time_left = TimeLeft(PLANNED)
+    for event in events:
+        time_left.note(event)
+    return time_left.text()
+
+
+def test_a_finished_trial_shortens_what_is_left() -> None:
+    assert left_after(FIRST_TEST, trial_finished()) == "at most 50 s left"
+
+
+def test_a_test_that_ends_early_gives_its_time_back() -> None:
+    assert left_after(FIRST_TEST, trial_finished(), SECOND_TEST) == "at most 20 s left"
+
+
+def test_repeats_never_make_a_test_look_more_than_finished() -> None:
+    assert left_after(FIRST_TEST, *[trial_finished()] * 5) == "at most 20 s left"

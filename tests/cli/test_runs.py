@@ -1,0 +1,75 @@
+"""Commands on runs that exist: list, resume, report; and how a run is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def run_folder(nicbench: Any, run_is: Callable[..., None], finished_run: Any) -> Path:
+    """The folder of a finished run."""
+    run_is(finished_run)
+    assert nicbench("run", "bench.yaml").status == 0
+    [folder] = Path("runs").iterdir()
+    return folder
+
+
+def test_list_shows_date_title_verdict_and_headline(run_folder: Path, nicbench: Any) -> None:
+    listed = nicbench("list").stdout
+    for text in (run_folder.name[:17], "2026-01-31", "valid", "NDR", "at 64 bytes"):
+        assert text in listed
+
+
+def test_list_shows_a_damaged_run_beside_the_others(run_folder: Path, nicbench: Any) -> None:
+    damaged = run_folder.with_name("2020-01-01T000000Z-damaged")
+    shutil.copytree(run_folder, damaged)
+    (damaged / "summary.json").write_text("{")
+    ended = nicbench("list", "--json")
+    assert ended.status == 0
+    first, second = json.loads(ended.stdout)["runs"]
+    assert "damaged" in first["trouble"]
+    assert second["headline"].startswith("NDR 0.4000")
+
+
+def test_list_of_nothing_says_how_to_make_a_run(nicbench: Any) -> None:
+    ended = nicbench("list")
+    assert ended.status == 0
+    assert "nicbench run" in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["latest", "id", "path"])
+def test_a_run_is_named_by_latest_by_its_id_or_by_its_path(name: str, run_folder: Path, nicbench: Any) -> None:
+    reference = {"latest": "latest", "id": run_folder.name, "path": str(run_folder)}[name]
+    ended = nicbench("report", reference)
+    assert ended.status == 0
+    assert ended.stdout.strip().endswith("report.html")
+
+
+def test_a_run_that_does_not_exist_ends_with_2(nicbench: Any) -> None:
+    ended = nicbench("report", "2020-01-01T000000Z-nothing")
+    assert ended.status == 2
+    assert "nicbench list" in ended.stderr
+
+
+def test_latest_without_runs_says_how_to_make_one(nicbench: Any) -> None:
+    ended = nicbench("resume", "latest")
+    assert ended.status == 2
+    assert "nicbench run" in ended.stderr
+
+
+def test_resume_goes_on_in_the_same_folder(run_folder: Path, nicbench: Any) -> None:
+    ended = nicbench("resume", "latest")
+    assert ended.status == 0
+    assert list(Path("runs").iterdir()) == [run_folder]
+
+
+def test_another_folder_for_runs(nicbench: Any, run_is: Callable[..., None], finished_run: Any) -> None:
+    run_is(finished_run)
+    assert nicbench("run", "bench.yaml", "--output", "elsewhere").status == 0
+    assert len(list(Path("elsewhere").iterdir())) == 1

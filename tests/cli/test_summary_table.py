@@ -1,0 +1,84 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from nicbench.cli.summary_table import headline, print_summary
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict, Summary
+
+
+def rate(**values: Bounded | float | None) -> Result:
+    return Result(
+        id="throughput/64",
+        method="throughput",
+        parameters={"frame_bytes": 64},
+        values=dict(values),
+        verdict=ResultVerdict.DISTURBED,
+    )
+
+
+def latency(load_percent: float, p50_ns: float | None) -> Result:
+    return Result(
+        id=f"latency/64/{load_percent:g}",
+        method="latency",
+        parameters={"frame_bytes": 64, "load_of": "NDR", "load_percent": load_percent},
+        values={"latency_p50_ns": p50_ns, "latency_p99_9_ns": None},
+        disturbances=("latency: [one] repeat",),
+    )
+
+
+def shown(*results: Result) -> str:
+    text = io.StringIO()
+    summary = Summary(title="A [title] of its own", verdict=ResultVerdict.DISTURBED, results=results)
+    print_summary(Console(file=text, width=150, color_system=None), summary)
+    return text.getvalue()
+
+
+INTERVAL = Bounded(value=0.41e6, lower=0.41e6, upper=0.42e6, limited_by=LimitedBy.DUT)
+
+
+def test_a_rate_stands_with_its_interval_share_and_limit() -> None:
+    table = shown(rate(ndr_frames_per_s=INTERVAL, ndr_percent_of_line_rate=2.756))
+    for text in ("NDR", "[Mpps]", "0.4100 [0.4100 .. 0.4200]", "2.76", "DUT", "disturbed"):
+        assert text in table
+
+
+def test_a_rate_that_may_be_higher_says_at_least() -> None:
+    at_least = Bounded(value=1e6, lower=1e6, upper=None, limited_by=LimitedBy.TESTER)
+    table = shown(rate(pdr_frames_per_s=at_least))
+    assert ">= 1.000" in table
+    assert "tester" in table
+
+
+def test_a_rate_that_was_not_found_is_none_and_not_zero() -> None:
+    table = shown(
+        rate(ndr_frames_per_s=Bounded(value=None, reason_null="nothing passed"), ndr_percent_of_line_rate=None)
+    )
+    assert "none" in table
+    assert "0.000" not in table
+
+
+def test_the_latency_is_that_at_the_highest_load() -> None:
+    table = shown(rate(ndr_frames_per_s=INTERVAL), latency(50.0, 9_000.0), latency(100.0, 21_450.0))
+    assert "21.4" in table
+    assert "9.0" not in table
+
+
+def test_an_unknown_latency_is_a_dash() -> None:
+    assert "-" in shown(latency(100.0, None))
+
+
+def test_titles_and_notes_are_shown_as_they_are() -> None:
+    table = shown(latency(100.0, 1.0))
+    assert "A [title] of its own" in table
+    assert "latency: [one] repeat" in table
+
+
+def test_the_headline_is_the_first_rate() -> None:
+    summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=INTERVAL),))
+    assert headline(summary) == "NDR 0.4100 Mpps at 64 bytes"
+    assert headline(summary.model_copy(update={"results": ()})) is None

@@ -1,0 +1,31 @@
+"""What ``validate`` prints, against a recorded output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+POLICER = (HERE.parents[1] / "examples" / "policer.yaml").read_text()
+
+
+def test_the_plan_of_the_policer_is_printed(nicbench: Any) -> None:
+    Path("policer.yaml").write_text(POLICER)
+    ended = nicbench("validate", "policer.yaml")
+    assert ended.status == 0
+    assert ended.stdout == (HERE / "golden" / "validate-policer.txt").read_text()
+
+
+def test_the_plan_as_json_names_points_and_duration(nicbench: Any) -> None:
+    Path("policer.yaml").write_text(POLICER)
+    plan = json.loads(nicbench("validate", "policer.yaml", "--json").stdout)
+    assert plan["valid"] is True
+    assert plan["tests"][0]["points"] == 2
+    assert plan["estimate_s"] == sum(test["estimate_s"] for test in plan["tests"])
+    assert plan["dut"]["rate"] == 200_000.0
+
+
+def test_validating_leaves_nothing_behind(nicbench: Any) -> None:
+    nicbench("validate", "bench.yaml")
+    assert [path.name for path in Path().iterdir()] == ["bench.yaml"]
