@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from nicbench.errors import NicbenchError
 from nicbench.hosts.base import Host
+from nicbench.hosts.netns import NetnsHost
 from nicbench.inventory.base import UnknownFactError
 
 
@@ -36,7 +37,7 @@ async def values_of(host: Host, paths: Iterable[str]) -> dict[str, str]:
     """Path and value of small files under /proc and /sys; patterns are allowed, what cannot be read is left out."""
     patterns = tuple(paths)
     try:
-        # The shell expands the patterns on that host, in its namespace; none of them comes from a bench file unchecked.
+        # The shell expands the patterns on that host, in its namespace; the names in them come quoted.
         done = await host.run(("sh", "-c", f'grep -sH "" {" ".join(patterns)}'), check=False)
     except NicbenchError as error:
         raise UnknownFactError(error.message) from error
@@ -44,6 +45,13 @@ async def values_of(host: Host, paths: Iterable[str]) -> dict[str, str]:
     if not found:
         raise UnknownFactError(f"none of {', '.join(patterns)} can be read")
     return found
+
+
+def outermost(host: Host) -> Host:
+    """The host that holds the namespace, for what belongs to the whole machine."""
+    while isinstance(host, NetnsHost):
+        host = host.inner
+    return host
 
 
 def paths_and_values(text: str) -> dict[str, str]:

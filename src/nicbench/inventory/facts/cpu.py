@@ -44,7 +44,10 @@ class Cpu(Fact):
             lists = await values_of(host, _ISOLATION.values())
         except UnknownFactError:
             lists = {}
-        return facts | {f"cpus_{name}": lists.get(path) for name, path in _ISOLATION.items()}
+        # An empty list is a fact, too: no CPU is.
+        return facts | {
+            f"cpus_{name}": lists[path] or "none" if path in lists else None for name, path in _ISOLATION.items()
+        }
 
 
 def parse_lscpu(text: str) -> dict[str, Any]:

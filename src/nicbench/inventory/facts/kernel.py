@@ -17,5 +17,10 @@ class Kernel(Fact):
             "release": (await output_of(host, "uname", "-r")).strip(),
             "version": (await output_of(host, "uname", "-v")).strip(),
             "machine": (await output_of(host, "uname", "-m")).strip(),
-            "command_line": (await text_of(host, "/proc/cmdline")).strip(),
+            "command_line": parse_command_line(await text_of(host, "/proc/cmdline")),
         }
+
+
+def parse_command_line(text: str) -> str:
+    """The kernel's own part: what follows `--` is for the first process (kernel-parameters.rst)."""
+    return text.strip().partition(" -- ")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from shlex import quote
 from typing import Any
 
 from nicbench.hosts.base import Host
@@ -20,7 +21,7 @@ class Numa(Fact):
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         paths = ["/sys/devices/system/node/node*/cpulist"]
-        paths += [f"/sys/class/net/{device}/device/numa_node" for device in devices]
+        paths += [f"/sys/class/net/{quote(device)}/device/numa_node" for device in devices]
         return parse_nodes(await values_of(host, paths), devices)
 
 

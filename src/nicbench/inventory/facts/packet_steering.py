@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from shlex import quote
 
 from nicbench.hosts.base import Host
 from nicbench.inventory._asking import values_of
@@ -19,7 +20,8 @@ class PacketSteering(Fact):
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str]:
         if not devices:
             raise UnknownFactError("this host has no kernel interface in the test")
-        return parse_masks(await values_of(host, [f"/sys/class/net/{name}/queues/rx-*/rps_cpus" for name in devices]))
+        paths = [f"/sys/class/net/{quote(name)}/queues/rx-*/rps_cpus" for name in devices]
+        return parse_masks(await values_of(host, paths))
 
 
 def parse_masks(values: dict[str, str]) -> dict[str, str]:

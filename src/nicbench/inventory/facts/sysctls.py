@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nicbench.hosts.base import Host
-from nicbench.inventory._asking import values_of
+from nicbench.inventory._asking import outermost, values_of
 from nicbench.inventory.base import Fact
 
 _FOLDER = "/proc/sys/"
-# Some are of the whole machine and are not shown in a namespace.
+# Some are of the whole machine and are not shown in a namespace: they are read outside it.
 _NAMES = (
     "kernel/numa_balancing",
     "kernel/sched_rt_runtime_us",
@@ -36,7 +36,9 @@ class Sysctls(Fact):
     kind = "sysctls"
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str]:
-        return parse_settings(await values_of(host, [_FOLDER + name for name in _NAMES]))
+        paths = [_FOLDER + name for name in _NAMES]
+        inside = await values_of(host, paths)
+        return parse_settings(await values_of(outermost(host), paths) | inside)
 
 
 def parse_settings(values: dict[str, str]) -> dict[str, str]:
