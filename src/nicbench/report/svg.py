@@ -33,12 +33,19 @@ def svg(specification: dict[str, Any], number: int, label: str) -> str:
     drawing: str = vl_convert.vegalite_to_svg(specification, vl_version="6.4")
     for stand_in, variable in _VARIABLES.items():
         drawing = drawing.replace(stand_in, variable).replace(_as_rgb(stand_in), variable)
-    drawing = re.sub(r'\bid="([^"]+)"', rf'id="d{number}-\1"', drawing)
-    drawing = re.sub(r"url\(#([^)]+)\)", rf"url(#d{number}-\1)", drawing)
-    drawing = re.sub(r'(xlink:)?href="#([^"]+)"', rf'\1href="#d{number}-\2"', drawing)
+    drawing = _renamed(drawing, number)
     # Marks carry roles of their own for screen readers; the table beside the drawing says the same, better.
     drawing = re.sub(r' (aria-[a-z]+|role)="[^"]*"', "", drawing)
     return drawing.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def _renamed(drawing: str, number: int) -> str:
+    """The library counts its ids over the whole process; here they depend on the page alone."""
+    names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawing))
+    ours = {name: f"d{number}-{place}" for place, name in enumerate(names, start=1)}
+    drawing = re.sub(r'\bid="([^"]+)"', lambda found: f'id="{ours[found[1]]}"', drawing)
+    drawing = re.sub(r"url\(#([^)]+)\)", lambda found: f"url(#{ours[found[1]]})", drawing)
+    return re.sub(r'href="#([^"]+)"', lambda found: f'href="#{ours[found[1]]}"', drawing)
 
 
 def _as_rgb(colour: str) -> str:

@@ -1,0 +1,61 @@
+"""Run folders to report on, drawn once for all tests that only read them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from nicbench import report
+from nicbench.model.result import ResultVerdict
+from nicbench.report.gather import gather
+from nicbench.report.model import Report
+from nicbench.store import RunFolder
+
+
+def _module() -> ModuleType:
+    """The module beside this file; tests are not a package (import mode ``importlib``)."""
+    specification = importlib.util.spec_from_file_location(
+        "nicbench_synthetic_run", Path(__file__).with_name("_synthetic.py")
+    )
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def synthetic() -> ModuleType:
+    return _module()
+
+
+@pytest.fixture
+def synthetic_run(synthetic: ModuleType, tmp_path: Path) -> Callable[..., Any]:
+    """Begins a run in a fresh folder; arguments are those of SyntheticRun."""
+    return lambda **arguments: synthetic.SyntheticRun(tmp_path / "runs", **arguments).start()
+
+
+@pytest.fixture(scope="session")
+def whole_run(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished, valid run of seven frame sizes at two loads."""
+    run = synthetic.SyntheticRun(tmp_path_factory.mktemp("runs")).start()
+    run.measure()
+    path: Path = run.finish(ResultVerdict.VALID)
+    return path
+
+
+@pytest.fixture(scope="session")
+def view(whole_run: Path) -> Report:
+    return gather(RunFolder.open(whole_run))
+
+
+@pytest.fixture(scope="session")
+def page(whole_run: Path) -> str:
+    return report.build(whole_run).read_text(encoding="utf-8")

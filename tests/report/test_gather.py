@@ -1,0 +1,215 @@
+"""The numbers of a report are the run's, and a run that ended early still gives one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.events import CeilingFound, Note, ResultReady
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.report.gather import gather
+from nicbench.report.latency import tail
+from nicbench.report.model import Report
+from nicbench.store import RunFolder
+
+
+def test_every_throughput_result_is_a_row_with_the_summarys_numbers(view: Report, whole_run: Path) -> None:
+    summary = RunFolder.open(whole_run).summary()
+    assert summary is not None
+    by_size = {row.parameters["frame_bytes"]: row for row in summary.results if row.method == "throughput"}
+
+    (table,) = view.throughput
+    assert [row.frame_bytes for row in table.rows] == [64, 128, 256, 512, 1024, 1280, 1518]
+    assert (table.test, table.scope) == ("throughput", "per port")
+    for row in table.rows:
+        values = by_size[row.frame_bytes].values
+        assert row.rates == {"ndr": values["ndr_frames_per_s"], "pdr": values["pdr_frames_per_s"]}
+        assert row.percents["ndr"] == values["ndr_percent_of_line_rate"]
+        assert row.line_rate_frames_per_s == values["line_rate_frames_per_s"]
+        assert row.ceiling_frames_per_s == values["ceiling_frames_per_s"]
+
+
+def test_every_latency_result_is_a_row_with_the_summarys_numbers(view: Report, whole_run: Path) -> None:
+    summary = RunFolder.open(whole_run).summary()
+    assert summary is not None
+    expected = {row.id: row.values for row in summary.results if row.method == "latency"}
+
+    assert [table.load for table in view.latency] == ["100 % of the NDR", "50 % of the NDR"]
+    rows = [row for table in view.latency for row in table.rows]
+    assert len(rows) == len(expected) == 14
+    for row in rows:
+        for name, value in expected[row.result.id].items():
+            if name != "latency_source":
+                assert row.values[name] == value
+        assert row.source == "software"
+
+
+def test_bits_per_second_count_the_overhead_on_layer_one_only(view: Report) -> None:
+    row = view.throughput[0].rows[-1]
+    rate = row.rates["ndr"].value
+    assert rate is not None
+
+    assert row.l2_bits_per_s("ndr") == rate * 1518 * 8
+    assert row.l1_bits_per_s("ndr") == rate * 1538 * 8
+
+
+def test_goals_carry_their_name_and_loss_ratio_from_the_plan(view: Report) -> None:
+    goals = [(goal.key, goal.name, goal.loss_ratio) for goal in view.throughput[0].goals]
+
+    assert goals == [("ndr", "NDR", 0.0), ("pdr", "PDR", 0.005)]
+
+
+def test_the_answer_is_made_of_the_smallest_frames_numbers(view: Report) -> None:
+    ndr = view.throughput[0].rows[0].rates["ndr"]
+    assert ndr.value is not None
+
+    assert view.headline.startswith("This machine's kernel IP forwarding passes ")
+    assert f"{ndr.value / 1e6:.3f}\u00a0Mpps of 64-byte frames without loss (NDR, interval " in view.headline
+    assert "at 0.5\u202f% loss (PDR, " in view.headline
+    assert view.headline.endswith("limited by the DUT.")
+
+
+def test_a_tail_falls_from_every_frame_to_the_last_one(view: Report) -> None:
+    row = view.latency[0].rows[0]
+
+    assert row.tail[0] == (row.values["latency_minimum_ns"], 1.0)
+    assert row.tail[-1][0] == row.values["latency_maximum_ns"]
+    assert row.frames is not None
+    assert row.tail[-1][1] == pytest.approx(1 / row.frames)
+    latencies, shares = zip(*row.tail, strict=True)
+    assert list(latencies) == sorted(latencies)
+    assert list(shares) == sorted(shares, reverse=True)
+
+
+def test_the_tail_meets_the_percentiles_of_the_table(view: Report) -> None:
+    row = view.latency[0].rows[0]
+    p99 = row.values["latency_p99_ns"]
+    assert p99 is not None
+
+    assert max(share for latency, share in row.tail if latency > p99 * 1.02) <= 0.01
+    assert min(share for latency, share in row.tail if latency < p99 * 0.98) >= 0.01
+
+
+def test_a_damaged_histogram_costs_the_tail_only(view: Report) -> None:
+    latency = next(trial.reading.latency for group in view.groups for trial in group.trials if trial.reading.latency)
+    assert latency is not None
+
+    assert tail(latency.model_copy(update={"histogram": "AAAA"})) == ()
+    assert tail(None) == ()
+
+
+def test_the_core_clock_is_a_range_over_all_trials(view: Report) -> None:
+    clocks = [hz for group in view.groups for trial in group.trials for hz in trial.reading.health.core_clock_hz or ()]
+
+    assert view.core_clock_hz == (min(clocks), max(clocks))
+
+
+def test_trials_with_losses_are_in_the_ledger(view: Report) -> None:
+    lost = [trial.id for group in view.groups for trial in group.trials if trial.reading.counts.lost]
+
+    assert [trial.id for trial in view.ledger] == lost != []
+
+
+def test_a_run_cut_short_shows_what_there_is_as_incomplete(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    run.measure((64, 128), latency=False)
+
+    view = gather(RunFolder.open(run.folder.path))
+
+    assert view.verdict is ResultVerdict.INCOMPLETE
+    assert "2 of 21 planned results are here" in view.verdict_text
+    assert f"nicbench resume {run.folder.run_id}" in view.verdict_text
+    assert [row.frame_bytes for row in view.throughput[0].rows] == [64, 128]
+
+
+def test_a_summary_that_a_resumed_run_left_behind_is_not_believed(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    run.measure((64,), latency=False)
+    folder = RunFolder.open(run.finish(ResultVerdict.VALID))
+    folder.journal.append(Note(text="resumed"))
+
+    assert gather(folder).verdict is ResultVerdict.INCOMPLETE
+
+
+def test_a_run_that_measured_nothing_says_so(synthetic: Any, tmp_path: Path) -> None:
+    view = gather(synthetic.SyntheticRun(tmp_path).folder)
+
+    assert view.headline == "Nothing was measured: the run ended before its first result."
+    assert (view.throughput, view.latency, view.trials) == ((), (), 0)
+
+
+def test_a_disturbed_run_says_how_many_results_are(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    run.measure((64, 128), latency=False, disturbed_size=64)
+
+    view = gather(RunFolder.open(run.finish(ResultVerdict.DISTURBED)))
+
+    assert view.verdict_text.startswith("1 of 2 results rest on at least one trial")
+    assert view.groups[1].spoilt == 1
+
+
+def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    path = run.finish()
+    (path / "inventory.json").write_text("{}")
+
+    assert gather(RunFolder.open(path)).changed_files == ("inventory.json was changed after the run had finished",)
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        (
+            Bounded(value=14.88e6, lower=14.88e6, limited_by=LimitedBy.LINE_RATE),
+            "at least 14.88\u00a0Mpps of 64-byte frames without loss (NDR); limited by the line rate.",
+        ),
+        (
+            Bounded(value=0.9e6, lower=0.9e6, limited_by=LimitedBy.TESTER),
+            (
+                "at least 0.900\u00a0Mpps of 64-byte frames without loss (NDR); "
+                "limited by the tester: the DUT may do more."
+            ),
+        ),
+        (
+            Bounded(value=None, upper=1000.0, reason_null="frames were lost at every load"),
+            "no load of 64-byte frames without loss (NDR: frames were lost at every load).",
+        ),
+    ],
+    ids=["at line rate", "the tester is the limit", "nothing passes"],
+)
+def test_the_answer_never_says_more_than_is_known(synthetic_run: Callable[..., Any], rate: Bounded, words: str) -> None:
+    run = synthetic_run()
+    run.publish(
+        "throughput",
+        Result(
+            id="throughput/64",
+            method="throughput",
+            scope="per port",
+            parameters={"frame_bytes": 64},
+            values={"ndr_frames_per_s": rate},
+        ),
+    )
+
+    assert gather(run.folder).headline == f"This machine's kernel IP forwarding passes {words}"
+
+
+def test_a_ceiling_learnt_later_replaces_the_calibrated_one(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    for ceiling, calibrated in ((9e5, True), (8e5, False)):
+        run.folder.journal.append(
+            CeilingFound(frame_bytes=64, ceiling_frames_per_s=ceiling, calibrated=calibrated, text="")
+        )
+
+    assert [row.ceiling_frames_per_s for row in gather(run.folder).ceilings] == [8e5]
+
+
+def test_results_of_a_method_the_report_does_not_know_are_kept(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    result = Result(id="burst/64", method="burst", parameters={"frame_bytes": 64}, values={"burst_frames": 31})
+    run.folder.journal.append(ResultReady(test="burst", result=result))
+
+    assert gather(run.folder).other_results == (result,)

@@ -1,0 +1,211 @@
+"""The page is one file, whole, readable without network, and harmless whatever a bench file says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import pytest
+
+from nicbench import report
+from nicbench.errors import UsageError
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.report.model import Report
+from nicbench.store import RunFolder
+
+XHTML = "{http://www.w3.org/1999/xhtml}"
+
+
+def parsed(page: str) -> Any:
+    """The page as a browser reads it; any error of syntax is refused."""
+    return html5lib.HTMLParser(strict=True).parse(page)
+
+
+def text_of(page: str) -> str:
+    """What is read on the page; cells and lines are parted by a blank, other blanks stay what they are."""
+    return re.sub(r"[ \n]+", " ", " ".join(parsed(page).find(f"{XHTML}body").itertext()))
+
+
+def test_the_page_is_sound_html(page: str) -> None:
+    assert parsed(page).find(f".//{XHTML}h1").text == "Linux IP forwarding between two veth ports"
+
+
+def test_the_page_loads_nothing(page: str) -> None:
+    tree = parsed(page)
+    names = {str(element.tag).rpartition("}")[2] for element in tree.iter()}
+
+    assert names.isdisjoint({"script", "link", "img", "iframe", "object", "embed", "base", "form"})
+    for element in tree.iter():
+        for name, value in element.attrib.items():
+            assert name.rpartition("}")[2] not in ("src", "srcset", "data", "action")
+            if name.rpartition("}")[2] == "href":
+                assert value.startswith("#")
+            assert not re.search(r"url\((?!#)", value)
+    style = tree.find(f".//{XHTML}style").text
+    assert "@import" not in style
+    assert "url(" not in style
+
+
+def test_a_browser_is_told_to_run_and_load_nothing(page: str) -> None:
+    assert "default-src 'none'" in page
+
+
+def test_the_answer_the_verdict_and_the_plain_words_come_before_the_tables(page: str, view: Report) -> None:
+    text = text_of(page)
+    order = [
+        text.index(part) for part in (view.headline, "valid", view.statements[0], "Throughput", "Latency at 100 %")
+    ]
+
+    assert order == sorted(order)
+    assert "and no network card" in text[: text.index("Throughput")]
+
+
+def test_every_trial_is_listed_with_its_counts(page: str, view: Report) -> None:
+    rows = {
+        row.find(f"{XHTML}th").text: ["".join(cell.itertext()) for cell in row.findall(f"{XHTML}td")]
+        for row in parsed(page).iter(f"{XHTML}tr")
+        if row.find(f"{XHTML}th") is not None and len(row.findall(f"{XHTML}td")) == 20
+    }
+
+    trials = [trial for group in view.groups for trial in group.trials]
+    assert list(rows) == [trial.id for trial in trials]
+    for trial in trials:
+        counts = trial.reading.counts
+        shown = [cell.replace("\u202f", "") for cell in rows[trial.id][5:10]]
+        assert shown == [str(n) for n in (counts.intended, counts.sent, counts.unsent, counts.received, counts.lost)]
+
+
+def test_the_rates_of_the_table_are_the_results(page: str, view: Report) -> None:
+    text = text_of(page)
+    for row in view.throughput[0].rows:
+        for rate in row.rates.values():
+            assert rate.value is not None
+            assert f"{rate.value / 1e6:.3f}" in text
+
+
+def test_each_chart_is_drawn_for_a_screen_and_for_a_phone(page: str) -> None:
+    assert page.count('<div class="wide"><svg ') == page.count('<div class="narrow"><svg ') == 3
+
+
+def test_no_two_elements_share_an_id(page: str) -> None:
+    ids = re.findall(r'\bid="([^"]+)"', page)
+
+    assert len(ids) == len(set(ids))
+    for reference in re.findall(r"url\(#([^)]+)\)", page):
+        assert reference in ids
+
+
+def test_the_charts_take_their_colours_from_the_page(page: str) -> None:
+    drawings = "".join(re.findall(r"<svg .*?</svg>", page, flags=re.DOTALL))
+
+    assert "var(--series-1" in drawings
+    assert set(re.findall(r"#[0-9a-f]{6}\b", re.sub(r"var\([^)]*\)", "", drawings))) <= {"#000000", "#ffffff"}
+
+
+def test_what_was_tested_is_disclosed(page: str) -> None:
+    text = text_of(page)
+    for part in (
+        "net.ipv4.ip_forward",
+        "6.1.0-18-amd64",
+        "AMD EPYC 7B13",
+        "--no-pci --no-huge",
+        "DPDK 22.11.4",
+        "shared cores",
+        "trial duration 1 s, RFC 2544 section 24 asks for 60 s",
+        "20 ms",
+        "5\u202f% of the transmission",
+        "search: {kind: mlr",
+        "nicbench run examples/kernel-forward.yaml",
+        "±",
+        "softnet_backlog cpu1",
+        "BIOS version unknown",
+    ):
+        assert part in text
+
+
+def test_hostile_text_is_shown_and_not_obeyed(synthetic_run: Callable[..., Any]) -> None:
+    hostile = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'{{ 7*7 }}"
+    run = synthetic_run(title=hostile, host_name=hostile)
+    run.measure((64,), latency=False)
+    page = report.build(run.finish()).read_text(encoding="utf-8")
+
+    tree = parsed(page)
+    assert tree.find(f".//{XHTML}h1").text == hostile
+    assert tree.find(f".//{XHTML}title").text == hostile
+    names = {str(element.tag).rpartition("}")[2] for element in tree.iter()}
+    assert names.isdisjoint({"script", "img"})
+    assert text_of(page).count(hostile) == 2  # heading and host name
+
+
+def test_a_disturbed_run_marks_the_result_and_gives_the_reason(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    run.measure((64, 128), latency=False, disturbed_size=64)
+    text = text_of(report.build(run.finish(ResultVerdict.DISTURBED)).read_text(encoding="utf-8"))
+
+    assert "64 *" in text
+    assert "128 *" not in text
+    assert "* 64 bytes is disturbed: NDR: the least disturbed of 4 trials" in text
+    assert "Disturbed: the worker was held up for 31.4 ms at once" in text
+
+
+def test_a_run_without_a_plan_still_has_a_page(synthetic: Any, tmp_path: Path) -> None:
+    run = synthetic.SyntheticRun(tmp_path)
+    page = report.build(run.folder.path).read_text(encoding="utf-8")
+
+    assert "Nothing was measured" in text_of(page)
+    assert "the run ended before its plan was written" in text_of(page).lower()
+
+
+def test_a_method_the_report_does_not_know_is_listed(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    run.publish(
+        "burst", Result(id="burst/64", method="burst", parameters={}, values={"longest_burst_frames": 31, "x": None})
+    )
+
+    text = text_of(report.build(run.folder.path).read_text(encoding="utf-8"))
+    assert "Longest burst 31 frames" in text
+    assert "X unknown" in text
+
+
+def test_a_latency_that_was_not_measured_says_why(synthetic_run: Callable[..., Any]) -> None:
+    from nicbench.model.rate import Bounded
+
+    run = synthetic_run()
+    run.publish(
+        "latency",
+        Result(
+            id="latency/64/100",
+            method="latency",
+            scope="per port",
+            parameters={"frame_bytes": 64, "load_of": "NDR", "load_percent": 100.0},
+            values={"latency_mean_ns": Bounded(value=None, reason_null="no frame came back")},
+        ),
+    )
+
+    text = text_of(report.build(run.folder.path).read_text(encoding="utf-8"))
+    assert "nothing measured: no frame came back" in text
+
+
+def test_making_a_report_changes_nothing_else(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    run.measure((64,))
+    path = run.finish()
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+
+    made = report.build(path)
+
+    assert made == path / "report.html"
+    assert {file.name: file.read_bytes() for file in path.iterdir() if file != made} == before
+    assert RunFolder.open(path).differences() == ()
+
+
+def test_the_same_folder_gives_the_same_page(whole_run: Path, page: str) -> None:
+    assert report.build(whole_run).read_text(encoding="utf-8") == page
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not the folder of a run"):
+        report.build(tmp_path)
