@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections import deque
 from typing import TypeVar
 
 from nicbench.errors import HostError
@@ -15,8 +14,7 @@ from nicbench.hosts.base import Process
 _Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)
 # The longest line a process may write: an engine's reading with the histograms of many streams.
 LINE_LIMIT_BYTES = 64 * 1024 * 1024
-_STDERR_LINES = 100
-_STDERR_LINE_CHARACTERS = 1000
+_STDERR_CHARACTERS = 20_000
 
 
 class LocalProcess(Process):
@@ -26,7 +24,7 @@ class LocalProcess(Process):
         self._process = process
         self._shown = shown
         self._host = host
-        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._stderr = ""
         self._stderr_reader = asyncio.create_task(self._collect_stderr())
 
     @property
@@ -71,7 +69,7 @@ class LocalProcess(Process):
             _signal_group(self._process.pid, number)
 
     def stderr_tail(self) -> str:
-        return "\n".join(self._stderr)
+        return self._stderr.strip()
 
     def _last_words(self) -> str:
         tail = self.stderr_tail()
@@ -80,9 +78,7 @@ class LocalProcess(Process):
     async def _collect_stderr(self) -> None:
         stderr = pipe_of(self._process.stderr)
         while chunk := await stderr.read(65536):
-            # Whole lines are not waited for: a dying process may leave half of one, and that half is interesting.
-            text = chunk.decode(errors="replace")
-            self._stderr.extend(line[:_STDERR_LINE_CHARACTERS] for line in text.splitlines())
+            self._stderr = (self._stderr + chunk.decode(errors="replace"))[-_STDERR_CHARACTERS:]
 
 
 def pipe_of(stream: _Stream | None) -> _Stream:

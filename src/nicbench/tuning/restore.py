@@ -81,6 +81,10 @@ async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) ->
     record, troubles = await undo_entries(record, make_host, lambda updated: save_record(updated, path))
     if record.settled:
         forget_record(path)
-        return [f"{record.run_id}: undid {pending} changes that it had left", *troubles]
+        return [f"{record.run_id}: undid {_changes(pending)} that it had left", *troubles]
     left = sum(not entry.done for entry in record.entries)
-    return [f"{record.run_id}: undid {pending - left} of {pending} changes; the record stays at {path}", *troubles]
+    return [f"{record.run_id}: undid {pending - left} of {_changes(pending)}; the record stays at {path}", *troubles]
+
+
+def _changes(number: int) -> str:
+    return f"{number} change" if number == 1 else f"{number} changes"

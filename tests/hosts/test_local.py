@@ -1,0 +1,146 @@
+"""The local host: bounded, killed in time, and never outliving the controller."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts.base import Process
+from nicbench.hosts.local import LocalHost
+from nicbench.tuning.owner import start_ticks
+
+
+async def test_a_command_gives_its_output_and_status() -> None:
+    done = await LocalHost().run(("sh", "-c", "cat; echo oops >&2; exit 3"), input_text="hello", check=False)
+
+    assert (done.status, done.stdout, done.stderr) == (3, "hello", "oops\n")
+
+
+async def test_a_failing_command_is_an_error_that_says_what_and_why() -> None:
+    with pytest.raises(HostError, match=r"sh -c .*exit status 3: oops"):
+        await LocalHost().run(("sh", "-c", "echo oops >&2; exit 3"))
+
+
+async def test_a_command_that_is_not_installed_points_at_doctor() -> None:
+    with pytest.raises(NotReadyError) as caught:
+        await LocalHost().run(("no-such-command",))
+
+    assert "no-such-command: command not found" in str(caught.value)
+    assert "nicbench doctor" in str(caught.value)
+
+
+async def test_a_command_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    with pytest.raises(HostError, match="did not end within"):
+        await LocalHost().run(("sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"), timeout_s=0.5)
+
+    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
+
+
+async def test_endless_output_is_cut_off() -> None:
+    with pytest.raises(HostError, match="bytes of output"):
+        await LocalHost().run(("yes",))
+
+
+async def test_a_cancelled_command_is_killed(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    task = asyncio.create_task(LocalHost().run(("sh", "-c", f"echo $$ > {pid_file}; exec sleep 60")))
+    await _until(lambda: pid_file.exists() and pid_file.read_text() != "")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert start_ticks(int(pid_file.read_text())) is None
+
+
+async def test_a_process_is_talked_to_line_by_line() -> None:
+    process = await LocalHost().start(("sh", "-c", "read x; echo got $x; echo last words >&2; exit 5"))
+    await process.write_line("hello")
+
+    assert await process.read_line(10.0) == "got hello"
+    assert await process.read_line(10.0) is None
+    assert await process.wait(10.0) == 5
+    assert process.stderr_tail() == "last words"
+
+
+async def test_writing_to_a_process_that_has_ended_is_an_error_with_its_last_words() -> None:
+    process = await LocalHost().start(("sh", "-c", "echo no more >&2; exit 1"))
+    await process.wait(10.0)
+    with pytest.raises(HostError, match="no more"):
+        await _write_much(process)
+
+
+async def test_a_silent_process_is_an_error_after_the_timeout() -> None:
+    process = await LocalHost().start(("sleep", "60"))
+    with pytest.raises(HostError, match="silent for"):
+        await process.read_line(0.1)
+    await process.signal(signal.SIGKILL)
+
+    assert await process.wait(10.0) == -signal.SIGKILL
+    await process.signal(signal.SIGKILL)  # nothing happens any more
+
+
+async def test_a_process_has_a_session_of_its_own_so_that_ctrl_c_reaches_the_controller_alone() -> None:
+    process = await LocalHost().start(("sleep", "60"))
+    assert process.pid is not None
+
+    assert os.getsid(process.pid) == process.pid != os.getsid(0)
+    await process.signal(signal.SIGKILL)
+    await process.wait(10.0)
+
+
+def test_a_process_dies_with_a_controller_that_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import asyncio\n"
+        "from nicbench.hosts.local import LocalHost\n"
+        "async def main():\n"
+        "    process = await LocalHost().start(('sleep', '60'))\n"
+        "    print(process.pid, flush=True)\n"
+        "    await process.wait()\n"
+        "asyncio.run(main())\n"
+    )
+    controller = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert controller.stdout is not None
+    pid = int(controller.stdout.readline())
+    # The signal is arranged by the first program that runs there, before it becomes `sleep`.
+    _wait_until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
+    controller.kill()
+    controller.wait()
+    controller.stdout.close()
+
+    _wait_until(lambda: start_ticks(pid) is None)
+
+
+async def test_files_are_read_and_written_and_a_missing_one_is_none(tmp_path: Path) -> None:
+    host = LocalHost()
+    await host.write_file(str(tmp_path / "file"), "text")
+
+    assert await host.read_file(str(tmp_path / "file")) == "text"
+    assert await host.read_file(str(tmp_path / "missing")) is None
+    with pytest.raises(HostError, match="cannot write"):
+        await host.write_file(str(tmp_path / "no" / "folder"), "text")
+
+
+async def _write_much(process: Process) -> None:
+    for _ in range(100):
+        await process.write_line("x" * 100_000)
+
+
+async def _until(condition: object) -> None:
+    await asyncio.to_thread(_wait_until, condition)
+
+
+def _wait_until(condition: object, limit_s: float = 20.0) -> None:
+    assert callable(condition)
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "it did not come true"
+        time.sleep(0.02)

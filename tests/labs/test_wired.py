@@ -1,0 +1,102 @@
+"""A testbed of real ports, from what the bench file says of hosts, ports and links."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from nicbench.bench_file.models import Choice, Port, Tester
+from nicbench.errors import NotReadyError, UsageError
+from nicbench.hosts._fake import FakeHost
+from nicbench.hosts.base import Host
+from nicbench.hosts.local import LocalHost, LocalOptions
+from nicbench.labs import _wired
+from nicbench.labs._wired import testbed_of as make_testbed
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "interfaces"
+HOSTS = {name: Choice(kind="local", options=LocalOptions(), plugin=LocalHost) for name in ("tester", "dut")}
+
+
+@pytest.fixture(autouse=True)
+def recorded_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every host answers with the recorded interfaces."""
+    monkeypatch.setattr(_wired, "from_spec", _recorded)
+
+
+def _recorded(spec: Mapping[str, object], name: str) -> Host:
+    host = FakeHost(name, files={"/sys/class/net/up0/speed": "25000\n", "/sys/class/net/member0/speed": "10000\n"})
+    host.answer("ip -d -j link show", (GOLDEN / "link.json").read_text())
+    host.answer("ip -j address show", (GOLDEN / "address.json").read_text())
+    host.answer("ip -j -4 route show table all", (GOLDEN / "route4.json").read_text())
+    host.answer("ip -j -6 route show table all", (GOLDEN / "route6.json").read_text())
+    return host
+
+
+async def test_links_join_the_testers_ports_to_the_duts_whichever_stands_first() -> None:
+    ports = {
+        "t0": Port(host="tester", device="up0"),
+        "d0": Port(host="dut", device="member0"),
+        "t1": Port(host="tester", device="pup0", driver="net_af_packet"),
+        "d1": Port(host="dut", device="busy0"),
+    }
+    testbed = await make_testbed(HOSTS, ports, (("t0", "d0"), ("d1", "t1")), Tester())
+
+    assert [port.name for port in testbed.tester_ports] == ["t0", "t1"]
+    assert [port.device for port in testbed.dut_ports] == ["member0", "busy0"]
+    assert [port.engine["kind"] for port in testbed.tester_ports] == ["af_xdp", "af_packet"]
+    assert testbed.tester_ports[0].mac == _mac("up0")
+    assert testbed.dut_ports[0].mac == _mac("member0")
+    assert testbed.dut is not None
+    assert testbed.dut.name == "dut"
+
+
+async def test_the_slowest_link_bounds_the_rate_and_a_veths_speed_is_nominal() -> None:
+    ports = {"t0": Port(host="tester", device="up0"), "d0": Port(host="dut", device="member0")}
+    testbed = await make_testbed(HOSTS, ports, (("t0", "d0"),), Tester())
+
+    assert (testbed.link_bits_per_s, testbed.link_is_nominal) == (10e9, True)
+    assert any("no card" in statement for statement in testbed.statements)
+
+
+async def test_ports_by_address_and_by_virtual_device_are_the_engines_to_check() -> None:
+    ports = {
+        "t0": Port(host="tester", address="0000:03:00.0", devargs="mprq_en=1"),
+        "t1": Port(host="tester", vdev="net_null0", lossless=True),
+    }
+    testbed = await make_testbed(HOSTS, ports, (), Tester())
+
+    assert testbed.tester_ports[0].engine == {
+        "name": "t0", "kind": "pci", "address": "0000:03:00.0", "devargs": "mprq_en=1"
+    }  # fmt: skip
+    assert testbed.tester_ports[1].engine == {"name": "t1", "kind": "vdev", "vdev": "net_null0", "lossless": True}
+    assert testbed.dut is None
+    assert testbed.link_is_nominal
+    assert any("assumed" in statement for statement in testbed.statements)
+
+
+@pytest.mark.parametrize(
+    ("device", "message"), [("way0", "default route"), ("none0", "no interface"), ("down0", "down")]
+)
+async def test_an_interface_that_may_not_be_used_stops_the_run(device: str, message: str) -> None:
+    with pytest.raises(NotReadyError, match=message):
+        await make_testbed(HOSTS, {"t0": Port(host="tester", device=device)}, (), Tester())
+
+
+async def test_the_dut_sits_on_one_host() -> None:
+    hosts = {**HOSTS, "other": HOSTS["dut"]}
+    ports = {
+        "t0": Port(host="tester", vdev="net_null0"),
+        "t1": Port(host="tester", vdev="net_null1"),
+        "d0": Port(host="dut", device="up0"),
+        "d1": Port(host="other", device="up0"),
+    }
+    with pytest.raises(UsageError, match="dut, other"):
+        await make_testbed(hosts, ports, (("t0", "d0"), ("t1", "d1")), Tester())
+
+
+def _mac(device: str) -> str:
+    links = json.loads((GOLDEN / "link.json").read_text())
+    return next(str(link["address"]) for link in links if link["ifname"] == device)

@@ -1,0 +1,132 @@
+"""After a crash: what a dead run left is undone by another process, once, and only if it is ours to undo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.errors import NotReadyError, UsageError
+from nicbench.hosts._fake import FakeHost
+from nicbench.hosts.base import Host
+from nicbench.tuning.owner import Owner, start_ticks_of_stat, this_process
+from nicbench.tuning.record import Entry, Record, record_path, save_record
+from nicbench.tuning.restore import kept_runs, restore, restore_stale
+from nicbench.tuning.undo import RestoreFile
+
+PAGES = "/proc/sys/vm/nr_hugepages"
+
+
+class Machine:
+    """A fake host and a runtime folder, as a dead run left them."""
+
+    def __init__(self, runtime: Path) -> None:
+        self.runtime = runtime
+        self.host = FakeHost(files={PAGES: "8\n"})
+
+    def make_host(self, spec: dict[str, Any]) -> Host:
+        assert spec == self.host.spec()
+        return self.host
+
+    def leave(self, run_id: str, owner: Owner, *, kept: bool = False) -> None:
+        entry = Entry(host=self.host.spec(), undo=RestoreFile(path=PAGES, old="4", new="8"))
+        record = Record(run_id=run_id, owner=owner, run_folder=None, started="now", kept=kept, entries=(entry,))
+        save_record(record, record_path(self.runtime, run_id))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path / "runtime")
+
+
+def dead() -> Owner:
+    """This process's pid with another start time: the pid was used again."""
+    me = this_process()
+    return me.model_copy(update={"start_ticks": me.start_ticks - 1})
+
+
+async def test_what_a_dead_run_left_is_undone_and_said(machine: Machine) -> None:
+    machine.leave("run", dead())
+
+    assert await restore("run", machine.runtime, machine.make_host) == ["run: undid 1 change that it had left"]
+    assert machine.host.files[PAGES] == "4"
+    assert not machine.runtime.exists()
+
+
+async def test_restoring_twice_is_harmless(machine: Machine) -> None:
+    machine.leave("run", dead())
+    await restore("run", machine.runtime, machine.make_host)
+    machine.host.files[PAGES] = "8"
+
+    assert await restore("run", machine.runtime, machine.make_host) == ["run: nothing to undo"]
+    assert machine.host.files[PAGES] == "8"
+
+
+async def test_a_run_folder_stands_for_its_run_and_its_own_record_is_not_believed(
+    machine: Machine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    save_record(Record(run_id="run", owner=dead(), run_folder=None, started="now", entries=()), folder / "undo.json")
+
+    assert await restore(str(folder), machine.runtime, machine.make_host) == ["run: nothing to undo"]
+    machine.leave("run", dead())
+    await restore(f"{folder}/", machine.runtime, machine.make_host)
+    assert machine.host.files[PAGES] == "4"
+
+
+async def test_a_run_that_is_still_going_on_is_refused_by_restore_and_passed_over_by_the_next_run(
+    machine: Machine,
+) -> None:
+    machine.leave("run", this_process())
+    with pytest.raises(NotReadyError, match="still going on"):
+        await restore("run", machine.runtime, machine.make_host)
+
+    assert await restore_stale(machine.runtime, machine.make_host) == []
+    assert machine.host.files[PAGES] == "8\n"
+
+
+async def test_after_a_reboot_a_record_is_only_forgotten(machine: Machine) -> None:
+    machine.leave("run", this_process().model_copy(update={"boot_id": "another"}))
+
+    (said,) = await restore_stale(machine.runtime, machine.make_host)
+    assert "rebooted" in said
+    assert machine.host.writes == []
+    assert not machine.runtime.exists()
+
+
+async def test_a_lab_that_was_made_to_stay_stays_until_it_is_taken_down(machine: Machine) -> None:
+    machine.leave("lab", dead(), kept=True)
+
+    assert await restore_stale(machine.runtime, machine.make_host) == []
+    assert kept_runs(machine.runtime) == ["lab"]
+    await restore("lab", machine.runtime, machine.make_host)
+    assert kept_runs(machine.runtime) == []
+
+
+async def test_a_value_that_somebody_changed_since_the_crash_is_left_alone_and_reported(machine: Machine) -> None:
+    machine.leave("run", dead())
+    machine.host.files[PAGES] = "64"
+
+    _, trouble = await restore("run", machine.runtime, machine.make_host)
+    assert "somebody changed it" in trouble
+    assert machine.host.files[PAGES] == "64"
+
+
+async def test_a_record_that_cannot_be_read_is_an_error_that_names_it(machine: Machine) -> None:
+    path = record_path(machine.runtime, "run")
+    path.parent.mkdir(parents=True)
+    path.write_text('{"format": 1, "entries": [')
+    with pytest.raises(NotReadyError, match=str(path)):
+        await restore("run", machine.runtime, machine.make_host)
+
+
+async def test_an_empty_name_is_refused() -> None:
+    with pytest.raises(UsageError):
+        await restore("")
+
+
+def test_a_start_time_is_found_behind_any_name_of_a_command() -> None:
+    rest = " ".join(str(number) for number in range(4, 53))
+    assert start_ticks_of_stat(f"7 (a) b) (c) S {rest}") == 22
+    assert start_ticks_of_stat(f"7 (ended) Z {rest}") is None
