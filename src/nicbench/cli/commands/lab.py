@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -42,7 +42,7 @@ def _up(bench: BenchPath) -> None:
     console = results()
     console.print(f"{name} is up", markup=False)
     for title, text in _facts(testbed):
-        console.print(f"  {title:<14} {text}", markup=False, soft_wrap=True)
+        console.print(f"  {title:<24} {text}", markup=False, soft_wrap=True)
     say(f"remove it: nicbench lab down {name}")
 
 
@@ -67,9 +67,9 @@ async def _keep(bench: BenchFile, name: str) -> Testbed:
 
     changes = UndoStack(name, None)
     lock = HostLock(name)
-    for sentence in [*await lock.take(), *await restore_stale()]:
-        say(sentence)
     try:
+        for sentence in [*await lock.take(), *await restore_stale()]:
+            say(sentence)
         _, testbed = await make_testbed(bench, changes)
         await make_dut(bench, testbed, changes)
         changes.keep()
@@ -82,7 +82,14 @@ async def _keep(bench: BenchFile, name: str) -> Testbed:
     return testbed
 
 
-def _facts(testbed: Testbed) -> list[tuple[str, Any]]:
-    hosts = [("tester", testbed.tester), ("DUT", testbed.dut)]
-    facts: list[tuple[str, Any]] = [(title, host.name) for title, host in hosts if host is not None]
-    return [*facts, *((name.replace("_", " "), value) for name, value in testbed.facts.items())]
+def _facts(testbed: Testbed) -> list[tuple[str, str]]:
+    """What one needs to work in it: namespaces, interfaces, settings; one line each."""
+    return [(name.replace("_", " "), _in_words(value)) for name, value in testbed.facts.items()]
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_in_words(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_in_words(part) for part in value)
+    return str(value)
