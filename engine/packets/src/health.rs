@@ -61,9 +61,15 @@ impl HealthProbe {
 impl Moment {
     fn read(watched: &[u32]) -> Self {
         let (ticks, monotonic_ns) = simultaneous();
-        let stat = if watched.is_empty() { String::new() } else { std::fs::read_to_string("/proc/stat").unwrap_or_default() };
+        let stat =
+            if watched.is_empty() { String::new() } else { std::fs::read_to_string("/proc/stat").unwrap_or_default() };
         let ns_per_tick = 1_000_000_000 / thread::stat_ticks_per_s();
-        Self { switches: thread::context_switches(), cpus: parse_stat(&stat, watched, ns_per_tick), ticks, monotonic_ns }
+        Self {
+            switches: thread::context_switches(),
+            cpus: parse_stat(&stat, watched, ns_per_tick),
+            ticks,
+            monotonic_ns,
+        }
     }
 }
 

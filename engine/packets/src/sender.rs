@@ -86,6 +86,11 @@ impl Sender {
         self.pacer.next_tick()
     }
 
+    /// Whether the port took less than was due: nothing will go before it has room.
+    pub fn is_refused(&self) -> bool {
+        self.refused
+    }
+
     /// Sends what is due at `now` (ticks since the trial began); returns how many frames went.
     #[inline]
     pub fn transmit(&mut self, port: &mut dyn Port, clock: &impl Clock, now: u64, shared: &Transmission) -> usize {
@@ -125,21 +130,20 @@ impl Sender {
             }
         }
         let kept = self.pending_count.min(due);
-        for index in 0..kept {
-            self.signatures[index].time_ns = times_ns[index];
-            let bytes = self.pending[index].bytes_mut();
-            self.template.stamp(bytes, &shared.signer, self.signatures[index]);
+        let built = self.pending.iter_mut().zip(&mut self.signatures).zip(times_ns);
+        for ((frame, signature), time_ns) in built.take(kept) {
+            signature.time_ns = time_ns;
+            self.template.stamp(frame.bytes_mut(), &shared.signer, *signature);
         }
         if due <= self.pending_count {
             return due;
         }
         let fresh = port.allocate(&mut self.pending[kept..due], self.template.length());
-        for index in kept..kept + fresh {
+        let empty = self.pending.iter_mut().zip(&mut self.signatures).zip(times_ns);
+        for ((frame, signature), time_ns) in empty.skip(kept).take(fresh) {
             let flow = self.first_flow + self.cursor.flow;
-            let signature = Signature { flow, sequence: self.cursor.sequence as u32, time_ns: times_ns[index] };
-            self.signatures[index] = signature;
-            let bytes = self.pending[index].bytes_mut();
-            self.template.fill(bytes, &self.cursor, &shared.signer, signature);
+            *signature = Signature { flow, sequence: self.cursor.sequence as u32, time_ns };
+            self.template.fill(frame.bytes_mut(), &self.cursor, &shared.signer, *signature);
             self.cursor.step(&self.template, self.flows);
         }
         self.pending_count = kept + fresh;

@@ -57,7 +57,7 @@ impl Snapshot {
             let version = self.version.load(Ordering::Acquire);
             let reply = self.read_unchecked();
             fence(Ordering::Acquire);
-            if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
+            if version % 2 == 0 && self.version.load(Ordering::Relaxed) == version {
                 return (reply.trial != 0).then_some(reply);
             }
             std::thread::yield_now();
@@ -67,7 +67,8 @@ impl Snapshot {
     fn read_unchecked(&self) -> StatsReply {
         let load = |atomic: &AtomicU64| atomic.load(Ordering::Relaxed);
         let count = (load(&self.streams) as usize).min(MAXIMUM_STREAMS);
-        let stream = |index: usize| StreamProgress { sent: load(&self.sent[index]), received: load(&self.received[index]) };
+        let stream =
+            |index: usize| StreamProgress { sent: load(&self.sent[index]), received: load(&self.received[index]) };
         StatsReply {
             trial: load(&self.trial) as u32,
             elapsed_ns: load(&self.elapsed_ns),
@@ -97,7 +98,8 @@ mod tests {
             });
             for _ in 0..1000 {
                 let Some(reply) = snapshot.read() else { continue };
-                let equal = |stream: &StreamProgress| stream.sent == reply.elapsed_ns && stream.received == reply.elapsed_ns;
+                let equal =
+                    |stream: &StreamProgress| stream.sent == reply.elapsed_ns && stream.received == reply.elapsed_ns;
                 assert!(reply.streams.len() == 2 && reply.streams.iter().all(equal), "{reply:?}");
             }
         });

@@ -63,7 +63,8 @@ impl FlowCursor {
             *self = Self { sequence: self.sequence + 1, ..Self::default() };
             return;
         }
-        let counts = [template.source_address, template.destination_address, template.source_port, template.destination_port];
+        let counts =
+            [template.source_address, template.destination_address, template.source_port, template.destination_port];
         for (digit, swept) in self.digits.iter_mut().zip(counts) {
             *digit += 1;
             if *digit < swept.count {
@@ -96,9 +97,7 @@ impl Template {
         let header_sum = checksum::add(0, &bytes[ETHERNET_BYTES..udp]);
         // RFC 8200 8.1: the pseudo header holds the upper-layer length and the next header.
         let udp_sum = checksum::add(u64::from(udp_length) + u64::from(UDP_PROTOCOL), &bytes[udp..]);
-        let address = |text: &str, count| {
-            parse_ip(text, request.ip, &place).map(|first| Swept { first, count })
-        };
+        let address = |text: &str, count| parse_ip(text, request.ip, &place).map(|first| Swept { first, count });
         Ok(Self {
             version: request.ip,
             udp,
@@ -157,7 +156,8 @@ impl Template {
             signer.write(place, signature);
         }
         if self.version == IpVersion::V6 {
-            let addresses_and_ports = checksum::add(checksum::add(self.udp_sum, &frame[22..54]), &frame[self.udp..self.udp + 4]);
+            let addresses_and_ports =
+                checksum::add(checksum::add(self.udp_sum, &frame[22..54]), &frame[self.udp..self.udp + 4]);
             let sum = checksum::finish(checksum::add(addresses_and_ports, &frame[offset..offset + SIGNATURE_BYTES]));
             // RFC 8200 8.1: over IPv6 a checksum of zero is sent as 0xFFFF.
             let sum = if sum == 0 { 0xFFFF } else { sum };

@@ -121,7 +121,7 @@ impl<C: Clock> Worker<C> {
                     return order;
                 }
             }
-            if trial.iterations.is_multiple_of(SNAPSHOT_ITERATIONS) {
+            if trial.iterations % SNAPSHOT_ITERATIONS == 0 {
                 self.publish(trial, snapshot);
             }
             if clock.is_virtual() {
@@ -221,7 +221,7 @@ impl<C: Clock> Worker<C> {
         }
         trial.gaps.observe(self.clock.now());
         let after_now = |tick: &u64| *tick > self.clock.now();
-        let due = trial.senders.iter().map(|sender| match sender.next_tick() {
+        let due = trial.senders.iter().filter(|sender| !sender.is_refused()).map(|sender| match sender.next_tick() {
             Some(tick) => trial.epoch + tick,
             None if sender.finished() => u64::MAX,
             None => self.clock.now(),

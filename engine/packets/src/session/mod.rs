@@ -99,9 +99,7 @@ impl Session {
             None => Duration::from_millis(20),
         };
         let message = self.desk.next(wait);
-        if message.is_none()
-            && let Some(tester) = &mut self.tester
-        {
+        if let (None, Some(tester)) = (&message, &mut self.tester) {
             tester.idle(self.running.as_mut().map(|running| &mut running.trial));
         }
         message
@@ -139,11 +137,12 @@ impl Session {
     }
 
     fn start(&mut self, id: i64, start: &Start) {
-        let (mut trial, tester) = match (new_trial(start, self.run_key, &self.used_trials, &self.tester), &mut self.tester) {
-            (Ok(trial), Some(tester)) => (trial, tester),
-            (Err(error), _) => return self.output.fail(id, error),
-            (Ok(_), None) => return self.output.fail(id, not_configured()),
-        };
+        let (mut trial, tester) =
+            match (new_trial(start, self.run_key, &self.used_trials, &self.tester), &mut self.tester) {
+                (Ok(trial), Some(tester)) => (trial, tester),
+                (Err(error), _) => return self.output.fail(id, error),
+                (Ok(_), None) => return self.output.fail(id, not_configured()),
+            };
         self.used_trials.insert(start.trial);
         // A start without settle ends the trial before it.
         self.running = None;
@@ -176,7 +175,8 @@ impl Session {
         plan::duration("duration_s", duration_s, MAXIMUM_WAIT_S)?;
         let tester = self.tester.as_mut().ok_or_else(not_configured)?;
         let running = self.running.as_mut().filter(|running| running.stage == Stage::Drained);
-        let running = running.ok_or_else(|| bad_state("there is no drained trial to settle", "ask for `drain` first"))?;
+        let running =
+            running.ok_or_else(|| bad_state("there is no drained trial to settle", "ask for `drain` first"))?;
         if tester.receive_for(&mut running.trial, duration_s, &mut self.desk) == Order::Quit {
             return Ok(None);
         }

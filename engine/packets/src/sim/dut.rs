@@ -203,8 +203,7 @@ mod tests {
 
     #[test]
     fn over_its_capacity_a_device_drops_what_its_queue_cannot_hold() {
-        let options =
-            SimulatedDut { capacity_frames_per_s: Some(1e6), queue_frames: 10, ..SimulatedDut::default() };
+        let options = SimulatedDut { capacity_frames_per_s: Some(1e6), queue_frames: 10, ..SimulatedDut::default() };
         let (arrived, dut) = arrivals(options, 3000, 500_000);
         assert_eq!(arrived.len() as u64 + dut.counts.queue_dropped, 3000);
         assert!((1500..1515).contains(&arrived.len()), "{}", arrived.len());

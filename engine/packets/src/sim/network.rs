@@ -14,6 +14,8 @@ use crate::sys::pool::FramePool;
 /// Preamble, start of frame and gap between frames (IEEE 802.3).
 const WIRE_OVERHEAD_BYTES: usize = 20;
 const FCS_BYTES: usize = 4;
+/// The transmit ring of a tester with a ceiling.
+const CEILING_RING_FRAMES: usize = 64;
 
 /// One port to be opened.
 pub struct SimulatedPortOptions {
@@ -80,7 +82,11 @@ impl Link {
             completed: 0,
             refused: 0,
             receive_descriptors: options.facts.receive_descriptors as usize,
-            transmit_descriptors: options.facts.transmit_descriptors as usize,
+            transmit_descriptors: match dut.tester_ceiling_frames_per_s {
+                // A long ring would hide the ceiling of a short trial.
+                Some(_) => CEILING_RING_FRAMES.min(options.facts.transmit_descriptors as usize),
+                None => options.facts.transmit_descriptors as usize,
+            },
             leaving_ps: VecDeque::new(),
             wire_free_ps: 0,
             ps_per_byte: 8e12 / options.link_bits_per_s,
@@ -124,6 +130,11 @@ impl Link {
         }
         self.next_pause_ps = now_ps + interval_ps;
         Some(self.pause_ns)
+    }
+
+    /// When there will be room in the transmit ring, where it is full.
+    fn room_ps(&self) -> Option<u64> {
+        (self.leaving_ps.len() >= self.transmit_descriptors).then(|| self.leaving_ps.front().copied()).flatten()
     }
 
     fn next_event_ps(&self) -> Option<u64> {
@@ -189,13 +200,13 @@ impl Network {
         }
     }
 
-    /// The tick of the next arrival at port `index`.
+    /// The tick of the next arrival at port `index`, or of the first room in its full transmit ring.
     pub fn next_event(&self, index: usize) -> Option<u64> {
         if !self.links[index].received.is_empty() {
             return Some(self.clock.now());
         }
         let senders = self.links.iter().filter(|link| link.sends_to == index);
-        let next_ps = senders.filter_map(Link::next_event_ps).min()?;
+        let next_ps = senders.filter_map(Link::next_event_ps).chain(self.links[index].room_ps()).min()?;
         let ticks = (next_ps.div_ceil(PS_PER_NS)) as f64 * (self.clock.hz() / 1e9);
         Some(self.origin + ticks.ceil() as u64)
     }

@@ -28,7 +28,7 @@ impl Random {
 
     /// Uniform in 0..limit; 0 for a limit of 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        (u128::from(self.bits()) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 }
 

@@ -5,7 +5,8 @@ use super::*;
 const SIGNATURE: Signature = Signature { flow: 5, sequence: 77, time_ns: 123_456 };
 
 fn request(version: u8, frame_bytes: u32) -> StreamRequest {
-    let (source, destination) = if version == 4 { ("198.18.0.2", "198.19.0.2") } else { ("2001:2::1", "2001:2:0:1::1") };
+    let (source, destination) =
+        if version == 4 { ("198.18.0.2", "198.19.0.2") } else { ("2001:2::1", "2001:2:0:1::1") };
     serde_json::from_value(serde_json::json!({
         "name": "s", "transmit_port": 0, "receive_port": 1, "frame_bytes": frame_bytes, "rate_frames_per_s": 1,
         "flows": 24, "source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02", "ip": version,

@@ -1,0 +1,144 @@
+//! Counts of whole trials on simulated ports, against the faults that were really made.
+
+mod conversation;
+
+use conversation::{Engine, count, counter, port, start};
+use serde_json::{Value, json};
+
+fn reading(dut: Value, start: Value) -> Value {
+    let mut engine = Engine::with_ports("virtual", json!([port("t0", 1, dut), port("t1", 0, json!({}))]));
+    let (reading, _) = engine.trial(start);
+    assert_eq!(engine.finish(), Some(0));
+    let names = ["sent", "unsent_tester", "unsent_backpressure"];
+    assert_eq!(count(&reading, "intended"), names.iter().map(|name| count(&reading, name)).sum::<u64>(), "{reading}");
+    reading
+}
+
+#[test]
+fn an_undisturbed_trial_sends_and_receives_exactly_what_was_intended() {
+    let reading = reading(json!({"delay_ns": 10_000}), start(1, 123_456.7, 64));
+    assert_eq!((count(&reading, "intended"), count(&reading, "sent")), (12_345, 12_345));
+    assert_eq!((count(&reading, "received"), count(&reading, "lost")), (12_345, 0));
+    assert_eq!((count(&reading, "maximum_burst"), count(&reading, "reordered")), (1, 0));
+}
+
+#[test]
+fn lost_corrupted_duplicated_and_reordered_frames_are_counted_exactly() {
+    let dut = json!({"seed": 11, "loss": 0.01, "corrupt": 0.01, "duplicate": 0.01, "reorder": 0.01});
+    let reading = reading(dut, start(1, 200_000.0, 128));
+    for fault in ["lost", "corrupted", "duplicated", "reordered"] {
+        let made = counter(&reading, 0, &format!("simulated_{fault}"));
+        assert_eq!(count(&reading, fault), made, "{fault}");
+        assert!(made > 100, "{fault} was tried");
+    }
+    assert_eq!(count(&reading, "received") + count(&reading, "lost") + count(&reading, "corrupted"), 20_000);
+}
+
+#[test]
+fn a_queue_that_overflows_loses_exactly_what_it_dropped() {
+    let reading = reading(json!({"capacity_frames_per_s": 50_000, "queue_frames": 64}), start(1, 80_000.0, 64));
+    assert_eq!(count(&reading, "lost"), counter(&reading, 0, "simulated_queue_dropped"));
+    assert!((2_900..=3_000).contains(&count(&reading, "lost")), "{reading}");
+}
+
+#[test]
+fn a_corrupted_signature_belongs_to_no_stream() {
+    let mut start = start(1, 10_000.0, 82);
+    let stream = &mut start["streams"][0];
+    (stream["ip"], stream["source_address"]) = (6.into(), "2001:2::1".into());
+    stream["destination_address"] = "2001:2::2".into();
+    let reading = reading(json!({"corrupt": 0.05}), start);
+    assert_eq!(reading["ports"][1]["corrupted_unattributed"], counter(&reading, 0, "simulated_corrupted"));
+    assert_eq!(count(&reading, "corrupted"), 0);
+}
+
+#[test]
+fn foreign_frames_are_foreign_and_a_dead_device_loses_everything() {
+    let reading = reading(json!({"dead": true, "foreign_frames_per_s": 1000}), start(1, 1000.0, 64));
+    assert_eq!((count(&reading, "received"), count(&reading, "lost")), (0, 100));
+    assert_eq!(reading["streams"][0]["latency"], Value::Null);
+    assert_eq!(reading["ports"][1]["foreign"], 150);
+}
+
+#[test]
+fn what_the_tester_cannot_send_is_unsent_by_the_tester_and_not_lost() {
+    let reading = reading(json!({"tester_ceiling_frames_per_s": 50_000}), start(1, 80_000.0, 64));
+    assert!((5_000..=5_150).contains(&count(&reading, "sent")), "{reading}");
+    assert_eq!((count(&reading, "unsent_backpressure"), count(&reading, "lost")), (0, 0));
+}
+
+#[test]
+fn what_a_lossless_port_refuses_is_backpressure() {
+    let mut first = port("t0", 1, json!({"tester_ceiling_frames_per_s": 50_000}));
+    first["lossless"] = true.into();
+    let mut engine = Engine::with_ports("virtual", json!([first, port("t1", 0, json!({}))]));
+    let (reading, _) = engine.trial(start(1, 80_000.0, 64));
+    assert_eq!((count(&reading, "unsent_tester"), count(&reading, "lost")), (0, 0));
+    assert_eq!(count(&reading, "unsent_backpressure"), 8_000 - count(&reading, "sent"));
+}
+
+#[test]
+fn as_fast_as_possible_intends_what_was_sent() {
+    let reading = reading(json!({"tester_ceiling_frames_per_s": 50_000}), start(1, 0.0, 64));
+    assert_eq!(count(&reading, "intended"), count(&reading, "sent"));
+    assert_eq!(count(&reading, "maximum_burst"), 32);
+}
+
+#[test]
+fn a_worker_that_is_held_up_has_gaps_and_unsent_frames() {
+    let reading = reading(json!({"pause_every_s": 0.03, "pause_ns": 10_000_000}), start(1, 100_000.0, 64));
+    assert!(reading["health"]["longest_gap_ns"].as_u64().unwrap() >= 10_000_000, "{reading}");
+    assert!(reading["health"]["gaps"].as_u64().unwrap() >= 2);
+    assert!(count(&reading, "unsent_tester") > 1_000);
+    assert_eq!(count(&reading, "lost"), 0);
+}
+
+#[test]
+fn a_receiver_that_pauses_reports_its_overrun() {
+    let mut start = start(1, 500_000.0, 64);
+    start["fault"] = json!({"pause_receive_after_s": 0.03, "pause_receive_s": 0.05});
+    let reading = reading(json!({}), start);
+    let overrun = reading["ports"][1]["receive_overrun"].as_u64().unwrap();
+    assert_eq!(count(&reading, "lost"), overrun);
+    assert!(overrun > 10_000);
+}
+
+#[test]
+fn frames_after_the_drain_are_late() {
+    let mut engine = Engine::with_ports(
+        "virtual",
+        json!([port("t0", 1, json!({"delay_ns": 70_000_000})), port("t1", 0, json!({}))]),
+    );
+    let (reading, late) = engine.trial(start(1, 1000.0, 64));
+    let arrived_late = late["late"][0].as_u64().unwrap();
+    assert_eq!(count(&reading, "received") + arrived_late, 100);
+    assert!(arrived_late > 10);
+}
+
+#[test]
+fn a_trial_does_not_depend_on_those_before_it() {
+    let dut = json!({"seed": 5, "loss": 0.01, "reorder": 0.01, "jitter_ns": 5000, "capacity_frames_per_s": 90_000});
+    let open = || Engine::with_ports("virtual", json!([port("t0", 1, dut.clone()), port("t1", 0, json!({}))]));
+    let mut one = open();
+    one.trial(start(1, 95_000.0, 64));
+    one.trial(start(2, 0.0, 1518));
+    let mut other = open();
+    let (mut first, mut second) = (one.trial(start(3, 80_000.0, 64)).0, other.trial(start(3, 80_000.0, 64)).0);
+    (first["id"], second["id"]) = (Value::Null, Value::Null);
+    assert_eq!(first, second);
+}
+
+#[test]
+fn both_directions_and_many_flows_are_kept_apart() {
+    let mut engine =
+        Engine::with_ports("virtual", json!([port("t0", 1, json!({"loss": 0.1})), port("t1", 0, json!({}))]));
+    let mut start = start(1, 50_000.0, 64);
+    start["streams"][0]["flows"] = 1000.into();
+    start["streams"][0]["destination_address_count"] = 1000.into();
+    let mut back = start["streams"][0].clone();
+    (back["name"], back["transmit_port"], back["receive_port"]) = ("back".into(), 1.into(), 0.into());
+    start["streams"].as_array_mut().unwrap().push(back);
+    let (reading, _) = engine.trial(start);
+    assert_eq!(count(&reading, "lost"), counter(&reading, 0, "simulated_lost"));
+    assert_eq!((&reading["streams"][1]["received"], &reading["streams"][1]["lost"]), (&json!(5000), &json!(0)));
+}
