@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nicbench.errors import NotReadyError
-from senders import Nicbench, Testpmd, frames_per_s
+from senders import DISTURBED_SHARE, Nicbench, Sample, Testpmd, measure
 from veth_pair import veth_pair
 
 RESAMPLES = 10_000
@@ -24,13 +24,13 @@ RESAMPLES = 10_000
 class Pair:
     """One measurement of each, next to each other in time."""
 
-    ours_frames_per_s: float
-    testpmd_frames_per_s: float
+    ours: Sample
+    testpmd: Sample
 
     @property
     def ratio(self) -> float:
         """Ours over testpmd's."""
-        return self.ours_frames_per_s / self.testpmd_frames_per_s
+        return self.ours.frames_per_s / self.testpmd.frames_per_s
 
 
 def main() -> int:
@@ -50,15 +50,15 @@ def main() -> int:
         for number in range(options.pairs):
             # Every second pair runs the other way round.
             order = (ours, testpmd) if number % 2 == 0 else (testpmd, ours)
-            rates = {
-                sender.name: frames_per_s(sender, wire, options.frame_bytes, options.seconds, options.settle)
+            samples = {
+                sender.name: measure(sender, wire, options.frame_bytes, options.seconds, options.settle)
                 for sender in order
             }
-            pairs.append(Pair(rates[ours.name], rates[testpmd.name]))
+            pairs.append(Pair(samples[ours.name], samples[testpmd.name]))
             print_pair(number + 1, pairs[-1])
     median, lower, upper = median_with_interval([pair.ratio for pair in pairs], options.seed)
-    print_spread(ours.name, [pair.ours_frames_per_s for pair in pairs])
-    print_spread(testpmd.name, [pair.testpmd_frames_per_s for pair in pairs])
+    print_spread(ours.name, [pair.ours for pair in pairs])
+    print_spread(testpmd.name, [pair.testpmd for pair in pairs])
     if ours.core_clocks_hz:
         print(f"{'core clock':<20} {min(ours.core_clocks_hz) / 1e9:.2f} to {max(ours.core_clocks_hz) / 1e9:.2f} GHz")
     print(f"{'ratio':<20} median {median:.3f}, 95 % interval {lower:.3f} to {upper:.3f}, {len(pairs)} pairs")
@@ -85,15 +85,20 @@ def median_with_interval(ratios: list[float], seed: int) -> tuple[float, float, 
 
 
 def print_pair(number: int, pair: Pair) -> None:
-    """One line per pair, as soon as it is measured."""
-    ours, testpmd = pair.ours_frames_per_s / 1e6, pair.testpmd_frames_per_s / 1e6
-    print(f"{number:>3}  ours {ours:.3f} Mpps  testpmd {testpmd:.3f} Mpps  ratio {pair.ratio:.3f}", flush=True)
+    """One line per pair, as soon as it is measured; a star marks a sample that somebody else's program disturbed."""
+    columns = []
+    for name, sample in (("ours", pair.ours), ("testpmd", pair.testpmd)):
+        mark = "*" if sample.waited_share > DISTURBED_SHARE else " "
+        columns.append(f"{name} {sample.frames_per_s / 1e6:.3f} Mpps{mark}")
+    print(f"{number:>3}  {'  '.join(columns)}  ratio {pair.ratio:.3f}", flush=True)
 
 
-def print_spread(name: str, rates_frames_per_s: list[float]) -> None:
-    """Median and extremes of one sender."""
-    rates = np.array(rates_frames_per_s) / 1e6
-    print(f"{name:<20} median {np.median(rates):.3f} Mpps, from {rates.min():.3f} to {rates.max():.3f}")
+def print_spread(name: str, samples: list[Sample]) -> None:
+    """Median and extremes of one sender, and how many of its samples stayed disturbed."""
+    rates = np.array([sample.frames_per_s for sample in samples]) / 1e6
+    disturbed = sum(sample.waited_share > DISTURBED_SHARE for sample in samples)
+    spread = f"median {np.median(rates):.3f} Mpps, from {rates.min():.3f} to {rates.max():.3f}"
+    print(f"{name:<20} {spread}" + (f"; {disturbed} disturbed (*)" if disturbed else ""))
 
 
 if __name__ == "__main__":
