@@ -10,7 +10,7 @@ from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
 from nicbench.tuning.changes import Changes
 
-# Locally administered, and the same in every run, so that runs can be compared byte by byte.
+# For ports that have none of their own. Locally administered (IEEE 802c), and the same in every run.
 _TESTER_MACS = ("02:00:00:00:10:01", "02:00:00:00:11:01")
 _DUT_MACS = ("02:00:00:00:10:02", "02:00:00:00:11:02")
 
@@ -33,8 +33,8 @@ class Simulated(Dut):
             Addressing(
                 transmit=here,
                 receive=there,
-                source_mac=_TESTER_MACS[here],
-                destination_mac=_DUT_MACS[here],
+                source_mac=testbed.tester_ports[here].mac or _TESTER_MACS[here],
+                destination_mac=testbed.dut_ports[here].mac or _DUT_MACS[here],
                 ip=ip,
                 source_address=swept_address(ip, here),
                 destination_address=swept_address(ip, there),

@@ -1,0 +1,52 @@
+"""An examination looks at one side of a machine and gives checks; each is one file in ``checks/``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import StrEnum
+from typing import ClassVar
+
+from nicbench.hosts.base import Host
+from nicbench.model.base import Frozen
+
+
+class State(StrEnum):
+    """``missing`` keeps nicbench from working, ``warning`` keeps it from working well."""
+
+    OK = "ok"
+    WARNING = "warning"
+    MISSING = "missing"
+
+
+class Check(Frozen):
+    """One line of the doctor's answer; ``mend_command`` is exact where a command can mend it."""
+
+    name: str
+    state: State
+    text: str
+    mend_command: str | None = None
+
+
+class Examination(ABC):
+    """Subclasses define ``kind`` and ``examine``. They run commands and read, and leave the machine as it is."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    async def examine(self, host: Host) -> tuple[Check, ...]:
+        """The checks of this side. An error of the host (nicbench.errors) becomes a check of its own."""
+
+
+def ok(name: str, text: str) -> Check:
+    """A check that found what is needed."""
+    return Check(name=name, state=State.OK, text=text)
+
+
+def warning(name: str, text: str, mend_command: str | None = None) -> Check:
+    """A check that found something worse than it could be."""
+    return Check(name=name, state=State.WARNING, text=text, mend_command=mend_command)
+
+
+def missing(name: str, text: str, mend_command: str | None = None) -> Check:
+    """A check that found something lacking."""
+    return Check(name=name, state=State.MISSING, text=text, mend_command=mend_command)

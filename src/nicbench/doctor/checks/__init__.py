@@ -1,0 +1,1 @@
+"""One examination a file, found by the registry."""

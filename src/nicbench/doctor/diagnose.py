@@ -1,0 +1,19 @@
+"""Runs every examination on a host and gives its checks, in the order of the files' names."""
+
+from __future__ import annotations
+
+from nicbench.doctor.base import Check, Examination, missing
+from nicbench.errors import NicbenchError
+from nicbench.hosts.base import Host
+from nicbench.registry import find
+
+
+async def diagnose(host: Host) -> tuple[Check, ...]:
+    """Never fails: what cannot even be looked at is a check that says so."""
+    checks: list[Check] = []
+    for kind, examination in find("nicbench.doctor.checks", Examination).items():
+        try:
+            checks += await examination().examine(host)
+        except NicbenchError as error:
+            checks.append(missing(kind.replace("_", " "), error.message, error.next_step))
+    return tuple(checks)

@@ -1,0 +1,123 @@
+"""What the doctor says of machines that lack something: the lack in words, and the command that mends it."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.doctor.base import State
+from nicbench.doctor.checks import clock, cores, engine, huge_pages, hypervisor, locked_memory, packages, privileges
+from nicbench.doctor.package_list import Package, installed_packages, packages_file, parse_packages
+from nicbench.tuning.huge_pages import HugePages
+
+CLANG = Package("clang", "runtime", "compiles XDP programs")
+ETHTOOL = Package("ethtool", "runtime", "reads queues")
+GCC = Package("gcc", "build", "links the engine")
+TESTPMD = Package("dpdk-dev", "test", "the peer")
+ALL = (CLANG, ETHTOOL, GCC, TESTPMD)
+
+
+def test_missing_packages_are_named_with_their_purpose_and_one_command() -> None:
+    runtime, build = packages.judge(ALL, frozenset({"gcc"}), engine_is_built=False)
+    assert runtime.state is State.MISSING
+    assert "clang (compiles XDP programs); ethtool (reads queues)" in runtime.text
+    assert runtime.mend_command == "apt-get install --no-install-recommends clang ethtool"
+    assert build.state is State.OK
+
+
+@pytest.mark.parametrize(("built", "state"), [(True, State.WARNING), (False, State.MISSING)])
+def test_packages_for_building_are_missed_only_until_the_engine_is_built(built: bool, state: State) -> None:
+    _, build = packages.judge(ALL, frozenset({"clang", "ethtool"}), engine_is_built=built)
+    assert build.state is state
+    assert build.mend_command == "apt-get install --no-install-recommends gcc"
+
+
+def test_packages_for_the_tests_are_never_missed() -> None:
+    checks = packages.judge(ALL, frozenset({"clang", "ethtool", "gcc"}), engine_is_built=True)
+    assert {check.state for check in checks} == {State.OK}
+
+
+def test_the_list_of_packages_in_the_repository_can_be_read() -> None:
+    listed = {package.name: package.needed_for for package in parse_packages(packages_file().read_text())}
+    assert (listed["iproute2"], listed["libdpdk-dev"]) == ("runtime", "build")
+
+
+def test_a_malformed_line_in_the_list_is_named() -> None:
+    with pytest.raises(ValueError, match="line 2 is not"):
+        parse_packages("gcc  # build: links\nclang\n")
+
+
+def test_a_package_that_was_removed_but_not_purged_is_not_installed() -> None:
+    assert installed_packages("gcc installed\nclang config-files\n") == {"gcc"}
+
+
+def test_another_clock_source_is_mended_where_the_tsc_is_there() -> None:
+    check = clock.judge("hpet", ["tsc", "hpet"])
+    assert check.state is State.WARNING
+    assert check.mend_command == "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"
+    assert clock.judge("hpet", ["hpet"]).mend_command is None
+    assert clock.judge("tsc", ["tsc"]).state is State.OK
+
+
+def test_the_roles_of_the_cores_are_said() -> None:
+    assert cores.judge((0, 1, 2, 3)).text == "tester on CPU 0, DUT on 1, everything else on 2, 3"
+    assert cores.judge((0, 1)).state is State.OK
+    assert cores.judge((0,)).state is State.WARNING
+
+
+def test_an_engine_without_dpdk_can_only_simulate() -> None:
+    hello = {"version": "0.1.0", "protocol": "1.0", "dpdk": None, "drivers": []}
+    assert "only simulated runs" in engine.judge(hello).text
+    with_dpdk = engine.judge(hello | {"dpdk": "22.11.7", "drivers": ["net_af_xdp", "net_null"]})
+    assert with_dpdk.state is State.OK
+    assert "DPDK 22.11.7, drivers: net_af_xdp, net_null" in with_dpdk.text
+
+
+def test_huge_pages_are_welcome_and_never_required() -> None:
+    assert huge_pages.judge(HugePages(2048, 512, 100)).text.startswith("100 of 512 free, 2048 KiB each")
+    assert huge_pages.judge(None).state is State.WARNING
+
+
+def test_stolen_time_is_a_share_of_all_time_since_the_start() -> None:
+    stat = "cpu  10 0 20 60 0 0 5 5 0 0\ncpu0 10 0 20 60 0 0 5 5 0 0\n"
+    assert hypervisor.steal_share(stat) == 0.05
+    assert hypervisor.steal_share("cpu  10 0 20 60\n") is None
+    assert hypervisor.judge(True, 0.05).state is State.WARNING
+    assert hypervisor.judge(True, 0.001).state is State.OK
+    assert hypervisor.judge(False, 0.0).state is State.OK
+
+
+def test_a_hypervisor_shows_in_the_processors_flags() -> None:
+    assert hypervisor.is_virtual("processor\t: 0\nflags\t\t: fpu hypervisor sse\n")
+    assert not hypervisor.is_virtual("flags\t\t: fpu sse\n")
+
+
+def test_little_locked_memory_matters_only_to_a_process_that_the_limit_binds() -> None:
+    limits = "Limit  Soft Limit  Hard Limit  Units\nMax locked memory         8388608              8388608    bytes\n"
+    assert locked_memory.locked_bytes(limits) == 8 << 20
+    assert locked_memory.locked_bytes(limits.replace("8388608", "unlimited")) is None
+    assert locked_memory.judge_locked(8 << 20, exempt=True).state is State.OK
+    bound = locked_memory.judge_locked(8 << 20, exempt=False)
+    assert (bound.state, bound.mend_command) == (State.WARNING, "ulimit -l unlimited")
+
+
+def test_a_tight_control_group_is_worth_a_warning() -> None:
+    assert locked_memory.judge_group("268435456\n").state is State.WARNING
+    assert locked_memory.judge_group("max\n").state is State.OK
+    assert locked_memory.judge_group(None).state is State.OK
+
+
+@pytest.mark.parametrize(
+    ("held", "lacking"),
+    [
+        ("000001ffffffffff", None),
+        ("0000000000000000", "CAP_NET_ADMIN"),
+        ("0000000000202000", "CAP_NET_ADMIN"),
+        ("0000000000203000", None),  # before Linux 5.8 CAP_SYS_ADMIN stood for CAP_BPF
+    ],
+)
+def test_what_a_process_may_do_counts_and_not_who_it_is(held: str, lacking: str | None) -> None:
+    check = privileges.judge(f"Uid:\t1000\nCapEff:\t{held}\n")
+    assert check.state is (State.OK if lacking is None else State.MISSING)
+    if lacking:
+        assert lacking in check.text
+        assert check.mend_command == "sudo nicbench doctor"
