@@ -1,10 +1,22 @@
-"""``nicbench doctor``: what this machine has and lacks, and the command that mends it."""
+"""``nicbench doctor``: what this machine has and lacks, and the command that mends it. Changes nothing."""
 
 from __future__ import annotations
 
-import typer
+from collections.abc import Sequence
+from typing import Final
 
+import typer
+from rich.markup import escape
+
+from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import Json
+from nicbench.cli.output import FORMAT, print_json, results
+from nicbench.doctor.base import Check, State
+from nicbench.doctor.diagnose import diagnose
+from nicbench.errors import NotReadyError
+from nicbench.hosts.local import LocalHost
+
+STYLES: Final = {State.OK: "green", State.WARNING: "yellow", State.MISSING: "red"}
 
 
 def register(app: typer.Typer) -> None:
@@ -14,3 +26,25 @@ def register(app: typer.Typer) -> None:
 
 def _doctor(json: Json = False) -> None:
     """Check that this machine has what nicbench needs; exit status 3 where something is missing."""
+    checks = run_to_the_end(diagnose(LocalHost("local")))
+    lacking = sum(check.state is State.MISSING for check in checks)
+    if json:
+        plain = [check.model_dump(mode="json") for check in checks]
+        print_json({"format": FORMAT, "ready": not lacking, "checks": plain})
+    else:
+        _print(checks)
+    if lacking:
+        raise typer.Exit(NotReadyError.exit_status)
+
+
+def _print(checks: Sequence[Check]) -> None:
+    console = results()
+    width = max((len(check.name) for check in checks), default=0)
+    for check in checks:
+        style = STYLES[check.state]
+        state = f"[{style}]{check.state.value:<8}[/]"
+        console.print(f"{state} {escape(check.name):<{width}}  {escape(check.text)}", soft_wrap=True)
+        if check.mend_command is not None:
+            console.print(f"{'':<8} {'':<{width}}  mend: {escape(check.mend_command)}", soft_wrap=True)
+    lacking = sum(check.state is State.MISSING for check in checks)
+    console.print(f"\n{lacking} missing: nicbench cannot work yet" if lacking else "\nthis machine is ready")

@@ -1,0 +1,49 @@
+"""``doctor`` tells what is missing, with the command that mends it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nicbench.doctor.base import Check, missing, ok, warning
+
+GOOD = ok("kernel", "6.1 has AF_XDP")
+POOR = warning("governor", "powersave", "cpupower frequency-set -g performance")
+BAD = missing("packages", "clang [14] is not installed", "apt-get install clang")
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def has(*checks: Check) -> None:
+        async def diagnose(_: object) -> tuple[Check, ...]:
+            return checks
+
+        monkeypatch.setattr("nicbench.cli.commands.doctor.diagnose", diagnose)
+
+    return has
+
+
+def test_a_lack_ends_with_3_and_names_the_command(machine: Any, nicbench: Any) -> None:
+    machine(GOOD, POOR, BAD)
+    ended = nicbench("doctor")
+    assert ended.status == 3
+    assert "clang [14] is not installed" in ended.stdout
+    assert "mend: apt-get install clang" in ended.stdout
+
+
+def test_a_warning_is_no_lack(machine: Any, nicbench: Any) -> None:
+    machine(GOOD, POOR)
+    ended = nicbench("doctor")
+    assert ended.status == 0
+    assert "this machine is ready" in ended.stdout
+
+
+def test_the_checks_are_data(machine: Any, nicbench: Any) -> None:
+    machine(GOOD, BAD)
+    ended = nicbench("doctor", "--json")
+    assert ended.status == 3
+    document = json.loads(ended.stdout)
+    assert document["ready"] is False
+    assert [check["state"] for check in document["checks"]] == ["ok", "missing"]
