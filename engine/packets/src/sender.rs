@@ -123,31 +123,31 @@ impl Sender {
     /// Makes `due` frames ready where the port has buffers; returns how many are.
     #[inline]
     fn build(&mut self, port: &mut dyn Port, clock: &impl Clock, now: u64, due: usize, shared: &Transmission) -> usize {
-        let mut times_ns = [clock.nanoseconds(now); MAXIMUM_BURST];
-        if shared.latency_from == LatencyFrom::Scheduled {
-            for (time_ns, tick) in times_ns[..due].iter_mut().zip(self.pacer.ticks()) {
-                *time_ns = clock.nanoseconds(tick);
-            }
-        }
         let kept = self.pending_count.min(due);
-        let built = self.pending.iter_mut().zip(&mut self.signatures).zip(times_ns);
-        for ((frame, signature), time_ns) in built.take(kept) {
-            signature.time_ns = time_ns;
-            self.template.stamp(frame.bytes_mut(), &shared.signer, *signature);
-        }
-        if due <= self.pending_count {
-            return due;
-        }
-        let fresh = port.allocate(&mut self.pending[kept..due], self.template.length());
-        let empty = self.pending.iter_mut().zip(&mut self.signatures).zip(times_ns);
-        for ((frame, signature), time_ns) in empty.skip(kept).take(fresh) {
+        let fresh = match due - kept {
+            0 => 0,
+            missing => port.allocate(&mut self.pending[kept..kept + missing], self.template.length()),
+        };
+        let now_ns = clock.nanoseconds(now);
+        let mut scheduled = self.pacer.ticks();
+        let ready = self.pending.iter_mut().zip(&mut self.signatures).take(kept + fresh);
+        for (index, (frame, signature)) in ready.enumerate() {
+            let time_ns = match shared.latency_from {
+                LatencyFrom::Software => now_ns,
+                LatencyFrom::Scheduled => scheduled.next().map_or(now_ns, |tick| clock.nanoseconds(tick)),
+            };
+            if index < kept {
+                signature.time_ns = time_ns;
+                self.template.stamp(frame.bytes_mut(), &shared.signer, *signature);
+                continue;
+            }
             let flow = self.first_flow + self.cursor.flow;
             *signature = Signature { flow, sequence: self.cursor.sequence as u32, time_ns };
             self.template.fill(frame.bytes_mut(), &self.cursor, &shared.signer, *signature);
             self.cursor.step(&self.template, self.flows);
         }
-        self.pending_count = kept + fresh;
-        self.pending_count
+        self.pending_count = self.pending_count.max(kept + fresh);
+        kept + fresh
     }
 
     /// The transmission is over: kept frames go back, and what is left of the schedule is unsent.

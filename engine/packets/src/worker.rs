@@ -32,6 +32,8 @@ const SNAPSHOT_ITERATIONS: u64 = 4096;
 const COMPLETION_BOUND_S: f64 = 0.1;
 /// Counters of a port cost system calls.
 const COMPLETION_POLL_S: f64 = 50e-6;
+/// An idle port is flushed this often: with AF_XDP each time is a system call, and what is sent is pushed out at once anyway.
+const FLUSH_S: f64 = 20e-6;
 /// Bursts thrown away before a trial, at most: a port that is flooded must not hold it up.
 const STALE_BURSTS: usize = 4096;
 
@@ -41,11 +43,13 @@ pub struct Worker<C: Clock> {
     pub ports: Vec<Box<dyn Port>>,
     watched_cpus: Vec<u32>,
     frames: [Frame; MAXIMUM_BURST],
+    /// Ports are not flushed before this tick of the trial.
+    next_flush: u64,
 }
 
 impl<C: Clock> Worker<C> {
     pub fn new(clock: Rc<C>, ports: Vec<Box<dyn Port>>, watched_cpus: Vec<u32>) -> Self {
-        Self { clock, ports, watched_cpus, frames: [Frame::empty(); MAXIMUM_BURST] }
+        Self { clock, ports, watched_cpus, frames: [Frame::empty(); MAXIMUM_BURST], next_flush: 0 }
     }
 
     /// Of every port, in order.
@@ -75,6 +79,7 @@ impl<C: Clock> Worker<C> {
         self.ports.iter_mut().for_each(|port| port.begin_trial(trial.number, load));
         trial.baselines = self.ports.iter_mut().map(|port| port.counters()).collect();
         let probe = (!self.clock.is_virtual()).then(|| HealthProbe::start(&*self.clock, &self.watched_cpus));
+        self.next_flush = 0;
         trial.begin(&*self.clock);
         let order = self.transmission_loop(trial, snapshot, orders);
         if let Some(probe) = probe {
@@ -140,10 +145,11 @@ impl<C: Clock> Worker<C> {
             }
             let port = &mut *self.ports[sender.transmit_port];
             let sent = sender.transmit(port, &*self.clock, elapsed, &trial.shared);
-            if sent == 0 {
-                port.flush();
-            }
             total += sent;
+        }
+        if total == 0 && elapsed >= self.next_flush {
+            self.next_flush = elapsed + (FLUSH_S * self.clock.hz()) as u64;
+            trial.senders.iter().for_each(|sender| self.ports[sender.transmit_port].flush());
         }
         total
     }
