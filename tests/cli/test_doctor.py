@@ -17,10 +17,10 @@ BAD = missing("packages", "clang [14] is not installed", "apt-get install clang"
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
     def has(*checks: Check) -> None:
-        async def diagnose(_: object) -> tuple[Check, ...]:
+        async def diagnose() -> tuple[Check, ...]:
             return checks
 
-        monkeypatch.setattr("nicbench.cli.commands.doctor.diagnose", diagnose)
+        monkeypatch.setattr("nicbench.cli.commands.doctor.diagnose_this_machine", diagnose)
 
     return has
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from nicbench.doctor.base import Check, Examination, missing
 from nicbench.errors import NicbenchError
 from nicbench.hosts.base import Host
+from nicbench.hosts.local import LocalHost
 from nicbench.registry import find
+
+
+async def diagnose_this_machine() -> tuple[Check, ...]:
+    """``diagnose`` for the machine that nicbench runs on."""
+    return await diagnose(LocalHost("local"))
 
 
 async def diagnose(host: Host) -> tuple[Check, ...]:

@@ -12,9 +12,8 @@ from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import Json
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.doctor.base import Check, State
-from nicbench.doctor.diagnose import diagnose
+from nicbench.doctor.diagnose import diagnose_this_machine
 from nicbench.errors import NotReadyError
-from nicbench.hosts.local import LocalHost
 
 STYLES: Final = {State.OK: "green", State.WARNING: "yellow", State.MISSING: "red"}
 
@@ -26,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def _doctor(json: Json = False) -> None:
     """Check that this machine has what nicbench needs; exit status 3 where something is missing."""
-    checks = run_to_the_end(diagnose(LocalHost("local")))
+    checks = run_to_the_end(diagnose_this_machine())
     lacking = sum(check.state is State.MISSING for check in checks)
     if json:
         plain = [check.model_dump(mode="json") for check in checks]
