@@ -9,7 +9,7 @@ from ipaddress import ip_address
 
 import pytest
 from lab import DUT_MACS, TESTER_MACS, Wires
-from wire import raw_socket, receive_all, udp_frame
+from wire import raw_socket, receive, udp_frame
 
 from nicbench.duts.base import Addressing, Dut
 from nicbench.duts.bridge import Bridge, BridgeOptions
@@ -48,7 +48,7 @@ def delivered(lab: Wires, addressing: Addressing, frame: bytes) -> list[bytes]:
     ):
         for _ in range(FRAMES):
             sending.send(frame)
-        return [got for got in receive_all(listening) if len(got) == len(frame) and got[-8:] == frame[-8:]]
+        return receive(listening, lambda got: len(got) == len(frame) and got[-8:] == frame[-8:], enough=FRAMES)
 
 
 @pytest.mark.parametrize("ip", [4, 6])

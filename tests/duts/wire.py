@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -132,12 +133,15 @@ def send_paced(raw: socket.socket, frame: bytes, frames: int, rate_frames_per_s:
     return Sent(tuple(bursts))
 
 
-def receive_all(raw: socket.socket, silence_s: float = 0.3) -> list[bytes]:
-    """Every frame that arrives until nothing has arrived for ``silence_s``."""
+def receive(raw: socket.socket, wanted: Callable[[bytes], bool], enough: int, silence_s: float = 0.3) -> list[bytes]:
+    """The wanted frames that arrive, until there are ``enough`` or nothing has arrived for ``silence_s``."""
     raw.settimeout(silence_s)
     frames: list[bytes] = []
-    while True:
+    while len(frames) < enough:
         try:
-            frames.append(raw.recv(65536))
+            frame = raw.recv(65536)
         except TimeoutError:
-            return frames
+            break
+        if wanted(frame):
+            frames.append(frame)
+    return frames
