@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from nicbench.duts._backlog import attribute, growth
+from nicbench.duts._backlog import BacklogLedger, attribute, growth
 from nicbench.duts._drop_counters import device_losses, snmp_ipv6, snmp_table, softnet_dropped
+from nicbench.hosts._fake import FakeHost
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -70,3 +71,28 @@ def test_what_a_device_dropped_for_another_reason_stays_its_own() -> None:
 
 def test_a_counter_that_began_anew_does_not_count_backwards() -> None:
     assert growth({"a": 10, "b": 5}, {"a": 3, "b": 6, "c": 9}) == {"a": 0, "b": 1, "c": 9}
+
+
+def softnet(dropped: int) -> str:
+    return f"00000000 {dropped:08x} " + " ".join(["00000000"] * 10) + " 00000001 00000000 00000000\n"
+
+
+def statistics(receive_dropped: int, transmit_dropped: int) -> str:
+    link = json.loads(golden("ip_link_statistics.json"))
+    link[0]["stats64"]["rx"]["dropped"] = receive_dropped
+    link[0]["stats64"]["tx"]["dropped"] = transmit_dropped
+    return json.dumps(link)
+
+
+async def test_over_a_trial_the_ledger_grows_by_what_the_dut_lost_and_no_more() -> None:
+    host = FakeHost(files={"/proc/net/softnet_stat": softnet(70_000)})
+    host.answer("ip -j -s -s link show dev d0", statistics(900, 5))
+    ledger = BacklogLedger(host, ("d0",))
+    before = await ledger.read()
+    host.files["/proc/net/softnet_stat"] = softnet(70_130)
+    host.answer("ip -j -s -s link show dev d0", statistics(1020, 8))
+    after = await ledger.read()
+    assert {name: after[name] - before[name] for name in after if after[name] != before[name]} == {
+        "softnet_backlog cpu1": 120,
+        "d0 tx_dropped": 3,
+    }
