@@ -16,7 +16,7 @@ from nicbench.stages.measure import measure
 from nicbench.stages.plan import describe
 from nicbench.stages.summary import summarise
 from nicbench.stages.testbed import make_dut, make_testbed, touches_machine
-from nicbench.stages.tester import check_frame_sizes, judged_cpus, make_tester
+from nicbench.stages.tester import make_tester, start_tester
 from nicbench.store.folder import RunFolder
 from nicbench.trials.ceiling import Ceilings
 from nicbench.trials.maker import TrialMaker
@@ -33,17 +33,17 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
             lab, testbed = await make_testbed(bench, changes)
             dut = await make_dut(bench, testbed, changes)
             addressing = dut.addressing(testbed, bench.traffic.ip)
-            tester = make_tester(bench, testbed, folder.run_id, engine_path)
+            dut_cpus = dut.cpus(testbed)
+            tester = make_tester(bench, testbed, dut_cpus, folder.run_id, engine_path)
             try:
                 bus.publish(StageStarted(stage="tester", text="starting the tester"))
-                facts = await tester.start()
-                check_frame_sizes(bench, facts)
+                facts, testbed = await start_tester(tester, bench, testbed, changes)
                 thresholds = Thresholds(**bench.thresholds)
                 folder.write_json(
                     "plan.json", describe(bench, folder.run_id, testbed, dut, facts, addressing, thresholds)
                 )
                 folder.write_json("inventory.json", await collect(testbed))
-                maker = TrialMaker(tester, dut, addressing, thresholds, judged_cpus(testbed), journaled, bus)
+                maker = TrialMaker(tester, dut, addressing, thresholds, dut_cpus, journaled, bus)
                 ceilings = Ceilings(maker, lab, testbed, changes, bus)
                 results = await measure(bench, testbed.link_bits_per_s, maker, ceilings, bus)
                 complete = True

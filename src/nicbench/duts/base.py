@@ -49,6 +49,13 @@ class Dut(ABC):
         UsageError where the DUT cannot carry this IP version.
         """
 
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        """CPUs on which the DUT works apart from the tester, so that any other program there is a disturbance.
+
+        None where they share: the tester itself would be one.
+        """
+        return () if testbed.cores.shared else testbed.cores.dut
+
     @abstractmethod
     async def drops(self) -> dict[str, int]:
         """Cumulative counters of frames that disappeared in the DUT, for the loss ledger.

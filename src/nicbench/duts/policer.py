@@ -138,6 +138,9 @@ class Policer(Dut):
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return transparent_addressing(testbed, ip)
 
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        return ()  # an XDP program on a veth runs on the sender's CPU, whatever packet steering says
+
     async def buckets(self) -> dict[str, Bucket]:
         """Counts per direction, e.g. ``d0 to d1``."""
         if self._host is None:

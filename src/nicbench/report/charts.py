@@ -17,6 +17,7 @@ from nicbench.report.model import LatencyTable, ThroughputTable
 from nicbench.report.svg import GRID, INK, MUTED, SERIES
 
 _FONT = "Helvetica, Arial, sans-serif"
+_APART = 10  # pixels between the goals of one frame size
 _LINE_RATE_FROM = 2.0  # of the highest rate: a reference further away would press the results into the floor
 
 
@@ -66,7 +67,11 @@ def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | N
     shape = alt.Shape("goal:N", scale=alt.Scale(domain=domain, range=_shapes(len(names), len(domain))), legend=legend)
     dashes = [_BOUND_DASHES.get(name, [1, 0]) for name in domain]
     dash = alt.StrokeDash("goal:N", scale=alt.Scale(domain=domain, range=dashes), legend=legend)
-    base = alt.Chart(alt.InlineData(values=rates)).encode(x=x, color=colour)
+    # Side by side, so that equal rates do not hide one another.
+    for point in rates:
+        point["shift"] = (names.index(point["goal"]) - (len(names) - 1) / 2) * _APART
+    beside = alt.XOffset("shift:Q", scale=None)
+    base = alt.Chart(alt.InlineData(values=rates)).encode(x=x, xOffset=beside, color=colour)
     # The bar of an interval is wide, so that it is seen behind its point even where it is as short as it should be.
     layers: list[Any] = [
         base.mark_line(strokeWidth=1.4, opacity=0.55).encode(y=y, strokeDash=dash),

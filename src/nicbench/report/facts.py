@@ -19,6 +19,13 @@ _CAPITALS = frozenset(
 )
 
 
+_FIRST = frozenset(
+    {"CPU, model", "CPU, CPUs", "Kernel, release", "Operating system", "Memory, total", "Hypervisor, vendor"}
+)
+
+Rows = tuple[tuple[str, tuple[str, ...]], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One row: text, or lines of code, or further facts below it, or things side by side (``heads`` and ``rows``)."""
@@ -28,7 +35,7 @@ class Fact:
     code: tuple[str, ...] = ()
     children: tuple[Fact, ...] = ()
     heads: tuple[str, ...] = ()
-    rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    rows: Rows = ()
 
 
 def facts(values: Mapping[str, Any]) -> tuple[Fact, ...]:
@@ -36,9 +43,7 @@ def facts(values: Mapping[str, Any]) -> tuple[Fact, ...]:
     return tuple(_fact(str(name), value) for name, value in values.items())
 
 
-def columns(
-    hosts: Mapping[str, Any], named: Callable[[str], str] = str
-) -> tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]:
+def columns(hosts: Mapping[str, Any], named: Callable[[str], str] = str) -> tuple[tuple[str, ...], Rows]:
     """Facts of hosts side by side: the hosts, and rows of (label, a text for each). Equal hosts share a column."""
     merged: dict[str, dict[str, str]] = {}
     for name, values in hosts.items():
@@ -52,6 +57,11 @@ def columns(
     labels = dict.fromkeys(label for known in merged.values() for label in known)
     rows = tuple((label, tuple(known.get(label, "unknown") for known in merged.values())) for label in labels)
     return tuple(merged), rows
+
+
+def glance(rows: Rows) -> Rows:
+    """The few facts a reader looks for first; the others stay in the whole table."""
+    return tuple(row for row in rows if row[0] in _FIRST)
 
 
 def label_of(name: str) -> str:

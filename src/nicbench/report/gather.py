@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from nicbench.events import CeilingFound, Event, Note, ResultReady, RunFinished, RunStarted, TrialFinished
+from nicbench.model.plan import Plan
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Trial
 from nicbench.report import answer
@@ -38,7 +38,7 @@ def gather(folder: RunFolder) -> Report:
         headline=answer.headline(throughput, latency, summary, plan),
         details=answer.details(throughput, latency),
         statements=plan.statements if plan else (),
-        labels=_labels(plan.cores if plan else {}, simulated=bool(plan and plan.simulated)),
+        labels=_labels(plan, events),
         throughput=throughput,
         latency=latency,
         other_results=tuple(row for row in summary.results if row.method not in ("throughput", "latency")),
@@ -73,9 +73,15 @@ def _label_of_time(wall_time: str) -> str:
     return f"{moment.astimezone(UTC) if moment.tzinfo else moment:%Y-%m-%d %H:%M}{' UTC' if moment.tzinfo else ''}"
 
 
-def _labels(cores: dict[str, Any], *, simulated: bool) -> tuple[str, ...]:
-    labels = ("shared cores",) if cores.get("shared") else ()
-    return (*labels, "simulated") if simulated else labels
+def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:
+    """What a reader must know beside the verdict, in two words each."""
+    resumed = any(isinstance(event, RunStarted) and event.resumed for event in events)
+    known = {
+        "shared cores": bool(plan and plan.cores.get("shared")),
+        "simulated": bool(plan and plan.simulated),
+        "resumed": resumed,
+    }
+    return tuple(label for label, is_so in known.items() if is_so)
 
 
 def _latest_ceilings(events: tuple[Event, ...]) -> tuple[CeilingFound, ...]:

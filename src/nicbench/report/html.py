@@ -52,12 +52,23 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    names = ("mpps", "gigabits", "microseconds", "milliseconds", "percent", "share", "whole", "significant")
+    names = (
+        "mpps",
+        "gigabits",
+        "microseconds",
+        "milliseconds",
+        "percent",
+        "share",
+        "uncertainty",
+        "whole",
+        "significant",
+    )
     environment.filters.update({name: getattr(numbers, name) for name in names})
     environment.filters.update(duration_s=format_duration_s, bits_per_s=format_bits_per_s, label=facts.label_of)
     environment.globals.update(
         facts=facts.facts,
         columns=facts.columns,
+        glance=facts.glance,
         plain=facts.plain,
         label_of=facts.label_of,
         interval=numbers.interval,

@@ -47,6 +47,11 @@ def microseconds(duration_ns: float | None) -> str:
     return UNKNOWN if duration_ns is None else significant(duration_ns / 1e3)
 
 
+def uncertainty(duration_ns: float | None) -> str:
+    """An uncertainty in microseconds: two digits say enough, without the unit."""
+    return UNKNOWN if duration_ns is None else f"{duration_ns / 1e3:.2g}"
+
+
 def milliseconds(duration_ns: float | None) -> str:
     """Milliseconds, without the unit."""
     return UNKNOWN if duration_ns is None else significant(duration_ns / 1e6)

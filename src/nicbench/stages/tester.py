@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.engine.binary import find_binary
 from nicbench.engine.packets import PacketsOptions, PacketsTester
-from nicbench.engine.tester import TesterFacts
+from nicbench.engine.tester import Tester, TesterFacts
 from nicbench.errors import BenchFileError
 from nicbench.labs.base import Testbed, TesterPort
+from nicbench.tuning.bpf import expect_program
+from nicbench.tuning.changes import Changes
 
 
-def make_tester(bench: BenchFile, testbed: Testbed, run_id: str, engine_folder: str | None) -> PacketsTester:
+def make_tester(
+    bench: BenchFile, testbed: Testbed, dut_cpus: tuple[int, ...], run_id: str, engine_folder: str | None
+) -> PacketsTester:
     """The tester, not started yet."""
     tester, traffic = bench.tester, bench.traffic
     worker = tester.worker_cpu if tester.worker_cpu is not None else testbed.cores.worker
@@ -21,7 +26,7 @@ def make_tester(bench: BenchFile, testbed: Testbed, run_id: str, engine_folder: 
         run_key=run_key(run_id, bench.seed),
         ports=tuple(_port(bench, port) for port in testbed.tester_ports),
         worker_cpu=None if testbed.simulated else worker,
-        watch_cpus=() if testbed.simulated else testbed.cores.dut,
+        watch_cpus=dut_cpus,
         virtual_clock=testbed.simulated,
         huge_pages=tester.huge_pages,
         memory_mib=max(1, tester.memory // 2**20),
@@ -41,12 +46,22 @@ def run_key(run_id: str, seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{run_id}/{seed}".encode()).digest()[:8], "big")
 
 
-def judged_cpus(testbed: Testbed) -> tuple[int, ...]:
-    """The DUT's CPUs on which other programs disturb; none where the tester shares them: it would be one itself."""
-    return () if testbed.simulated or testbed.cores.shared else testbed.cores.dut
+async def start_tester(
+    tester: Tester, bench: BenchFile, testbed: Testbed, changes: Changes
+) -> tuple[TesterFacts, Testbed]:
+    """Starts it and checks that its ports hold the frames; the testbed comes back with the speed the ports told."""
+    for port in testbed.tester_ports:
+        # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
+        if bench.lab is None and port.device is not None and port.engine["kind"] == "af_xdp":
+            await expect_program(changes, testbed.tester, port.device)
+    facts = await tester.start()
+    _check_frame_sizes(bench, facts)
+    if bench.lab is None and testbed.link_is_nominal and facts.link_bits_per_s is not None:
+        testbed = replace(testbed, link_bits_per_s=facts.link_bits_per_s, link_is_nominal=False)
+    return facts, testbed
 
 
-def check_frame_sizes(bench: BenchFile, facts: TesterFacts) -> None:
+def _check_frame_sizes(bench: BenchFile, facts: TesterFacts) -> None:
     """Refuses, before the first trial, a frame size that a port cannot hold."""
     for test in bench.tests:
         for frame_bytes in test.build().frame_sizes():
