@@ -23,8 +23,3 @@ async def diagnose(host: Host) -> tuple[Check, ...]:
         except NicbenchError as error:
             checks.append(missing(kind.replace("_", " "), error.message, error.next_step))
     return tuple(checks)
-
-
-async def diagnose_this_machine() -> tuple[Check, ...]:
-    """The same for the machine that this process runs on."""
-    return await diagnose(LocalHost())
