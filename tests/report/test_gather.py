@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.events import CeilingFound, Note, ResultReady
+from nicbench.events import CeilingFound, Note, ResultReady, RunStarted
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.report.gather import gather
@@ -213,3 +213,14 @@ def test_results_of_a_method_the_report_does_not_know_are_kept(synthetic_run: Ca
     run.folder.journal.append(ResultReady(test="burst", result=result))
 
     assert gather(run.folder).other_results == (result,)
+
+
+def test_a_resumed_run_with_shared_cores_is_labelled(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    run.folder.journal.append(
+        RunStarted(run_id="r", title="t", nicbench_version="0", wall_time="later", seed=1, resumed=True)
+    )
+
+    view = gather(run.folder)
+    assert view.labels == ("shared cores", "resumed")
+    assert view.started == "2026-01-31 12:00 UTC"

@@ -67,17 +67,18 @@ def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | N
     shape = alt.Shape("goal:N", scale=alt.Scale(domain=domain, range=_shapes(len(names), len(domain))), legend=legend)
     dashes = [_BOUND_DASHES.get(name, [1, 0]) for name in domain]
     dash = alt.StrokeDash("goal:N", scale=alt.Scale(domain=domain, range=dashes), legend=legend)
-    # Side by side, so that equal rates do not hide one another.
-    for point in rates:
-        point["shift"] = (names.index(point["goal"]) - (len(names) - 1) / 2) * _APART
-    beside = alt.XOffset("shift:Q", scale=None)
-    base = alt.Chart(alt.InlineData(values=rates)).encode(x=x, xOffset=beside, color=colour)
-    # The bar of an interval is wide, so that it is seen behind its point even where it is as short as it should be.
-    layers: list[Any] = [
-        base.mark_line(strokeWidth=1.4, opacity=0.55).encode(y=y, strokeDash=dash),
-        base.mark_rule(strokeWidth=9, opacity=0.35).encode(y="lower:Q", y2="upper:Q"),
-        base.mark_point(size=62, filled=True, opacity=1).encode(y=y, shape=shape),
-    ]
+    layers: list[Any] = []
+    for number, name in enumerate(names):
+        # Side by side, so that equal rates do not hide one another.
+        shift = (number - (len(names) - 1) / 2) * _APART
+        base = alt.Chart(alt.InlineData(values=[point for point in rates if point["goal"] == name]))
+        base = base.encode(x=x, color=colour)
+        # An interval's bar is wide: it shall be seen behind its point even where it is as short as it should be.
+        layers += [
+            base.mark_line(strokeWidth=1.4, opacity=0.55, xOffset=shift).encode(y=y, strokeDash=dash),
+            base.mark_rule(strokeWidth=9, opacity=0.35, xOffset=shift).encode(y="lower:Q", y2="upper:Q"),
+            base.mark_point(size=62, filled=True, opacity=1, xOffset=shift).encode(y=y, shape=shape),
+        ]
     if bounds:
         near = alt.Chart(alt.InlineData(values=bounds)).encode(x=x, y=y, color=colour, strokeDash=dash)
         layers.insert(0, near.mark_line(strokeWidth=1.4, clip=True))
