@@ -79,7 +79,7 @@ def test_a_good_run_ends_with_0_a_table_and_the_place_of_the_report(
     run_is(finished_run)
     ended = nicbench("run", "bench.yaml")
     assert ended.status == 0
-    assert "0.4000 [0.4000 .. 0.4100]" in ended.stdout
+    assert "0.4000 .. 0.4100" in ended.stdout
     assert "report.html" in ended.stderr
 
 

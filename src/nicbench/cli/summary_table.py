@@ -36,8 +36,10 @@ def headline(summary: Summary) -> str | None:
         for goal in _goals(result):
             size = result.parameters.get("frame_bytes")
             at = f" at {size} bytes" if size is not None else ""
-            rate = _interval(result.values[goal.lower() + _RATE]).partition(" [")[0]
-            return f"{goal} {rate} Mpps{at}"
+            rate = result.values[goal.lower() + _RATE]
+            if not isinstance(rate, Bounded) or rate.value is None:
+                return f"no {goal} was found{at}"
+            return f"{goal} {'>= ' if rate.at_least else ''}{format_mpps(rate.value)} Mpps{at}"
     return None
 
 
@@ -47,12 +49,12 @@ def _table(rates: Sequence[Result], latencies: Sequence[Result]) -> Table:
     table.add_column("frame\n[bytes]".replace("[", r"\["), justify="right")
     for goal in goals:
         table.add_column(f"{goal}\n\\[Mpps]", justify="right")
-        table.add_column("of line rate\n\\[%]", justify="right")
-        table.add_column("limited by\n")
+        table.add_column("of line\nrate \\[%]", justify="right")
+        table.add_column("limited\nby")
     if latencies:
-        table.add_column("latency p50\n\\[us]", justify="right")
-        table.add_column("p99.9\n\\[us]", justify="right")
-    table.add_column("verdict\n")
+        table.add_column("latency\np50 \\[us]", justify="right")
+        table.add_column("\np99.9 \\[us]", justify="right")
+    table.add_column("\nverdict")
     for frame_bytes in dict.fromkeys(result.parameters.get("frame_bytes") for result in (*rates, *latencies)):
         table.add_row(*_row(frame_bytes, goals, rates, latencies))
     return table
@@ -102,8 +104,9 @@ def _interval(value: object) -> str:
     rate = format_mpps(value.value)
     if value.at_least:
         return f">= {rate}"
-    bounds = [format_mpps(bound) for bound in (value.lower, value.upper) if bound is not None]
-    return f"{rate} [{' .. '.join(bounds)}]"
+    lower = "" if value.lower in (None, value.value) else f"{format_mpps(value.lower or 0.0)} .. "
+    upper = "" if value.upper is None else f" .. {format_mpps(value.upper)}"
+    return f"{lower}{rate}{upper}"  # a search reports the highest load that passed: then value and lower bound are one
 
 
 def _microseconds(result: Result | None, name: str) -> str:
