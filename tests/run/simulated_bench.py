@@ -1,0 +1,76 @@
+"""A small bench file on the simulated lab, and runs of it: whole, killed, resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from nicbench.bench_file import load
+from nicbench.events import Bus, TrialFinished
+from nicbench.run import run
+from nicbench.store.folder import RunFolder
+
+# Little traffic, so that a run takes well under a second; spurious loss and pauses, so that repeats and votes happen.
+BENCH = """
+nicbench: 1
+title: Killed and resumed
+seed: 7
+lab:
+  kind: simulated
+  capacity: 40 kpps
+  queue_frames: 16
+  delay: 20 us
+  tester_ceiling: 120 kpps
+  pause_every: 350 ms
+  pause: 25 ms
+dut: {kind: simulated}
+tests:
+  - name: throughput
+    method: throughput
+    frame_bytes: [64, 512]
+    search: {kind: mlr, precision: 4 %, maximum_trials: 8}
+    trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
+  - name: latency
+    method: latency
+    at: throughput
+    loads: [50 %]
+    frame_bytes: [64]
+    trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
+"""
+
+
+def make_folder(parent: Path) -> RunFolder:
+    """A fresh run folder with the bench file."""
+    return RunFolder.create(parent, BENCH, "Killed and resumed")
+
+
+def run_whole(folder: RunFolder) -> None:
+    """Runs, or resumes, to the end in this process."""
+    bus = Bus()
+    bus.subscribe(folder.journal.append)
+    asyncio.run(run(load(folder.path / "bench.yaml"), folder, bus))
+
+
+def run_in_child(folder: RunFolder, kill_at: str | None = None, kill_after_s: float | None = None) -> int:
+    """Runs in a forked process that is killed at a journal write or after a time; its exit status, negative: signal."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if kill_at is not None:
+                os.environ["NICBENCH_TEST_KILL_AT_JOURNAL_WRITE"] = kill_at
+            if kill_after_s is not None:
+                signal.setitimer(signal.ITIMER_REAL, kill_after_s)
+                signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+            run_whole(RunFolder.open(folder.path))
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def trial_lines(folder: RunFolder) -> list[str]:
+    """The key of every trial line of the journal, in order."""
+    return [event.trial.key for event in folder.journal.events() if isinstance(event, TrialFinished)]

@@ -1,0 +1,69 @@
+"""A run killed at any moment resumes to the same result, byte for byte, and repeats no trial that was journaled."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from nicbench.store.folder import RunFolder
+
+from .simulated_bench import make_folder, run_in_child, run_whole, trial_lines
+
+pytestmark = pytest.mark.slow
+
+
+class Reference:
+    """The run that nobody killed."""
+
+    def __init__(self, folder: RunFolder, seconds: float) -> None:
+        self.summary = (folder.path / "summary.json").read_bytes()
+        self.trials = trial_lines(folder)
+        self.writes = (folder.path / "journal.ndjson").read_bytes().count(b"\n")
+        self.seconds = seconds
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    folder = make_folder(tmp_path_factory.mktemp("whole"))
+    began = time.monotonic()
+    run_whole(folder)
+    return Reference(folder, time.monotonic() - began)
+
+
+def check_resumed(folder: RunFolder, reference: Reference) -> None:
+    before = trial_lines(folder)
+    assert run_in_child(folder) == 0
+    again = RunFolder.open(folder.path)
+    assert (again.path / "summary.json").read_bytes() == reference.summary
+    assert trial_lines(again) == reference.trials
+    assert trial_lines(again)[: len(before)] == before
+
+
+def test_the_reference_has_repeats_and_a_ceiling_so_that_resuming_meets_them(reference: Reference) -> None:
+    assert any(not key.endswith("/0") for key in reference.trials)
+
+
+@pytest.mark.parametrize("moment", ["before", "torn", "after"])
+def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
+    moment: str, reference: Reference, tmp_path: Path
+) -> None:
+    for write in range(1, reference.writes + 1):
+        folder = make_folder(tmp_path)
+        assert run_in_child(folder, kill_at=f"{write}:{moment}") == -signal.SIGKILL
+        if moment == "torn":
+            notes = [event.text for event in folder.journal.events() if event.event == "note"]
+            assert any("cut short" in text for text in notes)
+        check_resumed(folder, reference)
+
+
+def test_killed_at_random_moments_it_resumes_to_the_same_bytes(
+    reference: Reference, draw: random.Random, tmp_path: Path
+) -> None:
+    for _ in range(50):
+        folder = make_folder(tmp_path)
+        run_in_child(folder, kill_after_s=draw.uniform(0.01, max(0.02, reference.seconds)))
+        check_resumed(folder, reference)
