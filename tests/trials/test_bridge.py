@@ -37,7 +37,8 @@ async def test_the_search_finds_the_capacity_through_asynchronous_trials() -> No
         return sample(load, 300_000)
 
     outcome = (await run_search(bisect(), measure, [NDR], LIMITS))["NDR"]
-    assert outcome.rate.lower is not None and outcome.rate.upper is not None
+    assert outcome.rate.lower is not None
+    assert outcome.rate.upper is not None
     assert outcome.rate.lower <= 300_000 <= outcome.rate.upper
 
 

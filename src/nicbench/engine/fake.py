@@ -1,4 +1,4 @@
-"""A deterministic tester without frames: a sharp DUT of known capacity, and an own ceiling. For tests of all above it."""
+"""A deterministic tester without frames: a sharp DUT of known capacity, and a ceiling. For tests of all above it."""
 
 from __future__ import annotations
 

@@ -65,6 +65,12 @@ class Thresholds(Frozen):
         "frames that arrived and that the tester itself dropped: they would be charged to the DUT as lost",
     )
 
+    transmit_refused_share: float = _threshold(
+        1e-6,
+        "share of the intended frames",
+        "frames that the kernel took from the tester and threw away before the wire: they would be charged to the DUT",
+    )
+
     def rows(self) -> tuple[ThresholdRow, ...]:
         """The table, in order."""
         rows = []

@@ -12,12 +12,16 @@ from nicbench.model.base import Frozen
 from nicbench.model.trial import CpuTime, Reading
 from nicbench.model.verdict import Finding, Reason, Verdict
 
+# Frames that an AF_XDP socket took, completed, and never sent (struct xdp_statistics, tx_invalid_descs).
+TRANSMIT_REFUSED_COUNTER = "xdp_tx_invalid_descs"
+
 
 class PortEvidence(Frozen):
     """What one of the tester's ports says of itself."""
 
     name: str
     receive_overrun: int
+    transmit_refused: int = 0
     link_changed: bool
 
 
@@ -50,7 +54,12 @@ class Evidence(Frozen):
             total_gap_ns=health.total_gap_ns,
             clock_step_ns=health.clock_step_ns,
             ports=tuple(
-                PortEvidence(name=port.name, receive_overrun=port.receive_overrun, link_changed=port.link_changed)
+                PortEvidence(
+                    name=port.name,
+                    receive_overrun=port.receive_overrun,
+                    transmit_refused=port.counters.get(TRANSMIT_REFUSED_COUNTER, 0),
+                    link_changed=port.link_changed,
+                )
                 for port in reading.ports
             ),
             dut_cpus=tuple(cpu for cpu in health.cpus if cpu.cpu in dut_cpus),
@@ -152,6 +161,15 @@ def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
                 value=share,
                 limit=thresholds.receive_overrun_share,
                 text=f"the tester's own port {port.name} dropped {port.receive_overrun} arriving frames",
+            )
+        share = _share(port.transmit_refused, evidence.intended)
+        if share > thresholds.transmit_refused_share:
+            yield Finding(
+                reason=Reason.TRANSMIT_REFUSED,
+                threshold="transmit_refused_share",
+                value=share,
+                limit=thresholds.transmit_refused_share,
+                text=f"the kernel threw away {port.transmit_refused} frames of the tester's port {port.name} unsent",
             )
         if port.link_changed:
             yield Finding(

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from nicbench.methods.base import Context, Method
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes
+from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import FrameBytes, Percent
 from nicbench.model.rate import Bounded
@@ -105,10 +105,16 @@ class Latency(Method):
             scope="per port",
             parameters=parameters,
             values=values,
-            verdict=ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
+            verdict=_verdict(trial, disturbed),
             disturbances=tuple(finding.text for finding in trial.verdict.findings) if trial else (),
             trials=(trial.id,) if trial else (),
         )
+
+
+def _verdict(trial: Trial | None, disturbed: bool) -> ResultVerdict:
+    if trial is None:
+        return ResultVerdict.INCOMPLETE
+    return ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
 
 
 def _latency_values(latency: LatencyReading | None) -> dict[str, Bounded | float | int | str | None]:

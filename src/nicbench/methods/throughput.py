@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from nicbench.methods.base import Context, Method
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes
+from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import FrameBytes, FramesPerSecond, Ratio
 from nicbench.model.rate import Bounded, LimitedBy
@@ -94,7 +94,6 @@ class Throughput(Method):
         request = times.request(frame_bytes, None, Purpose.SEARCH)
         found = await context.search(options.build(), {"frame_bytes": frame_bytes}, request, goals, limits)
         rates = {name.lower(): outcome.rate for name, outcome in found.outcomes.items()}
-        disturbed = any(outcome.disturbed for outcome in found.outcomes.values())
         return Result(
             id=f"{self.name}/{frame_bytes}",
             method=self.kind,
@@ -108,7 +107,7 @@ class Throughput(Method):
                 "search_trials": len(found.trial_ids),
                 "search_traffic_s": found.traffic_s,
             },
-            verdict=ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
+            verdict=_verdict(found.outcomes),
             disturbances=_notes(found.outcomes),
             trials=found.trial_ids,
         )
@@ -117,6 +116,14 @@ class Throughput(Method):
 def _percent(rate: Bounded, line_rate: float) -> float | None:
     """The same basis on both sides: one port, one direction."""
     return None if rate.value is None else 100.0 * rate.value / line_rate
+
+
+def _verdict(outcomes: Mapping[str, Outcome]) -> ResultVerdict:
+    """Without one usable trial nothing is known of the DUT, which is not the same as a DUT that passes nothing."""
+    if any(outcome.trials == 0 for outcome in outcomes.values()):
+        return ResultVerdict.INCOMPLETE
+    disturbed = any(outcome.disturbed for outcome in outcomes.values())
+    return ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
 
 
 def _notes(outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:

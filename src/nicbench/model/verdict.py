@@ -15,6 +15,7 @@ class Reason(StrEnum):
     CLOCK_STEP = "clock_step"
     UNSENT = "unsent"  # the tester fell short of the intended load
     RECEIVE_OVERRUN = "receive_overrun"  # the tester's own receive side overflowed
+    TRANSMIT_REFUSED = "transmit_refused"  # the kernel threw away frames that the tester had handed over
     LINK_CHANGED = "link_changed"
     PEER_FAILED = "peer_failed"
     HEALTH = "health"

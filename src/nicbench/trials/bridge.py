@@ -20,7 +20,7 @@ class _Wish(NamedTuple):
     answer: concurrent.futures.Future[Sample]
 
 
-class _SearchAbandoned(Exception):
+class _SearchAbandonedError(Exception):
     """Thrown into the search's thread, so that it ends when its run does."""
 
 
@@ -50,7 +50,7 @@ async def run_search(
         # The thread waits for an answer, or will: it must not outlive the run.
         while not finished.done():
             if wish is not None and not wish.answer.done():
-                wish.answer.set_exception(_SearchAbandoned())
+                wish.answer.set_exception(_SearchAbandonedError())
             wish = await wishes.get()
         finished.exception()
         raise

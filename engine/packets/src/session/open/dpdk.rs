@@ -6,8 +6,11 @@ use crate::error::{EngineError, ErrorKind};
 use crate::port::Port;
 use crate::sys::dpdk::{self, EalOptions, PortKind, PortOptions};
 
-/// Starts EAL and opens the ports; the second part is what EAL was given.
-pub fn open(configure: &Configure) -> Result<(Vec<Box<dyn Port>>, Vec<String>), EngineError> {
+/// Ports, and the arguments that EAL was given.
+type Opened = (Vec<Box<dyn Port>>, Vec<String>);
+
+/// Starts EAL and opens the ports.
+pub fn open(configure: &Configure) -> Result<Opened, EngineError> {
     let options = EalOptions {
         worker_cpu: configure.worker_cpu,
         huge_pages: configure.huge_pages,
