@@ -86,12 +86,10 @@ async def make_pair(ends: tuple[End, End], *, queues: int, mtu: int, txqueuelen:
         await end.host.run((*link, "addrgenmode", "none"))
         await end.host.run(("ethtool", "-K", end.device, *(word for name in OFFLOADS_OFF for word in (name, "off"))))
         await end.host.run((*link, "up"))
-    # GRO makes a veth poll its receive queue, as a card's driver does. The tester's end takes frames redirected by XDP
-    # only then. The DUT's end would otherwise report each frame its backlog drops to the sender's socket, and Linux
-    # 6.18 then goes on dropping what the AF_XDP socket sends, long after the overload (xdp_tx_invalid_descs rises).
-    # GRO merges nothing of ours: UDP is merged only where a socket or forwarding asks for it.
-    for end in (near, far):
-        await end.host.run(("ethtool", "-K", end.device, "gro", "on"))
+    # A veth takes frames redirected by XDP only where its receiving end polls; GRO makes it poll. It merges nothing of
+    # ours: UDP is merged only where a socket or forwarding asks for it.
+    await near.host.run(("ethtool", "-K", near.device, "gro", "on"))
+    await far.host.run(("ethtool", "-K", far.device, "gro", "off"))
 
 
 async def wait_for_links(host: NetnsHost) -> None:

@@ -83,7 +83,7 @@ class VethLab(Lab):
                 "links": [f"{_tester_device(pair)} <-> {_dut_device(pair)}" for pair in range(self.options.ports)],
                 "receive_packet_steering": steering,
                 "offloads_off": list(network.OFFLOADS_OFF),
-                "gro": "on, at both ends",
+                "tester_gro": "on",
             },
         )
 

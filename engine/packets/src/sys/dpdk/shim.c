@@ -20,6 +20,7 @@
 #include <rte_ethdev.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 #include <rte_version.h>
 
@@ -120,11 +121,57 @@ static uint32_t buffer_room(const struct nb_port_options *options)
 	return room;
 }
 
+/*
+ * DPDK's driver of AF_XDP registers buffers x size of a buffer, counted from the pool's start, as the umem. An ordinary
+ * pool keeps each buffer within a page and leaves gaps, so that its later buffers lie outside: the kernel throws away
+ * what is sent from them (tx_invalid_descs). Buffers that need no contiguous IOVA are packed without gaps.
+ */
+static struct rte_mempool *create_umem_pool(const char *name, uint32_t buffers, uint16_t room, int socket)
+{
+	struct rte_pktmbuf_pool_private private = { .mbuf_data_room_size = room };
+	struct rte_mempool *pool = rte_mempool_create_empty(name, buffers, sizeof(struct rte_mbuf) + room, 256,
+							    sizeof(private), socket, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+
+	if (pool == NULL)
+		return NULL;
+	if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL) != 0) {
+		rte_mempool_free(pool);
+		return NULL;
+	}
+	rte_pktmbuf_pool_init(pool, &private);
+	if (rte_mempool_populate_default(pool) < 0) {
+		rte_mempool_free(pool);
+		return NULL;
+	}
+	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
+	return pool;
+}
+
+static void note_end(struct rte_mempool *pool, void *end, void *buffer, unsigned int index)
+{
+	RTE_SET_USED(index);
+	*(uintptr_t *)end = RTE_MAX(*(uintptr_t *)end, (uintptr_t)buffer + pool->elt_size + pool->trailer_size);
+}
+
+/* Whether every buffer lies in what the driver will register. */
+static int is_one_umem(struct rte_mempool *pool)
+{
+	uintptr_t end = 0, start;
+
+	if (pool->nb_mem_chunks != 1)
+		return 0;
+	rte_mempool_obj_iter(pool, note_end, &end);
+	start = (uintptr_t)STAILQ_FIRST(&pool->mem_list)->addr;
+	return end - start <= (uintptr_t)pool->populated_size * (pool->header_size + pool->elt_size + pool->trailer_size);
+}
+
 static struct rte_mempool *create_pool(uint16_t number, const struct nb_port_options *options, int socket)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	snprintf(name, sizeof(name), "nicbench_%u", number);
+	if (options->umem)
+		return create_umem_pool(name, options->buffers, RTE_PKTMBUF_HEADROOM + buffer_room(options), socket);
 	return rte_pktmbuf_pool_create(name, options->buffers, 256, 0, RTE_PKTMBUF_HEADROOM + buffer_room(options), socket);
 }
 
@@ -173,7 +220,7 @@ static int start_port(struct nb_port *port, const struct nb_port_options *option
 	if (port->pool == NULL)
 		return -rte_errno;
 	*step = "allocating its buffers in one piece (memory_mib may be too small)";
-	if (options->umem && port->pool->nb_mem_chunks != 1)
+	if (options->umem && !is_one_umem(port->pool))
 		return -ENOMEM;
 	*step = "setting up its transmit queue";
 	result = rte_eth_tx_queue_setup(port->number, 0, transmit, socket, NULL);
