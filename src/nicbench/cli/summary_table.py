@@ -99,8 +99,10 @@ def _load(result: Result) -> float:
 
 
 def _interval(value: object) -> str:
-    if not isinstance(value, Bounded) or value.value is None:
+    if not isinstance(value, Bounded):
         return "none"
+    if value.value is None:
+        return "none" if value.upper is None else f"< {format_mpps(value.upper)}"
     rate = format_mpps(value.value)
     if value.at_least:
         return f">= {rate}"

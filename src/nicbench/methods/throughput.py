@@ -33,7 +33,7 @@ class SearchChoice(Frozen):
     precision: Ratio = 0.005
     maximum_trials: int = Field(default=60, ge=2)
     minimum_load: FramesPerSecond = 1000.0
-    trials_per_bound: int = Field(default=1, ge=1, le=21)
+    trials_per_bound: int = Field(default=3, ge=1, le=21)
 
     def build(self) -> Search:
         """The search itself."""

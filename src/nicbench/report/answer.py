@@ -8,7 +8,7 @@ from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import ResultVerdict, Summary
 from nicbench.report.model import Goal, LatencyTable, ThroughputTable
-from nicbench.report.numbers import bounds_decimals, gigabits, interval, microseconds, mpps, share
+from nicbench.report.numbers import bounds_decimals, gigabits, interval, microseconds, mpps, only_below, share
 
 _GAP = "\u00a0"  # a number and its unit stay on one line
 _LIMIT_CLAUSES = {
@@ -95,6 +95,9 @@ def _throughput_sentence(subject: str, table: ThroughputTable) -> str:
 
 
 def _rate_clause(rate: Bounded, goal: Goal, what: str, decimals: int) -> str:
+    if only_below(rate):
+        tried = f"{goal.name}, no load tried down to there passed"
+        return f"less than {mpps(rate.upper, decimals)}{_GAP}Mpps{what} {goal_clause(goal)} ({tried})"
     if rate.value is None:
         reason = f": {rate.reason_null}" if rate.reason_null else ""
         return f"no load{what} {goal_clause(goal)} ({goal.name}{reason})"

@@ -72,6 +72,7 @@ def _environment() -> Environment:
         plain=facts.plain,
         label_of=facts.label_of,
         interval=numbers.interval,
+        only_below=numbers.only_below,
         limit=numbers.limit,
         threshold=numbers.threshold,
         bounds_decimals=numbers.bounds_decimals,

@@ -14,6 +14,10 @@ _SIGNIFICANT_DIGITS = 3
 LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 
 
+# Less than this is no rate of a DUT but the end of a search that went down to its minimum load.
+LEAST_WORTH_NAMING_FRAMES_PER_S = 10_000.0
+
+
 def mpps_decimals(rates_frames_per_s: Iterable[float | None], widths_frames_per_s: Iterable[float] = ()) -> int:
     """Decimals of a column in Mpps: three significant digits of its smallest rate, and enough to tell bounds apart."""
     known = [rate / 1e6 for rate in rates_frames_per_s if rate]
@@ -90,6 +94,11 @@ def whole(count: float | None) -> str:
 def limit(rate: Bounded) -> str:
     """What stopped a rate from being higher."""
     return UNKNOWN if rate.limited_by is None else LIMITS[rate.limited_by]
+
+
+def only_below(rate: Bounded) -> bool:
+    """Whether all that is known is a load too high, and one worth naming: the search had no trial left for lower ones."""
+    return rate.value is None and rate.upper is not None and rate.upper >= LEAST_WORTH_NAMING_FRAMES_PER_S
 
 
 def interval(rate: Bounded, decimals: int) -> str:
