@@ -97,7 +97,7 @@ def limit(rate: Bounded) -> str:
 
 
 def only_below(rate: Bounded) -> bool:
-    """Whether all that is known is a load too high, and one worth naming: the search had no trial left for lower ones."""
+    """Whether all that is known is a load too high, and one worth naming: no trial was left for lower ones."""
     return rate.value is None and rate.upper is not None and rate.upper >= LEAST_WORTH_NAMING_FRAMES_PER_S
 
 

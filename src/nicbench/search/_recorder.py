@@ -57,9 +57,13 @@ class Recorder:
         self._trials_left -= 1
         sample = self._measure(load_frames_per_s, duration_s)
         # A shortfall below half the precision moves no bound by more than that. A larger one says that this load was
-        # not offered: counted as sent it would pass, counted as lost (MLRsearch adds unsent to loss) it would fail.
+        # not offered: counted as sent it would pass, counted as lost (MLRsearch adds unsent to loss) it would fail. On
+        # a disturbed machine it is kept as what it tells of the load that was offered: better than no answer at all.
         if sample.sent_share < 1.0 - self._limits.precision / 2:
-            raise CeilingReached(sample.load_frames_per_s * sample.sent_share, disturbed=not sample.valid)
+            offered = sample.load_frames_per_s * sample.sent_share
+            if not sample.valid and offered > 0.0:
+                self.samples.append(sample.model_copy(update={"load_frames_per_s": offered}))
+            raise CeilingReached(offered, disturbed=not sample.valid)
         self._served.append(len(self.samples))
         self.samples.append(sample)
         return sample
