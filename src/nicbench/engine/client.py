@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 from typing import Any
 
-from nicbench.errors import EngineError
+from nicbench.errors import EngineError, HostError
 from nicbench.hosts.base import Process
 
 PROTOCOL = "1.0"
@@ -66,17 +67,14 @@ class EngineClient:
                 self._events.append(message)
 
     async def close(self) -> None:
-        """Asks the engine to end, and makes sure that it does."""
+        """Asks the engine to end, and makes sure that it does. Never raises for one that is gone already."""
         try:
             await self.request("close", within_s=5.0)
             await self._process.wait(timeout_s=5.0)
-        except EngineError:
-            await self.kill()
-
-    async def kill(self) -> None:
-        """Ends the engine now."""
-        await self._process.signal(signal.SIGKILL)
-        await self._process.wait(timeout_s=5.0)
+        except HostError:
+            with contextlib.suppress(HostError):
+                await self._process.signal(signal.SIGKILL)
+                await self._process.wait(timeout_s=5.0)
 
     def _checked(self, command: str, reply: dict[str, Any]) -> dict[str, Any]:
         if reply.get("ok"):

@@ -38,6 +38,8 @@ class PacketsOptions:
     source_port: int
     destination_port: int
     hop_limit: int
+    fault: dict[str, float] | None = None
+    """For tests only: a fault of the tester itself, e.g. a pause of its receiver (protocol: ``start``)."""
 
 
 class PacketsTester(Tester):
@@ -95,6 +97,7 @@ class PacketsTester(Tester):
             catch_up_s=self._options.catch_up_s,
             burst=self._options.burst,
             latency_from=self._options.latency_from,
+            fault=self._options.fault,
             streams=[self._stream(way, request.frame_bytes, request.load_frames_per_s or 0.0) for way in directions],
         )
         await client.wait_for("transmitted", within_s=request.duration_s + GRACE_S, trial=2 * number)

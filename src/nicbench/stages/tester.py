@@ -17,9 +17,14 @@ from nicbench.tuning.changes import Changes
 
 
 def make_tester(
-    bench: BenchFile, testbed: Testbed, dut_cpus: tuple[int, ...], run_id: str, engine_folder: str | None
+    bench: BenchFile,
+    testbed: Testbed,
+    dut_cpus: tuple[int, ...],
+    run_id: str,
+    engine_folder: str | None,
+    fault: dict[str, float] | None = None,
 ) -> PacketsTester:
-    """The tester, not started yet."""
+    """The tester, not started yet. ``fault`` is for tests."""
     tester, traffic = bench.tester, bench.traffic
     worker = tester.worker_cpu if tester.worker_cpu is not None else testbed.cores.worker
     options = PacketsOptions(
@@ -37,6 +42,7 @@ def make_tester(
         source_port=traffic.source_port,
         destination_port=traffic.destination_port,
         hop_limit=traffic.hop_limit,
+        fault=fault,
     )
     return PacketsTester(testbed.tester, str(find_binary("nicbench-packets", engine_folder)), options)
 

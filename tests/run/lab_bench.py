@@ -1,0 +1,101 @@
+"""Bench files on the veth lab, small enough for tests, and runs of them in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+from nicbench.bench_file import load
+from nicbench.events import Bus, TrialFinished
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, Summary
+from nicbench.model.trial import Trial
+from nicbench.run import run
+from nicbench.store.folder import RunFolder
+
+# So that a busy machine does not make these tests repeat trials until their time is up: what they test is not that.
+TOLERANT = """
+thresholds: {longest_gap_ms: 500, total_gap_share: 0.9, unsent_share: 0.2, dut_foreign_cpu_share: 0.99}
+"""
+
+POLICER = """
+nicbench: 1
+title: Policer of a known rate
+lab: {{kind: veth}}
+dut: {{kind: policer, rate: {rate} pps, burst: 4000}}
+tester: {{catch_up: 10 ms}}
+tests:
+  - name: throughput
+    method: throughput
+    frame_bytes: {sizes}
+    search: {{kind: {search}, goals: {{NDR: 0 %}}, precision: 0.5 %, maximum_trials: 24, trials_per_bound: 1}}
+    trial: {{duration: 8 s, drain: 200 ms, settle: 100 ms}}
+"""
+
+SHORT = """
+nicbench: 1
+title: Short
+lab: {{kind: veth}}
+dut: {dut}
+{more}
+tests:
+  - name: throughput
+    method: throughput
+    frame_bytes: [64]
+    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 20 %, maximum_trials: {trials}, trials_per_bound: 1}}
+    trial: {{duration: {duration}, drain: 100 ms, settle: 50 ms}}
+"""
+
+
+def short(dut: str, *, more: str = TOLERANT, trials: int = 4, duration: str = "300 ms") -> str:
+    """A throughput test of a few trials at 64 bytes."""
+    return SHORT.format(dut=dut, more=more, trials=trials, duration=duration)
+
+
+def make_folder(parent: Path, bench: str) -> RunFolder:
+    """A run folder with this bench file."""
+    return RunFolder.create(parent, bench, "lab")
+
+
+async def run_async(folder: RunFolder) -> Summary:
+    """Runs it, or resumes it, with the journal listening."""
+    bus = Bus()
+    bus.subscribe(folder.journal.append)
+    return await run(load(folder.path / "bench.yaml"), folder, bus)
+
+
+def run_bench(parent: Path, bench: str) -> tuple[Summary, list[Trial]]:
+    """Runs a bench file to its end; the summary and every trial."""
+    folder = make_folder(parent, bench)
+    summary = asyncio.run(run_async(folder))
+    return summary, trials_of(folder)
+
+
+def trials_of(folder: RunFolder) -> list[Trial]:
+    """Every trial of the journal, calibration included."""
+    return [event.trial for event in folder.journal.events() if isinstance(event, TrialFinished)]
+
+
+def rate_of(result: Result, goal: str = "ndr") -> Bounded:
+    """The rate of a goal."""
+    value = result.values[f"{goal}_frames_per_s"]
+    assert isinstance(value, Bounded)
+    return value
+
+
+def output_of(*command: str) -> str:
+    """What a command prints."""
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def machine_state() -> dict[str, str]:
+    """What a run must leave as it was: namespaces, links, XDP programs, settings of the whole machine."""
+    return {
+        "namespaces": output_of("ip", "netns", "list"),
+        "links": "\n".join(sorted(line.split()[0] for line in output_of("ip", "-br", "link").splitlines())),
+        "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
+        "huge pages": Path("/proc/sys/vm/nr_hugepages").read_text(),
+        "backlog": Path("/proc/sys/net/core/netdev_max_backlog").read_text(),
+        "records": "\n".join(sorted(entry.name for entry in Path("/run/nicbench").glob("*") if entry.is_dir())),
+    }

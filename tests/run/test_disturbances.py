@@ -1,0 +1,79 @@
+"""What spoils a trial is seen, and is not charged to the DUT."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nicbench.bench_file import parse
+from nicbench.judge.thresholds import Thresholds
+from nicbench.judge.verdict import Evidence, judge
+from nicbench.model.result import ResultVerdict
+from nicbench.model.trial import Purpose, Reading, TrialRequest
+from nicbench.model.verdict import Reason
+from nicbench.stages.testbed import make_dut, make_testbed
+from nicbench.stages.tester import make_tester
+from nicbench.tuning.stack import UndoStack
+
+from .lab_bench import run_bench, short
+
+pytestmark = pytest.mark.lab
+
+REQUEST = TrialRequest(
+    frame_bytes=64, load_frames_per_s=150_000, duration_s=1.0, drain_s=0.1, settle_s=0.05, purpose=Purpose.SEARCH
+)
+
+
+async def readings(run_id: str, faults: list[dict[str, float] | None]) -> list[Reading]:
+    """One trial for each fault, of frames far below the policer's rate."""
+    bench = parse(short("{kind: policer, rate: 250 kpps}").encode(), Path("bench.yaml"))
+    changes = UndoStack(run_id, None)
+    try:
+        _, testbed = await make_testbed(bench, changes)
+        dut = await make_dut(bench, testbed, changes)
+        taken = []
+        for number, fault in enumerate(faults, 1):
+            tester = make_tester(bench, testbed, (), run_id, None, fault)
+            await tester.start()
+            try:
+                taken.append(await tester.trial(number, REQUEST, dut.addressing(testbed, 4)))
+            finally:
+                await tester.close()
+        return taken
+    finally:
+        await changes.undo_all()
+
+
+def test_a_receiver_paused_for_50_ms_gives_an_invalid_trial_and_charges_no_loss() -> None:
+    pause = {"pause_receive_after_s": 0.3, "pause_receive_s": 0.05}
+    paused, undisturbed = asyncio.run(readings("nb-test-paused", [pause, None]))
+    verdict = judge(Evidence.of(paused), Thresholds())
+    assert Reason.RECEIVE_OVERRUN in verdict.reasons
+    assert sum(port.receive_overrun for port in paused.ports) > 0
+    assert undisturbed.counts.lost == 0  # the repeat, which is what the DUT is judged by
+
+
+@contextmanager
+def busy_process_on(cpu: int) -> Iterator[None]:
+    process = subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_busy_process_on_the_duts_core_makes_the_run_disturbed(tmp_path: Path) -> None:
+    # The tester's own thresholds are wide here: only what happens on the DUT's core may decide.
+    wide = "thresholds: {longest_gap_ms: 500, total_gap_share: 0.9, unsent_share: 0.2}"
+    bench = short("{kind: kernel-forward}", more=wide, duration="500 ms", trials=3)
+    with busy_process_on(1):
+        summary, trials = run_bench(tmp_path, bench)
+    assert summary.verdict is ResultVerdict.DISTURBED
+    assert any(Reason.DUT_DISTURBED in trial.verdict.reasons for trial in trials)

@@ -1,0 +1,47 @@
+"""The golden DUT in the kernel: a rate that is known beforehand must be what a run finds."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nicbench.model.result import Summary
+
+from .lab_bench import POLICER, rate_of, run_bench
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+BURST_FRAMES = 4000
+TRIAL_S = 8.0
+
+
+def check_known_rate(summary: Summary, rate: int) -> None:
+    for result in summary.results:
+        found = rate_of(result)
+        truth = rate + BURST_FRAMES / TRIAL_S  # RFC 2697: what a full bucket lets pass in a trial
+        assert found.lower is not None
+        assert found.upper is not None
+        assert found.lower <= truth <= found.upper, result
+        assert abs(found.lower - truth) <= 0.01 * truth, result
+        print(
+            f"policer {rate}: {result.parameters['frame_bytes']} bytes {found.lower:.0f} to {found.upper:.0f} "
+            f"in {result.values['search_trials']} trials, {result.verdict.value}"
+        )
+
+
+def test_a_rate_drawn_by_the_test_is_found(draw: random.Random, tmp_path: Path) -> None:
+    rate = draw.randrange(120_000, 300_000)
+    summary, trials = run_bench(tmp_path, POLICER.format(rate=rate, sizes="[64, 1518]", search="mlr"))
+    check_known_rate(summary, rate)
+    lossy = [trial.reading for trial in trials if trial.test == "throughput" and trial.reading.counts.lost]
+    assert lossy
+    assert all(reading.unexplained == 0 for reading in lossy)  # the policer's own counter accounts for every frame
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("repetition", range(10))
+def test_the_rate_is_found_in_ten_of_ten_runs(repetition: int, tmp_path: Path) -> None:
+    summary, _ = run_bench(tmp_path, POLICER.format(rate=200_000, sizes="[64, 1518]", search="mlr"))
+    check_known_rate(summary, 200_000)
