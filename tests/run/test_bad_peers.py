@@ -116,6 +116,7 @@ def test_after_a_killed_controller_restore_cleans_up_and_says_so(tmp_path: Path)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert machine_state() != before
     said = asyncio.run(restore(str(folder.path)))
-    assert any("namespace" in sentence for sentence in said)
+    assert said[0].startswith(folder.run_id)
+    assert "nothing to undo" not in said[0]
     assert {**machine_state(), "records": ""} == {**before, "records": ""}
     assert asyncio.run(restore(str(folder.path))) == [f"{folder.run_id}: nothing to undo"]

@@ -7,12 +7,14 @@ use nicbench_protocol::CpuTimes;
 use crate::clock::simultaneous;
 use crate::port::Clock;
 use crate::sys::{thread, tsc};
+use crate::task_times::TaskTimes;
 
 /// A moment's reading.
 #[derive(Debug, Clone)]
 struct Moment {
     switches: Option<(u64, u64)>,
     cpus: Vec<CpuTimes>,
+    tasks: Option<TaskTimes>,
     ticks: u64,
     monotonic_ns: u64,
 }
@@ -53,7 +55,7 @@ impl HealthProbe {
             involuntary_switches: switches.map(|(after, before)| after.1 - before.1),
             clock_step_ns: Some(monotonic_ns - tsc_ns),
             core_clock_hz: Some([self.core_clock_hz, core_clock_hz(clock)]),
-            cpus: difference(&self.before.cpus, &after.cpus),
+            cpus: difference(&self.before, &after),
         }
     }
 }
@@ -67,6 +69,7 @@ impl Moment {
         Self {
             switches: thread::context_switches(),
             cpus: parse_stat(&stat, watched, ns_per_tick),
+            tasks: if watched.is_empty() { None } else { TaskTimes::read() },
             ticks,
             monotonic_ns,
         }
@@ -90,14 +93,16 @@ pub fn parse_stat(stat: &str, watched: &[u32], ns_per_tick: u64) -> Vec<CpuTimes
             irq_ns: irq * ns_per_tick,
             steal_ns: steal * ns_per_tick,
             idle_ns: (idle + wait) * ns_per_tick,
+            other_tasks_ns: None,
         })
     };
     watched.iter().filter_map(|cpu| line(*cpu)).collect()
 }
 
-fn difference(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CpuTimes> {
+fn difference(first: &Moment, last: &Moment) -> Vec<CpuTimes> {
+    let tasks = first.tasks.as_ref().zip(last.tasks.as_ref());
     let change = |after: &CpuTimes| {
-        let before = before.iter().find(|times| times.cpu == after.cpu)?;
+        let before = first.cpus.iter().find(|times| times.cpu == after.cpu)?;
         // Idle time can run backwards by a tick (proc(5)).
         Some(CpuTimes {
             cpu: after.cpu,
@@ -108,9 +113,10 @@ fn difference(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CpuTimes> {
             irq_ns: after.irq_ns.saturating_sub(before.irq_ns),
             steal_ns: after.steal_ns.saturating_sub(before.steal_ns),
             idle_ns: after.idle_ns.saturating_sub(before.idle_ns),
+            other_tasks_ns: tasks.map(|(before, tasks)| tasks.since(before, after.cpu)),
         })
     };
-    after.iter().filter_map(change).collect()
+    last.cpus.iter().filter_map(change).collect()
 }
 
 const PROBE_STEPS: u64 = 50_000;
@@ -138,6 +144,10 @@ fn timed_chain() -> u64 {
 mod tests {
     use super::*;
 
+    fn moment(cpus: Vec<CpuTimes>) -> Moment {
+        Moment { switches: None, cpus, tasks: None, ticks: 0, monotonic_ns: 0 }
+    }
+
     const STAT: &str = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu11 10 0 0 90 0 0 0 0 0 0\nintr 5\n";
 
     #[test]
@@ -158,7 +168,7 @@ mod tests {
     fn a_time_that_runs_backwards_is_no_time() {
         let before = parse_stat(STAT, &[0], 10);
         let after = parse_stat(&STAT.replace("cpu0 1 2 3 4", "cpu0 2 2 3 1"), &[0], 10);
-        let change = difference(&before, &after);
+        let change = difference(&moment(before), &moment(after));
         assert_eq!((change[0].user_ns, change[0].idle_ns), (10, 0));
     }
 }

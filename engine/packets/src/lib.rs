@@ -19,6 +19,7 @@ pub mod signature;
 pub mod sim;
 pub mod snapshot;
 pub mod sys;
+pub mod task_times;
 pub mod template;
 pub mod tester;
 pub mod trial;

@@ -28,6 +28,8 @@ pub trait Orders {
 
 /// Iterations between two snapshots for `stats`.
 const SNAPSHOT_ITERATIONS: u64 = 4096;
+/// How long frames may be under way after the last one was sent, before the machine's state is read.
+const UNDER_WAY_S: f64 = 0.01;
 /// Frames still in the transmit ring get this long to leave.
 const COMPLETION_BOUND_S: f64 = 0.1;
 /// Counters of a port cost system calls.
@@ -82,16 +84,20 @@ impl<C: Clock> Worker<C> {
         self.next_flush = 0;
         trial.begin(&*self.clock);
         let order = self.transmission_loop(trial, snapshot, orders);
-        if let Some(probe) = probe {
-            trial.health = probe.finish(&*self.clock);
-        }
         for sender in &mut trial.senders {
             sender.finish(&mut *self.ports[sender.transmit_port]);
         }
         if order == Order::Quit {
             return order;
         }
-        let order = self.completion_loop(trial, orders);
+        let mut order = self.completion_loop(trial, orders);
+        if let Some(probe) = probe {
+            // The probe takes milliseconds in which nothing is received: the frames under way come first.
+            if order != Order::Quit {
+                order = self.receive_for(trial, UNDER_WAY_S, orders);
+            }
+            trial.health = probe.finish(&*self.clock);
+        }
         self.publish(trial, snapshot);
         order
     }

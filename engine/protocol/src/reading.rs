@@ -127,6 +127,10 @@ pub struct CpuTimes {
     pub irq_ns: u64,
     pub steal_ns: u64,
     pub idle_ns: u64,
+    /// Time that tasks ran on it, the kernel's own softirq thread apart (schedstat); what interrupts a task is billed
+    /// to it. Unknown where the kernel keeps no such account.
+    #[serde(default)]
+    pub other_tasks_ns: Option<u64>,
 }
 
 #[cfg(test)]

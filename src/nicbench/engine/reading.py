@@ -84,5 +84,5 @@ def _latency(raw: Mapping[str, Any]) -> Latency:
 def _health(raw: Mapping[str, Any]) -> Health:
     known = {name: raw.get(name) for name in Health.model_fields if name not in ("cpus", "core_clock_hz")}
     clock = raw.get("core_clock_hz")
-    cpus = tuple(CpuTime(**{name: row[name] for name in CpuTime.model_fields}) for row in raw.get("cpus") or ())
+    cpus = tuple(CpuTime(**{name: row.get(name) for name in CpuTime.model_fields}) for row in raw.get("cpus") or ())
     return Health(**known, core_clock_hz=tuple(clock) if clock else None, cpus=cpus)

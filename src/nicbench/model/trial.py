@@ -66,6 +66,8 @@ class CpuTime(Frozen):
     irq_ns: int
     steal_ns: int
     idle_ns: int
+    other_tasks_ns: int | None = None
+    """Time that tasks ran on it, the kernel's softirq thread apart; None where the kernel keeps no account."""
 
 
 class Health(Frozen):
