@@ -82,3 +82,9 @@ def test_the_headline_is_the_first_rate() -> None:
     summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=INTERVAL),))
     assert headline(summary) == "NDR 0.4100 Mpps at 64 bytes"
     assert headline(summary.model_copy(update={"results": ()})) is None
+
+
+def test_a_rate_known_only_from_above_is_below_its_bound_in_the_headline_too() -> None:
+    below = Bounded(value=None, upper=0.515e6, limited_by=LimitedBy.DUT)
+    summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=below),))
+    assert headline(summary) == "NDR < 0.5150 Mpps at 64 bytes"

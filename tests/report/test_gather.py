@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from nicbench.events import CeilingFound, Note, ResultReady, RunStarted
+from nicbench.model.plan import Plan, PlannedTest
 from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.model.trial import Purpose
+from nicbench.report.answer import verdict_text
 from nicbench.report.gather import gather
 from nicbench.report.latency import tail
 from nicbench.report.model import Report
@@ -69,8 +72,8 @@ def test_the_answer_is_made_of_the_smallest_frames_numbers(view: Report) -> None
 
     assert view.headline.startswith("This machine's kernel IP forwarding passes ")
     assert f"{ndr.value / 1e6:.3f}\u00a0Mpps of 64-byte frames without loss (NDR, interval " in view.headline
-    assert "at 0.5\u202f% loss (PDR, " in view.headline
-    assert view.headline.endswith("limited by the DUT.")
+    assert "With at most 0.5\u202f% lost it passes " in view.headline
+    assert view.headline.endswith("Limited by the device under test (DUT).")
 
 
 def test_a_tail_falls_from_every_frame_to_the_last_one(view: Report) -> None:
@@ -152,6 +155,30 @@ def test_a_disturbed_run_says_how_many_results_are(synthetic_run: Callable[..., 
     assert view.groups[1].spoilt == 1
 
 
+def test_a_run_that_tried_everything_says_what_has_no_value_and_asks_for_no_resume() -> None:
+    lost = Bounded(value=None, reason_null="no PDR was found")
+    results = (
+        Result(id="a", method="latency", parameters={}, values={"x": lost}, verdict=ResultVerdict.INCOMPLETE),
+        Result(id="b", method="latency", parameters={}, values={"x": 1}, verdict=ResultVerdict.DISTURBED),
+    )
+    planned = PlannedTest(name="latency", method="latency", description="", options={}, points=2, estimate_s=1.0)
+    plan = Plan(run_id="r", title="t", nicbench_version="0", seed=1, tests=(planned,))
+
+    text = verdict_text(Summary(title="t", verdict=ResultVerdict.INCOMPLETE, results=results), plan, "r")
+
+    assert text == (
+        "Everything planned was tried. 1 of 2 results have no value (no PDR was found). 1 of 2 are disturbed."
+    )
+
+
+def test_frames_that_ended_in_the_testers_own_sink_are_not_in_the_ledger(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    trial = run.trial("calibration", 64, 1e6, Purpose.TESTER_LATENCY, 0, knee=1e5)
+    assert trial.reading.counts.lost
+
+    assert gather(run.folder).ledger == ()
+
+
 def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     path = run.finish()
@@ -165,21 +192,28 @@ def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) ->
     [
         (
             Bounded(value=14.88e6, lower=14.88e6, limited_by=LimitedBy.LINE_RATE),
-            "at least 14.88\u00a0Mpps of 64-byte frames without loss (NDR); limited by the line rate.",
+            "passes at least 14.88\u00a0Mpps of 64-byte frames without loss (NDR). Limited by the line rate.",
         ),
         (
             Bounded(value=0.9e6, lower=0.9e6, limited_by=LimitedBy.TESTER),
             (
-                "at least 0.900\u00a0Mpps of 64-byte frames without loss (NDR); "
-                "limited by the tester: the DUT may do more."
+                "passes at least 0.900\u00a0Mpps of 64-byte frames without loss (NDR). "
+                "Limited by the tester: the DUT may do more."
             ),
         ),
         (
             Bounded(value=None, upper=1000.0, reason_null="frames were lost at every load"),
-            "no load of 64-byte frames without loss (NDR: frames were lost at every load).",
+            "passed no load of 64-byte frames without loss (NDR: frames were lost at every load).",
+        ),
+        (
+            Bounded(value=None, upper=515e3, limited_by=LimitedBy.DUT),
+            (
+                "lost frames at every load tried, down to 0.515\u00a0Mpps of 64-byte frames "
+                "(NDR below 0.515\u00a0Mpps). Limited by the device under test (DUT)."
+            ),
         ),
     ],
-    ids=["at line rate", "the tester is the limit", "nothing passes"],
+    ids=["at line rate", "the tester is the limit", "nothing passes", "only an upper bound"],
 )
 def test_the_answer_never_says_more_than_is_known(synthetic_run: Callable[..., Any], rate: Bounded, words: str) -> None:
     run = synthetic_run()
@@ -194,7 +228,7 @@ def test_the_answer_never_says_more_than_is_known(synthetic_run: Callable[..., A
         ),
     )
 
-    assert gather(run.folder).headline == f"This machine's kernel IP forwarding passes {words}"
+    assert gather(run.folder).headline == f"This machine's kernel IP forwarding {words}"
 
 
 def test_a_ceiling_learnt_later_replaces_the_calibrated_one(synthetic_run: Callable[..., Any]) -> None:

@@ -120,7 +120,7 @@ def test_what_was_tested_is_disclosed(page: str) -> None:
         "search: {kind: mlr",
         "nicbench run examples/kernel-forward.yaml",
         "±",
-        "softnet_backlog cpu1",
+        "queue before CPU 1 full",
         "BIOS version unknown",
     ):
         assert part in text
@@ -147,7 +147,8 @@ def test_a_disturbed_run_marks_the_result_and_gives_the_reason(synthetic_run: Ca
 
     assert "64 *" in text
     assert "128 *" not in text
-    assert "* 64 bytes is disturbed: NDR: the least disturbed of 4 trials" in text
+    assert "* 64 bytes is disturbed: 1 of its 8 trials was spoilt" in text
+    assert "Search at 64 bytes: NDR: the least disturbed of 4 trials" in text
     assert "Disturbed: the worker was held up for 31.4 ms at once" in text
 
 

@@ -37,6 +37,8 @@ def headline(summary: Summary) -> str | None:
             size = result.parameters.get("frame_bytes")
             at = f" at {size} bytes" if size is not None else ""
             rate = result.values[goal.lower() + _RATE]
+            if isinstance(rate, Bounded) and rate.value is None and rate.upper is not None:
+                return f"{goal} < {format_mpps(rate.upper)} Mpps{at}"
             if not isinstance(rate, Bounded) or rate.value is None:
                 return f"no {goal} was found{at}"
             return f"{goal} {'>= ' if rate.at_least else ''}{format_mpps(rate.value)} Mpps{at}"

@@ -6,22 +6,23 @@ from collections.abc import Sequence
 
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import ResultVerdict, Summary
-from nicbench.report.model import Goal, LatencyTable, ThroughputTable
+from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.report.model import Goal, LatencyTable, ThroughputRow, ThroughputTable
 from nicbench.report.numbers import bounds_decimals, gigabits, interval, microseconds, mpps, only_below, share
 
 _GAP = "\u00a0"  # a number and its unit stay on one line
 _LIMIT_CLAUSES = {
-    LimitedBy.DUT: "limited by the DUT",
+    LimitedBy.DUT: "limited by the device under test (DUT)",
     LimitedBy.TESTER: "limited by the tester: the DUT may do more",
     LimitedBy.LINE_RATE: "limited by the line rate",
 }
+_KINDS = {"kernel-forward": "kernel IP forwarding", "policer": "policer", "bridge": "Linux bridge"}
 
 
 def headline(
     throughput: Sequence[ThroughputTable], latency: Sequence[LatencyTable], summary: Summary, plan: Plan | None
 ) -> str:
-    """The answer in one sentence: the smallest frames, the hardest; or the latency, where only that was measured."""
+    """The answer: the smallest frames, the hardest; or the latency, where only that was measured."""
     subject = subject_of(plan)
     if throughput and throughput[0].rows:
         return _throughput_sentence(subject, throughput[0])
@@ -50,67 +51,108 @@ def subject_of(plan: Plan | None) -> str:
         return "The DUT"
     if plan.simulated:
         return "The simulated DUT"
+    known = name or _KINDS.get(str(kind))
     if plan.lab is not None:
-        return f"This machine's {name or f'{kind} DUT'}"
-    return f"The DUT ({name or kind})"
+        return f"This machine's {known or f'{kind} DUT'}"
+    return f"The DUT ({known or kind})"
 
 
 def verdict_text(summary: Summary, plan: Plan | None, run_id: str) -> str:
     """What the verdict means, and what to make of it."""
     total = len(summary.results)
-    spoilt = sum(1 for result in summary.results if result.verdict is not ResultVerdict.VALID)
+    disturbed = sum(1 for result in summary.results if result.verdict is ResultVerdict.DISTURBED)
     if summary.verdict is ResultVerdict.VALID:
         return "Every result rests on trials in which the tester kept its pace and nothing disturbed it."
     if summary.verdict is ResultVerdict.DISTURBED:
         return (
-            f"{spoilt} of {total} results rest on at least one trial that other work on the machine disturbed, even "
+            f"{disturbed} of {total} results rest on at least one trial that other work on the machine disturbed, even "
             "after repeats. They are marked; read their numbers as indications, or repeat the run on a quieter machine."
         )
+    marked = f" {disturbed} of {total} are disturbed." if disturbed else ""
     planned = sum(test.points for test in plan.tests) if plan else 0
-    counted = f"{total} of {planned} planned results are here" if planned else f"{total} results are here"
-    return (
-        f"The run ended before everything was measured: {counted}. To go on where it stopped: nicbench resume {run_id}"
+    if not plan or total < planned:
+        counted = f"{total} of {planned} planned results are here" if planned else f"{total} results are here"
+        ended = f"The run ended before everything was measured: {counted}."
+        return f"{ended}{marked} To go on where it stopped: nicbench resume {run_id}"
+    empty = [result for result in summary.results if result.verdict is ResultVerdict.INCOMPLETE]
+    if not empty:
+        return f"Everything planned was measured, but the run ended before it was summed up.{marked}"
+    return f"Everything planned was tried. {len(empty)} of {total} results have no value{_reasons(empty)}.{marked}"
+
+
+def _reasons(results: Sequence[Result]) -> str:
+    """Why results have no value, each reason once, as the results give it."""
+    reasons = dict.fromkeys(
+        value.reason_null
+        for result in results
+        for value in result.values.values()
+        if isinstance(value, Bounded) and value.reason_null
     )
+    return f" ({'; '.join(reasons)})" if reasons else ""
 
 
 def goal_clause(goal: Goal) -> str:
-    """A goal in words: "without loss", "at 0.5 % loss"."""
+    """A goal in words: "without loss", "with at most 0.5 % lost"."""
     if goal.loss_ratio is None:
         return f"at the {goal.name}"
-    return "without loss" if goal.loss_ratio == 0 else f"at {share(goal.loss_ratio)} loss"
+    return "without loss" if goal.loss_ratio == 0 else f"with at most {share(goal.loss_ratio)} lost"
 
 
 def _throughput_sentence(subject: str, table: ThroughputTable) -> str:
+    """One sentence for each rate, then what limited them."""
     row = table.rows[0]
-    size = f"{row.frame_bytes}-byte frames"
     decimals = bounds_decimals(row.rates.values())
-    clauses = []
-    for number, goal in enumerate(table.goals):
-        if goal.key in row.rates:
-            what = f" of {size}" if number == 0 else ""
-            clauses.append(_rate_clause(row.rates[goal.key], goal, what, decimals))
+    goals = [goal for goal in table.goals if goal.key in row.rates]
+    sentences = []
+    for number, goal in enumerate(goals):
+        rate = row.rates[goal.key]
+        what = f" of {row.frame_bytes}-byte frames" if number == 0 else ""
+        if only_below(rate):
+            text = _failing_clause(goal, row, what, decimals)
+        elif rate.value is None:
+            reason = f": {rate.reason_null}" if rate.reason_null else ""
+            text = f"passed no load{what} {goal_clause(goal)} ({goal.name}{reason})"
+        else:
+            text = _passing_clause(rate, goal, what, decimals, after_another=number > 0)
+        sentences.append(f"{subject} {text}." if number == 0 else f"{'' if text[:1].isupper() else 'It '}{text}.")
     limits = dict.fromkeys(rate.limited_by for rate in row.rates.values() if rate.limited_by is not None)
-    limited = f"; {' and '.join(_LIMIT_CLAUSES[limit] for limit in limits)}" if limits else ""
-    return f"{subject} passes {' and '.join(clauses)}{limited}."
+    if len(limits) == 1:
+        sentences.append(f"{_capitalised(_LIMIT_CLAUSES[next(iter(limits))])}.")
+    else:
+        for goal in goals:
+            limit = row.rates[goal.key].limited_by
+            if limit is not None:
+                sentences.append(f"The {goal.name} is {_LIMIT_CLAUSES[limit]}.")
+    return " ".join(sentences)
 
 
-def _rate_clause(rate: Bounded, goal: Goal, what: str, decimals: int) -> str:
-    if only_below(rate):
-        tried = f"{goal.name}, no load tried down to there passed"
-        return f"less than {mpps(rate.upper, decimals)}{_GAP}Mpps{what} {goal_clause(goal)} ({tried})"
-    if rate.value is None:
-        reason = f": {rate.reason_null}" if rate.reason_null else ""
-        return f"no load{what} {goal_clause(goal)} ({goal.name}{reason})"
-    if rate.at_least:
-        return f"at least {mpps(rate.value, decimals)}{_GAP}Mpps{what} {goal_clause(goal)} ({goal.name})"
-    between = f"interval {interval(rate, decimals)}"
-    return f"{mpps(rate.value, decimals)}{_GAP}Mpps{what} {goal_clause(goal)} ({goal.name}, {between})"
+def _failing_clause(goal: Goal, row: ThroughputRow, what: str, decimals: int) -> str:
+    """No load passed: what happened, down to which load. A trial that did pass and was outvoted is not hidden."""
+    upper = mpps(row.rates[goal.key].upper, decimals)
+    outvoted = any(note.startswith(f"{goal.name}:") and "outvoted" in note for note in row.result.disturbances)
+    every = "almost every load" if outvoted else "every load"
+    lost = f"more than {share(goal.loss_ratio)} of the frames" if goal.loss_ratio else "frames"
+    return f"lost {lost} at {every} tried, down to {upper}{_GAP}Mpps{what} ({goal.name} below {upper}{_GAP}Mpps)"
+
+
+def _passing_clause(rate: Bounded, goal: Goal, what: str, decimals: int, *, after_another: bool) -> str:
+    least = "at least " if rate.at_least else ""
+    between = "" if rate.at_least else f", interval {interval(rate, decimals)}{_GAP}Mpps"
+    passes = f"{least}{mpps(rate.value, decimals)}{_GAP}Mpps{what}"
+    named = f"({goal.name}{between})"
+    if after_another:
+        return f"{_capitalised(goal_clause(goal))} it passes {passes} {named}"
+    return f"passes {passes} {goal_clause(goal)} {named}"
+
+
+def _capitalised(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _largest_sentence(table: ThroughputTable) -> str | None:
     row = table.rows[-1]
-    goal = next((goal for goal in table.goals if goal.key in row.rates), None)
-    if goal is None or row.rates[goal.key].value is None:
+    goal = next((goal for goal in table.goals if goal.key in row.rates and row.rates[goal.key].value is not None), None)
+    if goal is None:
         return None
     rate = row.rates[goal.key]
     least = "at least " if rate.at_least else ""

@@ -10,7 +10,7 @@ from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Trial
 from nicbench.report import answer
 from nicbench.report.latency import latency_tables
-from nicbench.report.model import Report, TrialGroup
+from nicbench.report.model import CALIBRATION, Report, TrialGroup
 from nicbench.report.throughput import throughput_tables
 from nicbench.store import RunFolder
 
@@ -24,7 +24,7 @@ def gather(folder: RunFolder) -> Report:
         summary = _so_far(events, plan.title if plan else started.title if started else folder.run_id)
     trials = {event.trial.id: event.trial for event in events if isinstance(event, TrialFinished)}
     tests = {event.result.id: event.test for event in events if isinstance(event, ResultReady)}
-    throughput = throughput_tables(summary.results, tests, plan)
+    throughput = throughput_tables(summary.results, tests, plan, trials)
     latency = latency_tables(summary.results, tests, trials)
     inventory = folder.read_json("inventory.json")
     return Report(
@@ -103,6 +103,8 @@ def _core_clock(trials: dict[str, Trial]) -> tuple[float, float] | None:
 
 
 def _has_ledger(trial: Trial) -> bool:
-    """Whether somebody counted along the path in a trial that lost something."""
+    """Whether somebody counted along the path in a trial that lost something; in calibration frames end in a sink."""
+    if trial.request.purpose in CALIBRATION:
+        return False
     reading = trial.reading
     return bool(reading.ledger) or (reading.counts.lost > 0 and reading.unexplained is not None)

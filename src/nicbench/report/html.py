@@ -10,7 +10,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from nicbench.report import answer, charts, facts, numbers
+from nicbench.judge.repeats import RepeatPolicy
+from nicbench.report import answer, charts, disclosure, facts, numbers
 from nicbench.report.gather import gather
 from nicbench.report.model import LatencyTable, Report, ThroughputTable
 from nicbench.report.svg import identifiers, svg
@@ -78,6 +79,12 @@ def _environment() -> Environment:
         bounds_decimals=numbers.bounds_decimals,
         mpps_decimals=numbers.mpps_decimals,
         goal_clause=answer.goal_clause,
+        repeat_policy=RepeatPolicy(),
+        disclosed_lab=disclosure.lab,
+        disclosed_tester=disclosure.tester,
+        disclosed_command=disclosure.command,
+        threshold_why=disclosure.threshold_why,
+        counter_label=disclosure.counter_label,
     )
     return environment
 

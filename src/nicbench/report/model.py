@@ -10,8 +10,11 @@ from nicbench.events import CeilingFound, Note
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Trial
+from nicbench.model.trial import Purpose, Trial
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
+
+CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
+"""Trials that measure the tester itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class ThroughputRow:
-    """One frame size. Rates are per port unless the table's scope says otherwise."""
+    """One frame size. Rates are per port unless the table's scope says otherwise; ``spoilt`` tells of bad trials."""
 
     frame_bytes: int
     rates: Mapping[str, Bounded]
@@ -33,6 +36,12 @@ class ThroughputRow:
     line_rate_frames_per_s: float | None
     ceiling_frames_per_s: float | None
     result: Result
+    spoilt: str | None = None
+
+    @property
+    def reason_null(self) -> str | None:
+        """Why there is no rate at all; the first goal's reason stands for all."""
+        return next((rate.reason_null for rate in self.rates.values() if rate.reason_null), None)
 
     def l2_bits_per_s(self, goal: str) -> float | None:
         """Throughput without preamble and gap, the frame's FCS counted."""
@@ -97,6 +106,17 @@ class TrialGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialCounts:
+    """How the trials of a run divide; ``spoilt_used`` are those that had to be used after all."""
+
+    measuring: int
+    calibrating: int
+    spoilt_measuring: int
+    spoilt_calibrating: int
+    spoilt_used: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything on the page, in its order."""
 
@@ -129,3 +149,24 @@ class Report:
     def trials(self) -> int:
         """How many trials were made, all tests."""
         return sum(len(group.trials) for group in self.groups)
+
+    @property
+    def counts(self) -> TrialCounts:
+        """How the trials divide."""
+        trials = [trial for group in self.groups for trial in group.trials]
+        spoilt = [trial for trial in trials if not trial.verdict.valid]
+        results = [result for table in self.throughput for result in (row.result for row in table.rows)]
+        results += [row.result for table in self.latency for row in table.rows]
+        used = {name for result in (*results, *self.other_results) for name in result.trials}
+        return TrialCounts(
+            measuring=sum(1 for trial in trials if trial.request.purpose not in CALIBRATION),
+            calibrating=sum(1 for trial in trials if trial.request.purpose in CALIBRATION),
+            spoilt_measuring=sum(1 for trial in spoilt if trial.request.purpose not in CALIBRATION),
+            spoilt_calibrating=sum(1 for trial in spoilt if trial.request.purpose in CALIBRATION),
+            spoilt_used=sum(1 for trial in spoilt if trial.id in used and trial.request.purpose not in CALIBRATION),
+        )
+
+    @property
+    def gap_floor_ns(self) -> int | None:
+        """Pauses of the tester's loop that are longer were counted; one value for the whole run."""
+        return next((trial.reading.health.gap_floor_ns for group in self.groups for trial in group.trials), None)

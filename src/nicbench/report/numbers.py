@@ -31,7 +31,8 @@ def bounds_decimals(rates: Iterable[Bounded]) -> int:
     """Decimals of a column of rates with intervals."""
     known = list(rates)
     widths = [rate.upper - rate.lower for rate in known if rate.upper is not None and rate.lower is not None]
-    return mpps_decimals((rate.value for rate in known), widths)
+    shown = (rate.upper if only_below(rate) else rate.value for rate in known)
+    return mpps_decimals(shown, widths)
 
 
 def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result
+from nicbench.model.trial import Trial
+from nicbench.model.verdict import Reason
 from nicbench.report.model import Goal, ThroughputRow, ThroughputTable
 
 _RATE = "_frames_per_s"
 _PERCENT = "_percent_of_line_rate"
+_CAUSES: Mapping[Reason, str] = MappingProxyType(
+    {
+        Reason.DISTURBED: "mostly the tester's worker was held up",
+        Reason.DUT_DISTURBED: "mostly other programs used the DUT's CPU",
+        Reason.CLOCK_STEP: "mostly the clock moved",
+        Reason.UNSENT: "mostly the tester did not send all it was asked for",
+        Reason.RECEIVE_OVERRUN: "mostly the tester's own receive side overflowed",
+        Reason.TRANSMIT_REFUSED: "mostly the kernel threw away frames that the tester had sent",
+        Reason.LINK_CHANGED: "mostly a link went up or down",
+        Reason.PEER_FAILED: "mostly the other end failed",
+        Reason.HEALTH: "mostly the tester's health could not be read",
+    }
+)
 _NOT_GOALS = frozenset({"line_rate", "ceiling"})
 
 
 def throughput_tables(
-    results: Iterable[Result], tests: Mapping[str, str], plan: Plan | None
+    results: Iterable[Result], tests: Mapping[str, str], plan: Plan | None, trials: Mapping[str, Trial]
 ) -> tuple[ThroughputTable, ...]:
-    """``tests`` maps a result's id to the name of its test."""
+    """``tests`` maps a result's id to the name of its test, ``trials`` a trial's id to the trial."""
     grouped: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
         if result.method == "throughput":
             test = tests.get(result.id, result.id.partition("/")[0])
             grouped.setdefault((test, result.configuration, result.scope), []).append(result)
     return tuple(
-        ThroughputTable(test, configuration, scope, _goals(members, test, plan), tuple(_rows(members)))
+        ThroughputTable(test, configuration, scope, _goals(members, test, plan), tuple(_rows(members, trials)))
         for (test, configuration, scope), members in grouped.items()
     )
 
@@ -36,7 +53,7 @@ def number(value: Bounded | float | int | str | None) -> float | None:
     return None if value is None or isinstance(value, str) else value
 
 
-def _rows(results: Iterable[Result]) -> Iterable[ThroughputRow]:
+def _rows(results: Iterable[Result], trials: Mapping[str, Trial]) -> Iterable[ThroughputRow]:
     for result in sorted(results, key=lambda row: int(row.parameters.get("frame_bytes", 0))):
         yield ThroughputRow(
             frame_bytes=int(result.parameters.get("frame_bytes", 0)),
@@ -45,7 +62,20 @@ def _rows(results: Iterable[Result]) -> Iterable[ThroughputRow]:
             line_rate_frames_per_s=number(result.values.get("line_rate_frames_per_s")),
             ceiling_frames_per_s=number(result.values.get("ceiling_frames_per_s")),
             result=result,
+            spoilt=_spoilt(result, trials),
         )
+
+
+def _spoilt(result: Result, trials: Mapping[str, Trial]) -> str | None:
+    """How many of the trials behind a result were spoilt, and by what mostly; None where none was."""
+    behind = [trials[name] for name in result.trials if name in trials]
+    bad = [trial for trial in behind if not trial.verdict.valid]
+    if not bad:
+        return None
+    commonest, count = Counter(reason for trial in bad for reason in trial.verdict.reasons).most_common(1)[0]
+    of = f"{len(bad)} of its {len(behind)} trials {'was' if len(bad) == 1 else 'were'} spoilt"
+    cause = _CAUSES[commonest]
+    return f"{of} and could not be replaced by a good repeat; {cause} (in {count} of the {len(bad)})"
 
 
 def _keys(result: Result) -> tuple[str, ...]:

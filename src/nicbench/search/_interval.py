@@ -149,15 +149,25 @@ def _why_none(upper: Load | None, limits: Limits, goal: Goal) -> str:
     if upper is None:
         return "no trial was made"
     received = sum(sample.counts.received for sample in upper.samples)
-    what = "no frame came back" if received == 0 else f"the loss exceeded {goal.loss_ratio:.3%}"
+    what = "no frame came back" if received == 0 else _exceeded(goal)
     tried = f"at {upper.frames_per_s:.0f} frames/s, the lowest load tried"
     if upper.frames_per_s > limits.minimum_load_frames_per_s * (1.0 + CLOSE):
         return f"{what} {tried}; the trials were spent before the minimum load"
     return f"{what} {tried}"
 
 
+def _exceeded(goal: Goal) -> str:
+    return f"the loss exceeded {goal.loss_ratio * 100:g} %" if goal.loss_ratio else "frames were lost"
+
+
 def _why_open(bounds: Bounds, limits: Limits, trials: int) -> str:
     if bounds.lower is not None and bounds.upper is not None:
         width = 1.0 - bounds.lower.frames_per_s / bounds.upper.frames_per_s
-        return f"the interval is {width:.2%} wide after {trials} trials; {limits.precision:.2%} was asked for"
-    return f"the search ended after {trials} trials with one side open"
+        asked = f"{limits.precision * 100:.2f} % was asked for"
+        return f"the interval is {width * 100:.2f} % wide after {_counted(trials)}; {asked}"
+    missing = "passed" if bounds.lower is None else "failed"
+    return f"the search ended after {_counted(trials)} without a load that {missing}"
+
+
+def _counted(trials: int) -> str:
+    return "1 trial" if trials == 1 else f"{trials} trials"

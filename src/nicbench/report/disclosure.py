@@ -1,0 +1,69 @@
+"""What a plan discloses, made ready to be shown: each option once, chosen values said, no directories of the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from nicbench.model.plan import Plan
+
+_HIDDEN = ("--output", "-o")  # where a run was put says nothing of what was measured
+
+
+def lab(plan: Plan) -> dict[str, Any]:
+    """Options and facts of the lab in one list; a fact that repeats an option is left out."""
+    options = dict(plan.lab or {})
+    facts = {name: value for name, value in plan.facts.items() if not (name == "lab" and value == options.get("kind"))}
+    return {**options, **facts}
+
+
+def tester(plan: Plan) -> dict[str, Any]:
+    """The tester; programs by their names alone, and a worker CPU that nobody asked for as the one that was chosen."""
+    shown = dict(plan.tester)
+    command = shown.get("command")
+    if isinstance(command, list | tuple) and command:
+        shown["command"] = [PurePath(str(command[0])).name, *command[1:]]
+    options = shown.get("options")
+    worker = plan.cores.get("worker")
+    if isinstance(options, Mapping) and "worker_cpu" in options and options["worker_cpu"] is None:
+        chosen = "chosen" if worker is None else f"chosen: CPU {worker}"
+        shown["options"] = {**options, "worker_cpu": chosen}
+    return shown
+
+
+def command(plan: Plan) -> tuple[str, ...]:
+    """The command as it may be given again on another machine: the program's name, without the place of its output."""
+    shown: list[str] = []
+    words = iter(plan.command)
+    for word in words:
+        if word in _HIDDEN:
+            next(words, None)
+        elif not word.startswith("--output="):
+            shown.append(word if shown else PurePath(word).name)
+    return tuple(shown)
+
+
+def threshold_why(why: str, gap_floor_ns: int | None) -> str:
+    """The reason of a threshold; the gap floor is said as the time it is."""
+    if gap_floor_ns is None:
+        return why
+    return why.replace("over the gap floor", f"longer than {gap_floor_ns / 1e6:g} ms")
+
+
+def counter_label(counter: str) -> str:
+    """A drop counter in words; one without words of its own is called by its name."""
+    backlog = re.fullmatch(r"softnet_backlog cpu(\d+)", counter)
+    return f"queue before CPU {backlog[1]} full" if backlog else counter
+
+
+def cpu_mask(mask: str) -> str:
+    """A CPU mask of the kernel, hexadecimal in groups of eight digits: "mask 2 (CPU 1)"."""
+    try:
+        bits = int(mask.replace(",", ""), 16)
+    except ValueError:
+        return mask
+    cpus = [str(cpu) for cpu in range(bits.bit_length()) if bits >> cpu & 1]
+    named = f"CPU{'s' if len(cpus) > 1 else ''} {', '.join(cpus)}" if cpus else "off"
+    return f"mask {mask} ({named})"
