@@ -65,6 +65,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> i
     """What stderr would show; a terminal where the test is marked so by its parameter."""
     shown = io.StringIO()
     terminal: bool = request.param
+    monkeypatch.setenv("TERM", "xterm" if terminal else "dumb")  # whatever the terminal of whoever runs the tests
     console = Console(file=shown, force_terminal=terminal, width=120, color_system=None, legacy_windows=False)
     monkeypatch.setattr(progress, "messages", lambda: console)
     return shown

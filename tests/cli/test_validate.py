@@ -29,3 +29,27 @@ def test_the_plan_as_json_names_points_and_duration(nicbench: Any) -> None:
 def test_validating_leaves_nothing_behind(nicbench: Any) -> None:
     nicbench("validate", "bench.yaml")
     assert [path.name for path in Path().iterdir()] == ["bench.yaml"]
+
+
+def test_several_files_are_checked_at_once(nicbench: Any) -> None:
+    Path("policer.yaml").write_text(POLICER)
+    ended = nicbench("validate", "bench.yaml", "policer.yaml")
+    assert ended.status == 0
+    assert "bench.yaml is valid" in ended.stdout
+    assert "policer.yaml is valid" in ended.stdout
+
+
+def test_each_of_several_files_is_reported_though_others_are_wrong(nicbench: Any) -> None:
+    Path("wrong.yaml").write_text(POLICER.replace("title:", "titel:"))
+    ended = nicbench("validate", "wrong.yaml", "missing.yaml", "bench.yaml")
+    assert ended.status == 2
+    assert "wrong.yaml:" in ended.stderr
+    assert "missing.yaml: there is no such file" in ended.stderr
+    assert "2 of 3 bench files are wrong" in ended.stderr
+    assert "bench.yaml is valid" in ended.stdout
+
+
+def test_json_of_several_files_is_refused_because_stdout_holds_one_document(nicbench: Any) -> None:
+    ended = nicbench("validate", "bench.yaml", "bench.yaml", "--json")
+    assert ended.status == 2
+    assert json.loads(ended.stdout)["error"]["message"] == "--json prints the plan of one bench file"

@@ -65,7 +65,9 @@ class Throughput(Method):
         return self.options.trial.estimate_s(self.points() * self.options.search.maximum_trials)
 
     def deviations(self) -> tuple[str, ...]:
-        return self.options.trial.deviations()
+        votes = self.options.search.trials_per_bound
+        majority = f"a bound is settled by the majority of {votes} trials, RFC 2544 section 26.1 uses one"
+        return (*self.options.trial.deviations(), *((majority,) if votes > 1 else ()))
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []

@@ -1,13 +1,22 @@
-"""``nicbench validate BENCH.yaml``: reads and checks a bench file, and prints the plan. Touches no host."""
+"""``nicbench validate BENCH.yaml ...``: reads and checks bench files, and prints their plans. Touches no host."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from nicbench.bench_file import load
-from nicbench.cli.options import BenchPath, Json
+from nicbench.bench_file import BenchFile, load
+from nicbench.cli.failure import report
+from nicbench.cli.options import Json
 from nicbench.cli.output import print_json, results
 from nicbench.cli.plan_table import plan_document, print_plan
+from nicbench.errors import UsageError
+
+BenchPaths = Annotated[
+    list[Path], typer.Argument(metavar="BENCH.yaml ...", help="One or more bench files.", show_default=False)
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -15,10 +24,33 @@ def register(app: typer.Typer) -> None:
     app.command("validate")(_validate)
 
 
-def _validate(bench: BenchPath, json: Json = False) -> None:
-    """Check a bench file and print what it would do."""
-    bench_file = load(bench)
-    if json:
+def _validate(benches: BenchPaths, json: Json = False) -> None:
+    """Check bench files and print what they would do."""
+    if len(benches) == 1:
+        _show(load(benches[0]), json)
+    elif json:
+        raise UsageError("--json prints the plan of one bench file", next_step="call it once for each file")
+    else:
+        _validate_each(benches)
+
+
+def _validate_each(benches: list[Path]) -> None:
+    """A wrong file does not keep the others from being checked."""
+    wrong = 0
+    for path in benches:
+        try:
+            bench_file = load(path)
+        except UsageError as error:
+            report(error, as_json=False)
+            wrong += 1
+        else:
+            _show(bench_file, as_json=False)
+    if wrong:
+        raise UsageError(f"{wrong} of {len(benches)} bench files are wrong", next_step="see what is said of each above")
+
+
+def _show(bench_file: BenchFile, as_json: bool) -> None:
+    if as_json:
         print_json(plan_document(bench_file))
     else:
         print_plan(results(), bench_file)
