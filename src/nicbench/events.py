@@ -22,6 +22,7 @@ class RunStarted(Frozen):
     wall_time: str
     seed: int
     resumed: bool = False
+    bench_sha256: str | None = None
 
 
 class StageStarted(Frozen):
@@ -92,6 +93,8 @@ class RunFinished(Frozen):
 
     event: Literal["run_finished"] = "run_finished"
     verdict: ResultVerdict
+    complete: bool = True
+    """False where the run broke off, so that ``nicbench resume`` has something left to do."""
     measured_s: float | None = None
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from nicbench import __version__
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import NothingMeasuredError
-from nicbench.events import Bus, RunFinished, RunStarted, StageStarted
+from nicbench.events import Bus, RunFinished, StageStarted
 from nicbench.inventory.collect import collect
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.result import Summary
 from nicbench.stages.machine import machine
 from nicbench.stages.measure import measure
 from nicbench.stages.plan import describe
+from nicbench.stages.start import refuse_changed_bench, started
 from nicbench.stages.summary import summarise
 from nicbench.stages.testbed import make_dut, make_testbed, touches_machine
 from nicbench.stages.tester import make_tester, start_tester
@@ -25,7 +23,8 @@ from nicbench.trials.maker import TrialMaker
 async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str | None = None) -> Summary:
     """Runs every test; whatever ends it, the machine is restored and the folder holds what was measured."""
     journaled = folder.journal.trials()
-    bus.publish(_started(bench, folder.run_id, resumed=bool(journaled)))
+    refuse_changed_bench(bench, folder.journal.events())
+    bus.publish(started(bench, folder.run_id, resumed=bool(journaled)))
     complete = False
     try:
         async with machine(folder, bus, touched=touches_machine(bench)) as changes:
@@ -51,19 +50,8 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
                 await tester.close()
     finally:
         summary = summarise(bench.title, results if complete else folder.journal.results(), complete=complete)
-        bus.publish(RunFinished(verdict=summary.verdict))
+        bus.publish(RunFinished(verdict=summary.verdict, complete=complete))
         folder.finish(summary)
     if not summary.results:
         raise NothingMeasuredError("no test gave a result", place=folder.run_id)
     return summary
-
-
-def _started(bench: BenchFile, run_id: str, *, resumed: bool) -> RunStarted:
-    return RunStarted(
-        run_id=run_id,
-        title=bench.title,
-        nicbench_version=__version__,
-        wall_time=datetime.now(UTC).isoformat(timespec="seconds"),
-        seed=bench.seed,
-        resumed=resumed,
-    )

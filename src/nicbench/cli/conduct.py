@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
@@ -40,6 +41,11 @@ def conduct(
             bus.subscribe(progress.show)
             summary = run_to_the_end(_awaited(run_it, bench, folder, bus))
     except NicbenchError as error:
+        if not folder.journal.trials() and not folder.journal.results():
+            folder.remove()  # refused before anything was measured: nothing worth a place in the list of runs
+            raise ReportedError(error, None) from error
+        with contextlib.suppress(NicbenchError):
+            build_report(folder)
         raise ReportedError(_with_next_step(error, folder), _kept(bench, folder)) from error
     except Exception as error:
         raise ReportedError(CrashError.of(error, folder.path), _kept(bench, folder)) from error

@@ -9,14 +9,12 @@ from nicbench.errors import NotReadyError
 
 
 def find_binary(name: str, folder: str | None = None) -> Path:
-    """The binary ``name``: in ``folder``, $NICBENCH_ENGINE_DIR, beside the package, or in engine/target/release."""
+    """The binary ``name``: in ``folder``, else $NICBENCH_ENGINE_DIR, else beside the package or in a build tree."""
     package = Path(__file__).resolve().parents[1]
-    candidates = [
-        *([Path(folder)] if folder else []),
-        *([Path(os.environ["NICBENCH_ENGINE_DIR"])] if os.environ.get("NICBENCH_ENGINE_DIR") else []),
-        package / "bin",
-        package.parents[1] / "engine" / "target" / "release",
-    ]
+    asked = folder or os.environ.get("NICBENCH_ENGINE_DIR")
+    # A folder that was asked for is the only one: falling back to another would measure with the wrong engine.
+    built = [package / "bin", package.parents[1] / "engine" / "target" / "release"]
+    candidates = [Path(asked)] if asked else built
     for candidate in candidates:
         if os.access(candidate / name, os.X_OK):
             return candidate / name

@@ -14,6 +14,15 @@ PROTOCOL = "1.0"
 # A reading carries one histogram per stream; anything longer than the host's line limit is refused there.
 REPLY_TIMEOUT_S = 30.0
 
+# What libbpf and libxdp say of every ordinary start.
+_CHATTER = ("libbpf: ", "libxdp: ")
+
+
+def _without_chatter(text: str) -> str:
+    """The lines that may tell why an engine ended."""
+    lines = text.strip().splitlines()
+    return "\n".join(line for line in lines if not line.startswith(_CHATTER))
+
 
 class EngineClient:
     """One engine. Requests are answered in order; events that arrive meanwhile are kept until somebody waits."""
@@ -102,7 +111,7 @@ class EngineClient:
     async def _death(self) -> EngineError:
         status = await self._process.wait(timeout_s=5.0)
         how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-        tail = self._process.stderr_tail().strip()
+        tail = _without_chatter(self._process.stderr_tail())
         return EngineError(
             f"the engine {how}" + (f"; its last words: {tail}" if tail else ""),
             place=self._name,

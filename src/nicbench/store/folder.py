@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,6 +112,11 @@ class RunFolder:
         # Sorted, so that a resumed run that found the same writes the same bytes.
         write_atomically(self.path / SUMMARY, (json_text(summary, sort_keys=True) + "\n").encode())
         manifest.write(self.path)
+
+    def remove(self) -> None:
+        """Takes the folder away; for a run that was refused before it measured anything."""
+        self.journal.close()
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def differences(self) -> tuple[str, ...]:
         """What was changed, removed or added since the run had finished, one sentence each."""

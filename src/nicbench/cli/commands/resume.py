@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
+
 import typer
 
 from nicbench.bench_file import load
@@ -9,7 +12,9 @@ from nicbench.cli.conduct import conduct
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, Output, RunReference
 from nicbench.cli.output import say
 from nicbench.cli.run_reference import open_run
-from nicbench.store.folder import BENCH
+from nicbench.errors import UsageError
+from nicbench.events import Event, RunFinished
+from nicbench.store.folder import BENCH, RunFolder
 
 
 def register(app: typer.Typer) -> None:
@@ -22,5 +27,25 @@ def _resume(
 ) -> None:
     """Go on with an interrupted run, from its last trial."""
     folder = open_run(run, output)
+    refuse_tampering(folder)
+    if is_complete(folder.journal.events()):
+        say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
+        return
     say(f"run folder: {folder.path}, {len(folder.journal.trials())} trials are kept")
     conduct(load(folder.path / BENCH), folder, as_json=json, with_progress=not no_progress)
+
+
+def refuse_tampering(folder: RunFolder) -> None:
+    """UsageError where files of the folder are no longer what the run left: resuming would vouch for them anew."""
+    differences = folder.differences()
+    if differences:
+        raise UsageError(
+            f"the run folder was changed since: {'; '.join(differences)}",
+            place=str(folder.path),
+            next_step="put the files back as they were, or start a new run",
+        )
+
+
+def is_complete(events: Iterable[Event]) -> bool:
+    """Whether the run ended by itself."""
+    return any(isinstance(event, RunFinished) and event.complete for event in deque(events, maxlen=1))
