@@ -14,9 +14,11 @@ from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Purpose
 from nicbench.report.answer import verdict_text
+from nicbench.report.charts import throughput_caption
 from nicbench.report.gather import gather
 from nicbench.report.latency import tail
 from nicbench.report.model import Report
+from nicbench.report.points import points_of
 from nicbench.store import RunFolder
 
 
@@ -258,3 +260,47 @@ def test_a_resumed_run_with_shared_cores_is_labelled(synthetic_run: Callable[...
     view = gather(run.folder)
     assert view.labels == ("shared cores", "resumed")
     assert view.started == "2026-01-31 12:00 UTC"
+
+
+@pytest.fixture
+def partly_below(synthetic_run: Callable[..., Any]) -> Report:
+    """Two sizes: of the NDR only an upper bound at one of them, of the PDR an interval at one."""
+    run = synthetic_run()
+    below = Bounded(value=None, upper=515e3, limited_by=LimitedBy.DUT)
+    for size, rates in (
+        (64, {"ndr_frames_per_s": below, "pdr_frames_per_s": Bounded(value=931e3, lower=931e3, upper=941e3)}),
+        (128, {"ndr_frames_per_s": below}),
+    ):
+        run.publish(
+            "throughput",
+            Result(
+                id=f"throughput/{size}",
+                method="throughput",
+                scope="per port",
+                parameters={"frame_bytes": size},
+                values={**rates, "line_rate_frames_per_s": 14e6},
+            ),
+        )
+    return gather(run.folder)
+
+
+def test_a_rate_known_only_from_above_is_drawn_below_its_bound_and_one_point_makes_no_line(
+    partly_below: Report,
+) -> None:
+    points = points_of(partly_below.throughput[0])
+
+    assert points is not None
+    assert [(point["size"], point["goal"], point["rate"]) for point in points.below] == [
+        ("64", "NDR", 0.515),
+        ("128", "NDR", 0.515),
+    ]
+    assert points.goals_with_a_line == ()
+
+
+def test_the_caption_names_only_what_is_drawn(partly_below: Report, view: Report) -> None:
+    caption = throughput_caption(partly_below.throughput[0], partly_below.plan)
+
+    assert "A hollow point with an arrow" in caption
+    assert "line rate" not in caption
+    assert "ceiling" not in caption
+    assert "hollow" not in throughput_caption(view.throughput[0], view.plan)

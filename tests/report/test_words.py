@@ -58,6 +58,15 @@ def test_unknown_is_never_zero() -> None:
         ("anything", None, "unknown"),
         ("forwarding", True, "yes"),
         ("queues", [], "none"),
+        ("resolution_ns", 0.38518, "0.385 ns"),
+        ("memory", 512 * 2**20, "512 MiB"),
+        ("catch_up", 0.001, "1 ms"),
+        ("rps_cpus", "2", "mask 2 (CPU 1)"),
+        ("rps_cpus", "00000001,00000003", "mask 00000001,00000003 (CPUs 0, 1, 32)"),
+        ("rps_cpus", "0", "mask 0 (off)"),
+        ("cpus_by_node", {"0": "0-1"}, "node 0: CPUs 0-1"),
+        ("dpdk", "DPDK 22.11.11", "22.11.11"),
+        ("rings", None, "\u2013"),
     ],
 )
 def test_a_fact_carries_the_unit_of_its_name(name: str, value: object, text: str) -> None:
@@ -73,6 +82,10 @@ def test_a_fact_carries_the_unit_of_its_name(name: str, value: object, text: str
         ("net.ipv4.ip_forward", "net.ipv4.ip_forward"),
         ("--no-huge", "--no-huge"),
         ("dut", "DUT"),
+        ("ipv6", "IPv6"),
+        ("hz", "Frequency"),
+        ("tester_gro", "Tester's GRO"),
+        ("reasons_null", "Why a fact is unknown"),
     ],
 )
 def test_a_name_becomes_a_label(name: str, label: str) -> None:
@@ -108,6 +121,13 @@ def test_equal_hosts_share_a_column_and_different_ones_do_not() -> None:
 
     assert columns({"tester": kernel, "dut": dict(kernel)}, label_of)[0] == ("Tester and DUT",)
     assert columns({"tester": kernel, "dut": {"os": "x"}})[1] == (
-        ("Kernel", ("6.1", "unknown")),
-        ("OS", ("unknown", "x")),
+        ("Kernel", ("6.1", "\u2013")),
+        ("OS", ("\u2013", "x")),
+    )
+
+
+def test_a_path_of_labels_says_no_word_twice() -> None:
+    assert columns({"tester": {"cpu": {"cpus": 2, "cpus_isolated": "none"}}})[1] == (
+        ("CPUs", ("2",)),
+        ("Isolated CPUs", ("none",)),
     )

@@ -13,12 +13,14 @@ from typing import Any
 
 import altair as alt
 
+from nicbench.model.plan import Plan
 from nicbench.report.model import LatencyTable, ThroughputTable
+from nicbench.report.points import CEILING, LINE_RATE, points_of
 from nicbench.report.svg import GRID, INK, MUTED, SERIES
+from nicbench.units import format_bits_per_s
 
 _FONT = "Helvetica, Arial, sans-serif"
 _APART = 10  # pixels between the goals of one frame size
-_LINE_RATE_FROM = 2.0  # of the highest rate: a reference further away would press the results into the floor
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,52 +39,71 @@ NARROW = Format(width=292, height=270, font=12, columns=3)
 
 def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | None:
     """NDR and PDR against frame size with their intervals, and what bounded them where it is near."""
-    goals = {goal.key: goal.name for goal in table.goals}
-    rates: list[dict[str, Any]] = []
-    bounds: list[dict[str, Any]] = []
-    for row in table.rows:
-        size = str(row.frame_bytes)
-        for key, rate in row.rates.items():
-            if rate.value is not None:
-                point = {"size": size, "goal": goals.get(key, key), "rate": rate.value / 1e6}
-                lower = rate.lower if rate.lower is not None else rate.value
-                upper = rate.upper if rate.upper is not None else rate.value
-                rates.append({**point, "lower": lower / 1e6, "upper": upper / 1e6})
-        for name, bound in (("line rate", row.line_rate_frames_per_s), ("tester's ceiling", row.ceiling_frames_per_s)):
-            if bound is not None:
-                bounds.append({"size": size, "goal": name, "rate": bound / 1e6})
-    if not rates:
+    points = points_of(table)
+    if points is None:
         return None
-    highest = max(max(point["upper"], point["rate"]) for point in rates)
-    bounds = [bound for bound in bounds if _is_near(bound["goal"], bounds, highest)]
-    top = max([highest, *(bound["rate"] for bound in bounds if bound["rate"] <= _LINE_RATE_FROM * highest)]) * 1.06
     sizes = [str(row.frame_bytes) for row in table.rows]
     names = [goal.name for goal in table.goals]
     x = alt.X("size:N", sort=sizes, title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
-    y = alt.Y("rate:Q", title="frame rate [Mpps]", scale=alt.Scale(domain=[0, top], nice=False))
-    domain = names + list(dict.fromkeys(bound["goal"] for bound in bounds))
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))] + [MUTED] * (len(domain) - len(names))
+    x = x.scale(domain=sizes)
+    y = alt.Y("rate:Q", title="frame rate [Mpps]", scale=alt.Scale(domain=[0, points.top], nice=False))
+    others = [*points.references, *([_BELOW] if points.below else [])]
+    domain = names + others
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))] + [MUTED] * len(others)
+    shapes = [_SHAPES[number % len(_SHAPES)] for number in range(len(names))]
+    shapes += [_ARROW if name == _BELOW else "stroke" for name in others]
     legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=2, symbolOpacity=1, columns=form.columns)
     colour = alt.Color("goal:N", scale=alt.Scale(domain=domain, range=colours), legend=legend)
-    shape = alt.Shape("goal:N", scale=alt.Scale(domain=domain, range=_shapes(len(names), len(domain))), legend=legend)
+    shape = alt.Shape("goal:N", scale=alt.Scale(domain=domain, range=shapes), legend=legend)
     dashes = [_BOUND_DASHES.get(name, [1, 0]) for name in domain]
     dash = alt.StrokeDash("goal:N", scale=alt.Scale(domain=domain, range=dashes), legend=legend)
     layers: list[Any] = []
+    if points.bounds:
+        near = alt.Chart(alt.InlineData(values=list(points.bounds))).encode(x=x, y=y, color=colour, strokeDash=dash)
+        layers.append(near.mark_line(strokeWidth=1.4, clip=True))
     for number, name in enumerate(names):
         # Side by side, so that equal rates do not hide one another.
         shift = (number - (len(names) - 1) / 2) * _APART
-        base = alt.Chart(alt.InlineData(values=[point for point in rates if point["goal"] == name]))
-        base = base.encode(x=x, color=colour)
+        known = alt.Chart(alt.InlineData(values=[point for point in points.rates if point["goal"] == name]))
+        known = known.encode(x=x, color=colour)
+        if name in points.goals_with_a_line:
+            layers.append(known.mark_line(strokeWidth=1.4, opacity=0.55, xOffset=shift).encode(y=y, strokeDash=dash))
         # An interval's bar is wide: it shall be seen behind its point even where it is as short as it should be.
         layers += [
-            base.mark_line(strokeWidth=1.4, opacity=0.55, xOffset=shift).encode(y=y, strokeDash=dash),
-            base.mark_rule(strokeWidth=9, opacity=0.35, xOffset=shift).encode(y="lower:Q", y2="upper:Q"),
-            base.mark_point(size=62, filled=True, opacity=1, xOffset=shift).encode(y=y, shape=shape),
+            known.mark_rule(strokeWidth=9, opacity=0.35, xOffset=shift).encode(y="lower:Q", y2="upper:Q"),
+            known.mark_point(size=62, filled=True, opacity=1, xOffset=shift).encode(y=y, shape=shape),
         ]
-    if bounds:
-        near = alt.Chart(alt.InlineData(values=bounds)).encode(x=x, y=y, color=colour, strokeDash=dash)
-        layers.insert(0, near.mark_line(strokeWidth=1.4, clip=True))
+        below = [point for point in points.below if point["goal"] == name]
+        if below:
+            hollow = alt.Chart(alt.InlineData(values=below)).encode(x=x, y=y, color=colour)
+            mark = _SHAPES[number % len(_SHAPES)]
+            layers += [
+                hollow.mark_point(size=62, filled=False, opacity=1, strokeWidth=1.6, shape=mark, xOffset=shift),
+                hollow.mark_point(size=120, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW, xOffset=shift),
+            ]
     return _finished(alt.layer(*layers), form)
+
+
+def throughput_caption(table: ThroughputTable, plan: Plan | None) -> str:
+    """What is drawn, and nothing that is not."""
+    points = points_of(table)
+    if points is None:
+        return ""
+    sentences = []
+    if points.rates:
+        sentences.append("The broad bar behind a point is its interval.")
+    if points.below:
+        sentences.append("A hollow point with an arrow: no load tried passed, down to this one; the rate is below it.")
+    names = []
+    if LINE_RATE in points.references:
+        nominal = "nominal " if plan and plan.link_is_nominal else ""
+        link = f" of {nominal}{format_bits_per_s(plan.link_bits_per_s)}" if plan and plan.link_bits_per_s else ""
+        names.append(f"the line rate{link}")
+    if CEILING in points.references:
+        names.append("the most the tester itself can send (its ceiling)")
+    if names:
+        sentences.append(f"Dashed: {' and '.join(names)}.")
+    return " ".join(sentences)
 
 
 def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
@@ -135,18 +156,11 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
     return _finished(chart, form)
 
 
-_BOUND_DASHES = MappingProxyType({"line rate": [6, 3], "tester's ceiling": [2, 3]})
+_BOUND_DASHES = MappingProxyType({LINE_RATE: [6, 3], CEILING: [2, 3]})
+_BELOW = "below"
+_SHAPES = ("circle", "triangle-up", "square", "diamond")
+_ARROW = "M0,0.5L0,2.4M-0.6,1.6L0,2.4L0.6,1.6"
 _DASHES = ([1, 0], [7, 2], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3])
-
-
-def _shapes(goals: int, total: int) -> list[str]:
-    known = ("circle", "triangle-up", "square", "diamond")
-    return [known[number % len(known)] for number in range(goals)] + ["stroke"] * (total - goals)
-
-
-def _is_near(name: str, bounds: list[dict[str, Any]], highest: float) -> bool:
-    """A line that never comes near the results would show nothing."""
-    return any(bound["goal"] == name and bound["rate"] <= _LINE_RATE_FROM * highest for bound in bounds)
 
 
 def _finished(chart: Any, form: Format) -> dict[str, Any]:

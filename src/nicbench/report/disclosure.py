@@ -1,4 +1,4 @@
-"""What a plan discloses, made ready to be shown: each option once, chosen values said, no directories of the machine."""
+"""What a plan discloses, made ready to be shown: each option once, choices said, no directories of the machine."""
 
 from __future__ import annotations
 

@@ -7,21 +7,51 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from nicbench.report.numbers import whole
+from nicbench.report.disclosure import cpu_mask
+from nicbench.report.numbers import UNKNOWN, whole
 from nicbench.units import format_bits_per_s, format_duration_s, format_rate
 
 # Words that are written in capitals, whatever the fact is called.
 _CAPITALS = frozenset(
     {
-        *("bios", "cpu", "dpdk", "dut", "eal", "id", "ip", "ipv4", "ipv6", "irq", "mac", "mtu", "nic", "numa", "os"),
-        *("pci", "ram", "rps", "rss", "tsc", "udp", "vm", "xdp"),
+        *("bios", "cpu", "dpdk", "dut", "eal", "gro", "id", "ip", "irq", "mac", "mtu", "nic", "numa", "os", "pci"),
+        *("ram", "rps", "rss", "tsc", "udp", "vm", "xdp"),
     }
 )
+_SPELLINGS = MappingProxyType({"ipv4": "IPv4", "ipv6": "IPv6"})
 
-
-_FIRST = frozenset(
-    {"CPU, model", "CPU, CPUs", "Kernel, release", "Operating system", "Memory, total", "Hypervisor, vendor"}
+# Names that read badly when taken apart word by word.
+_LABELS = MappingProxyType(
+    {
+        "hz": "Frequency",
+        "page_bytes": "Page size",
+        "reasons_null": "Why a fact is unknown",
+        "tester_gro": "Tester's GRO",
+        "shared": "Tester and DUT share a CPU",
+        "housekeeping": "CPUs kept for other work",
+        "worker": "Tester's CPU",
+        "dut": "DUT",
+        "cpus_isolated": "Isolated CPUs",
+        "cpus_online": "Online CPUs",
+        "txqueuelen": "Transmit queue",
+    }
 )
+_PATHS = MappingProxyType(
+    {
+        "CPU, CPUs": "CPUs",
+        "CPU, isolated CPUs": "Isolated CPUs",
+        "CPU, online CPUs": "Online CPUs",
+        "CPU, CPUs without timer tick": "CPUs without timer tick",
+        "NUMA, CPUs by node": "NUMA",
+    }
+)
+_MASKS = frozenset({"rps_cpus", "rps_cpu_masks", "receive_packet_steering"})
+_WHOLE = _MASKS | {"goals", "cpus_by_node", "node_by_interface"}  # one line each
+# Facts that only some devices have: where they are missing there is nothing to know.
+_MAY_NOT_APPLY = frozenset({"rings", "channels", "bus", "firmware", "numa_node"})
+
+
+_FIRST = frozenset({"CPU, model", "CPUs", "Kernel, release", "Operating system", "Memory, total", "Hypervisor, vendor"})
 
 Rows = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -55,7 +85,7 @@ def columns(hosts: Mapping[str, Any], named: Callable[[str], str] = str) -> tupl
         else:
             merged = {(f"{twin} and {name}" if key == twin else key): known for key, known in merged.items()}
     labels = dict.fromkeys(label for known in merged.values() for label in known)
-    rows = tuple((label, tuple(known.get(label, "unknown") for known in merged.values())) for label in labels)
+    rows = tuple((label, tuple(known.get(label, UNKNOWN) for known in merged.values())) for label in labels)
     return tuple(merged), rows
 
 
@@ -68,6 +98,8 @@ def label_of(name: str) -> str:
     """A name as a label: without its unit, words apart. Names of the kernel (net.ipv4.ip_forward) stay as they are."""
     if any(character in name for character in "./: ") or name.startswith("-"):
         return name
+    if name in _LABELS:
+        return _LABELS[name]
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
     words = [_spelled(word) for word in name.split("_") if word]
@@ -76,6 +108,8 @@ def label_of(name: str) -> str:
 
 
 def _spelled(word: str) -> str:
+    if word in _SPELLINGS:
+        return _SPELLINGS[word]
     if word in _CAPITALS:
         return word.upper()
     return f"{word[:-1].upper()}s" if word.endswith("s") and word[:-1] in _CAPITALS else word
@@ -84,7 +118,7 @@ def _spelled(word: str) -> str:
 def plain(name: str, value: object) -> str:
     """A single value as text; its unit is the end of its name."""
     if value is None:
-        return "unknown"
+        return UNKNOWN if name in _MAY_NOT_APPLY else "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -96,15 +130,28 @@ def plain(name: str, value: object) -> str:
     if isinstance(value, list | tuple):
         return _together([plain(name, item) for item in value]) or "none"
     if isinstance(value, Mapping):
+        if name == "cpus_by_node":
+            return "; ".join(f"node {node}: CPUs {cpus}" for node, cpus in value.items())
+        if name in _MASKS:
+            return ", ".join(f"{queue} {cpu_mask(str(mask))}" for queue, mask in value.items())
+        if name == "node_by_interface":
+            return ", ".join(f"{port} {UNKNOWN if node is None else node}" for port, node in value.items())
         if name == "goals":  # of a search: loss ratios by name
             return ", ".join(f"{goal} {plain('_ratio', ratio)}" for goal, ratio in value.items())
         return ", ".join(f"{label_of(str(key))} {plain(str(key), item)}" for key, item in value.items()) or "none"
-    return str(value)
+    words = str(value)
+    if name in _MASKS:
+        return cpu_mask(words)
+    return words.removeprefix("DPDK ") if name == "dpdk" else words
 
 
 def _fact(name: str, value: object) -> Fact:
     label = label_of(name)
     if isinstance(value, Mapping) and value:
+        if name in _MASKS:
+            return Fact(
+                label, children=tuple(Fact(str(inner), text=cpu_mask(str(mask))) for inner, mask in value.items())
+            )
         return Fact(label, children=tuple(Fact(inner, text=text) for inner, text in _flat(value)))
     if isinstance(value, list | tuple) and value:
         if all(isinstance(item, Mapping) for item in value):
@@ -136,7 +183,8 @@ def _within(label: str) -> str:
 def _flat(values: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
     for name, value in values.items():
         label = f"{above}, {_within(label_of(str(name)))}" if above else label_of(str(name))
-        if isinstance(value, Mapping) and len(value) > 1 and name != "goals":
+        label = _PATHS.get(label, label)
+        if isinstance(value, Mapping) and len(value) > 1 and name not in _WHOLE:
             yield from _flat(value, label)
         else:
             yield label, plain(str(name), value)
@@ -174,6 +222,12 @@ _OPTIONS: Mapping[str, str] = MappingProxyType(
         "loads": "loads_percent",
         "minimum_load": "minimum_load_frames_per_s",
         "rate": "rate_frames_per_s",
+        "memory": "memory_bytes",
+        "send_buffer": "send_buffer_bytes",
+        "catch_up": "catch_up_s",
+        "mtu": "mtu_bytes",
+        "txqueuelen": "txqueuelen_frames",
+        "burst": "burst_frames",
     }
 )
 
@@ -188,7 +242,7 @@ _SUFFIXES: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "_bytes": _bytes,
         "_mib": lambda value: f"{value:g} MiB",
         "_hz": _hertz,
-        "_ns": lambda value: f"{whole(value)} ns",
+        "_ns": lambda value: f"{whole(value) if value >= 100 else f'{value:.3g}'} ns",
         "_share": lambda value: f"{value * 100:.3g} %",
         "_ms": lambda value: f"{value:g} ms",
         "_s": format_duration_s,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -79,6 +80,8 @@ def _environment() -> Environment:
         bounds_decimals=numbers.bounds_decimals,
         mpps_decimals=numbers.mpps_decimals,
         goal_clause=answer.goal_clause,
+        throughput_caption=charts.throughput_caption,
+        breakable=_breakable,
         repeat_policy=RepeatPolicy(),
         disclosed_lab=disclosure.lab,
         disclosed_tester=disclosure.tester,
@@ -87,6 +90,12 @@ def _environment() -> Environment:
         counter_label=disclosure.counter_label,
     )
     return environment
+
+
+def _breakable(text: str) -> Markup:
+    """A long name may be broken after its slashes, dots and underscores."""
+    parts = re.split(r"(?<=[/._])(?=\w)", text)
+    return Markup("<wbr>").join(parts)
 
 
 def _figure(

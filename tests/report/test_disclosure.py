@@ -1,0 +1,45 @@
+"""What is disclosed is said once, with what was chosen, and without the machine's directories."""
+
+from __future__ import annotations
+
+from nicbench.model.plan import Plan
+from nicbench.report import disclosure
+
+PLAN = Plan(
+    run_id="r",
+    title="t",
+    nicbench_version="0.1.0",
+    seed=1,
+    command=("/opt/tools/bin/nicbench", "run", "examples/kernel-forward.yaml", "--output", "/home/me/runs", "--quiet"),
+    lab={"kind": "veth", "mtu": 1500},
+    facts={"lab": "veth", "mtu": 1500, "tester_gro": "on"},
+    cores={"worker": 3},
+    tester={"command": ["/opt/engine/nicbench-packets", "--x"], "options": {"worker_cpu": None, "burst": 32}},
+)
+
+
+def test_the_command_names_neither_the_directory_of_the_program_nor_that_of_the_output() -> None:
+    assert disclosure.command(PLAN) == ("nicbench", "run", "examples/kernel-forward.yaml", "--quiet")
+
+
+def test_an_option_of_the_lab_is_listed_once() -> None:
+    assert disclosure.lab(PLAN) == {"kind": "veth", "mtu": 1500, "tester_gro": "on"}
+
+
+def test_the_tester_is_named_without_its_directory_and_with_the_cpu_that_was_chosen() -> None:
+    shown = disclosure.tester(PLAN)
+
+    assert shown["command"] == ["nicbench-packets", "--x"]
+    assert shown["options"] == {"worker_cpu": "chosen: CPU 3", "burst": 32}
+
+
+def test_a_threshold_names_the_shortest_pause_that_counts() -> None:
+    why = "sum of the pauses over the gap floor: the load came in bursts"
+
+    assert disclosure.threshold_why(why, 100_000) == "sum of the pauses longer than 0.1 ms: the load came in bursts"
+    assert disclosure.threshold_why(why, None) == why
+
+
+def test_a_counter_without_words_of_its_own_keeps_its_name() -> None:
+    assert disclosure.counter_label("softnet_backlog cpu1") == "queue before CPU 1 full"
+    assert disclosure.counter_label("rx_dropped") == "rx_dropped"
