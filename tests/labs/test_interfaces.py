@@ -90,5 +90,49 @@ def test_the_default_route_is_found_however_it_is_carried(
         check_interface(interfaces, "up0", "tester", for_tester=True)
 
 
-def test_the_peer_of_a_veth_with_the_default_route_does_not_carry_it(interfaces: Interfaces) -> None:
-    assert "pway0" not in interfaces.default_route_devices
+VLAN = {"ifname": "on0", "link": "way0", "linkinfo": {"info_kind": "vlan"}}
+MACVLAN = {"ifname": "on0", "link_index": 13, "linkinfo": {"info_kind": "macvlan"}}  # way0 by its number
+BRIDGED = [{"ifname": "up0", "master": "br1"}, {"ifname": "way0", "master": "br1"}]
+STACKED = {"ifname": "on0", "link": "on1", "linkinfo": {"info_kind": "ipvlan"}}
+
+
+@pytest.mark.parametrize(
+    ("device", "extra_links"),
+    [
+        pytest.param("on0", [VLAN], id="a VLAN on it"),
+        pytest.param("on0", [MACVLAN], id="a macvlan on it"),
+        pytest.param("on0", [STACKED, {**VLAN, "ifname": "on1"}], id="an ipvlan on a VLAN on it"),
+        pytest.param("pway0", [], id="the other end of its veth pair"),
+        pytest.param("pup0", [*BRIDGED, {"ifname": "br1"}], id="a veth pair into its bridge"),
+    ],
+)
+@pytest.mark.parametrize("for_tester", [True, False])
+def test_an_interface_whose_frames_come_to_the_default_route_is_refused(
+    device: str, extra_links: list[dict[str, object]], for_tester: bool
+) -> None:
+    replaced = {link["ifname"] for link in extra_links}
+    links = [link for link in json.loads(_read("link")) if link["ifname"] not in replaced] + extra_links
+    interfaces = Interfaces.parse(json.dumps(links), "[]", [_read("route4")])
+    with pytest.raises(NotReadyError, match="which carries the default route"):
+        check_interface(interfaces, device, "tester", for_tester=for_tester)
+
+
+def test_a_macvlan_on_an_interface_of_another_namespace_is_refused_for_nobody_knows_where_it_leads() -> None:
+    link = {"ifname": "on0", "link_index": 2, "link_netnsid": 0, "linkinfo": {"info_kind": "macvlan"}}
+    interfaces = Interfaces.parse(json.dumps([link]), "[]", [])
+    with pytest.raises(NotReadyError, match="another network namespace"):
+        check_interface(interfaces, "on0", "tester", for_tester=True)
+
+
+def test_a_veth_whose_other_end_is_in_another_namespace_may_be_used() -> None:
+    link = {
+        "ifname": "up0", "flags": ["UP", "LOWER_UP"], "link_index": 2, "link_netnsid": 0,
+        "linkinfo": {"info_kind": "veth"},
+    }  # fmt: skip
+    interfaces = Interfaces.parse(json.dumps([link]), "[]", [])
+    assert check_interface(interfaces, "up0", "tester", for_tester=True)["ifname"] == "up0"
+
+
+def test_an_interface_is_known_by_its_other_names_too() -> None:
+    interfaces = Interfaces.parse(json.dumps([{"ifname": "eth0", "altnames": ["enp3s0"]}]), "[]", [])
+    assert [interfaces.name_of(text) for text in ("eth0", "enp3s0", "eth0:1", "eth1")] == ["eth0", "eth0", "eth0", None]

@@ -26,7 +26,7 @@ def recorded_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_wired, "from_spec", _recorded)
 
 
-def _recorded(spec: Mapping[str, object], name: str) -> Host:
+def _recorded(spec: Mapping[str, object], name: str) -> FakeHost:
     host = FakeHost(name, files={"/sys/class/net/up0/speed": "25000\n", "/sys/class/net/member0/speed": "10000\n"})
     host.answer("ip -d -j link show", (GOLDEN / "link.json").read_text())
     host.answer("ip -j address show", (GOLDEN / "address.json").read_text())
@@ -83,6 +83,67 @@ async def test_ports_by_address_and_by_virtual_device_are_the_engines_to_check()
 async def test_an_interface_that_may_not_be_used_stops_the_run(device: str, message: str) -> None:
     with pytest.raises(NotReadyError, match=message):
         await make_testbed(HOSTS, {"t0": Port(host="tester", device=device)}, (), Tester())
+
+
+@pytest.mark.parametrize(
+    "vdev",
+    [
+        "net_af_packet0,iface=way0",
+        "net_af_xdp1,iface=way0,start_queue=0",
+        "eth_af_packet0, iface = way0",
+        "net_pcap0,iface=way0",
+        "net_pcap0,rx_iface=up0,tx_iface=way0",
+        "net_tap0,iface=new0,remote=way0",
+        "net_failsafe0,dev(net_af_packet0,iface=way0)",
+        "net_new_driver0,uplink=way0",
+        "net_af_packet0,iface=pway0",
+    ],
+)
+async def test_a_virtual_device_on_the_way_out_stops_the_run(vdev: str) -> None:
+    with pytest.raises(NotReadyError, match="carries the default route") as refused:
+        await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Tester())
+    assert refused.value.exit_status == 3
+
+
+@pytest.mark.parametrize(
+    ("vdev", "message"),
+    [
+        ("net_af_packet0,iface=none0", "no interface none0"),
+        ("net_af_packet0,iface=way0:1", "no interface way0:1"),
+        ("net_af_packet0,iface=busy0", "has the address"),
+        ("net_failsafe0,exec(echo net_null0)", "cannot be checked"),
+    ],
+)
+async def test_a_virtual_device_needs_a_free_interface_that_is_there(vdev: str, message: str) -> None:
+    with pytest.raises(NotReadyError, match=message):
+        await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Tester())
+
+
+@pytest.mark.parametrize("vdev", ["net_af_packet0,iface=up0", "net_tap0,iface=new0", "net_null0,size=64", "net_ring0"])
+async def test_a_virtual_device_on_a_free_interface_or_on_none_may_be_used(vdev: str) -> None:
+    testbed = await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Tester())
+    assert testbed.tester_ports[0].engine["vdev"] == vdev
+
+
+@pytest.mark.parametrize("folder", ["net", "virtio0/net"])
+@pytest.mark.parametrize(
+    "port",
+    [Port(host="tester", address="0000:0A:00.0"), Port(host="tester", vdev="net_bonding0,slave=0a:00.0,mode=1")],
+    ids=["the card itself", "a bond of it"],
+)
+async def test_a_card_whose_kernel_interface_leads_out_stops_the_run(
+    folder: str, port: Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = "/sys/bus/pci/devices/0000:0a:00.0/"
+
+    def with_card(spec: Mapping[str, object], name: str) -> Host:
+        host = _recorded(spec, name)
+        host.answer(f"find {card}", f"{card}{folder}/way0\n{card}{folder}/way0/queues\n")
+        return host
+
+    monkeypatch.setattr(_wired, "from_spec", with_card)
+    with pytest.raises(NotReadyError, match="carries the default route"):
+        await make_testbed(HOSTS, {"t0": port}, (), Tester())
 
 
 async def test_the_dut_sits_on_one_host() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from nicbench.errors import NotReadyError
+from nicbench.labs._joined import carriers, joined_with, stands_on_another_namespace
 from nicbench.tuning.bpf import program_of_link
 
 
@@ -29,9 +30,16 @@ class Interfaces:
         return cls(
             links=by_name,
             addresses={entry["ifname"]: _addresses_of(entry) for entry in json.loads(addresses or "[]") if entry},
-            default_route_devices=_carriers([route for text in routes for route in json.loads(text or "[]")], by_name),
+            default_route_devices=carriers([route for text in routes for route in json.loads(text or "[]")], by_name),
             elsewhere=elsewhere or {},
         )
+
+    def name_of(self, text: str) -> str | None:
+        """The interface that the kernel takes ``text`` for, None where it knows none: alternative names, `eth0:1`."""
+        name = text.partition(":")[0]
+        if name in self.links:
+            return name
+        return next((own for own, link in self.links.items() if name in link.get("altnames", ())), None)
 
 
 def check_interface(interfaces: Interfaces, device: str, place: str, *, for_tester: bool) -> Mapping[str, Any]:
@@ -39,20 +47,7 @@ def check_interface(interfaces: Interfaces, device: str, place: str, *, for_test
 
     A DUT's interface may have addresses and an XDP program of its own; the tester takes every frame of its interface.
     """
-    link = interfaces.links.get(device)
-    if link is None:
-        raise _missing(interfaces, device, place)
-    # First of all: no test may ever take this machine off the network.
-    if device in interfaces.default_route_devices:
-        raise NotReadyError(
-            f"the interface {device} carries the default route of this machine",
-            place=place,
-            next_step="use another interface; nicbench never sends test traffic through the one that leads out",
-        )
-    if "LOOPBACK" in link["flags"]:
-        raise NotReadyError(f"{device} is the loopback interface", place=place, next_step="use a port with a link")
-    if for_tester:
-        _require_unused(interfaces, link, device, place)
+    link = check_free(interfaces, device, place, for_tester=for_tester)
     if "UP" not in link["flags"]:
         raise NotReadyError(f"the interface {device} is down", place=place, next_step=f"ip link set dev {device} up")
     if "LOWER_UP" not in link["flags"]:
@@ -62,6 +57,45 @@ def check_interface(interfaces: Interfaces, device: str, place: str, *, for_test
             next_step="check the cable, and that the interface at the other end is up",
         )
     return link
+
+
+def check_free(interfaces: Interfaces, device: str, place: str, *, for_tester: bool) -> Mapping[str, Any]:
+    """The part of ``check_interface`` that holds for an interface which is down as well: that it may be taken."""
+    link = interfaces.links.get(device)
+    if link is None:
+        raise _missing(interfaces, device, place)
+    # First of all: no test may ever take this machine off the network.
+    _require_no_way_out(interfaces, device, place)
+    if "LOOPBACK" in link["flags"]:
+        raise NotReadyError(f"{device} is the loopback interface", place=place, next_step="use a port with a link")
+    if for_tester:
+        _require_unused(interfaces, link, device, place)
+    return link
+
+
+def _require_no_way_out(interfaces: Interfaces, device: str, place: str) -> None:
+    """Neither the interface nor any that its frames can come to carries a default route."""
+    never = "use another interface; nicbench never sends test traffic through the one that leads out"
+    if device in interfaces.default_route_devices:
+        raise NotReadyError(
+            f"the interface {device} carries the default route of this machine", place=place, next_step=never
+        )
+    joined = joined_with(interfaces.links, device)
+    ways_out = sorted(joined & interfaces.default_route_devices)
+    if ways_out:
+        raise NotReadyError(
+            f"the interface {device} is joined with {ways_out[0]}, which carries the default route of this machine",
+            place=place,
+            next_step=never,
+        )
+    for name in sorted({device, *joined}):
+        if stands_on_another_namespace(interfaces.links.get(name, {})):
+            raise NotReadyError(
+                f"the interface {device} stands on one in another network namespace, and whether that one "
+                "carries a default route cannot be seen from here",
+                place=place,
+                next_step="use an interface of its own: a port of a card, or one end of a veth pair",
+            )
 
 
 def _require_unused(interfaces: Interfaces, link: Mapping[str, Any], device: str, place: str) -> None:
@@ -107,26 +141,3 @@ def _addresses_of(entry: Mapping[str, Any]) -> list[str]:
     """Addresses that somebody gave; a link-local one comes by itself and leads nowhere."""
     given = (info for info in entry.get("addr_info", ()) if info.get("scope") != "link")
     return [f"{info['local']}/{info['prefixlen']}" for info in given]
-
-
-def _carriers(routes: Sequence[Mapping[str, Any]], links: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Devices of default routes, and what lies under them: members of a bridge or bond, the parent of a VLAN."""
-    found: set[str] = set()
-    waiting = [device for route in routes if route.get("dst") == "default" for device in _route_devices(route)]
-    while waiting:
-        device = waiting.pop()
-        if device in found:
-            continue
-        found.add(device)
-        waiting += [name for name, link in links.items() if link.get("master") == device]
-        link = links.get(device, {})
-        # What `ip` calls the link of a veth is its peer, not something that carries it.
-        if "link" in link and link.get("linkinfo", {}).get("info_kind") != "veth":
-            waiting.append(link["link"])
-    return frozenset(found)
-
-
-def _route_devices(route: Mapping[str, Any]) -> list[str]:
-    """One device, or those of a route over several paths."""
-    hops = [hop["dev"] for hop in route.get("nexthops", ()) if "dev" in hop]
-    return hops + ([route["dev"]] if "dev" in route else [])

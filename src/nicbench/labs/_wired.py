@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from nicbench.errors import HostError, NotReadyError, UsageError
+from nicbench.errors import HostError, UsageError
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost
+from nicbench.labs._behind import check_address, check_vdev
 from nicbench.labs._cores import core_map, cpus_of_status
-from nicbench.labs._interfaces import Interfaces, check_interface
+from nicbench.labs._host_interfaces import interfaces_of
+from nicbench.labs._interfaces import check_interface
 from nicbench.labs.base import DutPort, Testbed, TesterPort
 from nicbench.model.base import Frozen
 
@@ -128,43 +129,22 @@ def _one_host(
 
 
 async def _look_at(host: Host, name: str, port: PortChoice, *, for_tester: bool) -> _Seen:
-    """Checks a kernel interface and asks for its MAC and speed. Of a PCI or virtual device only the engine knows."""
+    """Checks a kernel interface and asks for its MAC and speed.
+
+    Of a PCI or virtual device only the engine knows; what the kernel has behind it is checked all the same.
+    """
+    place = f"{host.name}, port {name}"
+    if port.vdev is not None:
+        await check_vdev(host, port.vdev, place)
+    if port.address is not None:
+        await check_address(host, port.address, place)
     if port.device is None:
         return _Seen()
     interfaces = await interfaces_of(host)
-    link = check_interface(interfaces, port.device, f"{host.name}, port {name}", for_tester=for_tester)
+    link = check_interface(interfaces, port.device, place, for_tester=for_tester)
     kind = link.get("linkinfo", {}).get("info_kind")  # None for hardware
     speed = await _bits_per_s(host, port.device)
     return _Seen(mac=link.get("address"), bits_per_s=speed, nominal=kind is not None, veth=kind == "veth")
-
-
-async def interfaces_of(host: Host) -> Interfaces:
-    """Asks a host for its interfaces, and where it is this machine, for those of its other namespaces."""
-    links = await host.run(("ip", "-d", "-j", "link", "show"), check=False)
-    if links.status != 0:
-        raise NotReadyError(
-            f"its interfaces cannot be listed: {links.stderr.strip()}",
-            place=host.name,
-            next_step="check the host's namespace (`ip netns list`), and run as root",
-        )
-    addresses = await host.run(("ip", "-j", "address", "show"))
-    routes = [
-        await host.run(("ip", "-j", family, "route", "show", "table", "all"), check=False) for family in ("-4", "-6")
-    ]
-    elsewhere = await _elsewhere(host.inner if isinstance(host, NetnsHost) else host)
-    return Interfaces.parse(links.stdout, addresses.stdout, [route.stdout for route in routes], elsewhere)
-
-
-async def _elsewhere(outer: Host) -> dict[str, str]:
-    """Interfaces in named namespaces, for the hint of an error: what cannot be listed is left out."""
-    named = await outer.run(("ip", "netns", "list"), check=False)
-    found: dict[str, str] = {}
-    for line in named.stdout.splitlines():
-        namespace = line.split()[0] if line.strip() else ""
-        shown = await outer.run(("ip", "-n", namespace, "-br", "link", "show"), check=False)
-        for link in shown.stdout.splitlines():
-            found.setdefault(link.split()[0].partition("@")[0], namespace)
-    return found
 
 
 async def _bits_per_s(host: Host, device: str) -> float | None:
