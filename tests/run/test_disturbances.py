@@ -11,17 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.bench_file import parse
 from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
 from nicbench.model.result import ResultVerdict
-from nicbench.model.trial import Purpose, Reading, TrialRequest
+from nicbench.model.trial import Purpose, TrialRequest
 from nicbench.model.verdict import Reason
-from nicbench.stages.testbed import make_dut, make_testbed
-from nicbench.stages.tester import make_tester
-from nicbench.tuning.stack import UndoStack
 
 from .lab_bench import run_bench, short
+from .one_trial import readings
 
 pytestmark = pytest.mark.lab
 
@@ -30,29 +27,11 @@ REQUEST = TrialRequest(
 )
 
 
-async def readings(run_id: str, faults: list[dict[str, float] | None]) -> list[Reading]:
-    """One trial for each fault, of frames far below the policer's rate."""
-    bench = parse(short("{kind: policer, rate: 250 kpps}").encode(), Path("bench.yaml"))
-    changes = UndoStack(run_id, None)
-    try:
-        _, testbed = await make_testbed(bench, changes)
-        dut = await make_dut(bench, testbed, changes)
-        taken = []
-        for number, fault in enumerate(faults, 1):
-            tester = make_tester(bench, testbed, (), run_id, None, fault)
-            await tester.start()
-            try:
-                taken.append(await tester.trial(number, REQUEST, dut.addressing(testbed, 4)))
-            finally:
-                await tester.close()
-        return taken
-    finally:
-        await changes.undo_all()
-
-
 def test_a_receiver_paused_for_50_ms_gives_an_invalid_trial_and_charges_no_loss() -> None:
     pause = {"pause_receive_after_s": 0.3, "pause_receive_s": 0.05}
-    paused, undisturbed = asyncio.run(readings("nb-test-paused", [pause, None]))
+    paused, undisturbed = asyncio.run(
+        readings("nb-test-paused", short("{kind: policer, rate: 250 kpps}"), [(REQUEST, pause), (REQUEST, None)])
+    )
     verdict = judge(Evidence.of(paused), Thresholds())
     assert Reason.RECEIVE_OVERRUN in verdict.reasons
     assert sum(port.receive_overrun for port in paused.ports) > 0

@@ -1,0 +1,47 @@
+"""Every DUT of the veth lab passes what the tester sends, whole and in order, whatever the frames and the driver."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from nicbench.model.trial import Purpose, TrialRequest
+
+from .lab_bench import short
+from .one_trial import readings
+
+pytestmark = pytest.mark.lab
+
+CASES = {
+    "kernel forwarding, IPv4": ("{kind: kernel-forward}", "traffic: {flows: 64}", 64, False),
+    "kernel forwarding, IPv6, 8192 flows": ("{kind: kernel-forward}", "traffic: {ip: 6, flows: 8192}", 82, False),
+    "kernel forwarding, both ways": ("{kind: kernel-forward}", "traffic: {flows: 8}", 512, True),
+    "bridge, IPv4": ("{kind: bridge}", "", 1518, False),
+    "policer, IPv6, both ways": ("{kind: policer, rate: 100 kpps}", "traffic: {ip: 6}", 128, True),
+    "AF_PACKET sockets": ("{kind: kernel-forward}", "tester: {driver: net_af_packet}", 64, False),
+    "huge pages": ("{kind: kernel-forward}", "tester: {huge_pages: true}", 64, False),
+}
+
+
+@pytest.mark.parametrize(("dut", "more", "frame_bytes", "bidirectional"), CASES.values(), ids=list(CASES))
+def test_frames_pass_whole_and_in_order(dut: str, more: str, frame_bytes: int, bidirectional: bool) -> None:
+    request = TrialRequest(
+        frame_bytes=frame_bytes,
+        load_frames_per_s=20_000,
+        duration_s=0.5,
+        drain_s=0.2,
+        settle_s=0.05,
+        purpose=Purpose.LATENCY,
+        bidirectional=bidirectional,
+    )
+    (reading,) = asyncio.run(readings("nb-test-traffic", short(dut, more=more), [(request, None)]))
+    counts = reading.counts
+    assert len(reading.streams) == 1 + bidirectional
+    assert counts.sent > 1_000  # of 10,000 or 20,000; a busy machine sends fewer
+    assert counts.received > 0.99 * counts.sent  # a busy machine may drop a few in the DUT's queue, and is no fault
+    assert counts.received + counts.lost == counts.sent
+    assert (counts.duplicated, counts.reordered, counts.corrupted, counts.corrupted_unattributed) == (0, 0, 0, 0)
+    assert reading.latency is not None
+    assert reading.latency.count == counts.received
+    assert 0 < reading.latency.minimum_ns <= reading.latency.mean_ns <= reading.latency.maximum_ns
