@@ -14,7 +14,11 @@ PLAN = Plan(
     lab={"kind": "veth", "mtu": 1500},
     facts={"lab": "veth", "mtu": 1500, "tester_gro": "on"},
     cores={"worker": 3},
-    tester={"command": ["/opt/engine/nicbench-packets", "--x"], "options": {"worker_cpu": None, "burst": 32}},
+    tester={
+        "command": ["/opt/engine/nicbench-packets", "--x"],
+        "burst": 32,
+        "options": {"worker_cpu": None, "burst": 32},
+    },
 )
 
 
@@ -30,6 +34,7 @@ def test_the_tester_is_named_without_its_directory_and_with_the_cpu_that_was_cho
     shown = disclosure.tester(PLAN)
 
     assert shown["command"] == ["nicbench-packets", "--x"]
+    assert "burst" not in shown
     assert shown["options"] == {"worker_cpu": "chosen: CPU 3", "burst": 32}
 
 

@@ -51,7 +51,7 @@ def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | N
     domain = names + others
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))] + [MUTED] * len(others)
     shapes = [_SHAPES[number % len(_SHAPES)] for number in range(len(names))]
-    shapes += [_ARROW if name == _BELOW else "stroke" for name in others]
+    shapes += [_ARROW_ALONE if name == _BELOW else "stroke" for name in others]
     legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=2, symbolOpacity=1, columns=form.columns)
     colour = alt.Color("goal:N", scale=alt.Scale(domain=domain, range=colours), legend=legend)
     shape = alt.Shape("goal:N", scale=alt.Scale(domain=domain, range=shapes), legend=legend)
@@ -96,7 +96,7 @@ def throughput_caption(table: ThroughputTable, plan: Plan | None) -> str:
         sentences.append("A hollow point with an arrow: no load tried passed, down to this one; the rate is below it.")
     names = []
     if LINE_RATE in points.references:
-        nominal = "nominal " if plan and plan.link_is_nominal else ""
+        nominal = "a nominal " if plan and plan.link_is_nominal else ""
         link = f" of {nominal}{format_bits_per_s(plan.link_bits_per_s)}" if plan and plan.link_bits_per_s else ""
         names.append(f"the line rate{link}")
     if CEILING in points.references:
@@ -159,6 +159,7 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
 _BOUND_DASHES = MappingProxyType({LINE_RATE: [6, 3], CEILING: [2, 3]})
 _BELOW = "below"
 _SHAPES = ("circle", "triangle-up", "square", "diamond")
+_ARROW_ALONE = "M0,-1L0,1M-0.6,0.2L0,1L0.6,0.2"
 _ARROW = "M0,0.5L0,2.4M-0.6,1.6L0,2.4L0.6,1.6"
 _DASHES = ([1, 0], [7, 2], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3])
 

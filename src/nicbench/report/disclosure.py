@@ -26,6 +26,9 @@ def tester(plan: Plan) -> dict[str, Any]:
     if isinstance(command, list | tuple) and command:
         shown["command"] = [PurePath(str(command[0])).name, *command[1:]]
     options = shown.get("options")
+    if isinstance(options, Mapping):
+        repeated = [name for name, value in shown.items() if options.get(name.removesuffix("_s"), shown) == value]
+        shown = {name: value for name, value in shown.items() if name not in repeated}
     worker = plan.cores.get("worker")
     if isinstance(options, Mapping) and "worker_cpu" in options and options["worker_cpu"] is None:
         chosen = "chosen" if worker is None else f"chosen: CPU {worker}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -48,7 +49,7 @@ _PATHS = MappingProxyType(
 _MASKS = frozenset({"rps_cpus", "rps_cpu_masks", "receive_packet_steering"})
 _WHOLE = _MASKS | {"goals", "cpus_by_node", "node_by_interface"}  # one line each
 # Facts that only some devices have: where they are missing there is nothing to know.
-_MAY_NOT_APPLY = frozenset({"rings", "channels", "bus", "firmware", "numa_node"})
+_MAY_NOT_APPLY = frozenset({"rings", "channels", "bus", "firmware", "numa_node", "xdp_program"})
 
 
 _FIRST = frozenset({"CPU, model", "CPUs", "Kernel, release", "Operating system", "Memory, total", "Hypervisor, vendor"})
@@ -100,6 +101,8 @@ def label_of(name: str) -> str:
         return name
     if name in _LABELS:
         return _LABELS[name]
+    if name not in _SPELLINGS and re.fullmatch(r"[a-z]+\d+", name):
+        return name  # of a device or a library
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
     words = [_spelled(word) for word in name.split("_") if word]

@@ -17,15 +17,15 @@ _RATE = "_frames_per_s"
 _PERCENT = "_percent_of_line_rate"
 _CAUSES: Mapping[Reason, str] = MappingProxyType(
     {
-        Reason.DISTURBED: "mostly the tester's worker was held up",
-        Reason.DUT_DISTURBED: "mostly other programs used the DUT's CPU",
-        Reason.CLOCK_STEP: "mostly the clock moved",
-        Reason.UNSENT: "mostly the tester did not send all it was asked for",
-        Reason.RECEIVE_OVERRUN: "mostly the tester's own receive side overflowed",
-        Reason.TRANSMIT_REFUSED: "mostly the kernel threw away frames that the tester had sent",
-        Reason.LINK_CHANGED: "mostly a link went up or down",
-        Reason.PEER_FAILED: "mostly the other end failed",
-        Reason.HEALTH: "mostly the tester's health could not be read",
+        Reason.DISTURBED: "the tester's worker was held up",
+        Reason.DUT_DISTURBED: "other programs used the DUT's CPU",
+        Reason.CLOCK_STEP: "the clock moved",
+        Reason.UNSENT: "the tester did not send all it was asked for",
+        Reason.RECEIVE_OVERRUN: "the tester's own receive side overflowed",
+        Reason.TRANSMIT_REFUSED: "the kernel threw away frames that the tester had sent",
+        Reason.LINK_CHANGED: "a link went up or down",
+        Reason.PEER_FAILED: "the other end failed",
+        Reason.HEALTH: "the tester's health could not be read",
     }
 )
 _NOT_GOALS = frozenset({"line_rate", "ceiling"})
@@ -75,7 +75,8 @@ def _spoilt(result: Result, trials: Mapping[str, Trial]) -> str | None:
     commonest, count = Counter(reason for trial in bad for reason in trial.verdict.reasons).most_common(1)[0]
     of = f"{len(bad)} of its {len(behind)} trials {'was' if len(bad) == 1 else 'were'} spoilt"
     cause = _CAUSES[commonest]
-    return f"{of} and could not be replaced by a good repeat; {cause} (in {count} of the {len(bad)})"
+    times = "" if len(bad) == 1 else " in all of them" if count == len(bad) else f" in {count} of them"
+    return f"{of} and could not be replaced by a good repeat; {cause}{times}"
 
 
 def _keys(result: Result) -> tuple[str, ...]:
