@@ -42,15 +42,15 @@ dut: {dut}
 tests:
   - name: throughput
     method: throughput
-    frame_bytes: [64]
+    frame_bytes: [{frame_bytes}]
     search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 20 %, maximum_trials: {trials}, trials_per_bound: 1}}
     trial: {{duration: {duration}, drain: 100 ms, settle: 50 ms}}
 """
 
 
-def short(dut: str, *, more: str = TOLERANT, trials: int = 4, duration: str = "300 ms") -> str:
-    """A throughput test of a few trials at 64 bytes."""
-    return SHORT.format(dut=dut, more=more, trials=trials, duration=duration)
+def short(dut: str, *, more: str = TOLERANT, trials: int = 4, duration: str = "300 ms", frame_bytes: int = 64) -> str:
+    """A throughput test of a few trials."""
+    return SHORT.format(dut=dut, more=more, trials=trials, duration=duration, frame_bytes=frame_bytes)
 
 
 def make_folder(parent: Path, bench: str) -> RunFolder:

@@ -35,7 +35,9 @@ def test_frames_pass_whole_and_in_order(dut: str, more: str, frame_bytes: int, b
         purpose=Purpose.LATENCY,
         bidirectional=bidirectional,
     )
-    (reading,) = asyncio.run(readings("nb-test-traffic", short(dut, more=more), [(request, None)]))
+    (reading,) = asyncio.run(
+        readings("nb-test-traffic", short(dut, more=more, frame_bytes=frame_bytes), [(request, None)])
+    )
     counts = reading.counts
     assert len(reading.streams) == 1 + bidirectional
     assert counts.sent > 1_000  # of 10,000 or 20,000; a busy machine sends fewer

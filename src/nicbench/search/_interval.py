@@ -16,6 +16,10 @@ from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.search.base import CLOSE, Contradiction, Goal, Limits, Outcome, Sample
 
 
+DISTURBED_SHARE = 0.5
+"""What a disturbed trial's time counts beside an undisturbed one's."""
+
+
 @dataclass(frozen=True)
 class Load:
     """All trials at one load, read for one goal."""
@@ -56,9 +60,14 @@ def loads_of(samples: Iterable[Sample], goal: Goal) -> list[Load]:
     loads = []
     for group in groups:
         signs = [1 if goal.passed_by(sample) else -1 for sample in group]
-        weight = sum(sign * sample.duration_s for sign, sample in zip(signs, group, strict=True))
+        weight = sum(sign * _weight(sample) for sign, sample in zip(signs, group, strict=True))
         loads.append(Load(group[0].load_frames_per_s, signs.count(1), signs.count(-1), weight, tuple(group)))
     return loads
+
+
+def _weight(sample: Sample) -> float:
+    """A trial that had to be used although disturbed is outvoted by one that was not."""
+    return sample.duration_s if sample.valid else DISTURBED_SHARE * sample.duration_s
 
 
 def bounds_of(loads: Sequence[Load]) -> Bounds:
