@@ -14,6 +14,8 @@ Expected = tuple[int, int, str, str | None]
 
 HEAD = "nicbench: 1\ntitle: x\n"
 LAB = "lab: {kind: veth}\ndut: {kind: policer}\n"
+HOSTS = "hosts: {tester: {kind: local}}\n"
+EXTERNAL = "dut: {kind: external}\ntests:\n  - {name: t, method: throughput}\n"
 TESTS = "tests:\n  - {name: t, method: throughput}\n"
 
 WRONG: dict[str, tuple[str, list[Expected]]] = {
@@ -131,6 +133,71 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     "a trial of no length": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, trial: {duration: 0 s}}\n",
         [(6, 53, "a trial of 0 s", "60 s")],
+    ),
+    "a trial of less than a millisecond": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, trial: {duration: 999 us}}\n",
+        [(6, 53, "a trial of 0.000999 s", "1 ms to 1 day")],
+    ),
+    "times longer than a day": (
+        HEAD + LAB + "tests:\n  - {name: t, method: latency, at: t, trial: {settle: 25 h, drain: 25 h}}\n",
+        [(6, 55, "longer than a day", "at most 1 day"), (6, 68, "longer than a day", "at most 1 day")],
+    ),
+    "a simulated DUT that forwards nothing is written otherwise": (
+        HEAD + "lab: {kind: simulated, capacity: 0 pps}\ndut: simulated\n" + TESTS,
+        [(3, 34, "must be at least 0.001", None)],
+    ),
+    "faults that are more than every frame": (
+        HEAD + "lab: {kind: simulated, loss: 60 %, reorder: 60 %}\ndut: simulated\n" + TESTS,
+        [(3, 6, "a frame has one fate", None)],
+    ),
+    "another DUT in the simulated lab": (
+        HEAD + "lab: simulated\ndut: {kind: policer}\n" + TESTS,
+        [(4, 13, "no DUT of the kind `policer`", "`dut: {kind: simulated}`")],
+    ),
+    "the simulated DUT in another lab": (
+        HEAD + "lab: veth\ndut: simulated\n" + TESTS,
+        [(4, 6, "in the simulated lab alone", "`lab: {kind: simulated}`")],
+    ),
+    "an interface as two ports": (
+        HEAD + HOSTS + "ports: {t0: {host: tester, device: e0}, t1: {host: tester, device: e0}}\n" + EXTERNAL,
+        [(4, 68, "`t0` and `t1` are both the interface `e0`", "of its own")],
+    ),
+    "a card as two ports": (
+        HEAD
+        + HOSTS
+        + "ports: {t0: {host: tester, address: 0000:0A:00.0}, t1: {host: tester, address: 0000:0a:00.0}}\n"
+        + EXTERNAL,
+        [(4, 80, "both the card at `0000:0a:00.0`", "of its own")],
+    ),
+    "a virtual device as two ports": (
+        HEAD + HOSTS + "ports: {t0: {host: tester, vdev: net_null0}, t1: {host: tester, vdev: net_null0}}\n" + EXTERNAL,
+        [(4, 71, "both the virtual device `net_null0`", "of its own")],
+    ),
+    "an interface as a port and under a virtual device": (
+        HEAD
+        + HOSTS
+        + 'ports: {t0: {host: tester, device: e0}, t1: {host: tester, vdev: "net_af_packet0,iface=e0"}}\n'
+        + EXTERNAL,
+        [(4, 66, "both the interface `e0`", "of its own")],
+    ),
+    "an interface of this machine as a port of the tester and of a local DUT": (
+        HEAD
+        + "hosts: {tester: {kind: local}, dut: {kind: local}}\n"
+        + "ports: {t0: {host: tester, device: e0}, d0: {host: dut, device: e0}}\nlinks: [t0 <-> d0]\n"
+        + EXTERNAL,
+        [(4, 65, "both the interface `e0`", "of its own")],
+    ),
+    "names that no interface has": (
+        HEAD
+        + HOSTS
+        + 'ports: {t0: {host: tester, device: sixteen-letters0}, t1: {host: tester, device: "a b"},'
+        + " t2: {host: tester, device: ../e0}}\n"
+        + EXTERNAL,
+        [
+            (4, 36, "`sixteen-letters0` cannot be the name", "1 to 15 characters"),
+            (4, 82, "`a b` cannot be the name", "spaces"),
+            (4, 117, "`../e0` cannot be the name", "without `/`"),
+        ],
     ),
     "a lab and links": (
         HEAD + LAB + "links: [a <-> b]\n" + TESTS,

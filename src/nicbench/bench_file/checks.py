@@ -15,8 +15,6 @@ from nicbench.bench_file.wiring import wiring_problems
 from nicbench.registry import find
 from nicbench.search.base import Search
 
-LONGEST_TRIAL_S: Final = 24 * 3600.0
-
 
 def cross_check(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Every problem that shows only when the sections are seen together."""
@@ -92,25 +90,11 @@ def _searches_exist(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(root.position_of(path), f"the search cannot be made: {why}", None)
 
 
-def _trials_have_a_sensible_length(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    for index, test in enumerate(bench.tests):
-        duration: Any = getattr(getattr(test.options, "trial", None), "duration", None)
-        if not isinstance(duration, float) or 0.0 < duration <= LONGEST_TRIAL_S:
-            continue
-        position = root.position_of(("tests", index, "trial", "duration"))
-        yield Problem(
-            position,
-            f"a trial of {duration:g} s measures nothing useful",
-            "RFC 2544 asks for 60 s; 1 s is a quick look",
-        )
-
-
 _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]] = (
     ("test names are unique", _test_names_are_unique),
     ("every test that builds on another comes after it", _needed_tests_come_earlier),
     ("every rate that is referred to is looked for", _rates_exist),
     ("every search exists", _searches_exist),
-    ("trials have a sensible length", _trials_have_a_sensible_length),
     ("every frame holds its signature and fits the links", frame_size_problems),
     ("hosts, ports and links fit together, or a lab makes them", wiring_problems),
 )

@@ -7,7 +7,10 @@ from typing import Final
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.port_devices import device_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.duts.simulated import Simulated
+from nicbench.labs.simulated import SimulatedLab
 
 TESTER: Final = "tester"
 """The host that the engine runs on bears this name; every other host is the DUT's side."""
@@ -18,6 +21,7 @@ _BY_HAND: Final = ("hosts", "ports", "links")
 def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """A lab or hosts, ports and links, but not both; names that exist; links that join tester and DUT."""
     written = [key for key in _BY_HAND if root.child(key) is not None]
+    yield from _simulation_problems(bench, root)
     if bench.lab is not None:
         for key in written:
             step = f"remove `{key}`, or remove `lab`"
@@ -33,7 +37,21 @@ def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         return
     yield from _host_problems(bench, root)
     yield from _port_problems(bench, root)
+    yield from device_problems(bench, root)
     yield from _link_problems(bench, root)
+
+
+def _simulation_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """The simulated lab and the simulated DUT are two halves of one thing."""
+    is_lab = bench.lab is not None and bench.lab.kind == SimulatedLab.kind
+    is_dut = bench.dut.kind == Simulated.kind
+    position = root.position_of(("dut", "kind"))
+    if is_lab and not is_dut:
+        message = f"no DUT of the kind {quote(bench.dut.kind)} can stand in the simulated lab"
+        yield Problem(position, message, "write `dut: {kind: simulated}`, or `lab: {kind: veth}`")
+    if is_dut and not is_lab:
+        message = "the simulated DUT stands in the simulated lab alone"
+        yield Problem(position, message, "write `lab: {kind: simulated}`, or another DUT")
 
 
 def _host_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any, Final, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nicbench.hosts.base import Host
 from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac
@@ -20,6 +20,13 @@ from nicbench.tuning.changes import Changes
 
 _STATEMENTS = ("Everything here is simulated: no frame was sent, and no machine or card was measured.",)
 
+LARGEST_QUEUE_FRAMES: Final = 2**32 - 1
+"""As many as the protocol can say; what the engine can hold is less and is up to it."""
+
+# The bounds of the engine: what it would refuse is refused in the bench file, with its place.
+_Rate = Annotated[FramesPerSecond, Field(ge=1e-3, le=1e9)]
+_Delay = Annotated[Seconds, Field(le=3600.0)]
+
 
 class SimulatedOptions(Frozen):
     """``lab: {kind: simulated, capacity: 500 kpps, queue_frames: 100}``.
@@ -28,22 +35,28 @@ class SimulatedOptions(Frozen):
     delays, the probabilities of each fault, frames of others; and what the tester suffers: a ceiling, pauses.
     """
 
-    link: BitsPerSecond = 10e9
-    capacity: FramesPerSecond | None = None
-    queue_frames: int = Field(default=256, ge=0)
-    delay: Seconds = 0.0
-    jitter: Seconds = 0.0
+    link: BitsPerSecond = Field(default=10e9, ge=1e3, le=1e13)
+    capacity: _Rate | None = None
+    queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
+    delay: _Delay = 0.0
+    jitter: _Delay = 0.0
     loss: Ratio = 0.0
     duplicate: Ratio = 0.0
     reorder: Ratio = 0.0
     corrupt: Ratio = 0.0
-    swap: int = Field(default=1, ge=1)
-    foreign: FramesPerSecond = 0.0
-    tester_ceiling: FramesPerSecond | None = None
-    pause_every: Seconds | None = None
-    pause: Seconds = 0.0
+    swap: int = Field(default=1, ge=1, le=LARGEST_QUEUE_FRAMES)
+    foreign: FramesPerSecond = Field(default=0.0, le=1e9)
+    tester_ceiling: _Rate | None = None
+    pause_every: Annotated[Seconds, Field(ge=1e-6, le=86_400.0)] | None = None
+    pause: _Delay = 0.0
     dead: bool = False
-    seed: int = Field(default=1, ge=0)
+    seed: int = Field(default=1, ge=0, le=2**62)
+
+    @model_validator(mode="after")
+    def _a_frame_has_one_fate(self) -> Self:
+        if self.loss + self.duplicate + self.reorder + self.corrupt > 1.0 + 1e-9:
+            raise ValueError("loss, duplicate, reorder and corrupt are more than 100 % together; a frame has one fate")
+        return self
 
 
 class SimulatedLab(Lab):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import Seconds
 from nicbench.model.trial import Purpose, TrialRequest
@@ -9,13 +14,38 @@ from nicbench.model.trial import Purpose, TrialRequest
 # RFC 2544 section 9.1 for Ethernet.
 RFC_2544_FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 
+SHORTEST_TRIAL_S = 0.001
+LONGEST_TIME_S = 86_400.0
+
+
+def _sensible_duration(duration_s: float) -> float:
+    if not SHORTEST_TRIAL_S <= duration_s <= LONGEST_TIME_S:
+        why = f"a trial of {duration_s:g} s measures nothing useful"
+        raise _refused(why, "1 ms to 1 day; RFC 2544 asks for 60 s, 1 s is a quick look")
+    return duration_s
+
+
+def _sensible_pause(pause_s: float) -> float:
+    if pause_s > LONGEST_TIME_S:
+        raise _refused(f"{pause_s:g} s is longer than a day", "at most 1 day; RFC 2544 asks for 2 s and 5 s")
+    return pause_s
+
+
+def _refused(why: str, accepted: str) -> PydanticCustomError:
+    """Worded as the refusals of quantities are (model/quantity.py)."""
+    return PydanticCustomError("quantity", "{why}", {"why": why, "accepted": accepted})
+
+
+Duration = Annotated[Seconds, AfterValidator(_sensible_duration)]
+Pause = Annotated[Seconds, AfterValidator(_sensible_pause)]
+
 
 class TrialTimes(Frozen):
     """Defaults are RFC 2544's: 60 s (section 24), 2 s for late frames and 5 s to settle (section 23)."""
 
-    duration: Seconds = 60.0
-    drain: Seconds = 2.0
-    settle: Seconds = 5.0
+    duration: Duration = 60.0
+    drain: Pause = 2.0
+    settle: Pause = 5.0
 
     def request(self, frame_bytes: int, load_frames_per_s: float | None, purpose: Purpose) -> TrialRequest:
         """A trial with these times."""
