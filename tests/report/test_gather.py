@@ -214,8 +214,12 @@ def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) ->
                 "(NDR below 0.515\u00a0Mpps). Limited by the device under test (DUT)."
             ),
         ),
+        (
+            Bounded(value=None, reason_null="no trial was made"),
+            "has no NDR for 64-byte frames (no trial was made).",
+        ),
     ],
-    ids=["at line rate", "the tester is the limit", "nothing passes", "only an upper bound"],
+    ids=["at line rate", "the tester is the limit", "nothing passes", "only an upper bound", "not tried"],
 )
 def test_the_answer_never_says_more_than_is_known(synthetic_run: Callable[..., Any], rate: Bounded, words: str) -> None:
     run = synthetic_run()

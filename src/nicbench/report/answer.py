@@ -109,6 +109,8 @@ def _throughput_sentence(subject: str, table: ThroughputTable) -> str:
         what = f" of {row.frame_bytes}-byte frames" if number == 0 else ""
         if only_below(rate):
             text = _failing_clause(goal, row, what, decimals)
+        elif rate.value is None and rate.upper is None:  # no trial that counts: nothing is said of the DUT
+            text = f"has no {goal.name}{what.replace(' of ', ' for ')} ({rate.reason_null or 'it was not measured'})"
         elif rate.value is None:
             reason = f": {rate.reason_null}" if rate.reason_null else ""
             text = f"passed no load{what} {goal_clause(goal)} ({goal.name}{reason})"
