@@ -45,6 +45,55 @@ async def test_a_command_that_does_not_end_is_killed_with_what_it_started(tmp_pa
     await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
 
 
+async def test_a_child_that_keeps_the_pipes_of_a_command_that_has_ended_is_killed(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    with pytest.raises(HostError, match="did not end within"):
+        await LocalHost().run(("sh", "-c", f"sleep 1000 & echo $! > {pid_file}"), timeout_s=0.5)
+
+    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
+
+
+async def test_a_child_that_left_the_session_holds_nobody_up(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    # It leaves by itself within seconds: nothing of ours can find it.
+    script = f"setsid sh -c 'echo $$ > {pid_file}; exec sleep 15' & wait"
+    async with asyncio.timeout(10.0):
+        with pytest.raises(HostError, match="did not end within"):
+            await LocalHost().run(("sh", "-c", script), timeout_s=1.0)
+
+    os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+async def test_a_process_that_never_answers_is_ended_with_its_children() -> None:
+    process = await LocalHost().start(("sh", "-c", "sleep 1000 & echo $!; wait"))
+    child = int(await process.read_line(10.0) or "")
+    with pytest.raises(HostError, match="silent for"):
+        await process.read_line(0.1)
+    await process.signal(signal.SIGKILL)
+
+    assert await process.wait(10.0) == -signal.SIGKILL
+    await _until(lambda: start_ticks(child) is None)
+
+
+@pytest.mark.parametrize("script", ["sleep 1000", "sleep 1000; true"])
+async def test_a_silent_shell_is_ended_at_once(script: str) -> None:
+    process = await LocalHost().start(("sh", "-c", script))
+    with pytest.raises(HostError, match="silent for"):
+        await process.read_line(0.1)
+    await process.signal(signal.SIGKILL)
+    assert await process.wait(10.0) == -signal.SIGKILL
+
+
+async def test_the_child_of_a_process_that_was_killed_alone_is_killed_too() -> None:
+    process = await LocalHost().start(("sh", "-c", "sleep 1000 & echo $!; wait"))
+    child = int(await process.read_line(10.0) or "")
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+
+    assert await process.wait(10.0) == -signal.SIGKILL
+    await _until(lambda: start_ticks(child) is None)
+
+
 async def test_endless_output_is_cut_off() -> None:
     with pytest.raises(HostError, match="bytes of output"):
         await LocalHost().run(("yes",))

@@ -15,6 +15,12 @@ _Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)
 # The longest line a process may write: an engine's reading with the histograms of many streams.
 LINE_LIMIT_BYTES = 64 * 1024 * 1024
 _STDERR_CHARACTERS = 20_000
+# How long a process may leave a line unread while its pipe is full.
+_WRITE_TIMEOUT_S = 30.0
+# What an ended process said last may still be in a pipe; whoever else holds that pipe must not hold us up.
+_LAST_WORDS_S = 0.5
+# SIGKILL takes effect at once, except on a process that waits for a device.
+_KILL_TIMEOUT_S = 5.0
 
 
 class LocalProcess(Process):
@@ -25,6 +31,7 @@ class LocalProcess(Process):
         self._shown = shown
         self._host = host
         self._stderr = ""
+        self._settled = False
         self._stderr_reader = asyncio.create_task(self._collect_stderr())
 
     @property
@@ -34,8 +41,12 @@ class LocalProcess(Process):
     async def write_line(self, line: str) -> None:
         stdin = pipe_of(self._process.stdin)
         try:
-            stdin.write(line.encode() + b"\n")
-            await stdin.drain()
+            async with asyncio.timeout(_WRITE_TIMEOUT_S):
+                stdin.write(line.encode() + b"\n")
+                await stdin.drain()
+        except TimeoutError:
+            message = f"{self._shown}: has read nothing for {_WRITE_TIMEOUT_S:g} s{self._last_words()}"
+            raise HostError(message, place=self._host) from None
         except (BrokenPipeError, ConnectionResetError) as error:
             raise HostError(f"{self._shown}: has ended{self._last_words()}", place=self._host) from error
 
@@ -57,15 +68,18 @@ class LocalProcess(Process):
     async def wait(self, timeout_s: float | None = None) -> int:
         try:
             async with asyncio.timeout(timeout_s):
-                status = await self._process.wait()
-                # What it said last may still be in the pipe; a grandchild that keeps it open must not hold us up.
-                await asyncio.wait((self._stderr_reader,), timeout=0.5)
+                status = await exit_status(self._process)
         except TimeoutError:
             raise HostError(f"{self._shown}: did not end within {timeout_s:g} s", place=self._host) from None
+        await asyncio.wait((self._stderr_reader,), timeout=_LAST_WORDS_S)
+        if not self._settled and not self._stderr_reader.done():
+            await end_now(self._process)  # a child of its own has its pipes, and has lost its master
+        self._settled = True
         return status
 
     async def signal(self, number: int) -> None:
-        if self._process.returncode is None:
+        # What a process started may outlive it, and still be there to be killed.
+        if self._process.returncode is None or (number == signal.SIGKILL and not self._settled):
             _signal_group(self._process.pid, number)
 
     def stderr_tail(self) -> str:
@@ -88,9 +102,25 @@ def pipe_of(stream: _Stream | None) -> _Stream:
     return stream
 
 
-def kill_group(process: asyncio.subprocess.Process) -> None:
-    """Kills the process and what it started; it leads a session of its own."""
+async def exit_status(process: asyncio.subprocess.Process) -> int:
+    """Waits for the process alone. asyncio's own ``wait`` waits for everybody who holds its pipes as well (3.11)."""
+    waiting = asyncio.ensure_future(process.wait())
+    try:
+        while process.returncode is None:
+            await asyncio.wait((waiting,), timeout=0.05)
+        return process.returncode
+    finally:
+        waiting.cancel()
+
+
+async def end_now(process: asyncio.subprocess.Process) -> None:
+    """Kills the process and what it started (it leads a session of its own), and lets go of its pipes."""
     _signal_group(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_KILL_TIMEOUT_S):
+            await exit_status(process)
+    # asyncio has no public way: without it a process that left the session keeps the pipes open, and the loop with it.
+    process._transport.close()  # type: ignore[attr-defined]
 
 
 def _signal_group(pid: int, number: int) -> None:

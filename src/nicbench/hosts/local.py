@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nicbench.errors import HostError, NotReadyError
-from nicbench.hosts._process import LINE_LIMIT_BYTES, LocalProcess, kill_group, pipe_of
+from nicbench.hosts._process import LINE_LIMIT_BYTES, LocalProcess, end_now, exit_status, pipe_of
 from nicbench.hosts.base import Completed, Host, Process
 from nicbench.model.base import Frozen
 
@@ -57,10 +57,12 @@ class LocalHost(Host):
         environment: Mapping[str, str] | None = None,
     ) -> Completed:
         process = await self._spawn(command, environment, has_input=input_text is not None)
+        ended = False
         try:
             async with asyncio.timeout(timeout_s):
                 stdout, stderr = await _exchange(process, input_text)
-                status = await process.wait()
+                status = await exit_status(process)
+                ended = True
         except TimeoutError:
             message = f"{_shown(command)}: did not end within {timeout_s:g} s and was killed"
             raise HostError(message, place=self.name) from None
@@ -68,10 +70,10 @@ class LocalHost(Host):
             message = f"{_shown(command)}: more than {OUTPUT_LIMIT_BYTES} bytes of output; it was killed"
             raise HostError(message, place=self.name) from None
         finally:
-            # After a timeout, too much output or a cancellation; after an ordinary end there is nothing left to kill.
-            if process.returncode is None:
-                kill_group(process)
-                await asyncio.shield(process.wait())
+            # After a timeout, too much output or a cancellation: a command that has ended itself may have left a child
+            # that holds its pipes. After an ordinary end there is nothing left to kill.
+            if not ended:
+                await asyncio.shield(end_now(process))
         done = Completed(tuple(command), status, stdout, stderr)
         if check and status != 0:
             reason = stderr.strip()[-2000:] or stdout.strip()[-2000:] or "no message"
