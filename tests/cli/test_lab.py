@@ -37,12 +37,6 @@ def test_a_lab_that_is_not_up_cannot_be_removed(nicbench: Any) -> None:
     assert "lab-nobody-made-this" in ended.stderr
 
 
-def test_restoring_a_run_that_left_nothing_says_so(nicbench: Any) -> None:
-    ended = nicbench("restore", "2020-01-01T000000Z-nothing")
-    assert ended.status == 0
-    assert "nothing to undo" in ended.stdout
-
-
 @pytest.fixture
 def lab_is_up(nicbench: Any) -> Iterator[set[str]]:
     """Gives the namespaces there were before."""

@@ -73,3 +73,17 @@ def test_another_folder_for_runs(nicbench: Any, run_is: Callable[..., None], fin
     run_is(finished_run)
     assert nicbench("run", "bench.yaml", "--output", "elsewhere").status == 0
     assert len(list(Path("elsewhere").iterdir())) == 1
+
+
+@pytest.mark.parametrize("output", ["bench.yaml", "bench.yaml/runs"])
+@pytest.mark.parametrize("command", [("list",), ("run", "bench.yaml"), ("report", "latest"), ("restore", "latest")])
+def test_a_file_is_no_folder_for_runs(command: tuple[str, ...], output: str, nicbench: Any) -> None:
+    ended = nicbench(*command, "--output", output)
+    assert ended.status == 2
+    assert "error: bench.yaml: is a file, not a folder for runs" in ended.stderr
+
+
+def test_a_folder_that_is_not_there_holds_no_runs(nicbench: Any) -> None:
+    ended = nicbench("list", "--output", "nothing/here")
+    assert ended.status == 0
+    assert "no runs in nothing/here" in ended.stderr

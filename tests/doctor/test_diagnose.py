@@ -62,3 +62,10 @@ def test_every_examination_is_found() -> None:
     found = set(find("nicbench.doctor.checks", Examination))
     assert {"packages", "privileges", "kernel", "engine", "cores", "clock_source", "hypervisor"} <= found
     assert {"huge_pages", "locked_memory"} <= found
+
+
+async def test_a_user_without_a_home_that_can_be_written_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
+    checks = {check.name: check for check in await diagnose(machine())}
+    assert checks["XDP programs"].state is State.MISSING
+    assert "XDG_CACHE_HOME" in (checks["XDP programs"].mend_command or "")

@@ -76,3 +76,17 @@ async def test_a_source_is_compiled_once_and_anew_after_a_change(tmp_path: Path)
 
     source.write_text("two")
     assert await bpf.compile_program(host, source, tmp_path / "cache") != first
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "/proc"])
+async def test_a_cache_that_cannot_be_written_says_how_to_name_another(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "program.bpf.c"
+    source.write_text("one")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", home)
+    with pytest.raises(NotReadyError, match="cannot be kept") as caught:
+        await bpf.compile_program(FakeHost(), source)
+
+    assert "XDG_CACHE_HOME" in str(caught.value.next_step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -13,7 +13,9 @@ from nicbench.cli import failure
 from nicbench.cli.commands import doctor, lab, list_runs, report, restore, resume, run, validate
 from nicbench.cli.interruption import signals_end_the_command
 from nicbench.cli.output import print_json
+from nicbench.cli.streams import ReaderGoneError, streams_may_break
 from nicbench.errors import NicbenchError
+from nicbench.model.result import Summary
 
 # The order is that of the help: first what one does, then what one looks at, then what one mends.
 COMMANDS: Final = (run, resume, report, list_runs, validate, doctor, lab, restore)
@@ -38,24 +40,49 @@ def make_app() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; gives the exit status, which is 0 or that of the error (errors.py)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in given
+    with streams_may_break():
+        return _status_of(given, as_json="--json" in given)
+
+
+def _status_of(given: list[str], *, as_json: bool) -> int:
     try:
         with signals_end_the_command():
             make_app()(args=given, prog_name="nicbench")
+            sys.stdout.flush()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-        if status == 2 and as_json:
-            print_json(failure.usage_document())
-        return status
+        return _after(status, failure.usage_document() if status == 2 and as_json else None)
     except failure.ReportedError as reported:
-        return failure.report(reported.error, as_json=as_json, summary=reported.summary)
+        return _report(reported.error, as_json=as_json, summary=reported.summary)
     except NicbenchError as error:
-        return failure.report(error, as_json=as_json)
-    except BrokenPipeError:
+        return _report(error, as_json=as_json)
+    except ReaderGoneError:
         return 0  # whoever read our output has seen enough
     except Exception as error:
-        return failure.report(failure.CrashError.of(error), as_json=as_json)
+        return _report(failure.CrashError.of(error), as_json=as_json)
     return 0
+
+
+def _report(error: NicbenchError, *, as_json: bool, summary: Summary | None = None) -> int:
+    """The error's own status stands, even where stdout takes no document any more."""
+    try:
+        return failure.report(error, as_json=as_json, summary=summary)
+    except (NicbenchError, ReaderGoneError):
+        return error.exit_status
+
+
+def _after(status: int, document: dict[str, Any] | None) -> int:
+    """What typer ended itself (help, wrong arguments) may not have reached stdout yet."""
+    try:
+        if document is not None:
+            print_json(document)
+        sys.stdout.flush()
+    except NicbenchError as error:
+        failure.report(error, as_json=False)
+        return status or error.exit_status
+    except ReaderGoneError:
+        pass
+    return status
 
 
 def _print_version(wanted: bool) -> None:

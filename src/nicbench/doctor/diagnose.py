@@ -22,4 +22,6 @@ async def diagnose(host: Host) -> tuple[Check, ...]:
             checks += await examination().examine(host)
         except NicbenchError as error:
             checks.append(missing(kind.replace("_", " "), error.message, error.next_step))
+        except OSError as error:  # a machine stranger than anybody thought of
+            checks.append(missing(kind.replace("_", " "), f"cannot be looked at: {error}"))
     return tuple(checks)

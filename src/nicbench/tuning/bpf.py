@@ -31,24 +31,36 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
 async def compile_program(host: Host, source: Path, cache: Path | None = None) -> Path:
     """Compiles a BPF C file where it has not been compiled yet.
 
-    The object's name holds a hash of the text and flags, so a changed source is compiled anew.
+    The object's name holds a hash of the text and flags, so a changed source is compiled anew. NotReadyError where the
+    cache cannot be written: a shared temporary folder is no way out, as root loads what lies there.
     """
     arguments = (*_CLANG_FLAGS, *_include_flags())
-    target = _object_path(source, arguments, (cache or cache_folder()) / "bpf")
-    if target.exists():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}")
-    command = ("clang", *arguments, "-c", str(source), "-o", str(temporary))
-    done = await host.run(command, timeout_s=_COMPILE_TIMEOUT_S, check=False)
-    if done.status != 0:
-        temporary.unlink(missing_ok=True)
+    try:
+        folder = (cache or cache_folder()) / "bpf"
+        target = _object_path(source, arguments, folder)
+        if target.exists():
+            return target
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f"{target.name}.{os.getpid()}")
+        temporary.touch()
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         raise NotReadyError(
-            f"clang cannot compile an XDP program: {done.stderr.strip()[-2000:]}",
-            place=str(source),
-            next_step="apt-get install clang libbpf-dev",
-        )
-    temporary.rename(target)
+            f"compiled XDP programs cannot be kept: {error}",
+            place=str(getattr(error, "filename", None) or "the cache folder"),
+            next_step="set XDG_CACHE_HOME to a folder that you may write to",
+        ) from error
+    command = ("clang", *arguments, "-c", str(source), "-o", str(temporary))
+    try:
+        done = await host.run(command, timeout_s=_COMPILE_TIMEOUT_S, check=False)
+        if done.status != 0:
+            raise NotReadyError(
+                f"clang cannot compile an XDP program: {done.stderr.strip()[-2000:]}",
+                place=str(source),
+                next_step="apt-get install clang libbpf-dev",
+            )
+        temporary.rename(target)
+    finally:
+        temporary.unlink(missing_ok=True)
     return target
 
 

@@ -75,15 +75,9 @@ class HostLock:
                 holder = _holder_of(descriptor)
                 os.close(descriptor)
                 raise _busy(holder, self._path) from None
-            if self._is_current(descriptor):
+            if _is_at(descriptor, self._path):
                 return descriptor
             os.close(descriptor)  # its last holder removed the file between our open and our lock
-
-    def _is_current(self, descriptor: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(descriptor), self._path.stat())
-        except FileNotFoundError:
-            return False
 
     async def _restore_last_holder(self, descriptor: int) -> list[str]:
         holder = _holder_of(descriptor)
@@ -97,6 +91,44 @@ class HostLock:
                 next_step=f"undo it by hand, then remove {record_path(self._runtime, holder.run_id).parent}",
             )
         return said
+
+
+def locked_by(run_id: str, runtime: Path = RUNTIME_FOLDER) -> bool:
+    """Whether the lock's file names this run, dead or alive."""
+    try:
+        return Holder.model_validate_json((runtime / LOCK_NAME).read_bytes()).run_id == run_id
+    except (OSError, ValidationError):
+        return False
+
+
+def forget_dead_holder(run_id: str, runtime: Path = RUNTIME_FOLDER) -> bool:
+    """Removes the lock's file where this run died with it; says whether it did. A lock that is held stays."""
+    path = runtime / LOCK_NAME
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False  # there is none, or it is root's: the next run takes it over
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        holder = _holder_of(descriptor)
+        if holder is None or holder.run_id != run_id or holder.owner.is_alive or not _is_at(descriptor, path):
+            return False
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False  # held: somebody else's by now
+    finally:
+        os.close(descriptor)
+    with contextlib.suppress(OSError):  # not empty: records of other runs
+        runtime.rmdir()
+    return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether the file that was opened is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _holder_of(descriptor: int) -> Holder | None:

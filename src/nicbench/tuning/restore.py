@@ -23,7 +23,7 @@ async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost 
     The record under /run/nicbench is the one that counts: it is root's own. The one in the run folder only discloses,
     so that a folder from a stranger cannot make root delete anything. NotReadyError where the run is still going on.
     """
-    run_id = _run_id_of(run)
+    run_id = run_id_of(run)
     record = load_record(record_path(runtime, run_id))
     if record is None:
         return [f"{run_id}: nothing to undo"]
@@ -59,7 +59,7 @@ def records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
     return [record for record in loaded if record is not None]
 
 
-def _run_id_of(run: str) -> str:
+def run_id_of(run: str) -> str:
     """A run folder's name is the run's id."""
     name = Path(run).resolve().name if "/" in run or run in (".", "..") else run
     if not name:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import DEFAULT_OUTPUT, Output, RunReference
 from nicbench.cli.output import results
 from nicbench.cli.run_reference import LATEST, open_run
-from nicbench.tuning.restore import restore
+from nicbench.tuning.lock import forget_dead_holder, locked_by
+from nicbench.tuning.record import RUNTIME_FOLDER, record_path
+from nicbench.tuning.restore import restore, run_id_of
 
 
 def register(app: typer.Typer) -> None:
@@ -18,6 +22,19 @@ def register(app: typer.Typer) -> None:
 
 def _restore(run: RunReference, output: Output = DEFAULT_OUTPUT) -> None:
     """Undo what a killed run changed on this machine; the folder of the run may be gone."""
-    reference = str(open_run(run, output).path) if run == LATEST else run
-    for sentence in run_to_the_end(restore(reference)):
+    reference = _reference(run, output)
+    for sentence in run_to_the_end(restore(reference, RUNTIME_FOLDER)):
         results().print(sentence, markup=False, soft_wrap=True)
+    # Only once its changes are undone: the next run finds them by the lock as well.
+    run_id = run_id_of(reference)
+    if not record_path(RUNTIME_FOLDER, run_id).exists() and forget_dead_holder(run_id, RUNTIME_FOLDER):
+        results().print(f"{run_id}: its lock of this machine was removed", markup=False, soft_wrap=True)
+
+
+def _reference(run: str, output: Path) -> str:
+    """The run by the traces it left on this machine, or else by its folder; UsageError where there is neither."""
+    if run != LATEST:
+        run_id = run_id_of(run)
+        if record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or locked_by(run_id, RUNTIME_FOLDER):
+            return run
+    return str(open_run(run, output).path)

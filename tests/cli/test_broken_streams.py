@@ -1,0 +1,64 @@
+"""A pipe that nobody reads any more, a full disk, a closed descriptor: no traceback, and no run that breaks of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NICBENCH = f"{sys.executable} -m nicbench"
+
+
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    """In a shell, as a user redirects; its status is that of nicbench."""
+    return subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("arguments", ["validate bench.yaml --json", "validate bench.yaml", "--version", "--help"])
+@pytest.mark.parametrize(("stdout", "why"), [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")])
+def test_results_that_cannot_be_written_are_an_error(arguments: str, stdout: str, why: str, nicbench: Any) -> None:
+    ended = shell(f"{NICBENCH} {arguments} >{stdout}")
+    assert ended.returncode == 1
+    assert f"stdout: the results cannot be written: {why}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "Exception" not in ended.stderr
+
+
+def test_an_error_keeps_its_status_where_its_json_cannot_be_written(nicbench: Any) -> None:
+    ended = shell(f"{NICBENCH} validate nothing.yaml --json >/dev/full")
+    assert ended.returncode == 2
+    assert "there is no such file" in ended.stderr
+
+
+@pytest.mark.parametrize("arguments", ["validate bench.yaml", "validate bench.yaml --json", "--help"])
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, reader: str, nicbench: Any) -> None:
+    ended = shell(f"{NICBENCH} {arguments} | {reader}")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("stderr", ["/dev/full", "&-"])
+@pytest.mark.parametrize(("arguments", "status"), [("list --json", 0), ("list", 0), ("fly", 2), ("validate no", 2)])
+def test_messages_that_cannot_be_written_change_nothing(
+    stderr: str, arguments: str, status: int, nicbench: Any
+) -> None:
+    assert shell(f"{NICBENCH} {arguments} 2>{stderr}").returncode == status
+
+
+@pytest.mark.parametrize("options", [(), ("--no-progress",), ("--json",)])
+def test_a_run_goes_on_where_its_progress_cannot_be_written(
+    options: tuple[str, ...],
+    nicbench: Any,
+    run_is: Callable[..., None],
+    finished_run: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run_is(finished_run)
+    with Path("/dev/full").open("w") as full, monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", full)
+        assert nicbench("run", "bench.yaml", *options).status == 0
+    assert list(Path("runs").glob("*/report.html"))
