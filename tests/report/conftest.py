@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -17,23 +15,12 @@ from nicbench.report.gather import gather
 from nicbench.report.model import Report
 from nicbench.store import RunFolder
 
-
-def _module() -> ModuleType:
-    """The module beside this file; tests are not a package (import mode ``importlib``)."""
-    specification = importlib.util.spec_from_file_location(
-        "nicbench_synthetic_run", Path(__file__).with_name("_synthetic.py")
-    )
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[specification.name] = module
-    specification.loader.exec_module(module)
-    return module
+from . import _synthetic
 
 
 @pytest.fixture(scope="session")
 def synthetic() -> ModuleType:
-    return _module()
+    return _synthetic
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.search.base import CLOSE, Contradiction, Goal, Limits, Outcome, Sample
 
-
 DISTURBED_SHARE = 0.5
 """What a disturbed trial's time counts beside an undisturbed one's."""
 
