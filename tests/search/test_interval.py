@@ -133,3 +133,10 @@ def test_an_outcome_is_disturbed_when_a_trial_that_decides_it_is(valid: bool, di
 
 def test_a_disturbed_trial_that_decides_nothing_does_not_taint_the_outcome() -> None:
     assert not ndr(sample(300_000, 0, valid=False), sample(500_000, 0), sample(520_000, 1)).disturbed
+
+
+def test_an_upper_bound_is_raised_by_the_testers_longest_pause() -> None:
+    failed = sample(200_000, lost=10).model_copy(update={"pacing_uncertainty": 0.001})
+    outcome = ndr(sample(199_000, 0), failed)
+    assert outcome.rate.lower == 199_000
+    assert outcome.rate.upper == pytest.approx(200_200)

@@ -64,6 +64,15 @@ def loads_of(samples: Iterable[Sample], goal: Goal) -> list[Load]:
     return loads
 
 
+def _certainly_above(load: Load) -> float:
+    """A failed load as an upper bound.
+
+    After a pause the tester makes good what it missed, and a DUT with a bucket or a queue may lose frames that it would
+    have carried at an even pace: the bound is raised by as much as the frames were denser, in the evenest trial.
+    """
+    return load.frames_per_s * (1.0 + min(sample.pacing_uncertainty for sample in load.samples))
+
+
 def _weight(sample: Sample) -> float:
     """A trial that had to be used although disturbed is outvoted by one that was not."""
     return sample.duration_s if sample.valid else DISTURBED_SHARE * sample.duration_s
@@ -111,7 +120,7 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome
     rate = Bounded(
         value=lower.frames_per_s if lower else None,
         lower=lower.frames_per_s if lower else None,
-        upper=upper.frames_per_s if upper else None,
+        upper=_certainly_above(upper) if upper else None,
         limited_by=_limited_by(bounds, limits, narrow),
         n=len(used),
         reason_null=None if lower else _why_none(upper, limits, goal),

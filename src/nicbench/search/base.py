@@ -27,6 +27,8 @@ class Sample(Frozen):
     duration_s: float
     counts: Counts
     valid: bool = True
+    pacing_uncertainty: float = Field(default=0.0, ge=0.0)
+    """The tester's longest pause as a share of the transmission: so much denser than asked the frames may have come."""
     trial_ids: tuple[str, ...] = ()
 
     @property

@@ -104,6 +104,7 @@ class TestContext:
                 duration_s=duration_s,
                 counts=trial.reading.counts,
                 valid=not disturbed,
+                pacing_uncertainty=trial.reading.health.longest_gap_ns / max(1, trial.reading.transmit_ns),
                 trial_ids=(trial.id,),
             )
 
