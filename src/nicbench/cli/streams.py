@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
@@ -19,7 +20,7 @@ class ReaderGoneError(Exception):
     """Whoever read stdout has seen enough (``| head -1``). No OSError, which typer would make an exit status of 1."""
 
 
-class _Stream:
+class _Stream(ABC):
     """A text stream in the place of ``inner``, which is None where the descriptor was closed from the start."""
 
     def __init__(self, inner: TextIO | None) -> None:
@@ -48,8 +49,9 @@ class _Stream:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
+    @abstractmethod
     def _failed(self, error: Exception) -> None:
-        raise NotImplementedError
+        """What to do when the stream took no more."""
 
     def _drop_the_rest(self) -> None:
         """What is still buffered goes nowhere, so that the interpreter can flush it when it ends."""

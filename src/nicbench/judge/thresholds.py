@@ -10,20 +10,11 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.model.base import Frozen
+from nicbench.model.plan import ThresholdRow
 
 
 def _threshold(default: float, unit: str, why: str) -> Any:
     return Field(default=default, gt=0.0, description=why, json_schema_extra={"unit": unit})
-
-
-class ThresholdRow(Frozen):
-    """One row of the table, as the report prints it."""
-
-    name: str
-    value: float
-    default: float
-    unit: str
-    why: str
 
 
 class Thresholds(Frozen):

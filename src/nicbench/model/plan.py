@@ -25,6 +25,7 @@ class ThresholdRow(Frozen):
 
     name: str
     value: float
+    default: float | None = None
     unit: str
     why: str
 

@@ -11,7 +11,7 @@ from nicbench.duts.base import Addressing, Dut
 from nicbench.engine.tester import TesterFacts
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import Testbed
-from nicbench.model.plan import Plan, PlannedTest, ThresholdRow
+from nicbench.model.plan import Plan, PlannedTest
 
 
 def describe(
@@ -55,8 +55,6 @@ def describe(
             )
             for test, method in methods
         ),
-        thresholds=tuple(
-            ThresholdRow(name=row.name, value=row.value, unit=row.unit, why=row.why) for row in thresholds.rows()
-        ),
+        thresholds=thresholds.rows(),
         deviations=tuple(f"{test.name}: {deviation}" for test, method in methods for deviation in method.deviations()),
     )
