@@ -6,6 +6,7 @@
 mod configure;
 mod error;
 mod reading;
+mod reflect;
 mod reply;
 mod request;
 mod start;
@@ -13,6 +14,10 @@ mod start;
 pub use configure::{ClockSource, Configure, PortKind, PortRequest, SimulatedDut};
 pub use error::{ErrorKind, ErrorReport};
 pub use reading::{CpuTimes, HealthReading, LatencyReading, PortReading, Reading, StreamReading};
+pub use reflect::{
+    DirectionStats, EndedBy, FateLogReport, FateLogRequest, Faults, Reflect, ReflectCommand, ReflectEvent, ReflectMode,
+    ReflectStats, WhenFull,
+};
 pub use reply::{
     ClockReply, ConfigureReply, Event, EventKind, HelloReply, LateReply, PortReply, Reply, StartReply, StatsReply,
     StreamProgress,
