@@ -51,6 +51,12 @@ pub trait Port {
     /// Fills the front of `frames` with writable buffers of `length` bytes; returns how many there were.
     fn allocate(&mut self, frames: &mut [Frame], length: usize) -> usize;
 
+    /// As `allocate`, for frames whose constant bytes `tag` names: buffers that still hold them say so
+    /// ([`Frame::is_prefilled`]), and the caller promises to write them into all others. The tag is not 0.
+    fn allocate_prefilled(&mut self, frames: &mut [Frame], length: usize, _tag: u64) -> usize {
+        self.allocate(frames, length)
+    }
+
     /// Offers `frames` in order; returns how many were accepted. The rest stay the caller's.
     fn send(&mut self, frames: &[Frame]) -> usize;
 

@@ -1,17 +1,14 @@
 //! One stream's transmission: due frames are built, stamped and offered; what the port refuses is kept and offered again.
 
-use nicbench_protocol::{LatencyFrom, StreamRequest};
+use nicbench_protocol::LatencyFrom;
 
-use crate::analyser::Expected;
+use crate::frame_writer::{Cursor, FrameWriter};
 use crate::pacer::Pacer;
 use crate::port::{Clock, Frame, MAXIMUM_BURST, Port};
-use crate::signature::{Signature, Signer};
-use crate::template::{FlowCursor, Template};
 
 /// What every stream of a trial shares.
 #[derive(Debug, Clone, Copy)]
 pub struct Transmission {
-    pub signer: Signer,
     pub burst: usize,
     pub latency_from: LatencyFrom,
 }
@@ -21,13 +18,11 @@ pub struct Transmission {
 pub struct Sender {
     pub transmit_port: usize,
     pacer: Pacer,
-    template: Template,
-    first_flow: u32,
-    flows: u32,
-    cursor: FlowCursor,
-    /// Built frames that the port has not taken, with their signatures.
+    writer: FrameWriter,
+    /// Of the next frame that the port has not taken.
+    cursor: Cursor,
+    /// Written frames that the port has not taken.
     pending: [Frame; MAXIMUM_BURST],
-    signatures: [Signature; MAXIMUM_BURST],
     pending_count: usize,
     lossless: bool,
     /// The port took less than it was offered last time.
@@ -49,16 +44,13 @@ pub struct SenderCounts {
 }
 
 impl Sender {
-    pub fn new(request: &StreamRequest, expected: &Expected, pacer: Pacer, lossless: bool) -> Self {
+    pub fn new(transmit_port: usize, writer: FrameWriter, pacer: Pacer, lossless: bool) -> Self {
         Self {
-            transmit_port: request.transmit_port,
+            transmit_port,
             pacer,
-            template: expected.template.clone(),
-            first_flow: expected.first_flow,
-            flows: expected.flows,
-            cursor: FlowCursor::default(),
+            writer,
+            cursor: Cursor::default(),
             pending: [Frame::empty(); MAXIMUM_BURST],
-            signatures: [Signature { flow: 0, sequence: 0, time_ns: 0 }; MAXIMUM_BURST],
             pending_count: 0,
             lossless,
             refused: false,
@@ -114,8 +106,10 @@ impl Sender {
         self.counts.accepted += accepted as u64;
         self.counts.maximum_burst = self.counts.maximum_burst.max(accepted as u32);
         self.pacer.advance(accepted);
-        self.pending.copy_within(accepted..self.pending_count, 0);
-        self.signatures.copy_within(accepted..self.pending_count, 0);
+        self.cursor.advance(accepted, self.writer.flows());
+        if accepted < self.pending_count {
+            self.pending.copy_within(accepted..self.pending_count, 0);
+        }
         self.pending_count -= accepted;
         accepted
     }
@@ -126,25 +120,20 @@ impl Sender {
         let kept = self.pending_count.min(due);
         let fresh = match due - kept {
             0 => 0,
-            missing => port.allocate(&mut self.pending[kept..kept + missing], self.template.length()),
+            missing => {
+                let free = &mut self.pending[kept..kept + missing];
+                port.allocate_prefilled(free, self.writer.length(), self.writer.tag())
+            }
         };
         let now_ns = clock.nanoseconds(now);
-        let mut scheduled = self.pacer.ticks();
-        let ready = self.pending.iter_mut().zip(&mut self.signatures).take(kept + fresh);
-        for (index, (frame, signature)) in ready.enumerate() {
-            let time_ns = match shared.latency_from {
-                LatencyFrom::Software => now_ns,
-                LatencyFrom::Scheduled => scheduled.next().map_or(now_ns, |tick| clock.nanoseconds(tick)),
-            };
-            if index < kept {
-                signature.time_ns = time_ns;
-                self.template.stamp(frame.bytes_mut(), &shared.signer, *signature);
-                continue;
+        let frames = &mut self.pending[..kept + fresh];
+        match shared.latency_from {
+            LatencyFrom::Software => self.writer.write(frames, kept, self.cursor, || now_ns),
+            LatencyFrom::Scheduled => {
+                let mut ticks = self.pacer.ticks();
+                let scheduled_ns = || ticks.next().map_or(now_ns, |tick| clock.nanoseconds(tick));
+                self.writer.write(frames, kept, self.cursor, scheduled_ns);
             }
-            let flow = self.first_flow + self.cursor.flow;
-            *signature = Signature { flow, sequence: self.cursor.sequence as u32, time_ns };
-            self.template.fill(frame.bytes_mut(), &self.cursor, &shared.signer, *signature);
-            self.cursor.step(&self.template, self.flows);
         }
         self.pending_count = self.pending_count.max(kept + fresh);
         kept + fresh

@@ -56,16 +56,25 @@ impl Signer {
     }
 
     /// Writes the signature into the first 16 bytes of `payload`.
+    #[inline]
     pub fn write(&self, payload: &mut [u8; SIGNATURE_BYTES], signature: Signature) {
+        let [front, lower] = self.words(signature);
+        payload[..8].copy_from_slice(&front.to_le_bytes());
+        payload[8..].copy_from_slice(&lower.to_le_bytes());
+    }
+
+    /// The signature as two little-endian words.
+    #[inline(always)]
+    pub fn words(&self, signature: Signature) -> [u64; 2] {
         let time = signature.time_ns & TIME_MASK;
         let upper = (signature.flow & 0x00FF_FFFF) | ((time >> 32) as u32) << 24;
         let lower = u64::from(signature.sequence) | time << 32;
         let check = self.mix(upper, lower) ^ self.mark;
-        payload[..8].copy_from_slice(&(u64::from(check) | u64::from(upper) << 32).to_le_bytes());
-        payload[8..].copy_from_slice(&lower.to_le_bytes());
+        [u64::from(check) | u64::from(upper) << 32, lower]
     }
 
     /// Reads the signature at the front of `payload`.
+    #[inline]
     pub fn read(&self, payload: &[u8; SIGNATURE_BYTES]) -> Owner {
         let [a, b, c, d, e, f, g, h, rest @ ..] = *payload;
         let front = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
@@ -84,6 +93,7 @@ impl Signer {
     }
 
     /// Two folded multiplications (as in wyhash): every input bit reaches every output bit.
+    #[inline(always)]
     fn mix(&self, upper: u32, lower: u64) -> u32 {
         let inner = fold(lower ^ self.first_key, u64::from(upper) ^ self.second_key | 1 << 63);
         let outer = fold(inner ^ self.second_key, 0xE703_7ED1_A0B4_28DB ^ u64::from(upper) << 32);
@@ -91,6 +101,7 @@ impl Signer {
     }
 }
 
+#[inline(always)]
 fn fold(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
     product as u64 ^ (product >> 64) as u64

@@ -8,14 +8,14 @@ use nicbench_protocol::{IpVersion, StreamRequest};
 use crate::addresses::{parse_ip, parse_mac};
 use crate::checksum;
 use crate::error::EngineError;
-use crate::signature::{SIGNATURE_BYTES, Signature, Signer};
+use crate::signature::SIGNATURE_BYTES;
 
 pub const FCS_BYTES: u32 = 4;
 const ETHERNET_BYTES: usize = 14;
 const UDP_BYTES: usize = 8;
 const UDP_PROTOCOL: u8 = 17;
 
-/// A stream's frame with the parts that differ between flows left out.
+/// A stream's frame, and how those of its flows differ from it.
 #[derive(Debug, Clone)]
 pub struct Template {
     bytes: Vec<u8>,
@@ -45,36 +45,6 @@ impl Swept {
     }
 }
 
-/// Which flow a frame belongs to, moving on without divisions.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FlowCursor {
-    /// From 0 within the stream.
-    pub flow: u32,
-    /// Of the flow, extended.
-    pub sequence: u64,
-    digits: [u32; 4],
-}
-
-impl FlowCursor {
-    /// To the next frame: flows in turn.
-    pub fn step(&mut self, template: &Template, flows: u32) {
-        self.flow += 1;
-        if self.flow == flows {
-            *self = Self { sequence: self.sequence + 1, ..Self::default() };
-            return;
-        }
-        let counts =
-            [template.source_address, template.destination_address, template.source_port, template.destination_port];
-        for (digit, swept) in self.digits.iter_mut().zip(counts) {
-            *digit += 1;
-            if *digit < swept.count {
-                return;
-            }
-            *digit = 0;
-        }
-    }
-}
-
 impl Template {
     /// Builds the frame; `request.frame_bytes` must be at least [`minimum_frame_bytes`].
     pub fn new(request: &StreamRequest) -> Result<Self, EngineError> {
@@ -98,7 +68,7 @@ impl Template {
         // RFC 8200 8.1: the pseudo header holds the upper-layer length and the next header.
         let udp_sum = checksum::add(u64::from(udp_length) + u64::from(UDP_PROTOCOL), &bytes[udp..]);
         let address = |text: &str, count| parse_ip(text, request.ip, &place).map(|first| Swept { first, count });
-        Ok(Self {
+        let mut template = Self {
             version: request.ip,
             udp,
             source_address: address(&request.source_address, request.source_address_count)?,
@@ -108,7 +78,11 @@ impl Template {
             header_sum,
             udp_sum,
             bytes,
-        })
+        };
+        let mut constant = template.bytes.clone();
+        template.compose(0, &mut constant);
+        template.bytes = constant;
+        Ok(template)
     }
 
     /// Bytes of a frame without FCS.
@@ -121,10 +95,19 @@ impl Template {
         self.udp + UDP_BYTES
     }
 
-    /// Writes a whole frame.
-    pub fn fill(&self, frame: &mut [u8], cursor: &FlowCursor, signer: &Signer, signature: Signature) {
+    /// A whole frame of the first flow, without signature: what no frame of the stream differs in, and more.
+    pub fn constant(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Writes everything that never differs between the frames of the stream.
+    pub fn write_constant(&self, frame: &mut [u8]) {
         frame.copy_from_slice(&self.bytes);
-        let [source, destination, source_port, destination_port] = cursor.digits;
+    }
+
+    /// Writes what makes a frame one of `flow` (from 0 within the stream) into one that holds the constant bytes.
+    pub fn compose(&self, flow: u32, frame: &mut [u8]) {
+        let [source, destination, source_port, destination_port] = self.digits(flow);
         let source_port = (self.source_port.first as u16).wrapping_add(source_port as u16);
         let destination_port = (self.destination_port.first as u16).wrapping_add(destination_port as u16);
         frame[self.udp..self.udp + 2].copy_from_slice(&source_port.to_be_bytes());
@@ -146,23 +129,27 @@ impl Template {
                 frame[38..54].copy_from_slice(&destination.to_be_bytes());
             }
         }
-        self.stamp(frame, signer, signature);
     }
 
-    /// Writes the signature, and the checksum that depends on it, into a frame that is otherwise complete.
-    pub fn stamp(&self, frame: &mut [u8], signer: &Signer, signature: Signature) {
-        let offset = self.signature_offset();
-        if let Some(place) = frame[offset..].first_chunk_mut() {
-            signer.write(place, signature);
-        }
-        if self.version == IpVersion::V6 {
-            let addresses_and_ports =
-                checksum::add(checksum::add(self.udp_sum, &frame[22..54]), &frame[self.udp..self.udp + 4]);
-            let sum = checksum::finish(checksum::add(addresses_and_ports, &frame[offset..offset + SIGNATURE_BYTES]));
-            // RFC 8200 8.1: over IPv6 a checksum of zero is sent as 0xFFFF.
-            let sum = if sum == 0 { 0xFFFF } else { sum };
-            frame[self.udp + 6..self.udp + 8].copy_from_slice(&sum.to_be_bytes());
-        }
+    /// The flow's number as digits: which of the swept values each field has.
+    fn digits(&self, flow: u32) -> [u32; 4] {
+        let mut rest = flow;
+        [self.source_address, self.destination_address, self.source_port, self.destination_port].map(|swept| {
+            let digit = rest % swept.count;
+            rest /= swept.count;
+            digit
+        })
+    }
+
+    /// Where the checksum lies that covers the signature, if there is one; a result of zero is sent as 0xFFFF.
+    pub fn payload_checksum(&self) -> Option<usize> {
+        (self.version == IpVersion::V6).then_some(self.udp + 6)
+    }
+
+    /// The folded sum of all that the checksum at [`Self::payload_checksum`] covers but the signature.
+    pub fn sum_without_signature(&self, frame: &[u8]) -> u16 {
+        let addresses = checksum::add(self.udp_sum, &frame[22..54]);
+        !checksum::finish(checksum::add(addresses, &frame[self.udp..self.udp + 4]))
     }
 
     /// Whether length and pattern are as sent. MAC addresses, hop limit and checksums may change on the way.
@@ -252,4 +239,4 @@ fn fill_ipv6(bytes: &mut [u8], hop_limit: u8, udp_length: u16) {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

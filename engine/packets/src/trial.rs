@@ -8,6 +8,7 @@ use nicbench_protocol::{
 
 use crate::analyser::Analyser;
 use crate::error::EngineError;
+use crate::frame_writer::FrameWriter;
 use crate::gaps::{GAP_FLOOR_NS, Gaps};
 use crate::health::HealthChange;
 use crate::pacer::Pacer;
@@ -45,9 +46,11 @@ impl Trial {
         let expected = plan::check(start, facts)?;
         let signer = Signer::new(run_key, start.trial);
         let hz = clock.hz();
-        let senders = start.streams.iter().zip(&expected).map(|(stream, expected)| {
+        let senders = start.streams.iter().zip(&expected).enumerate().map(|(index, (stream, expected))| {
             let pacer = Pacer::new(stream.rate_frames_per_s, start.duration_s, start.catch_up_s, hz);
-            Sender::new(stream, expected, pacer, facts[stream.transmit_port].lossless)
+            let (template, tag) = (expected.template.clone(), prefill_tag(start.trial, index));
+            let writer = FrameWriter::new(template, signer, expected.first_flow, expected.flows, tag);
+            Sender::new(stream.transmit_port, writer, pacer, facts[stream.transmit_port].lossless)
         });
         let ticks = |seconds: f64| (seconds * hz) as u64;
         let pause = |fault: Fault| {
@@ -60,7 +63,7 @@ impl Trial {
             epoch: 0,
             duration_ticks: ticks(start.duration_s),
             catch_up_ticks: ticks(start.catch_up_s),
-            shared: Transmission { signer, burst: start.burst as usize, latency_from: start.latency_from },
+            shared: Transmission { burst: start.burst as usize, latency_from: start.latency_from },
             senders: senders.collect(),
             analyser: Analyser::new(signer, expected, facts.len())?,
             pause_receive: start.fault.map(pause),
@@ -173,6 +176,11 @@ impl Trial {
             cpus: self.health.cpus.clone(),
         }
     }
+}
+
+/// The tag of buffers that hold the constant bytes of a stream: trials and streams of a process have each their own.
+fn prefill_tag(trial: u32, stream: usize) -> u64 {
+    u64::from(trial) << 16 | (stream as u64 + 1)
 }
 
 /// What has been counted between two readings; a counter that ran backwards (a device was reset) counts as 0.

@@ -54,6 +54,7 @@ fn ports_in_memory_carry_frames_as_the_trait_says() {
     a_full_ring_leaves_the_rest_to_the_caller(ring.as_mut());
     a_frame_longer_than_a_buffer_is_not_allocated(ring.as_mut());
     buffers_come_back_after_many_rounds(ring.as_mut());
+    a_buffer_is_prefilled_only_where_nothing_else_was_in_it(null.as_mut(), ring.as_mut());
 
     drop((null, ring));
     eal_does_not_start_twice();
@@ -141,6 +142,27 @@ fn buffers_come_back_after_many_rounds(ring: &mut dyn Port) {
         assert_eq!(back.len(), 64);
         ring.free(&back);
     }
+}
+
+/// Allocates and sends a burst for the constant bytes that `tag` names; returns how many buffers still held them.
+fn prefilled(port: &mut dyn Port, tag: u64) -> usize {
+    let mut frames = [Frame::empty(); 32];
+    assert_eq!(port.allocate_prefilled(&mut frames, 60, tag), frames.len());
+    assert_eq!(port.send(&frames), frames.len());
+    frames.iter().filter(|frame| frame.is_prefilled()).count()
+}
+
+fn a_buffer_is_prefilled_only_where_nothing_else_was_in_it(null: &mut dyn Port, ring: &mut dyn Port) {
+    assert_eq!((prefilled(null, 7), prefilled(null, 7), prefilled(null, 8), prefilled(null, 8)), (0, 32, 0, 32));
+    let plain = filled(null, 32, 60);
+    null.free(&plain);
+    assert_eq!(prefilled(null, 8), 0, "somebody else's bytes were in between");
+    assert_eq!(prefilled(ring, 7), 0);
+    let back = received(ring);
+    ring.free(&back);
+    assert_eq!(prefilled(ring, 7), 0, "a received buffer may hold anything");
+    let back = received(ring);
+    ring.free(&back);
 }
 
 fn eal_does_not_start_twice() {

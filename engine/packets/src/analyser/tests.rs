@@ -1,7 +1,7 @@
 use nicbench_protocol::StreamRequest;
 
 use super::*;
-use crate::template::FlowCursor;
+use crate::frame_writer::FrameWriter;
 
 const RUN_KEY: u64 = 0x0123_4567_89AB_CDEF;
 
@@ -22,9 +22,9 @@ fn analyser(trial: u32) -> Analyser {
 
 fn frame(trial: u32, flow: u32, sequence: u32, time_ns: u64) -> Vec<u8> {
     let template = template(128);
-    let mut frame = vec![0; template.length()];
-    let signer = Signer::new(RUN_KEY, trial);
-    template.fill(&mut frame, &FlowCursor::default(), &signer, Signature { flow, sequence, time_ns });
+    let mut frame = template.constant().to_vec();
+    let writer = FrameWriter::new(template, Signer::new(RUN_KEY, trial), 0, 1, 1);
+    writer.patch(&mut frame, 0, Signature { flow, sequence, time_ns });
     frame
 }
 

@@ -9,25 +9,38 @@ use std::ptr::null_mut;
 pub struct Frame {
     data: *mut u8,
     length: u32,
-    reserved: u32,
+    /// 1 where the buffer holds the constant bytes that its allocation named.
+    prefilled: u32,
     handle: *mut c_void,
 }
 
 impl Frame {
     /// A slot that no port has filled yet.
     pub const fn empty() -> Self {
-        Self { data: null_mut(), length: 0, reserved: 0, handle: null_mut() }
+        Self { data: null_mut(), length: 0, prefilled: 0, handle: null_mut() }
     }
 
     /// # Safety
     /// `data` must point to `length` readable and writable bytes that nobody else touches until the frame is given back to its port.
     pub const unsafe fn from_raw(data: *mut u8, length: u32, handle: *mut c_void) -> Self {
-        Self { data, length, reserved: 0, handle }
+        Self { data, length, prefilled: 0, handle }
     }
 
     /// The port's own mark.
     pub const fn handle(&self) -> *mut c_void {
         self.handle
+    }
+
+    /// Whether the buffer still holds the constant bytes that its allocation named.
+    #[inline]
+    pub const fn is_prefilled(&self) -> bool {
+        self.prefilled != 0
+    }
+
+    /// Cuts the frame's end off, so that `length` bytes are left; what is sent is as long as this says.
+    #[inline]
+    pub fn shorten(&mut self, length: usize) {
+        self.length = self.length.min(length as u32);
     }
 
     /// The frame without FCS.

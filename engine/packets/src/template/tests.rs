@@ -1,10 +1,12 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::frame_writer::FrameWriter;
+use crate::signature::{Signature, Signer};
 
 const SIGNATURE: Signature = Signature { flow: 5, sequence: 77, time_ns: 123_456 };
 
-fn request(version: u8, frame_bytes: u32) -> StreamRequest {
+pub fn request(version: u8, frame_bytes: u32) -> StreamRequest {
     let (source, destination) =
         if version == 4 { ("198.18.0.2", "198.19.0.2") } else { ("2001:2::1", "2001:2:0:1::1") };
     serde_json::from_value(serde_json::json!({
@@ -19,11 +21,11 @@ fn request(version: u8, frame_bytes: u32) -> StreamRequest {
 fn frames(version: u8, frame_bytes: u32, count: usize) -> (Template, Vec<Vec<u8>>) {
     let template = Template::new(&request(version, frame_bytes)).unwrap();
     let signer = Signer::new(1, 1);
-    let mut cursor = FlowCursor::default();
-    let frames = (0..count).map(|_| {
+    let writer = FrameWriter::new(template.clone(), signer, 0, 24, 1);
+    let frames = (0..count).map(|index| {
         let mut frame = vec![0xEE; template.length()];
-        template.fill(&mut frame, &cursor, &signer, SIGNATURE);
-        cursor.step(&template, 24);
+        template.write_constant(&mut frame);
+        writer.patch(&mut frame, index as u32 % 24, SIGNATURE);
         frame
     });
     let frames = frames.collect();

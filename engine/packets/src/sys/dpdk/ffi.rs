@@ -61,7 +61,7 @@ const _: () = {
         unsafe { std::mem::transmute(Frame::from_raw(without_provenance_mut(1), 2, without_provenance_mut(3))) };
     assert!(
         words[0] == 1 && words[1] == 2 && words[2] == 3,
-        "data, length and reserved, handle: the order of struct nb_frame"
+        "data, length and prefilled, handle: the order of struct nb_frame"
     );
 };
 
@@ -78,7 +78,7 @@ unsafe extern "C" {
         step: *mut *const c_char,
     ) -> c_int;
     pub(super) fn nb_port_close(port: *mut RawPort);
-    pub(super) fn nb_allocate(port: *mut RawPort, frames: *mut Frame, count: u32, length: u32) -> u32;
+    pub(super) fn nb_allocate(port: *mut RawPort, frames: *mut Frame, count: u32, length: u32, tag: u64) -> u32;
     pub(super) fn nb_send(port: *mut RawPort, frames: *const Frame, count: u32) -> u32;
     pub(super) fn nb_receive(port: *mut RawPort, frames: *mut Frame, count: u32) -> u32;
     pub(super) fn nb_free(frames: *const Frame, count: u32);

@@ -138,9 +138,13 @@ impl Port for DpdkPort {
     }
 
     fn allocate(&mut self, frames: &mut [Frame], length: usize) -> usize {
+        self.allocate_prefilled(frames, length, 0)
+    }
+
+    fn allocate_prefilled(&mut self, frames: &mut [Frame], length: usize, tag: u64) -> usize {
         let Ok(length) = u32::try_from(length) else { return 0 };
         // SAFETY: `raw` is open, and the shim fills at most `burst` places of `frames`.
-        unsafe { ffi::nb_allocate(self.raw, frames.as_mut_ptr(), burst(frames), length) as usize }
+        unsafe { ffi::nb_allocate(self.raw, frames.as_mut_ptr(), burst(frames), length, tag) as usize }
     }
 
     fn send(&mut self, frames: &[Frame]) -> usize {

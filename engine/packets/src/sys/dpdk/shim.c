@@ -165,6 +165,19 @@ static int is_one_umem(struct rte_mempool *pool)
 	return end - start <= (uintptr_t)pool->populated_size * (pool->header_size + pool->elt_size + pool->trailer_size);
 }
 
+/* What every buffer that is allocated begins with: as rte_mbuf_refcnt, data_off and the rest say in a new one. */
+static void note_buffer_start(struct nb_port *port, const struct nb_port_options *options)
+{
+	struct rte_mbuf fresh = { 0 };
+
+	fresh.data_off = RTE_PKTMBUF_HEADROOM;
+	fresh.nb_segs = 1;
+	fresh.port = RTE_MBUF_PORT_INVALID;
+	rte_mbuf_refcnt_set(&fresh, 1);
+	memcpy(&port->rearm, &fresh.rearm_data, sizeof(port->rearm));
+	port->room = buffer_room(options);
+}
+
 static struct rte_mempool *create_pool(uint16_t number, const struct nb_port_options *options, int socket)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
@@ -219,6 +232,7 @@ static int start_port(struct nb_port *port, const struct nb_port_options *option
 	port->pool = create_pool(port->number, options, socket);
 	if (port->pool == NULL)
 		return -rte_errno;
+	note_buffer_start(port, options);
 	*step = "allocating its buffers in one piece (memory_mib may be too small)";
 	if (options->umem && !is_one_umem(port->pool))
 		return -ENOMEM;

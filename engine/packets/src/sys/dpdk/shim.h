@@ -10,7 +10,8 @@
 struct nb_frame {
 	uint8_t *data;
 	uint32_t length;
-	uint32_t reserved;
+	/* 1: the buffer holds the constant bytes that the tag of its allocation names. */
+	uint32_t prefilled;
 	void *handle;
 };
 
@@ -64,7 +65,8 @@ int nb_port_find(const char *device);
 int nb_port_open(int number, const struct nb_port_options *options, struct nb_port **port, struct nb_port_facts *facts,
 		 const char **step);
 void nb_port_close(struct nb_port *port);
-uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t count, uint32_t length);
+/* `tag` names constant bytes that the caller will have written into each buffer before it is given back; 0: none. */
+uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t count, uint32_t length, uint64_t tag);
 uint32_t nb_send(struct nb_port *port, const struct nb_frame *frames, uint32_t count);
 uint32_t nb_receive(struct nb_port *port, struct nb_frame *frames, uint32_t count);
 void nb_free(const struct nb_frame *frames, uint32_t count);

@@ -3,22 +3,40 @@
 
 #include <rte_ethdev.h>
 
-uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t count, uint32_t length)
+/* The tag lies where a receiver would put its hash: in the cache line that allocation and transmission touch anyway.
+ * Nothing on the way of a frame that is sent looks there, and `nb_receive` clears it. */
+static inline uint64_t *tag_of(struct rte_mbuf *buffer)
+{
+	return (uint64_t *)(void *)&buffer->hash;
+}
+
+_Static_assert(sizeof(((struct rte_mbuf *)0)->hash) == sizeof(uint64_t), "the tag takes the place of the hash");
+
+uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t count, uint32_t length, uint64_t tag)
 {
 	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
 
 	count = RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST);
-	/* Bulk allocation is all or nothing; near the pool's end a smaller burst may still succeed. */
-	while (count > 0 && rte_pktmbuf_alloc_bulk(port->pool, buffers, count) != 0)
-		count /= 2;
-	if (count == 0 || length > rte_pktmbuf_tailroom(buffers[0])) {
-		rte_pktmbuf_free_bulk(buffers, count);
+	if (unlikely(length > port->room))
 		return 0;
+	/* Bulk allocation is all or nothing; near the pool's end a smaller burst may still succeed. */
+	while (unlikely(rte_mempool_get_bulk(port->pool, (void **)buffers, count) != 0)) {
+		count /= 2;
+		if (count == 0)
+			return 0;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		buffers[i]->data_len = length;
-		buffers[i]->pkt_len = length;
-		frames[i] = (struct nb_frame){ rte_pktmbuf_mtod(buffers[i], uint8_t *), length, 0, buffers[i] };
+		struct rte_mbuf *buffer = buffers[i];
+
+		/* A buffer in a pool has one segment, one owner and nothing after it (rte_mbuf_raw_free); the rest is set
+		 * here, and the lengths when it is sent. */
+		*(uint64_t *)(void *)&buffer->rearm_data = port->rearm;
+		buffer->ol_flags = 0;
+		frames[i].data = (uint8_t *)buffer->buf_addr + RTE_PKTMBUF_HEADROOM;
+		frames[i].length = length;
+		frames[i].prefilled = tag != 0 && *tag_of(buffer) == tag;
+		frames[i].handle = buffer;
+		*tag_of(buffer) = tag;
 	}
 	return count;
 }
@@ -28,8 +46,13 @@ uint32_t nb_send(struct nb_port *port, const struct nb_frame *frames, uint32_t c
 	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
 
 	count = RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST);
-	for (uint32_t i = 0; i < count; i++)
-		buffers[i] = frames[i].handle;
+	for (uint32_t i = 0; i < count; i++) {
+		struct rte_mbuf *buffer = frames[i].handle;
+
+		buffer->pkt_len = frames[i].length;
+		buffer->data_len = frames[i].length;
+		buffers[i] = buffer;
+	}
 	return rte_eth_tx_burst(port->number, 0, buffers, count);
 }
 
@@ -47,6 +70,7 @@ uint32_t nb_receive(struct nb_port *port, struct nb_frame *frames, uint32_t coun
 			rte_pktmbuf_free(buffer);
 			continue;
 		}
+		*tag_of(buffer) = 0;
 		frames[kept++] = (struct nb_frame){ rte_pktmbuf_mtod(buffer, uint8_t *), buffer->pkt_len, 0, buffer };
 		rte_prefetch0(rte_pktmbuf_mtod(buffer, void *));
 	}
