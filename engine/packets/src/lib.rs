@@ -5,6 +5,7 @@ pub mod analyser;
 pub mod checksum;
 pub mod clock;
 pub mod error;
+pub mod faults;
 pub mod flow_images;
 pub mod flows;
 pub mod frame_writer;

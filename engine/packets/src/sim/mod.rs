@@ -5,6 +5,5 @@
 mod dut;
 mod network;
 mod port;
-mod random;
 
 pub use network::{SimulatedPortOptions, open};

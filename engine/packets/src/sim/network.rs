@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use nicbench_protocol::SimulatedDut;
 
-use super::dut::{Dut, PS_PER_NS};
+use super::dut::Dut;
 use super::port::SimulatedPort;
+use crate::faults::PS_PER_NS;
 use crate::port::{Clock, Frame, Port, PortFacts};
 use crate::sys::pool::FramePool;
 
@@ -96,7 +97,7 @@ impl Link {
             pause_interval_ps,
             pause_ns: dut.pause_ns,
             next_pause_ps: pause_interval_ps.unwrap_or(0),
-            dut: Dut::new(options.dut),
+            dut: Dut::new(dut),
         }
     }
 

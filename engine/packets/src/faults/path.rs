@@ -1,0 +1,237 @@
+//! The way of frames through a device with faults: what comes in leaves later, changed, twice, or never.
+
+use std::collections::VecDeque;
+
+use nicbench_protocol::Faults;
+
+use super::PS_PER_NS;
+use super::corruption::corrupt;
+use super::fate::{Fate, Odds};
+use super::gate::Gate;
+use super::random::Random;
+use crate::port::Frame;
+
+/// A frame that waits to be overtaken leaves after this long all the same.
+const LONGEST_HOLD_PS: u64 = 1_000_000_000;
+
+/// Where frames come from and go back to.
+pub trait Buffers {
+    /// A frame of the same content, where there is room for one.
+    fn copy(&mut self, frame: &Frame) -> Option<Frame>;
+
+    fn give(&mut self, frame: &Frame);
+}
+
+/// How a frame that leaves differs from the one that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    None,
+    /// The second of two.
+    Copy,
+    CorruptedPayload,
+    CorruptedSignature,
+    CorruptedLength,
+}
+
+/// Why a frame does not leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    Lost,
+    /// It came too fast.
+    Rate,
+    /// Too many are under way.
+    HeldFull,
+}
+
+/// A frame on its way out, with what its owner noted of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Departure<M> {
+    pub time_ps: u64,
+    pub frame: Frame,
+    pub note: M,
+    pub change: Change,
+}
+
+#[derive(Debug)]
+struct Held<M> {
+    overtakers_left: u32,
+    until_ps: u64,
+    frame: Frame,
+    note: M,
+}
+
+/// Faults so far: the truth that tests compare with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub lost: u64,
+    pub dropped_rate: u64,
+    pub dropped_held_full: u64,
+    pub duplicated: u64,
+    pub reordered: u64,
+    pub corrupted: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct FaultyPath<M> {
+    faults: Faults,
+    odds: Odds,
+    gate: Gate,
+    random: Random,
+    last_departure_ps: u64,
+    held: Vec<Held<M>>,
+    /// In order of time.
+    departures: VecDeque<Departure<M>>,
+    counts: Counts,
+}
+
+impl<M: Copy> FaultyPath<M> {
+    /// `gate` takes the place of the faults' own rate.
+    pub fn new(faults: Faults, gate: Gate) -> Self {
+        Self {
+            odds: Odds::new(&faults),
+            random: Random::seeded(faults.seed, 0, 0),
+            faults,
+            gate,
+            last_departure_ps: 0,
+            held: Vec::new(),
+            departures: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Frames that have come and neither left nor been dropped.
+    pub fn under_way(&self) -> usize {
+        self.held.len() + self.departures.len()
+    }
+
+    /// Begins the random sequence afresh and hands out every frame under way; counters only rise.
+    pub fn begin_trial(&mut self, trial: u32, load: u64) -> Vec<(Frame, M)> {
+        self.random = Random::seeded(self.faults.seed, trial, load);
+        self.gate.reset();
+        self.last_departure_ps = 0;
+        let departing = self.departures.drain(..).map(|departure| (departure.frame, departure.note));
+        departing.chain(self.held.drain(..).map(|held| (held.frame, held.note))).collect()
+    }
+
+    /// A frame comes at `time_ps`.
+    pub fn forward(
+        &mut self,
+        time_ps: u64,
+        mut frame: Frame,
+        note: M,
+        buffers: &mut impl Buffers,
+    ) -> Result<(), Dropped> {
+        let fate = self.odds.draw(&mut self.random);
+        let departure_ps = match self.admit(fate, time_ps) {
+            Ok(departure_ps) => departure_ps,
+            Err(reason) => {
+                buffers.give(&frame);
+                return Err(reason);
+            }
+        };
+        let change = match fate {
+            Fate::CorruptPayload => self.corrupt(&mut frame, Change::CorruptedPayload),
+            Fate::CorruptSignature => self.corrupt(&mut frame, Change::CorruptedSignature),
+            Fate::CorruptLength => self.corrupt(&mut frame, Change::CorruptedLength),
+            Fate::Reorder => {
+                let until_ps = departure_ps + LONGEST_HOLD_PS;
+                self.held.push(Held { overtakers_left: self.faults.reorder_by, until_ps, frame, note });
+                return Ok(());
+            }
+            Fate::Duplicate => {
+                let copy = buffers.copy(&frame);
+                self.depart(departure_ps, frame, note, Change::None);
+                if let Some(copy) = copy {
+                    self.depart(departure_ps, copy, note, Change::Copy);
+                    self.counts.duplicated += 1;
+                }
+                self.let_pass(departure_ps);
+                return Ok(());
+            }
+            Fate::Pass | Fate::Lose => Change::None,
+        };
+        self.depart(departure_ps, frame, note, change);
+        // The receiver cannot place a broken frame, so it overtakes nobody.
+        if change == Change::None {
+            self.let_pass(departure_ps);
+        }
+        Ok(())
+    }
+
+    /// When the frame may leave, or why it never will.
+    fn admit(&mut self, fate: Fate, time_ps: u64) -> Result<u64, Dropped> {
+        if fate == Fate::Lose {
+            self.counts.lost += 1;
+            return Err(Dropped::Lost);
+        }
+        let Some(admitted_ps) = self.gate.admit(time_ps) else {
+            self.counts.dropped_rate += 1;
+            return Err(Dropped::Rate);
+        };
+        if self.under_way() >= self.faults.held_frames as usize {
+            self.counts.dropped_held_full += 1;
+            return Err(Dropped::HeldFull);
+        }
+        let jitter_ns = self.random.below(self.faults.jitter_ns + 1);
+        // Jitter delays, it does not overtake.
+        self.last_departure_ps =
+            self.last_departure_ps.max(admitted_ps + (self.faults.delay_ns + jitter_ns) * PS_PER_NS);
+        Ok(self.last_departure_ps)
+    }
+
+    fn corrupt(&mut self, frame: &mut Frame, wanted: Change) -> Change {
+        let hit = corrupt(frame.bytes_mut(), wanted, &mut self.random);
+        self.counts.corrupted += u64::from(hit.is_some());
+        hit.unwrap_or(Change::None)
+    }
+
+    fn depart(&mut self, time_ps: u64, frame: Frame, note: M, change: Change) {
+        self.departures.push_back(Departure { time_ps, frame, note, change });
+    }
+
+    /// A whole frame leaves: those held back may have been overtaken often enough.
+    fn let_pass(&mut self, time_ps: u64) {
+        let mut index = 0;
+        while index < self.held.len() {
+            self.held[index].overtakers_left = self.held[index].overtakers_left.saturating_sub(1);
+            if self.held[index].overtakers_left > 0 {
+                index += 1;
+                continue;
+            }
+            let held = self.held.remove(index);
+            self.depart(time_ps, held.frame, held.note, Change::None);
+            self.counts.reordered += 1;
+        }
+    }
+
+    /// Lets go of frames that nobody overtook in time.
+    pub fn release_overdue(&mut self, now_ps: u64) {
+        while self.held.first().is_some_and(|held| held.until_ps <= now_ps) {
+            let held = self.held.remove(0);
+            let time_ps = held.until_ps.max(self.departures.back().map_or(0, |departure| departure.time_ps));
+            self.depart(time_ps, held.frame, held.note, Change::None);
+        }
+    }
+
+    /// The next frame that is to leave by now.
+    pub fn next_departure(&mut self, now_ps: u64) -> Option<Departure<M>> {
+        if self.departures.front()?.time_ps > now_ps {
+            return None;
+        }
+        self.departures.pop_front()
+    }
+
+    /// When the next frame leaves or is let go.
+    pub fn next_event_ps(&self) -> Option<u64> {
+        let departure = self.departures.front().map(|departure| departure.time_ps);
+        departure.into_iter().chain(self.held.first().map(|held| held.until_ps)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;

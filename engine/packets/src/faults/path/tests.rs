@@ -1,0 +1,86 @@
+//! What the faulty path does to frames, by their numbers.
+
+use super::*;
+use crate::sys::pool::FramePool;
+
+const INTERVAL_PS: u64 = 1_000;
+
+/// Frames numbered from 0, every `INTERVAL_PS`: when, which and how each leaves; and the path.
+fn departures(faults: Faults, frames: u64) -> (Vec<Departure<u64>>, FaultyPath<u64>) {
+    let mut pool = FramePool::default();
+    let mut path = FaultyPath::new(faults, Gate::Open);
+    assert!(path.begin_trial(1, 1).is_empty());
+    for number in 0..frames {
+        let mut frame = pool.take(60);
+        frame.bytes_mut().fill(0);
+        frame.bytes_mut()[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+        frame.bytes_mut()[23] = 17;
+        let _ = path.forward(number * INTERVAL_PS, frame, number, &mut pool);
+    }
+    path.release_overdue(u64::MAX);
+    let left: Vec<_> = std::iter::from_fn(|| path.next_departure(u64::MAX)).collect();
+    assert!(left.windows(2).all(|pair| pair[0].time_ps <= pair[1].time_ps), "frames leave in order of time");
+    assert_eq!(path.under_way(), 0);
+    (left, path)
+}
+
+fn numbers(left: &[Departure<u64>]) -> Vec<u64> {
+    left.iter().map(|departure| departure.note).collect()
+}
+
+#[test]
+fn a_reordered_frame_leaves_after_as_many_others_as_asked() {
+    let (left, path) = departures(Faults { reorder: 0.1, reorder_by: 3, ..Faults::default() }, 200);
+    let overtaken = left.windows(2).filter(|pair| pair[0].note > pair[1].note).count() as u64;
+    assert!(path.counts().reordered > 5);
+    assert!(overtaken > 0 && overtaken <= path.counts().reordered);
+    assert_eq!(left.len(), 200);
+}
+
+#[test]
+fn a_frame_that_nobody_overtakes_leaves_after_a_millisecond() {
+    let (left, path) = departures(Faults { reorder: 1.0, ..Faults::default() }, 1);
+    assert_eq!((left[0].time_ps, path.counts().reordered), (LONGEST_HOLD_PS, 0));
+}
+
+#[test]
+fn jitter_delays_and_does_not_overtake() {
+    let (left, _) = departures(Faults { delay_ns: 10, jitter_ns: 100, ..Faults::default() }, 100);
+    assert_eq!(numbers(&left), (0..100).collect::<Vec<_>>());
+    assert!(left.iter().all(|departure| departure.time_ps >= departure.note * INTERVAL_PS + 10 * PS_PER_NS));
+}
+
+#[test]
+fn every_frame_leaves_once_twice_or_never_and_the_counts_say_so() {
+    let faults = Faults { loss: 0.1, duplicate: 0.1, corrupt_payload: 0.1, corrupt_length: 0.1, ..Faults::default() };
+    let (left, path) = departures(faults, 1000);
+    let changed = |change| left.iter().filter(|departure| departure.change == change).count() as u64;
+    let counts = path.counts();
+    assert_eq!(left.len() as u64, 1000 - counts.lost + counts.duplicated);
+    assert_eq!(changed(Change::Copy), counts.duplicated);
+    assert_eq!(changed(Change::CorruptedPayload) + changed(Change::CorruptedLength), counts.corrupted);
+    assert!(counts.lost > 50 && counts.duplicated > 50 && changed(Change::CorruptedLength) > 50);
+}
+
+#[test]
+fn no_more_frames_are_under_way_than_asked() {
+    let (left, path) = departures(Faults { delay_ns: 1_000_000, held_frames: 16, ..Faults::default() }, 100);
+    assert_eq!((left.len(), path.counts().dropped_held_full), (16, 84));
+}
+
+#[test]
+fn equal_seeds_do_the_same_and_others_do_not() {
+    let run = |seed| numbers(&departures(Faults { seed, loss: 0.3, ..Faults::default() }, 100).0);
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn a_new_trial_gets_back_what_was_under_way() {
+    let mut pool = FramePool::default();
+    let mut path = FaultyPath::new(Faults { delay_ns: 5, ..Faults::default() }, Gate::Open);
+    path.forward(0, pool.take(60), 7, &mut pool).unwrap();
+    let under_way = path.begin_trial(2, 0);
+    assert_eq!(under_way.iter().map(|(_, number)| *number).collect::<Vec<_>>(), [7]);
+    assert_eq!(path.under_way(), 0);
+}
