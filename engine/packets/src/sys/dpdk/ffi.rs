@@ -12,6 +12,7 @@ pub(super) struct RawPortOptions {
     pub frame_bytes: u32,
     pub umem: u32,
     pub is_promiscuous: u32,
+    pub packed: u32,
 }
 
 #[repr(C)]
@@ -49,7 +50,7 @@ pub(super) struct RawPort {
 }
 
 // The C side asserts the same numbers.
-const _: () = assert!(size_of::<RawPortOptions>() == 24);
+const _: () = assert!(size_of::<RawPortOptions>() == 28);
 const _: () = assert!(size_of::<RawPortFacts>() == 96);
 const _: () = assert!(size_of::<RawPortStatistics>() == 64);
 const _: () = assert!(size_of::<Frame>() == 24 && align_of::<Frame>() == 8);

@@ -25,6 +25,8 @@ struct nb_port_options {
 	uint32_t umem;
 	/* The interface was promiscuous before, and stays so. */
 	uint32_t is_promiscuous;
+	/* No device reads the buffers by bus addresses: they need not lie within a page each. */
+	uint32_t packed;
 };
 
 struct nb_port_facts {

@@ -1,7 +1,7 @@
 //! How many buffers a port gets, and how long a frame may be.
 
 use super::ffi::RawPortOptions;
-use super::options::PortOptions;
+use super::options::{PortKind, PortOptions};
 
 /// IEEE 802.3, 3.2.8: the shortest frame, FCS included.
 pub(super) const MINIMUM_FRAME_BYTES: u32 = 64;
@@ -25,6 +25,7 @@ pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>) 
         frame_bytes: kernel_mtu_bytes.unwrap_or(USUAL_MTU_BYTES).min(65535 / 2) + HEADER_BYTES,
         umem: umem.into(),
         is_promiscuous: 0,
+        packed: (!matches!(options.kind, PortKind::Pci { .. })).into(),
     }
 }
 
@@ -44,7 +45,6 @@ pub(super) fn maximum_frame_bytes(mtu_bytes: u32, buffer_bytes: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::PortKind;
     use super::*;
 
     fn port(kind: PortKind, transmit_descriptors: u32, receive_descriptors: u32) -> PortOptions {
