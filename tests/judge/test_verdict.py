@@ -64,6 +64,13 @@ def test_somebody_else_on_the_duts_core_disturbs_it(
     assert "core 1" in verdict.findings[0].text
 
 
+def test_a_neighbour_on_the_duts_physical_core_disturbs_it(reading: MakeReading, cpu: MakeCpu) -> None:
+    shared = cpu(1).model_copy(update={"speed_samples": 50, "slow_samples": 20})
+    (finding,) = verdict_on(reading(cpus=(cpu(0), shared))).findings
+    assert (finding.threshold, finding.value) == ("dut_contended_share", 0.4)
+    assert verdict_on(reading(cpus=(cpu(0), shared.model_copy(update={"slow_samples": 5})))).valid
+
+
 def test_interrupt_time_on_the_duts_core_is_its_own_work(reading: MakeReading, cpu: MakeCpu) -> None:
     assert verdict_on(reading(cpus=(cpu(1, softirq=5_000, irq=500),))).valid
 

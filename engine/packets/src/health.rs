@@ -94,6 +94,8 @@ pub fn parse_stat(stat: &str, watched: &[u32], ns_per_tick: u64) -> Vec<CpuTimes
             steal_ns: steal * ns_per_tick,
             idle_ns: (idle + wait) * ns_per_tick,
             other_tasks_ns: None,
+            speed_samples: None,
+            slow_samples: None,
         })
     };
     watched.iter().filter_map(|cpu| line(*cpu)).collect()
@@ -114,6 +116,8 @@ fn difference(first: &Moment, last: &Moment) -> Vec<CpuTimes> {
             steal_ns: after.steal_ns.saturating_sub(before.steal_ns),
             idle_ns: after.idle_ns.saturating_sub(before.idle_ns),
             other_tasks_ns: tasks.map(|(before, tasks)| tasks.since(before, after.cpu)),
+            speed_samples: None,
+            slow_samples: None,
         })
     };
     last.cpus.iter().filter_map(change).collect()

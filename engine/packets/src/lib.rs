@@ -26,4 +26,5 @@ pub mod task_times;
 pub mod template;
 pub mod tester;
 pub mod trial;
+pub mod witness;
 pub mod worker;

@@ -9,6 +9,8 @@ use std::path::Path;
 
 /// The kernel's thread that does a core's interrupt work when there is much of it: the DUT's own work.
 const SOFTIRQ_THREAD: &str = "ksoftirqd/";
+/// Our own look at a DUT's core: it takes microseconds, but interrupts that come meanwhile are billed to it.
+pub const WITNESS_THREAD: &str = "core-witness";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Task {
@@ -52,11 +54,11 @@ fn numbered(folder: &Path) -> Vec<(u32, std::path::PathBuf)> {
     entries.flatten().filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect()
 }
 
-/// A task that ended meanwhile, or a softirq thread, is none.
+/// A task that ended meanwhile, a softirq thread, or our own witness, is none.
 fn read_task(folder: &Path) -> Option<Task> {
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
     let (name, cpu) = parse_stat(&stat)?;
-    if name.starts_with(SOFTIRQ_THREAD) {
+    if name.starts_with(SOFTIRQ_THREAD) || name == WITNESS_THREAD {
         return None;
     }
     let ran_ns = fs::read_to_string(folder.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()?;

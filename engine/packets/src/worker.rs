@@ -6,6 +6,7 @@ use crate::health::HealthProbe;
 use crate::port::{Clock, Frame, MAXIMUM_BURST, Port, PortFacts};
 use crate::snapshot::Snapshot;
 use crate::trial::Trial;
+use crate::witness::Witnesses;
 
 /// What somebody outside wants of a running loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,7 @@ pub struct Worker<C: Clock> {
     pub clock: Rc<C>,
     pub ports: Vec<Box<dyn Port>>,
     watched_cpus: Vec<u32>,
+    witnesses: Witnesses,
     frames: [Frame; MAXIMUM_BURST],
     /// Ports are not flushed before this tick of the trial.
     next_flush: u64,
@@ -51,7 +53,9 @@ pub struct Worker<C: Clock> {
 
 impl<C: Clock> Worker<C> {
     pub fn new(clock: Rc<C>, ports: Vec<Box<dyn Port>>, watched_cpus: Vec<u32>) -> Self {
-        Self { clock, ports, watched_cpus, frames: [Frame::empty(); MAXIMUM_BURST], next_flush: 0 }
+        let watched = if clock.is_virtual() { &[] } else { watched_cpus.as_slice() };
+        let witnesses = Witnesses::post(watched);
+        Self { clock, ports, watched_cpus, witnesses, frames: [Frame::empty(); MAXIMUM_BURST], next_flush: 0 }
     }
 
     /// Of every port, in order.
@@ -82,6 +86,7 @@ impl<C: Clock> Worker<C> {
         trial.baselines = self.ports.iter_mut().map(|port| port.counters()).collect();
         let probe = (!self.clock.is_virtual()).then(|| HealthProbe::start(&*self.clock, &self.watched_cpus));
         self.next_flush = 0;
+        self.witnesses.start();
         trial.begin(&*self.clock);
         let order = self.transmission_loop(trial, snapshot, orders);
         for sender in &mut trial.senders {
@@ -97,6 +102,7 @@ impl<C: Clock> Worker<C> {
                 order = self.receive_for(trial, UNDER_WAY_S, orders);
             }
             trial.health = probe.finish(&*self.clock);
+            self.witnesses.finish(&mut trial.health.cpus);
         }
         self.publish(trial, snapshot);
         order

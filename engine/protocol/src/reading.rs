@@ -131,6 +131,12 @@ pub struct CpuTimes {
     /// to it. Unknown where the kernel keeps no such account.
     #[serde(default)]
     pub other_tasks_ns: Option<u64>,
+    /// Looks taken at how much of the physical core this CPU got; unknown where nobody could look.
+    #[serde(default)]
+    pub speed_samples: Option<u32>,
+    /// Of those, how many found under 80 % of the best: another hyperthread or guest used the same core.
+    #[serde(default)]
+    pub slow_samples: Option<u32>,
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from nicbench.duts._backlog import BacklogLedger
 from nicbench.duts._drop_counters import read_ip_layer
+from nicbench.duts._filter import MAXIMUM_RULES, set_up_filter
 from nicbench.duts._forwarding import ForwardingPort, forwarding_ports, set_up_forwarding
 from nicbench.duts._networks import SWEPT_ADDRESSES, swept_address
 from nicbench.duts._ports import dut_devices, require_host
@@ -34,10 +35,12 @@ class KernelForwardOptions(Frozen):
     """``dut: {kind: kernel-forward}``.
 
     ``backlog_frames`` is net.core.netdev_max_backlog, the queue in front of a CPU that RPS sends frames to; left as it
-    is where it is not given.
+    is where it is not given. ``filter_rules`` puts as many rules of a packet filter (nftables) before forwarding: each
+    frame passes them all, none matches.
     """
 
     backlog_frames: int | None = Field(default=None, ge=1, le=10_000_000)
+    filter_rules: int = Field(default=0, ge=0, le=MAXIMUM_RULES)
 
 
 class KernelForward(Dut):
@@ -66,6 +69,8 @@ class KernelForward(Dut):
         self._has_ipv6 = await host.read_file("/proc/sys/net/ipv6/conf/all/forwarding") is not None
         self._ports = forwarding_ports(testbed, devices, tester_macs(testbed))
         self._settings, self._commands = await set_up_forwarding(host, changes, self._ports, ipv6=self._has_ipv6)
+        if self.options.filter_rules:
+            await set_up_filter(host, changes, self.options.filter_rules, ipv6=self._has_ipv6)
         outer = _outermost(host)
         if self.options.backlog_frames is not None:
             await changes.set_file(outer, _BACKLOG_PATH, str(self.options.backlog_frames))
@@ -108,6 +113,7 @@ class KernelForward(Dut):
                 for port in self._ports
             },
             "ipv6": self._has_ipv6,
+            "filter_rules": self.options.filter_rules,
             "backlog_frames": None if self._backlog is None else int(self._backlog),
             "rps_cpus": {device: None if mask is None else mask.strip() for device, mask in self._rps.items()},
         }

@@ -40,6 +40,11 @@ class Thresholds(Frozen):
         "share of the DUT core's time",
         "time the hypervisor gave the DUT's core to somebody else",
     )
+    dut_contended_share: float = _threshold(
+        0.10,
+        "share of the looks at the DUT's core",
+        "the DUT's core ran under 80 % of its best speed: another hyperthread, or guest, used the same physical core",
+    )
     clock_step_ms: float = _threshold(
         1.0,
         "ms",

@@ -128,6 +128,15 @@ def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
                 limit=limit,
                 text=f"{text.format(f'{share:.1%}')} core {cpu.cpu}",
             )
+    contended = _share(cpu.slow_samples or 0, cpu.speed_samples or 0)
+    if contended > thresholds.dut_contended_share:
+        yield Finding(
+            reason=Reason.DUT_DISTURBED,
+            threshold="dut_contended_share",
+            value=contended,
+            limit=thresholds.dut_contended_share,
+            text=f"the physical core of the DUT's CPU {cpu.cpu} was shared in {contended:.1%} of the looks at it",
+        )
 
 
 def _clock(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:

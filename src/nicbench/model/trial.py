@@ -68,6 +68,10 @@ class CpuTime(Frozen):
     idle_ns: int
     other_tasks_ns: int | None = None
     """Time that tasks ran on it, the kernel's softirq thread apart; None where the kernel keeps no account."""
+    speed_samples: int | None = None
+    """Looks taken at how much of the physical core this CPU got; None where nobody could look."""
+    slow_samples: int | None = None
+    """Of those, how many found it slower than 80 % of its best: a neighbour on the other hyperthread."""
 
 
 class Health(Frozen):

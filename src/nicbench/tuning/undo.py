@@ -62,7 +62,15 @@ class DeleteIpObject(Frozen):
     arguments: tuple[str, ...]
 
 
+class DeleteNftTable(Frozen):
+    """Delete a table of packet filter rules that nicbench made; ``family`` is nft's (``ip``, ``ip6``)."""
+
+    kind: Literal["delete_nft_table"] = "delete_nft_table"
+    family: str
+    table: str
+
+
 Undo = Annotated[
-    DeleteIpObject | RestoreFile | DeleteNamespace | DeleteLink | DetachXdp | KillProcess | RemovePath,
+    DeleteIpObject | RestoreFile | DeleteNamespace | DeleteLink | DeleteNftTable | DetachXdp | KillProcess | RemovePath,
     Field(discriminator="kind"),
 ]

@@ -17,6 +17,7 @@ from nicbench.tuning.undo import (
     DeleteIpObject,
     DeleteLink,
     DeleteNamespace,
+    DeleteNftTable,
     DetachXdp,
     KillProcess,
     RemovePath,
@@ -75,6 +76,9 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
         case DeleteIpObject():
             await _delete_ip_object(host, undo.arguments)
             return None
+        case DeleteNftTable():
+            await _delete_nft_table(host, undo)
+            return None
         case DetachXdp():
             return await _detach_xdp(host, undo)
         case KillProcess():
@@ -128,6 +132,16 @@ async def _delete_ip_object(host: Host, arguments: tuple[str, ...]) -> None:
     gone = ("Cannot assign requested address", "No such process", "No such file or directory", "Cannot find device")
     if done.status != 0 and not any(words in done.stderr for words in gone):
         raise HostError(f"ip {' '.join(arguments)}: {done.stderr.strip()}", place=host.name)
+
+
+async def _delete_nft_table(host: Host, undo: DeleteNftTable) -> None:
+    """A table that is not there is no trouble: the change may have failed, or somebody deleted it."""
+    done = await host.run(("nft", "delete", "table", undo.family, undo.table), check=False)
+    still = await host.run(("nft", "list", "table", undo.family, undo.table), check=False)
+    if still.status == 0:
+        raise HostError(
+            f"the table {undo.family} {undo.table} cannot be deleted: {done.stderr.strip()}", place=host.name
+        )
 
 
 async def _detach_xdp(host: Host, undo: DetachXdp) -> str | None:

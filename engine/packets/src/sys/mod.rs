@@ -1,6 +1,7 @@
 //! All `unsafe` and FFI of the engine.
 #![allow(unsafe_code)]
 
+pub mod core_speed;
 #[cfg(feature = "dpdk")]
 pub mod dpdk;
 pub mod frame;

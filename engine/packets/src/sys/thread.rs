@@ -16,6 +16,31 @@ pub fn pin_to(cpu: u32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Lets the thread run before every ordinary one (sched(7), SCHED_FIFO); needs CAP_SYS_NICE.
+pub fn run_first() -> io::Result<()> {
+    // SAFETY: an all-zero sched_param is valid; the kernel reads it during the call only.
+    let result = unsafe {
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = 1;
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether the thread may run on this CPU and no other.
+pub fn is_pinned_to(cpu: u32) -> bool {
+    if cpu >= libc::CPU_SETSIZE as u32 {
+        return false;
+    }
+    // SAFETY: an all-zero cpu_set_t is an empty set that the call fills; `cpu` lies within it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) == 0
+            && libc::CPU_COUNT(&set) == 1
+            && libc::CPU_ISSET(cpu as usize, &set)
+    }
+}
+
 /// Context switches of the thread so far: voluntary, involuntary.
 pub fn context_switches() -> Option<(u64, u64)> {
     // SAFETY: an all-zero rusage is valid, and the call fills it.
