@@ -32,9 +32,9 @@ def test_a_quiet_trial_is_valid_however_much_the_dut_lost(reading: MakeReading) 
     ("change", "reason", "says"),
     [
         ({"longest_gap_ns": 50_000_000}, Reason.DISTURBED, "held up for 50.0 ms at once"),
-        ({"total_gap_ns": 80_000_000}, Reason.DISTURBED, "held up for 8.0% of the transmission"),
+        ({"total_gap_ns": 80_000_000}, Reason.DISTURBED, "held up for 8.0 % of the transmission"),
         ({"clock_step_ns": -3_000_000}, Reason.CLOCK_STEP, "moved by 3.000 ms"),
-        ({"unsent_tester": 20_000, "sent": 980_000}, Reason.UNSENT, "did not send 2.00%"),
+        ({"unsent_tester": 20_000, "sent": 980_000}, Reason.UNSENT, "did not send 2.0 %"),
         ({"receive_overrun": 500}, Reason.RECEIVE_OVERRUN, "own port t0 dropped 500 arriving frames"),
         ({"link_changed": True}, Reason.LINK_CHANGED, "link of the tester's port t0"),
     ],

@@ -105,7 +105,7 @@ def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             threshold="total_gap_share",
             value=share,
             limit=thresholds.total_gap_share,
-            text=f"the tester's worker was held up for {share:.1%} of the transmission",
+            text=f"the tester's worker was held up for {_percent(share)} of the transmission",
         )
 
 
@@ -126,7 +126,7 @@ def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
                 threshold=name,
                 value=share,
                 limit=limit,
-                text=f"{text.format(f'{share:.1%}')} core {cpu.cpu}",
+                text=f"{text.format(_percent(share))} core {cpu.cpu}",
             )
     contended = _share(cpu.slow_samples or 0, cpu.speed_samples or 0)
     if contended > thresholds.dut_contended_share:
@@ -135,7 +135,7 @@ def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
             threshold="dut_contended_share",
             value=contended,
             limit=thresholds.dut_contended_share,
-            text=f"the physical core of the DUT's CPU {cpu.cpu} was shared in {contended:.1%} of the looks at it",
+            text=f"the physical core of the DUT's CPU {cpu.cpu} was shared in {_percent(contended)} of the looks at it",
         )
 
 
@@ -161,7 +161,7 @@ def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             threshold="unsent_share",
             value=share,
             limit=thresholds.unsent_share,
-            text=f"the tester did not send {share:.2%} of the intended frames",
+            text=f"the tester did not send {_percent(share)} of the intended frames",
         )
     for port in evidence.ports:
         share = _share(port.receive_overrun, evidence.intended)
@@ -197,3 +197,8 @@ def _share(part: float, whole: float) -> float:
     if whole > 0:
         return part / whole
     return 1.0 if part > 0 else 0.0
+
+
+def _percent(share: float) -> str:
+    """With a digit after the point, and two where it is small: ``6.4 %``, ``0.52 %``."""
+    return f"{100 * share:.{1 if share >= 0.01 else 2}f} %"

@@ -41,7 +41,7 @@ def judge(virtual: bool, steal: float | None) -> Check:
     name = "hypervisor"
     if not virtual:
         return ok(name, "none: this is no virtual machine")
-    stolen = "an unknown share" if steal is None else f"{steal:.2%}"
+    stolen = "an unknown share" if steal is None else f"{100 * steal:.2f} %"
     text = f"this is a virtual machine; {stolen} of its CPU time has been taken away since it started"
     if steal is not None and steal > _WORTH_A_WARNING:
         return warning(name, f"{text}: expect disturbed trials")
