@@ -10,6 +10,7 @@ mod reflect;
 mod reply;
 mod request;
 mod start;
+mod traffic;
 
 pub use configure::{ClockSource, Configure, PortKind, PortRequest, SimulatedDut};
 pub use error::{ErrorKind, ErrorReport};
@@ -24,6 +25,7 @@ pub use reply::{
 };
 pub use request::{Command, Refusal, Request, parse};
 pub use start::{Fault, IpVersion, LatencyFrom, Start, StreamRequest};
+pub use traffic::{Field, First, Layer, SizeSweep, Varied, WeightedSize};
 
 /// The version of the protocol: a changed major number is refused.
 pub const PROTOCOL_VERSION: &str = "1.0";

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::traffic::{Layer, SizeSweep, WeightedSize};
+
 /// The fields of `start`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Start {
@@ -54,10 +56,11 @@ pub struct Fault {
 }
 
 /// The version of the internet protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub enum IpVersion {
     /// IPv4.
+    #[default]
     V4,
     /// IPv6.
     V6,
@@ -93,22 +96,28 @@ pub struct StreamRequest {
     pub transmit_port: usize,
     /// Number of the port where the frames come back.
     pub receive_port: usize,
-    /// With FCS.
+    /// With FCS; not looked at where `sizes`, `size_sweep` or `pcap` says more.
+    #[serde(default)]
     pub frame_bytes: u32,
     /// 0: as fast as the port takes them.
     pub rate_frames_per_s: f64,
     /// Flows in turn, frame by frame.
     #[serde(default = "one")]
     pub flows: u32,
-    /// As in `02:00:00:00:00:01`.
+    /// As in `02:00:00:00:00:01`. From here to `hop_limit`: Ethernet, IP, UDP, where `layers` and `pcap` are not given.
+    #[serde(default)]
     pub source_mac: String,
     /// As in `02:00:00:00:00:02`.
+    #[serde(default)]
     pub destination_mac: String,
     /// 4 or 6.
+    #[serde(default)]
     pub ip: IpVersion,
     /// The first of the swept addresses.
+    #[serde(default)]
     pub source_address: String,
     /// The first of the swept addresses.
+    #[serde(default)]
     pub destination_address: String,
     /// Addresses in turn over the flows.
     #[serde(default = "one")]
@@ -131,6 +140,34 @@ pub struct StreamRequest {
     /// IPv4 time to live, IPv6 hop limit.
     #[serde(default = "default_hop_limit")]
     pub hop_limit: u8,
+    /// The headers, in place of the fields above.
+    #[serde(default)]
+    pub layers: Vec<Layer>,
+    /// A mix of sizes in exact proportions.
+    #[serde(default)]
+    pub sizes: Vec<WeightedSize>,
+    /// Of the order of the sizes in a mix.
+    #[serde(default = "one_seed")]
+    pub size_seed: u64,
+    /// Sizes in turn.
+    #[serde(default)]
+    pub size_sweep: Option<SizeSweep>,
+    /// So many frames back to back, then a pause, so that the mean rate holds.
+    #[serde(default)]
+    pub burst_frames: Option<u32>,
+    /// So many frames and no more; the transmission ends with them.
+    #[serde(default)]
+    pub frames: Option<u64>,
+    /// A file on the engine's host whose frames are sent one after another.
+    #[serde(default)]
+    pub pcap: Option<String>,
+    /// Where the signature begins in each frame of `pcap`; at the end of the payload where it is left out.
+    #[serde(default)]
+    pub signature_offset: Option<u32>,
+}
+
+fn one_seed() -> u64 {
+    1
 }
 
 fn one() -> u32 {
@@ -173,6 +210,17 @@ mod tests {
         assert_eq!((start.catch_up_s, start.burst, start.latency_from), (0.001, 32, LatencyFrom::Software));
         let again: Start = serde_json::from_str(&serde_json::to_string(&start).unwrap()).unwrap();
         assert_eq!(start, again);
+    }
+
+    #[test]
+    fn a_stream_of_layers_and_mixed_sizes_survives_a_round_trip() {
+        let text = r#"{"name":"x","transmit_port":0,"receive_port":1,"rate_frames_per_s":1e3,"flows":4,"layers":[
+            {"layer":"ethernet","source":"02:00:00:00:00:01","destination":"02:00:00:00:00:02"},
+            {"layer":"raw","hex":"00"}],"sizes":[{"frame_bytes":64,"weight":7}],"burst_frames":8,"frames":100}"#;
+        let stream: StreamRequest = serde_json::from_str(text).unwrap();
+        let again: StreamRequest = serde_json::from_str(&serde_json::to_string(&stream).unwrap()).unwrap();
+        assert_eq!(stream, again);
+        assert_eq!((stream.layers.len(), stream.frame_bytes, stream.size_seed, stream.pcap), (2, 0, 1, None));
     }
 
     #[test]

@@ -1,0 +1,148 @@
+//! Checksums of a frame: what never changes is summed once, what differs between frames is added to it.
+
+use std::ops::Range;
+
+use super::stack::Part;
+use crate::checksum::{add, finish};
+
+/// One checksum of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Where it stands.
+    pub at: usize,
+    /// The sum of everything under it that is the same in every frame.
+    constant: u64,
+    /// What is under it and differs, and whether that begins at an odd place of the sum.
+    variable: Vec<(Range<usize>, bool)>,
+    /// A checksum of zero is sent as 0xFFFF: zero means that there is none (RFC 768, RFC 8200 8.1).
+    never_zero: bool,
+}
+
+impl Check {
+    /// The checksum of a frame that is otherwise complete.
+    #[inline]
+    pub fn of(&self, frame: &[u8]) -> u16 {
+        let sum = self.variable.iter().fold(self.constant, |sum, (range, odd)| {
+            let part = add(0, &frame[range.clone()]);
+            sum + if *odd { u64::from(swapped(part)) } else { part }
+        });
+        match finish(sum) {
+            0 if self.never_zero => 0xFFFF,
+            checksum => checksum,
+        }
+    }
+}
+
+/// RFC 1071 2(B): the sum of bytes that are off by one is the byte-swapped sum.
+fn swapped(sum: u64) -> u16 {
+    (!finish(sum)).swap_bytes()
+}
+
+/// The checksums of a frame whose lengths are filled in, inner ones first. `end` is where the payload ends, `variable` what differs between
+/// frames, in order and apart from each other.
+pub fn checks(frame: &[u8], parts: &[Part], end: usize, variable: &[Range<usize>]) -> Vec<Check> {
+    parts.iter().rev().filter_map(|part| check(frame, *part, end, variable)).collect()
+}
+
+fn check(frame: &[u8], part: Part, end: usize, variable: &[Range<usize>]) -> Option<Check> {
+    match part {
+        Part::Ipv4 { at } => {
+            let header = at..at + usize::from(frame[at] & 0x0F) * 4;
+            Some(over(frame, at + 10, 0, &[header], variable, false))
+        }
+        Part::Ipv6 { .. } => None,
+        Part::Udp { checksum: false, .. } => None,
+        Part::Udp { at, addresses_at, is_v6, .. } => {
+            Some(transport(frame, (at, at + 6, end), (addresses_at, is_v6, 17), variable))
+        }
+        Part::Tcp { at, addresses_at, is_v6 } => {
+            Some(transport(frame, (at, at + 16, end), (addresses_at, is_v6, 6), variable))
+        }
+    }
+}
+
+/// RFC 768, RFC 9293 3.1, RFC 8200 8.1: the pseudo header holds addresses, protocol and length.
+fn transport(
+    frame: &[u8],
+    (at, checksum_at, end): (usize, usize, usize),
+    (addresses_at, is_v6, protocol): (usize, bool, u64),
+    variable: &[Range<usize>],
+) -> Check {
+    let addresses = addresses_at..addresses_at + if is_v6 { 32 } else { 8 };
+    let start = protocol + (end - at) as u64;
+    over(frame, checksum_at, start, &[addresses, at..end], variable, protocol == 17)
+}
+
+/// The checksum over `covered`, each range of which begins at an even place of the sum.
+fn over(
+    frame: &[u8],
+    at: usize,
+    start: u64,
+    covered: &[Range<usize>],
+    variable: &[Range<usize>],
+    never_zero: bool,
+) -> Check {
+    let mut check = Check { at, constant: start, variable: Vec::new(), never_zero };
+    let own = std::iter::once(at..at + 2);
+    for range in covered {
+        let mut constant = frame[range.clone()].to_vec();
+        for hole in variable.iter().cloned().chain(own.clone()) {
+            let (from, to) = (hole.start.max(range.start), hole.end.min(range.end));
+            if from >= to {
+                continue;
+            }
+            constant[from - range.start..to - range.start].fill(0);
+            if hole.start != at {
+                check.variable.push((from..to, (from - range.start) % 2 == 1));
+            }
+        }
+        check.constant = add(check.constant, &constant);
+    }
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::random::Random;
+
+    /// The checksum by the definition, over a frame as it is.
+    fn by_definition(frame: &[u8], at: usize, start: u64, covered: &[Range<usize>]) -> u16 {
+        let mut frame = frame.to_vec();
+        frame[at..at + 2].fill(0);
+        finish(covered.iter().fold(start, |sum, range| add(sum, &frame[range.clone()])))
+    }
+
+    #[test]
+    fn sums_kept_apart_give_the_checksum_of_the_whole_wherever_the_holes_are() {
+        let mut random = Random::seeded(5, 1, 1);
+        for _ in 0..2000 {
+            let end = 80 + random.below(60) as usize;
+            let mut frame: Vec<u8> = (0..end).map(|_| random.below(256) as u8).collect();
+            let mut holes = Vec::new();
+            let mut from = 0;
+            while from + 20 < end {
+                from += random.below(20) as usize;
+                let to = (from + 1 + random.below(17) as usize).min(end);
+                // A hole over the checksum itself cannot be: nobody varies it.
+                if to <= 40 || from >= 42 {
+                    holes.push(from..to);
+                }
+                from = to + 1;
+            }
+            let covered = [14..22, 34..end];
+            let check = over(&frame, 40, 77, &covered, &holes, false);
+            for hole in &holes {
+                frame[hole.clone()].iter_mut().for_each(|byte| *byte = random.below(256) as u8);
+            }
+            assert_eq!(check.of(&frame), by_definition(&frame, 40, 77, &covered), "{holes:?} in {end}");
+        }
+    }
+
+    #[test]
+    fn a_checksum_of_zero_over_udp_is_sent_as_ones() {
+        let frame = [0xFF, 0xFF, 0, 0];
+        assert_eq!(over(&frame, 2, 0, &[0..4], &[], true).of(&frame), 0xFFFF);
+        assert_eq!(over(&frame, 2, 0, &[0..4], &[], false).of(&frame), 0);
+    }
+}
