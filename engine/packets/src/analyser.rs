@@ -5,6 +5,7 @@ use crate::flows::{Arrival, FlowTable};
 use crate::latency::Latency;
 use crate::signature::{Owner, SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
 use crate::template::{Template, signature_offset};
+use crate::traffic::Elsewhere;
 
 /// What the receiver must know of a stream.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub struct PortTally {
 #[derive(Debug)]
 pub struct Analyser {
     signer: Signer,
+    /// Where else than in the payload of UDP and TCP a signature may be.
+    elsewhere: Elsewhere,
     expected: Vec<Expected>,
     flows: FlowTable,
     streams: Vec<StreamTally>,
@@ -60,7 +63,8 @@ impl Analyser {
         };
         let streams = expected.iter().map(tally).collect::<Result<_, _>>()?;
         let ports = vec![PortTally::default(); ports];
-        Ok(Self { signer, expected, flows: FlowTable::new(flows), streams, ports, after_drain: false })
+        let elsewhere = Elsewhere::new(expected.iter().map(|stream| stream.template.search()));
+        Ok(Self { signer, elsewhere, expected, flows: FlowTable::new(flows), streams, ports, after_drain: false })
     }
 
     /// The drain is over: what comes now is late.
@@ -86,7 +90,7 @@ impl Analyser {
         match payload.map(|payload| self.signer.read(payload)) {
             Some(Owner::Ours(signature)) => self.analyse_ours(port, frame, signature, now_ns),
             Some(Owner::EarlierTrial) => {}
-            Some(Owner::Unknown) | None => self.analyse_unknown(port, frame),
+            Some(Owner::Unknown) | None => self.analyse_unknown(port, frame, now_ns),
         }
     }
 
@@ -99,7 +103,7 @@ impl Analyser {
             return self.count_foreign(port);
         }
         let tally = &mut self.streams[index];
-        if !expected.template.is_intact(frame) {
+        if !expected.template.is_intact(frame, signature.flow - expected.first_flow, signature.sequence) {
             if !self.after_drain {
                 tally.corrupted += 1;
             }
@@ -131,7 +135,14 @@ impl Analyser {
     }
 
     #[cold]
-    fn analyse_unknown(&mut self, port: usize, frame: &[u8]) {
+    fn analyse_unknown(&mut self, port: usize, frame: &[u8], now_ns: u64) {
+        let elsewhere = self.elsewhere.offsets(frame).filter_map(|offset| frame.get(offset..)?.first_chunk());
+        let owner = elsewhere.map(|payload| self.signer.read(payload)).find(|owner| *owner != Owner::Unknown);
+        match owner {
+            Some(Owner::Ours(signature)) => return self.analyse_ours(port, frame, signature, now_ns),
+            Some(_) => return,
+            None => {}
+        }
         let ours = |stream: &Expected| stream.receive_port == port && stream.template.is_addressed_as_ours(frame);
         if !self.expected.iter().any(ours) {
             self.count_foreign(port);

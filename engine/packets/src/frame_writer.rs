@@ -61,7 +61,8 @@ pub struct FrameWriter {
 impl FrameWriter {
     /// `tag` names the constant bytes of `template`: no other template of this process may have it.
     pub fn new(template: Template, signer: Signer, first_flow: u32, flows: u32, tag: u64) -> Self {
-        let images = FlowImages::new(&template, flows);
+        // Varied frames write their flow's bytes themselves.
+        let images = if template.is_varied() { None } else { FlowImages::new(&template, flows) };
         let (signature_offset, payload_checksum) = (template.signature_offset(), template.payload_checksum());
         Self { template, signer, first_flow, flows, images, signature_offset, payload_checksum, tag }
     }
@@ -83,6 +84,9 @@ impl FrameWriter {
     /// Writes `frames`, of which the first is at `cursor`: the first `kept` were written before and get new times only.
     #[inline]
     pub fn write(&self, frames: &mut [Frame], kept: usize, cursor: Cursor, time_ns: impl FnMut() -> u64) {
+        if self.template.is_varied() {
+            return self.write_varied(frames, kept, cursor, time_ns);
+        }
         match (&self.images, self.payload_checksum) {
             // The common cases have loops of their own, in which everything but the data is a constant.
             (Some(images), None) if images.pieces() == 0 => self.write_all(frames, kept, cursor, time_ns, |_, _| {}),
@@ -116,6 +120,29 @@ impl FrameWriter {
             write_flow(cursor.flow, bytes);
             self.sign(bytes, cursor, time_ns());
             cursor.step(self.flows);
+        }
+    }
+
+    /// Frames that differ in size, or come from a file.
+    fn write_varied(&self, frames: &mut [Frame], kept: usize, mut cursor: Cursor, mut time_ns: impl FnMut() -> u64) {
+        for (index, frame) in frames.iter_mut().enumerate() {
+            let choice = self.template.choose(cursor.flow, cursor.sequence, self.flows);
+            cursor.step(self.flows);
+            let Some(shape) = self.template.shape(choice) else { return };
+            if index >= kept {
+                if !frame.is_prefilled() {
+                    self.template.write_constant(frame.bytes_mut());
+                }
+                frame.shorten(shape.length);
+                self.template.write_varied(choice, frame.bytes_mut());
+            }
+            let flow = self.first_flow + choice.flow;
+            let signature = Signature { flow, sequence: choice.sequence, time_ns: time_ns() };
+            let bytes = frame.bytes_mut();
+            if let Some(place) = bytes.get_mut(shape.signature..).and_then(|rest| rest.first_chunk_mut()) {
+                self.signer.write(place, signature);
+            }
+            shape.write_checks(bytes);
         }
     }
 

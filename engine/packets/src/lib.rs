@@ -25,6 +25,7 @@ pub mod sys;
 pub mod task_times;
 pub mod template;
 pub mod tester;
+pub mod traffic;
 pub mod trial;
 pub mod witness;
 pub mod worker;

@@ -6,7 +6,7 @@ use crate::analyser::Expected;
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{MAXIMUM_BURST, PortFacts};
 use crate::signature::{MAXIMUM_FLOWS, scramble};
-use crate::template::{FCS_BYTES, Template, minimum_frame_bytes};
+use crate::template::{Bounds, FCS_BYTES, Template};
 
 const MAXIMUM_STREAMS: usize = 64;
 const MAXIMUM_DURATION_S: f64 = 86_400.0;
@@ -26,19 +26,19 @@ pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, Engine
         duration("pause_receive_after_s", fault.pause_receive_after_s, MAXIMUM_DURATION_S)?;
         duration("pause_receive_s", fault.pause_receive_s, MAXIMUM_DURATION_S)?;
     }
-    let flows: u64 = start.streams.iter().map(|stream| u64::from(stream.flows)).sum();
-    within("the sum of flows over all streams", flows as f64, 1.0, MAXIMUM_FLOWS as f64)?;
-    let mut first_flow = 0;
+    let mut first_flow: u64 = 0;
     let mut expected = Vec::new();
     for stream in &start.streams {
-        check_stream(stream, ports)?;
-        expected.push(Expected {
-            template: Template::new(stream)?,
-            receive_port: stream.receive_port,
-            first_flow,
-            flows: stream.flows,
-        });
-        first_flow += stream.flows;
+        let (transmit, receive) = check_stream(stream, ports)?;
+        let template = Template::new(stream)?;
+        if let Template::Captured(captured) = &template {
+            let (smallest, largest) = captured.sizes();
+            check_frame_size(stream, Bounds { least: 0, smallest, largest }, transmit, receive)?;
+        }
+        let flows = template.flows(stream);
+        within("the sum of flows over all streams", (first_flow + u64::from(flows)) as f64, 1.0, MAXIMUM_FLOWS as f64)?;
+        expected.push(Expected { template, receive_port: stream.receive_port, first_flow: first_flow as u32, flows });
+        first_flow += u64::from(flows);
     }
     Ok(expected)
 }
@@ -56,7 +56,11 @@ fn within(name: &str, value: f64, least: f64, most: f64) -> Result<(), EngineErr
     Err(EngineError::new(ErrorKind::BadRequest, format!("{name} is {value}"), next))
 }
 
-fn check_stream(stream: &StreamRequest, ports: &[PortFacts]) -> Result<(), EngineError> {
+/// The stream's ports, where everything but a file can be sent by them.
+fn check_stream<'a>(
+    stream: &StreamRequest,
+    ports: &'a [PortFacts],
+) -> Result<(&'a PortFacts, &'a PortFacts), EngineError> {
     let name = &stream.name;
     let port = |field: &str, index: usize| {
         ports.get(index).ok_or_else(|| {
@@ -77,28 +81,29 @@ fn check_stream(stream: &StreamRequest, ports: &[PortFacts]) -> Result<(), Engin
     ] {
         within(&named(field), count.into(), 1.0, most.into())?;
     }
-    check_frame_size(stream, transmit, receive)
+    if let Some(bounds) = Bounds::of(stream)? {
+        check_frame_size(stream, bounds, transmit, receive)?;
+    }
+    Ok((transmit, receive))
 }
 
-fn check_frame_size(stream: &StreamRequest, transmit: &PortFacts, receive: &PortFacts) -> Result<(), EngineError> {
-    let template_least = minimum_frame_bytes(stream.ip);
-    let least = template_least.max(transmit.minimum_frame_bytes).max(FCS_BYTES + 1);
+fn check_frame_size(
+    stream: &StreamRequest,
+    bounds: Bounds,
+    transmit: &PortFacts,
+    receive: &PortFacts,
+) -> Result<(), EngineError> {
+    let least = bounds.least.max(transmit.minimum_frame_bytes).max(FCS_BYTES + 1);
     let most = transmit.maximum_frame_bytes.min(receive.maximum_frame_bytes);
-    if (least..=most).contains(&stream.frame_bytes) {
-        return Ok(());
-    }
+    let sizes = least..=most;
+    let wrong = [bounds.smallest, bounds.largest].into_iter().find(|size| !sizes.contains(size));
+    let Some(wrong) = wrong else { return Ok(()) };
     let message = format!(
-        "stream {}: frame_bytes is {}; the smallest frame is {least} bytes (headers and signature over IPv{} need \
-         {template_least}, port {} {}) and the largest {most} (ports {} and {}), all with the FCS of {FCS_BYTES} bytes",
-        stream.name,
-        stream.frame_bytes,
-        u8::from(stream.ip),
-        transmit.name,
-        transmit.minimum_frame_bytes,
-        transmit.name,
-        receive.name,
+        "stream {}: frame_bytes is {wrong}; the smallest frame is {least} bytes (headers and signature need \
+         {}, port {} {}) and the largest {most} (ports {} and {}), all with the FCS of {FCS_BYTES} bytes",
+        stream.name, bounds.least, transmit.name, transmit.minimum_frame_bytes, transmit.name, receive.name,
     );
-    let next = format!("choose a frame size from {least} to {most}");
+    let next = format!("choose frame sizes from {least} to {most}");
     Err(EngineError::new(ErrorKind::FrameSize, message, next))
 }
 

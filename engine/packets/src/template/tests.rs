@@ -1,6 +1,9 @@
 use std::collections::HashSet;
 
+use nicbench_protocol::IpVersion;
+
 use super::*;
+use crate::checksum;
 use crate::frame_writer::FrameWriter;
 use crate::signature::{Signature, Signer};
 
@@ -34,7 +37,7 @@ fn frames(version: u8, frame_bytes: u32, count: usize) -> (Template, Vec<Vec<u8>
 
 #[test]
 fn the_smallest_frames_are_62_bytes_for_ipv4_and_82_for_ipv6() {
-    assert_eq!((minimum_frame_bytes(IpVersion::V4), minimum_frame_bytes(IpVersion::V6)), (62, 82));
+    assert_eq!((minimum_udp_frame_bytes(IpVersion::V4), minimum_udp_frame_bytes(IpVersion::V6)), (62, 82));
     assert_eq!(frames(6, 82, 1).1[0].len(), 78);
 }
 
@@ -72,7 +75,7 @@ fn what_a_router_changes_leaves_a_frame_intact() {
     frame[0..12].fill(0x11);
     frame[22] -= 1;
     frame[24] ^= 0xFF;
-    assert!(template.is_intact(frame));
+    assert!(template.is_intact(frame, 0, 0));
 }
 
 #[test]
@@ -82,9 +85,9 @@ fn a_changed_pattern_or_length_is_not_intact() {
         for position in [template.signature_offset() + 16, template.length() - 1, template.signature_offset() - 3] {
             let mut broken = frames[0].clone();
             broken[position] ^= 1;
-            assert!(!template.is_intact(&broken), "byte {position}");
+            assert!(!template.is_intact(&broken, 0, 0), "byte {position}");
         }
-        assert!(!template.is_intact(&frames[0][..123]));
+        assert!(!template.is_intact(&frames[0][..123], 0, 0));
     }
 }
 
@@ -106,6 +109,6 @@ fn no_frame_however_short_is_too_short_to_look_at() {
         let short = &frames[0][..length];
         let _ = signature_offset(short);
         template.is_addressed_as_ours(short);
-        assert!(!template.is_intact(short));
+        assert!(!template.is_intact(short, 0, 0));
     }
 }

@@ -22,14 +22,20 @@ impl Check {
     /// The checksum of a frame that is otherwise complete.
     #[inline]
     pub fn of(&self, frame: &[u8]) -> u16 {
+        match self.sum_of(frame) {
+            0 if self.never_zero => 0xFFFF,
+            checksum => checksum,
+        }
+    }
+
+    /// As [`Self::of`], and zero where it comes to zero.
+    #[inline]
+    pub fn sum_of(&self, frame: &[u8]) -> u16 {
         let sum = self.variable.iter().fold(self.constant, |sum, (range, odd)| {
             let part = add(0, &frame[range.clone()]);
             sum + if *odd { u64::from(swapped(part)) } else { part }
         });
-        match finish(sum) {
-            0 if self.never_zero => 0xFFFF,
-            checksum => checksum,
-        }
+        finish(sum)
     }
 }
 
@@ -104,7 +110,7 @@ fn over(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::random::Random;
+    use crate::faults::Random;
 
     /// The checksum by the definition, over a frame as it is.
     fn by_definition(frame: &[u8], at: usize, start: u64, covered: &[Range<usize>]) -> u16 {

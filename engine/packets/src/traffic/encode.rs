@@ -160,7 +160,14 @@ impl<'a> Encoder<'a> {
     }
 
     /// A field of some bits in bytes that are written already.
-    fn bits(&mut self, name: &str, field: &Field, at: (usize, usize), shift: u32, bits: u32) -> Result<(), EngineError> {
+    fn bits(
+        &mut self,
+        name: &str,
+        field: &Field,
+        at: (usize, usize),
+        shift: u32,
+        bits: u32,
+    ) -> Result<(), EngineError> {
         self.place(name, field, Kind::Number, at, shift, bits)
     }
 
@@ -204,7 +211,7 @@ impl<'a> Encoder<'a> {
         };
         let order = match varied.seed {
             // Fields with the same seed are not to have values that go together.
-            Some(seed) => Order::Drawn { seed: scramble(seed ^ self.places.len() as u64 + 1) },
+            Some(seed) => Order::Drawn { seed: scramble(seed ^ (self.places.len() as u64 + 1)) },
             None => {
                 self.flows_per_value = self.flows_per_value.saturating_mul(varied.count);
                 in_turn

@@ -31,7 +31,7 @@ impl Values {
             // The upper half of a product with a uniform number is uniform below `count`.
             Order::Drawn { seed } => {
                 let drawn = scramble(seed ^ scramble(u64::from(flow)));
-                (u128::from(drawn) * u128::from(self.count) >> 64) as u64
+                ((u128::from(drawn) * u128::from(self.count)) >> 64) as u64
             }
         };
         self.first.wrapping_add(u128::from(index) * u128::from(self.step))

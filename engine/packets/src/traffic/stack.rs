@@ -1,6 +1,6 @@
 //! From layers to the header bytes of a stream: what is the same in every frame, and the places of what is not.
 
-use nicbench_protocol::{Field, Layer};
+use nicbench_protocol::Layer;
 
 use super::encode::Encoder;
 use super::field::Place;
@@ -43,15 +43,17 @@ pub fn build(stream: &str, layers: &[Layer]) -> Result<Stack, EngineError> {
         return Err(refuse(stream, &format!("{} layers", layers.len()), &format!("give 1 to {MOST_LAYERS}")));
     }
     let mut encoder = Encoder::new(stream);
-    let mut outermost = None;
+    // The ends of the outermost IP and transport headers.
+    let (mut outermost_ip, mut outermost) = (None, None);
     for (index, layer) in layers.iter().enumerate() {
         let before = index.checked_sub(1).map(|index| &layers[index]);
         check_order(stream, before, layer)?;
         let next = layers.get(index + 1);
         encode(&mut encoder, layer, next)?;
-        let is_transport = matches!(layer, Layer::Udp { .. } | Layer::Tcp { .. });
-        if outermost.is_none() && is_transport {
-            outermost = Some(encoder.bytes.len());
+        match layer {
+            Layer::Ipv4 { .. } | Layer::Ipv6 { .. } => outermost_ip = outermost_ip.or(Some(encoder.bytes.len())),
+            Layer::Udp { .. } | Layer::Tcp { .. } => outermost = outermost.or(Some(encoder.bytes.len())),
+            _ => {}
         }
     }
     let is_carried = layers.iter().any(|layer| matches!(layer, Layer::Vxlan { .. }));
@@ -62,7 +64,7 @@ pub fn build(stream: &str, layers: &[Layer]) -> Result<Stack, EngineError> {
         (true, true) => Search::Carried,
         (false, _) => Search::At(length),
     };
-    let untouched_from = outermost.unwrap_or_else(|| encoder.link_bytes.min(length));
+    let untouched_from = outermost.or(outermost_ip).unwrap_or(encoder.link_bytes.min(length));
     Ok(Stack { header: encoder.bytes, parts: encoder.parts, places: encoder.places, untouched_from, search })
 }
 
@@ -185,8 +187,9 @@ mod tests {
 
     #[test]
     fn what_vxlan_carries_is_payload_to_whoever_forwards_it() {
-        let text =
-            format!("[{ETHERNET},{IPV4_LAYER},{UDP_LAYER},{{\"layer\":\"vxlan\",\"vni\":7}},{ETHERNET},{IPV4_LAYER},{UDP_LAYER}]");
+        let text = format!(
+            "[{ETHERNET},{IPV4_LAYER},{UDP_LAYER},{{\"layer\":\"vxlan\",\"vni\":7}},{ETHERNET},{IPV4_LAYER},{UDP_LAYER}]"
+        );
         let stack = build("s", &layers(&text)).unwrap();
         assert_eq!((stack.header.len(), stack.untouched_from, stack.search), (92, 42, Search::Carried));
         assert_eq!(stack.header[42..50], [0x08, 0, 0, 0, 0, 0, 7, 0]);
