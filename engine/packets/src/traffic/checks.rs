@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_checksum_of_zero_over_udp_is_sent_as_ones() {
         let frame = [0xFF, 0xFF, 0, 0];
-        assert_eq!(over(&frame, 2, 0, &[0..4], &[], true).of(&frame), 0xFFFF);
-        assert_eq!(over(&frame, 2, 0, &[0..4], &[], false).of(&frame), 0);
+        assert_eq!(over(&frame, 2, 0, &[0..2, 2..4], &[], true).of(&frame), 0xFFFF);
+        assert_eq!(over(&frame, 2, 0, &[0..2, 2..4], &[], false).of(&frame), 0);
     }
 }
