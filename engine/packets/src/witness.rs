@@ -2,7 +2,7 @@
 //! core there is. A neighbour on the other hyperthread takes up to half of it, and no counter of a virtual machine says so.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -16,6 +16,11 @@ const PERIOD: Duration = Duration::from_millis(20);
 const FIRST_LOOKS: u32 = 50;
 /// Slower than this share of the best: somebody else is on the core. Two hyperthreads at work leave each half to two thirds.
 const SLOW_SHARE: f64 = 0.8;
+/// Speeds are kept in steps of half a hundredth; a core's lie between 0.1 and 1.
+const BINS_PER_UNIT: f64 = 200.0;
+const BINS: usize = 256;
+/// Faster speeds than the best are fewer than one look in so many.
+const RARE: u32 = 32;
 
 /// One witness for each watched CPU where one can be posted.
 #[derive(Debug, Default)]
@@ -36,8 +41,6 @@ struct Notes {
     ended: AtomicBool,
     samples: AtomicU32,
     slow: AtomicU32,
-    /// The best speed so far, as the bits of an `f64`.
-    best: AtomicU64,
 }
 
 impl Witnesses {
@@ -103,13 +106,13 @@ impl Notes {
         if sys::thread::pin_to(self.cpu).is_err() || sys::thread::run_first().is_err() {
             return;
         }
-        (0..FIRST_LOOKS).for_each(|_| {
-            self.is_slow(sys::core_speed::parallel_speed());
-        });
+        let mut speeds = Speeds::default();
+        (0..FIRST_LOOKS).for_each(|_| speeds.remember(sys::core_speed::parallel_speed()));
         while !self.ended.load(Ordering::Acquire) {
             if self.looking.load(Ordering::Acquire) {
-                let slow = self.is_slow(sys::core_speed::parallel_speed());
-                self.slow.fetch_add(u32::from(slow), Ordering::Relaxed);
+                let speed = sys::core_speed::parallel_speed();
+                speeds.remember(speed);
+                self.slow.fetch_add(u32::from(speed < SLOW_SHARE * speeds.best()), Ordering::Relaxed);
                 self.samples.fetch_add(1, Ordering::Relaxed);
                 thread::sleep(PERIOD);
             } else {
@@ -117,14 +120,36 @@ impl Notes {
             }
         }
     }
+}
 
-    /// Compares with the best so far, and remembers a better one.
-    fn is_slow(&self, speed: f64) -> bool {
-        let best = f64::from_bits(self.best.load(Ordering::Relaxed));
-        if speed > best {
-            self.best.store(speed.to_bits(), Ordering::Relaxed);
-        }
-        speed < SLOW_SHARE * best
+/// All speeds that one witness has seen. The best is one that was seen more than now and then: a look that was itself
+/// disturbed between its two halves gives a speed that the core never has.
+#[derive(Debug)]
+struct Speeds {
+    bins: [u32; BINS],
+    looks: u32,
+}
+
+impl Default for Speeds {
+    fn default() -> Self {
+        Self { bins: [0; BINS], looks: 0 }
+    }
+}
+
+impl Speeds {
+    fn remember(&mut self, speed: f64) {
+        self.bins[((speed * BINS_PER_UNIT) as usize).min(BINS - 1)] += 1;
+        self.looks += 1;
+    }
+
+    fn best(&self) -> f64 {
+        let enough = (self.looks / RARE).max(1);
+        let mut seen = 0;
+        let reached = |bin: &usize| {
+            seen += self.bins[*bin];
+            seen > enough
+        };
+        (0..BINS).rev().find(reached).map_or(0.0, |bin| bin as f64 / BINS_PER_UNIT)
     }
 }
 
@@ -132,11 +157,24 @@ impl Notes {
 mod tests {
     use super::*;
 
+    fn best_of(speeds: impl IntoIterator<Item = f64>) -> f64 {
+        let mut all = Speeds::default();
+        speeds.into_iter().for_each(|speed| all.remember(speed));
+        all.best()
+    }
+
     #[test]
-    fn half_the_best_speed_is_slow_and_the_best_is_not() {
-        let notes = Notes::default();
-        let slow = [4.0, 3.9, 2.0, 5.0, 4.1, 3.9].map(|speed| notes.is_slow(speed));
-        assert_eq!(slow, [false, false, true, false, false, true]);
+    fn the_best_is_what_was_seen_often_enough() {
+        let ordinary = [0.33, 0.2, 0.33, 0.2, 0.2, 0.33].repeat(20);
+        assert!((best_of(ordinary.iter().copied()) - 0.33).abs() < 0.006);
+        let with_freaks = ordinary.into_iter().chain([0.9, 0.7]);
+        assert!((best_of(with_freaks) - 0.33).abs() < 0.006);
+    }
+
+    #[test]
+    fn a_speed_beyond_every_bin_is_no_panic() {
+        assert!(best_of([1e9; 10]) > 1.0);
+        assert!(best_of([f64::NAN, -1.0]) == 0.0);
     }
 
     #[test]
