@@ -128,7 +128,7 @@ const PROBE_STEPS: u64 = 50_000;
 const CYCLES_PER_STEP: f64 = 4.0;
 
 /// How fast the core runs now, by a timed chain of dependent multiplications; the fastest of a few tries.
-fn core_clock_hz(clock: &impl Clock) -> f64 {
+pub fn core_clock_hz(clock: &impl Clock) -> f64 {
     let shortest = (0..4).map(|_| timed_chain()).min().unwrap_or(1).max(1);
     CYCLES_PER_STEP * PROBE_STEPS as f64 / (clock.nanoseconds(shortest) as f64 * 1e-9)
 }

@@ -16,6 +16,7 @@ pub mod output;
 pub mod pacer;
 pub mod plan;
 pub mod port;
+pub mod reflector;
 pub mod sender;
 pub mod session;
 pub mod signature;

@@ -1,14 +1,22 @@
-//! The binary: NDJSON on stdin and stdout, see `protocol/README.md`. It takes no arguments.
+//! The binary: NDJSON on stdin and stdout. Without arguments it is the tester (`protocol/README.md`), with `reflect` the
+//! reference forwarder (`protocol/reflect.md`).
 
 use std::process::ExitCode;
 
-use nicbench_packets::{session, sys};
+use nicbench_packets::{reflector, session, sys};
+
+const USAGE: &str = "without arguments it speaks the protocol on stdin and stdout; `reflect [FILE]` forwards frames";
 
 fn main() -> ExitCode {
-    if let Some(argument) = std::env::args().nth(1) {
-        eprintln!("nicbench-packets: unexpected argument {argument:?}; it speaks the protocol on stdin and stdout");
-        return ExitCode::from(2);
-    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     sys::signal::install();
-    ExitCode::from(session::run().clamp(0, 255) as u8)
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => ExitCode::from(session::run().clamp(0, 255) as u8),
+        ["reflect"] => ExitCode::from(reflector::session::run(None)),
+        ["reflect", file] => ExitCode::from(reflector::session::run(Some(file))),
+        _ => {
+            eprintln!("nicbench-packets: unexpected arguments {arguments:?}; {USAGE}");
+            ExitCode::from(2)
+        }
+    }
 }

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use nicbench_protocol::{ErrorReport, Event, EventKind, Reply};
+use nicbench_protocol::{ErrorReport, Event, Reply};
+use serde::Serialize;
 
 use crate::error::EngineError;
 use crate::sys::tsc::monotonic_ns;
@@ -36,7 +37,7 @@ impl Output {
     }
 
     /// Something happened.
-    pub fn event(&self, kind: EventKind) {
+    pub fn event(&self, kind: impl Serialize) {
         let mut next = self.next_event.lock().unwrap_or_else(PoisonError::into_inner);
         let event = Event { kind, seq: *next, time_ns: monotonic_ns() };
         *next += 1;

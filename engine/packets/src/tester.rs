@@ -60,7 +60,12 @@ impl<C: Clock> Tester for Worker<C> {
     }
 
     fn clock_reply(&self) -> ClockReply {
-        let source = if self.clock.is_virtual() { "virtual" } else { "tsc" };
-        ClockReply { source: source.into(), hz: self.clock.hz(), resolution_ns: 1e9 / self.clock.hz() }
+        clock_reply(&*self.clock)
     }
+}
+
+/// A clock, as replies tell of it.
+pub fn clock_reply(clock: &impl Clock) -> ClockReply {
+    let source = if clock.is_virtual() { "virtual" } else { "tsc" };
+    ClockReply { source: source.into(), hz: clock.hz(), resolution_ns: 1e9 / clock.hz() }
 }

@@ -253,6 +253,8 @@ pub struct DirectionStats {
     pub dropped_rate: u64,
     /// By `held_frames`.
     pub dropped_held_full: u64,
+    /// Under way when a trial or the forwarder ended.
+    pub dropped_at_end: u64,
     /// Copies made.
     pub duplicated: u64,
     /// Frames overtaken by as many as `reorder_by` says.

@@ -164,17 +164,17 @@ pub struct StreamProgress {
 
 /// An unasked message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct Event<Kind = EventKind> {
     /// What happened.
     #[serde(flatten)]
-    pub kind: EventKind,
+    pub kind: Kind,
     /// Rises by one.
     pub seq: u64,
     /// Monotonic, of the engine's host.
     pub time_ns: u64,
 }
 
-impl Event {
+impl<Kind: Serialize> Event<Kind> {
     /// The line, without its end.
     pub fn line(&self) -> String {
         to_line(self)

@@ -3,7 +3,7 @@
 mod desk;
 mod input;
 mod lease;
-mod open;
+pub(crate) mod open;
 
 use std::collections::HashSet;
 use std::sync::Arc;

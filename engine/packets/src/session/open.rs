@@ -144,15 +144,24 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
     })
 }
 
-#[cfg(feature = "dpdk")]
 fn open_real(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
-    let (ports, eal_arguments) = dpdk::open(configure)?;
+    let (ports, eal_arguments) = real_ports(configure)?;
     let clock = Rc::new(TscClock::calibrated());
     Ok(reply(Worker::new(clock, ports, configure.watch_cpus.clone()), eal_arguments))
 }
 
+/// Ports, and the arguments that EAL was given.
+type RealPorts = (Vec<Box<dyn Port>>, Vec<String>);
+
+/// Starts EAL and opens ports that are not simulated.
+#[cfg(feature = "dpdk")]
+pub fn real_ports(configure: &Configure) -> Result<RealPorts, EngineError> {
+    dpdk::open(configure)
+}
+
+/// Starts EAL and opens ports that are not simulated.
 #[cfg(not(feature = "dpdk"))]
-fn open_real(_configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
+pub fn real_ports(_configure: &Configure) -> Result<RealPorts, EngineError> {
     let message = "this engine was built without DPDK, so it has simulated ports only";
     Err(EngineError::new(ErrorKind::Eal, message, "build it with the feature `dpdk`"))
 }
@@ -193,7 +202,8 @@ fn reply<C: Clock + 'static>(worker: Worker<C>, eal_arguments: Vec<String>) -> (
     (Box::new(worker), reply)
 }
 
-fn port_reply(port: &dyn Port) -> PortReply {
+/// A port, as replies tell of it.
+pub fn port_reply(port: &dyn Port) -> PortReply {
     let facts = port.facts();
     PortReply {
         name: facts.name.clone(),

@@ -2,15 +2,12 @@
 
 use nicbench_protocol::{Configure, PortKind as Asked, PortRequest};
 
+use super::RealPorts;
 use crate::error::{EngineError, ErrorKind};
-use crate::port::Port;
 use crate::sys::dpdk::{self, EalOptions, PortKind, PortOptions};
 
-/// Ports, and the arguments that EAL was given.
-type Opened = (Vec<Box<dyn Port>>, Vec<String>);
-
 /// Starts EAL and opens the ports.
-pub fn open(configure: &Configure) -> Result<Opened, EngineError> {
+pub fn open(configure: &Configure) -> Result<RealPorts, EngineError> {
     let options = EalOptions {
         worker_cpu: configure.worker_cpu,
         huge_pages: configure.huge_pages,

@@ -1,0 +1,132 @@
+//! The configuration line: what of it cannot be, and what a forwarder makes of it.
+
+use std::path::Path;
+
+use nicbench_protocol::{ClockSource, Configure, FateLogRequest, Faults, PortKind, Reflect};
+
+use super::forwarder::Setup;
+use crate::error::{EngineError, ErrorKind};
+use crate::faults::impossible_odds;
+use crate::port::MAXIMUM_BURST;
+use crate::session::open;
+
+const LONGEST_DELAY_NS: u64 = 10_000_000_000;
+const MOST_HELD_FRAMES: u32 = 1 << 20;
+const MOST_RECORDS: usize = 100_000_000;
+const NEXT: &str = "compare the configuration with protocol/reflect.md";
+
+/// Reads the line and refuses what cannot be, before anything is opened: the ports in the words of `configure`, and the rest.
+pub fn check(line: &str) -> Result<(Configure, Setup, Option<FateLogRequest>), EngineError> {
+    let reflect: Reflect =
+        serde_json::from_str(line).map_err(|error| refused(format!("the configuration: {error}")))?;
+    if reflect.ports.len() > 2 {
+        return Err(refused(format!("there are {} ports, and frames go between two", reflect.ports.len())));
+    }
+    if let Some(port) = reflect.ports.iter().find(|port| matches!(port.kind, PortKind::Simulated { .. })) {
+        return Err(refused(format!("port {}: the forwarder has no simulated ports", port.name)));
+    }
+    if !(1..=MAXIMUM_BURST as u32).contains(&reflect.burst) {
+        return Err(refused(format!("burst is {}, and it is from 1 to {MAXIMUM_BURST}", reflect.burst)));
+    }
+    if let Some(what) = impossible(&reflect.faults) {
+        return Err(refused(format!("faults: {what}")));
+    }
+    let configure = ports(&reflect);
+    open::check(&configure)?;
+    let log = reflect.log.as_ref().map(check_log).transpose()?;
+    let setup = Setup {
+        mode: reflect.mode,
+        burst: reflect.burst as usize,
+        when_full: reflect.when_full,
+        faults: reflect.faults.clone(),
+        log,
+        trial: reflect.log.as_ref().map_or(1, |log| log.trial),
+    };
+    Ok((configure, setup, reflect.log))
+}
+
+/// The ports as `configure` asks for them.
+fn ports(reflect: &Reflect) -> Configure {
+    Configure {
+        run_key: reflect.log.as_ref().map_or_else(|| "0".repeat(16), |log| log.run_key.clone()),
+        clock: ClockSource::Tsc,
+        worker_cpu: reflect.worker_cpu,
+        watch_cpus: Vec::new(),
+        huge_pages: reflect.huge_pages,
+        memory_mib: reflect.memory_mib,
+        eal: reflect.eal.clone(),
+        ports: reflect.ports.clone(),
+    }
+}
+
+/// Run key and room.
+fn check_log(log: &FateLogRequest) -> Result<(u64, usize), EngineError> {
+    let run_key =
+        u64::from_str_radix(&log.run_key, 16).map_err(|_| refused("log: run_key is not 16 hex digits".into()))?;
+    if log.trial == 0 {
+        return Err(refused("log: trial is 0, and trials are numbered from 1".into()));
+    }
+    if log.frames > MOST_RECORDS {
+        return Err(refused(format!("log: frames is {}, and at most {MOST_RECORDS} are kept", log.frames)));
+    }
+    let folder = Path::new(&log.file).parent().filter(|folder| !folder.as_os_str().is_empty());
+    if Path::new(&log.file).file_name().is_none() || folder.is_some_and(|folder| !folder.is_dir()) {
+        return Err(refused(format!("log: {:?} is no file in a folder that is there", log.file)));
+    }
+    Ok((run_key, log.frames))
+}
+
+fn impossible(faults: &Faults) -> Option<String> {
+    let delays = [("delay_ns", faults.delay_ns), ("jitter_ns", faults.jitter_ns)];
+    if let Some((name, value)) = delays.into_iter().find(|(_, value)| *value > LONGEST_DELAY_NS) {
+        return Some(format!("{name} is {value}, and at most {LONGEST_DELAY_NS}"));
+    }
+    if faults.rate_frames_per_s.is_some_and(|rate| !(1e-3..=1e12).contains(&rate)) {
+        return Some("rate_frames_per_s is out of range (1e-3 to 1e12)".into());
+    }
+    if faults.rate_burst_frames == 0 {
+        return Some("rate_burst_frames is 0, so that nothing would pass".into());
+    }
+    if !(1..=MOST_HELD_FRAMES).contains(&faults.held_frames) {
+        return Some(format!("held_frames is {}, and it is from 1 to {MOST_HELD_FRAMES}", faults.held_frames));
+    }
+    impossible_odds(faults)
+}
+
+fn refused(message: String) -> EngineError {
+    EngineError::new(ErrorKind::BadRequest, message, NEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(rest: &str) -> String {
+        let line = format!(r#"{{"ports":[{{"name":"d0","kind":"null"}}]{rest}}}"#);
+        check(&line).map_or_else(|error| error.message, |_| String::new())
+    }
+
+    #[test]
+    fn a_configuration_of_ports_alone_is_enough() {
+        assert_eq!(problem(""), "");
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let refused = [
+            (r#","burst":65"#, "burst is 65"),
+            (r#","faults":{"loss":2}"#, "loss is 2"),
+            (r#","faults":{"delay_ns":99999999999}"#, "delay_ns"),
+            (r#","faults":{"rate_frames_per_s":0}"#, "rate_frames_per_s"),
+            (r#","faults":{"held_frames":0}"#, "held_frames"),
+            (r#","log":{"file":"/no/such/folder/x","run_key":"0000000000000001"}"#, "/no/such/folder"),
+            (r#","log":{"file":"x","run_key":"1"}"#, "run_key"),
+            (r#","mode":"backwards""#, "backwards"),
+        ];
+        for (rest, named) in refused {
+            assert!(problem(rest).contains(named), "{rest}: {:?}", problem(rest));
+        }
+        assert!(check("no json").is_err());
+        assert!(check(r#"{"ports":[]}"#).is_err());
+    }
+}

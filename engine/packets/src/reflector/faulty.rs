@@ -1,0 +1,170 @@
+//! Forwarding with faults: every frame goes the faulty path, and its fate is noted where a log is kept.
+//!
+//! A frame that the path lets go is never lost here: what the transmit ring refuses is offered again, and nothing more is
+//! received until it is taken.
+
+use nicbench_protocol::{DirectionStats, Faults, ReflectMode};
+
+use super::log::{Fate, FateLog, Record};
+use super::plain::change;
+use crate::faults::{Buffers, Departure, FaultyPath, Gate, PS_PER_NS};
+use crate::port::{Frame, MAXIMUM_BURST, Port};
+use crate::signature::{Owner, SIGNATURE_BYTES, Signer};
+use crate::template::signature_offset;
+
+/// What is noted of a frame as it comes.
+#[derive(Debug, Clone, Copy)]
+struct Note {
+    owner: Owner,
+    received_ns: u64,
+}
+
+/// The log and what is needed to read whose a frame is.
+#[derive(Debug)]
+pub struct Journal {
+    pub signer: Signer,
+    pub trial: u32,
+    pub log: FateLog,
+}
+
+/// One way through the forwarder.
+#[derive(Debug)]
+pub struct Faulty {
+    pub from: usize,
+    pub to: usize,
+    direction: u8,
+    path: FaultyPath<Note>,
+    /// On their way into the transmit ring, in order.
+    leaving: Vec<Departure<Note>>,
+    received: u64,
+    sent: u64,
+    dropped_at_end: u64,
+}
+
+/// What a turn needs beside the way itself.
+pub struct Turn<'a> {
+    pub ports: &'a mut [Box<dyn Port>],
+    pub journal: &'a mut Option<Journal>,
+    pub mode: ReflectMode,
+    pub burst: usize,
+    /// Since the loop began.
+    pub now_ns: u64,
+}
+
+impl Faulty {
+    pub fn new(from: usize, to: usize, direction: u8, faults: &Faults) -> Self {
+        let rate = faults.rate_frames_per_s;
+        let gate = rate.map_or(Gate::Open, |rate| Gate::bucket(rate, faults.rate_burst_frames));
+        let path = FaultyPath::new(faults.clone(), gate);
+        Self { from, to, direction, path, leaving: Vec::new(), received: 0, sent: 0, dropped_at_end: 0 }
+    }
+
+    /// Receives a burst and sends what is due; returns how many frames moved.
+    pub fn step(&mut self, turn: &mut Turn<'_>, frames: &mut [Frame; MAXIMUM_BURST]) -> usize {
+        if !self.leaving.is_empty() {
+            let sent = self.send(turn);
+            if !self.leaving.is_empty() {
+                return sent;
+            }
+        }
+        let count = turn.ports[self.from].receive(&mut frames[..turn.burst]);
+        self.received += count as u64;
+        change(&mut frames[..count], turn.mode);
+        for frame in &frames[..count] {
+            self.take(turn, *frame);
+        }
+        let now_ps = turn.now_ns * PS_PER_NS;
+        self.path.release_overdue(now_ps);
+        while self.leaving.len() < turn.burst {
+            let Some(departure) = self.path.next_departure(now_ps) else { break };
+            self.leaving.push(departure);
+        }
+        count + if self.leaving.is_empty() { 0 } else { self.send(turn) }
+    }
+
+    fn take(&mut self, turn: &mut Turn<'_>, frame: Frame) {
+        let owner = match turn.journal {
+            Some(journal) => owner(frame.bytes(), &journal.signer),
+            None => Owner::Unknown,
+        };
+        let note = Note { owner, received_ns: turn.now_ns };
+        let mut buffers = PortBuffers(&mut *turn.ports[self.to]);
+        if let Err(reason) = self.path.forward(turn.now_ns * PS_PER_NS, frame, note, &mut buffers) {
+            self.note(turn.journal, reason.into(), note, None);
+        }
+    }
+
+    fn send(&mut self, turn: &mut Turn<'_>) -> usize {
+        let mut offered = [Frame::empty(); MAXIMUM_BURST];
+        let count = self.leaving.len().min(MAXIMUM_BURST);
+        offered.iter_mut().zip(&self.leaving).for_each(|(slot, departure)| *slot = departure.frame);
+        let accepted = turn.ports[self.to].send(&offered[..count]);
+        self.sent += accepted as u64;
+        for index in 0..accepted {
+            let Departure { note, change, .. } = self.leaving[index];
+            self.note(turn.journal, change.into(), note, Some(turn.now_ns));
+        }
+        self.leaving.drain(..accepted);
+        accepted
+    }
+
+    fn note(&self, journal: &mut Option<Journal>, fate: Fate, note: Note, sent_ns: Option<u64>) {
+        let Some(journal) = journal else { return };
+        let Note { owner, received_ns } = note;
+        journal.log.add(Record { trial: journal.trial, direction: self.direction, fate, owner, received_ns, sent_ns });
+    }
+
+    /// Another trial begins, or none any more: what is under way is dropped, and said to be.
+    pub fn begin_trial(&mut self, ports: &mut [Box<dyn Port>], journal: &mut Option<Journal>, trial: u32) {
+        let leaving = self.leaving.drain(..).map(|departure| (departure.frame, departure.note));
+        let rest: Vec<(Frame, Note)> = leaving.chain(self.path.begin_trial(trial, self.direction.into())).collect();
+        for (frame, note) in rest {
+            ports[self.to].free(&[frame]);
+            self.dropped_at_end += 1;
+            self.note(journal, Fate::DroppedAtEnd, note, None);
+        }
+    }
+
+    pub fn stats(&self) -> DirectionStats {
+        let counts = self.path.counts();
+        DirectionStats {
+            from_port: self.from,
+            to_port: self.to,
+            received: self.received,
+            sent: self.sent,
+            dropped_transmit_full: 0,
+            lost: counts.lost,
+            dropped_rate: counts.dropped_rate,
+            dropped_held_full: counts.dropped_held_full,
+            dropped_at_end: self.dropped_at_end,
+            duplicated: counts.duplicated,
+            reordered: counts.reordered,
+            corrupted: counts.corrupted,
+            under_way: (self.path.under_way() + self.leaving.len()) as u64,
+        }
+    }
+}
+
+/// Whose frame it is, by its signature.
+fn owner(bytes: &[u8], signer: &Signer) -> Owner {
+    let payload = signature_offset(bytes).and_then(|offset| bytes.get(offset..)?.first_chunk::<SIGNATURE_BYTES>());
+    payload.map_or(Owner::Unknown, |payload| signer.read(payload))
+}
+
+/// Buffers of the port that sends.
+struct PortBuffers<'a>(&'a mut dyn Port);
+
+impl Buffers for PortBuffers<'_> {
+    fn copy(&mut self, frame: &Frame) -> Option<Frame> {
+        let mut copy = [Frame::empty()];
+        if self.0.allocate(&mut copy, frame.bytes().len()) == 0 {
+            return None;
+        }
+        copy[0].bytes_mut().copy_from_slice(frame.bytes());
+        Some(copy[0])
+    }
+
+    fn give(&mut self, frame: &Frame) {
+        self.0.free(&[*frame]);
+    }
+}
