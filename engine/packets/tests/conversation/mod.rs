@@ -16,8 +16,13 @@ pub struct Engine {
 impl Engine {
     /// Starts the binary; nothing is read yet.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts the binary with arguments; nothing is read yet.
+    pub fn start_with(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicbench-packets"));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         Self { child, stdin, stdout, next_id: 0 }
