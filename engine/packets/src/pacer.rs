@@ -1,29 +1,34 @@
 //! When frames are due: an exact rational schedule in ticks that never drifts.
 //!
 //! Frame k is due at the first tick not before k / rate. After a gap at most `catch_up` frames are made good; older ones
-//! are given up and counted. Rate 0 means that a frame is always due.
+//! are given up and counted. Rate 0 means that a frame is always due. Frames may be due in bursts: then all of a burst are
+//! due with its first, and the mean rate holds.
 
 /// Rates are kept in millionths of a frame per second, so that rates that are no whole number are exact too.
 const RATE_SCALE: f64 = 1e6;
 
-/// A place in the schedule: the tick at which a frame is due, and the part of a tick beyond it.
+/// A place in the schedule: the tick at which a frame is due, the part of a tick beyond it, and how many are due with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     tick: u64,
     remainder: u64,
+    left_in_burst: u64,
 }
 
 /// The schedule of one stream.
 #[derive(Debug, Clone)]
 pub struct Pacer {
-    /// Ticks between frames: `whole + numerator / denominator`.
+    /// Ticks between bursts (of one frame, where nobody asks for more): `whole + numerator / denominator`.
     whole: u64,
     numerator: u64,
     denominator: u64,
     next: Place,
     /// Frames passed, sent or given up.
     position: u64,
-    /// `None`: as fast as the port takes them.
+    burst_frames: u64,
+    /// Otherwise as fast as the port takes them.
+    is_paced: bool,
+    /// `None`: as many as the port takes.
     intended: Option<u64>,
     catch_up_frames: u64,
     catch_up_ticks: u64,
@@ -32,23 +37,42 @@ pub struct Pacer {
 impl Pacer {
     /// A schedule from tick 0 on.
     pub fn new(rate_frames_per_s: f64, duration_s: f64, catch_up_s: f64, hz: f64) -> Self {
+        Self::in_bursts(1, rate_frames_per_s, duration_s, catch_up_s, hz)
+    }
+
+    /// The same with so many frames due at once.
+    pub fn in_bursts(burst_frames: u32, rate_frames_per_s: f64, duration_s: f64, catch_up_s: f64, hz: f64) -> Self {
         let rate_scaled = (rate_frames_per_s * RATE_SCALE).round() as u64;
-        let hz_scaled = (hz.round() as u128) * RATE_SCALE as u128;
+        let burst_frames = u64::from(burst_frames.max(1));
+        let hz_scaled = (hz.round() as u128) * RATE_SCALE as u128 * u128::from(burst_frames);
+        // A long burst takes its time on the wire: what waits for it is not late before the next is due.
+        let burst_s = if burst_frames > 1 { burst_frames as f64 / rate_frames_per_s.max(1e-6) } else { 0.0 };
+        let catch_up_s = catch_up_s.max(burst_s);
         let denominator = rate_scaled.max(1);
         Self {
             whole: (hz_scaled / u128::from(denominator)) as u64,
             numerator: (hz_scaled % u128::from(denominator)) as u64,
             denominator,
-            next: Place { tick: 0, remainder: 0 },
+            next: Place { tick: 0, remainder: 0, left_in_burst: burst_frames - 1 },
             position: 0,
+            burst_frames,
+            is_paced: rate_scaled > 0,
             intended: (rate_scaled > 0).then(|| intended_frames(rate_frames_per_s, duration_s)),
             // At least one frame, else a slow stream would never send one that is late by a single iteration.
-            catch_up_frames: ((rate_frames_per_s * catch_up_s) as u64).max(1),
+            catch_up_frames: ((rate_frames_per_s * catch_up_s) as u64).max(burst_frames),
             catch_up_ticks: (catch_up_s * hz) as u64,
         }
     }
 
-    /// rate x duration, rounded down; `None` where the rate is 0.
+    /// No more than so many frames.
+    pub fn limited_to(mut self, frames: Option<u64>) -> Self {
+        if let Some(frames) = frames {
+            self.intended = Some(self.intended.map_or(frames, |intended| intended.min(frames)));
+        }
+        self
+    }
+
+    /// rate x duration, rounded down, or the number of frames asked for; `None` where there is neither.
     pub fn intended(&self) -> Option<u64> {
         self.intended
     }
@@ -60,13 +84,16 @@ impl Pacer {
 
     /// The tick of the next frame; `None` where none is left or the rate is 0.
     pub fn next_tick(&self) -> Option<u64> {
-        (self.intended.is_some() && !self.finished()).then_some(self.next.tick)
+        (self.is_paced && !self.finished()).then_some(self.next.tick)
     }
 
     /// How many frames are due at `now`, `most` at most.
     pub fn due(&self, now: u64, most: usize) -> usize {
         let Some(intended) = self.intended else { return most };
         let left = usize::try_from(intended - self.position.min(intended)).unwrap_or(usize::MAX).min(most);
+        if !self.is_paced {
+            return left;
+        }
         let mut place = self.next;
         let mut count = 0;
         while count < left && place.tick <= now {
@@ -84,7 +111,7 @@ impl Pacer {
     /// `count` frames went out.
     pub fn advance(&mut self, count: usize) {
         self.position += count as u64;
-        if self.intended.is_some() {
+        if self.is_paced {
             for _ in 0..count {
                 self.next = self.after(self.next);
             }
@@ -93,12 +120,13 @@ impl Pacer {
 
     /// Gives up what is too late to be made good; returns how many frames.
     pub fn give_up_late(&mut self, now: u64) -> u64 {
-        let Some(intended) = self.intended else { return 0 };
+        let Some(intended) = self.intended.filter(|_| self.is_paced) else { return 0 };
         if self.position >= intended || now.saturating_sub(self.next.tick) <= self.catch_up_ticks {
             return 0;
         }
         let interval = u128::from(self.whole) * u128::from(self.denominator) + u128::from(self.numerator);
         let scheduled = u128::from(now) * u128::from(self.denominator) / interval.max(1) + 1;
+        let scheduled = scheduled * u128::from(self.burst_frames);
         let scheduled = u64::try_from(scheduled).unwrap_or(u64::MAX).min(intended);
         let skipped = scheduled.saturating_sub(self.position).saturating_sub(self.catch_up_frames);
         if skipped > 0 {
@@ -109,20 +137,25 @@ impl Pacer {
     }
 
     fn after(&self, place: Place) -> Place {
+        if place.left_in_burst > 0 {
+            return Place { left_in_burst: place.left_in_burst - 1, ..place };
+        }
         let mut tick = place.tick + self.whole;
         let mut remainder = place.remainder + self.numerator;
         if remainder >= self.denominator {
             remainder -= self.denominator;
             tick += 1;
         }
-        Place { tick, remainder }
+        Place { tick, remainder, left_in_burst: self.burst_frames - 1 }
     }
 
     fn place_of(&self, position: u64) -> Place {
-        let fractions = u128::from(position) * u128::from(self.numerator);
+        let (burst, sent_of_burst) = (position / self.burst_frames, position % self.burst_frames);
+        let fractions = u128::from(burst) * u128::from(self.numerator);
         let carried = fractions / u128::from(self.denominator);
-        let tick = u128::from(position) * u128::from(self.whole) + carried;
-        Place { tick: tick as u64, remainder: (fractions % u128::from(self.denominator)) as u64 }
+        let tick = u128::from(burst) * u128::from(self.whole) + carried;
+        let remainder = (fractions % u128::from(self.denominator)) as u64;
+        Place { tick: tick as u64, remainder, left_in_burst: self.burst_frames - 1 - sent_of_burst }
     }
 }
 
@@ -208,6 +241,39 @@ mod tests {
         let (sent, unsent) = run(&mut pacer, 600_000_000, 5_000_000);
         assert_eq!(sent + unsent + pacer.intended().unwrap() - pacer.position, 500_000);
         assert!(unsent > 0);
+    }
+
+    #[test]
+    fn a_burst_is_due_at_once_and_the_mean_rate_holds() {
+        let mut pacer = Pacer::in_bursts(10, 1000.0, 1.0, 0.001, 1e9);
+        assert_eq!((pacer.intended(), pacer.due(0, 32)), (Some(1000), 10));
+        pacer.advance(4);
+        assert_eq!((pacer.due(9_999_999, 32), pacer.due(10_000_000, 32)), (6, 16));
+        assert_eq!(pacer.ticks().take(8).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 0, 10_000_000, 10_000_000]);
+        for position in [4, 9, 10, 99, 100] {
+            pacer.advance(position as usize - pacer.position as usize);
+            assert_eq!(pacer.place_of(position), pacer.next);
+        }
+        let mut pacer = Pacer::in_bursts(10, 1000.0, 1.0, 0.001, 1e9);
+        assert_eq!(run(&mut pacer, 1_000_000_000, 500_000), (1000, 0));
+    }
+
+    #[test]
+    fn what_a_gap_leaves_of_bursts_is_given_up_but_for_one_burst() {
+        let mut pacer = Pacer::in_bursts(10, 1000.0, 1.0, 0.001, 1e9);
+        assert_eq!(pacer.give_up_late(205_000_000), 200);
+        assert_eq!(pacer.due(205_000_000, 32), 10);
+    }
+
+    #[test]
+    fn a_fixed_number_of_frames_is_sent_and_no_more() {
+        for rate in [0.0, 1000.0] {
+            let mut pacer = Pacer::new(rate, 1.0, 0.001, 1e9).limited_to(Some(70));
+            assert_eq!(pacer.intended(), Some(70));
+            assert_eq!(run(&mut pacer, 1_000_000_000, 500_000), (70, 0));
+            assert!(pacer.finished());
+        }
+        assert_eq!(Pacer::new(1000.0, 1.0, 0.001, 1e9).limited_to(Some(5000)).intended(), Some(1000));
     }
 
     #[test]

@@ -13,6 +13,7 @@ const MAXIMUM_DURATION_S: f64 = 86_400.0;
 const MAXIMUM_CATCH_UP_S: f64 = 10.0;
 const MAXIMUM_RATE_FRAMES_PER_S: f64 = 1e9;
 const MAXIMUM_PORT_COUNT: u32 = 1 << 16;
+const MAXIMUM_BURST_FRAMES: u32 = 1 << 20;
 
 /// Refuses a transmission that cannot be made; otherwise what the receiver must know of each stream.
 pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, EngineError> {
@@ -29,6 +30,7 @@ pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, Engine
     let mut first_flow: u64 = 0;
     let mut expected = Vec::new();
     for stream in &start.streams {
+        check_frames(stream, start.duration_s)?;
         let (transmit, receive) = check_stream(stream, ports)?;
         let template = Template::new(stream)?;
         if let Template::Captured(captured) = &template {
@@ -85,6 +87,32 @@ fn check_stream<'a>(
         check_frame_size(stream, bounds, transmit, receive)?;
     }
     Ok((transmit, receive))
+}
+
+/// Bursts and a fixed number of frames must go together with rate and duration.
+fn check_frames(stream: &StreamRequest, duration_s: f64) -> Result<(), EngineError> {
+    let named = |field: &str| format!("stream {}: {field}", stream.name);
+    let (rate, refuse) = (stream.rate_frames_per_s, |message: String, next: &str| {
+        Err(EngineError::new(ErrorKind::BadRequest, message, next))
+    });
+    if let Some(burst_frames) = stream.burst_frames {
+        within(&named("burst_frames"), burst_frames.into(), 1.0, MAXIMUM_BURST_FRAMES.into())?;
+        if rate == 0.0 {
+            let next = "give a mean rate above 0, or leave `burst_frames` out";
+            return refuse(named("burst_frames is given without a rate"), next);
+        }
+    }
+    let Some(frames) = stream.frames else { return Ok(()) };
+    if frames == 0 {
+        return refuse(named("frames is 0"), "give 1 or more, or leave `frames` out");
+    }
+    if rate > 0.0 && frames as f64 > rate * duration_s {
+        let needed_s = frames as f64 / rate;
+        let message =
+            named(&format!("{frames} frames at {rate} frames per second take {needed_s} s, not {duration_s} s"));
+        return refuse(message, "give a longer duration, a higher rate, or fewer frames");
+    }
+    Ok(())
 }
 
 fn check_frame_size(

@@ -31,6 +31,8 @@ pub struct Trial {
     pub analyser: Analyser,
     /// Ticks between which nothing is received, for tests.
     pub pause_receive: Option<(u64, u64)>,
+    /// Every stream has a fixed number of frames: the transmission ends with them.
+    pub ends_with_frames: bool,
     /// Counters of the ports before the first frame.
     pub baselines: Vec<PortCounters>,
     pub transmit_ticks: u64,
@@ -47,7 +49,9 @@ impl Trial {
         let signer = Signer::new(run_key, start.trial);
         let hz = clock.hz();
         let senders = start.streams.iter().zip(&expected).enumerate().map(|(index, (stream, expected))| {
-            let pacer = Pacer::new(stream.rate_frames_per_s, start.duration_s, start.catch_up_s, hz);
+            let (rate, burst_frames) = (stream.rate_frames_per_s, stream.burst_frames.unwrap_or(1));
+            let pacer = Pacer::in_bursts(burst_frames, rate, start.duration_s, start.catch_up_s, hz);
+            let pacer = pacer.limited_to(stream.frames);
             let (template, tag) = (expected.template.clone(), prefill_tag(start.trial, index));
             let writer = FrameWriter::new(template, signer, expected.first_flow, expected.flows, tag);
             Sender::new(stream.transmit_port, writer, pacer, facts[stream.transmit_port].lossless)
@@ -67,6 +71,7 @@ impl Trial {
             senders: senders.collect(),
             analyser: Analyser::new(signer, expected, facts.len())?,
             pause_receive: start.fault.map(pause),
+            ends_with_frames: start.streams.iter().all(|stream| stream.frames.is_some()),
             baselines: Vec::new(),
             transmit_ticks: 0,
             gaps: Gaps::default(),

@@ -121,7 +121,8 @@ impl<C: Clock> Worker<C> {
             trial.iterations += 1;
             // After the end only the schedule's rest is made good, for no longer than a catch-up.
             let over = elapsed >= end && (elapsed >= last || trial.senders.iter().all(|sender| !unfinished(sender)));
-            if over {
+            let all_sent = trial.ends_with_frames && trial.senders.iter().all(|sender| sender.finished());
+            if over || all_sent {
                 trial.transmit_ticks = elapsed;
                 return Order::Continue;
             }

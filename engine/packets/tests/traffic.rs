@@ -156,3 +156,42 @@ fn streams_of_one_port_keep_their_own_rates_and_counts() {
     assert_eq!(counts, [3000, 1000, 500], "{reading}");
     assert_eq!(reading["ports"][1]["foreign"], 150);
 }
+
+#[test]
+fn a_fixed_number_of_frames_ends_the_transmission_at_any_rate() {
+    for (rate, frames, longest_ns) in [(0.0, 1234, 1_000_000), (100_000.0, 500, 6_000_000)] {
+        let reading = reading(json!({}), changed(rate, json!({"frames": frames, "flows": 10})));
+        assert_clean("frames", &reading);
+        assert_eq!(count(&reading, "sent"), frames);
+        assert!(reading["transmit_ns"].as_u64().unwrap() < longest_ns, "{reading}");
+    }
+}
+
+#[test]
+fn more_frames_than_rate_and_duration_give_are_refused_with_the_time_they_need() {
+    let mut engine = Engine::with_ports("virtual", json!([port("t0", 1, json!({})), port("t1", 0, json!({}))]));
+    for (rate, change, words) in [
+        (1000.0, json!({"frames": 500}), ["frames", "0.5 s", "0.1 s"]),
+        (1000.0, json!({"frames": 0}), ["frames is 0", "forward", "forward"]),
+        (0.0, json!({"burst_frames": 8}), ["burst_frames", "rate", "forward"]),
+        (1000.0, json!({"burst_frames": 0}), ["burst_frames", "0", "forward"]),
+    ] {
+        let reply = engine.ask(changed(rate, change));
+        let message = reply["error"]["message"].as_str().unwrap();
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    }
+}
+
+#[test]
+fn bursts_fill_a_queue_that_the_same_rate_without_bursts_does_not() {
+    let dut = json!({"capacity_frames_per_s": 200_000, "queue_frames": 50});
+    let evenly = reading(dut.clone(), changed(100_000.0, json!({})));
+    assert_clean("evenly", &evenly);
+    let small = reading(dut.clone(), changed(100_000.0, json!({"burst_frames": 40})));
+    assert_clean("small bursts", &small);
+    let large = reading(dut, changed(100_000.0, json!({"burst_frames": 200})));
+    assert_eq!(count(&large, "sent"), count(&evenly, "sent"), "the mean rate holds");
+    assert_eq!(count(&large, "lost"), counter(&large, 0, "simulated_queue_dropped"));
+    // Each of 50 bursts of 200 frames finds room for about 51, and for those that leave while the burst arrives.
+    assert!((6_500..7_500).contains(&count(&large, "lost")), "{large}");
+}
