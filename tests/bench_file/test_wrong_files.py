@@ -158,6 +158,30 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + "lab: veth\ndut: simulated\n" + TESTS,
         [(4, 6, "in the simulated lab alone", "`lab: {kind: simulated}`")],
     ),
+    "a DUT of the kernel in the lab of shared memory": (
+        HEAD + "lab: memif\ndut: {kind: policer}\n" + TESTS,
+        [(4, 13, "no DUT of the kind `policer` can stand in the memif lab", "testpmd")],
+    ),
+    "a DUT in user space between kernel interfaces": (
+        HEAD + "lab: veth\ndut: {kind: testpmd}\n" + TESTS,
+        [(4, 13, "the testpmd DUT stands in the memif lab alone", "`lab: {kind: memif}`")],
+    ),
+    "zero copy of ordinary pages": (
+        HEAD + "lab: {kind: memif, zero_copy: true}\ndut: testpmd\n" + TESTS,
+        [(3, 31, "in huge pages", "`tester: {huge_pages: true}`")],
+    ),
+    "a ring of an odd length": (
+        HEAD + "lab: {kind: memif, ring_frames: 3000}\ndut: testpmd\n" + TESTS,
+        [(3, 33, "a power of two", None)],
+    ),
+    "a forward mode that testpmd has not": (
+        HEAD + "lab: memif\ndut: {kind: testpmd, forward_mode: macswitch}\n" + TESTS,
+        [(4, 36, "`macswitch`", None)],
+    ),
+    "a priority without a real-time policy": (
+        HEAD + "lab: memif\ndut: {kind: testpmd, scheduling: {priority: 5}}\n" + TESTS,
+        [(4, 34, "has no priority", None)],
+    ),
     "an interface as two ports": (
         HEAD + HOSTS + "ports: {t0: {host: tester, device: e0}, t1: {host: tester, device: e0}}\n" + EXTERNAL,
         [(4, 68, "`t0` and `t1` are both the interface `e0`", "of its own")],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from nicbench.duts.base import Addressing
 from nicbench.duts.simulated import Simulated, SimulatedOptions
 from nicbench.engine.fake import FakeTester
-from nicbench.errors import NicbenchError
+from nicbench.errors import EngineError, HostError, NicbenchError
 from nicbench.events import Bus, TrialFinished
 from nicbench.judge.thresholds import Thresholds
-from nicbench.model.trial import Purpose, Trial, TrialRequest
+from nicbench.model.trial import DutWork, Purpose, Reading, Trial, TrialRequest
+from nicbench.model.verdict import Reason
 from nicbench.trials.maker import TrialMaker
 
 REQUEST = TrialRequest(
@@ -21,6 +23,47 @@ def maker(tester: FakeTester, journaled: dict[str, Trial], published: list[objec
     bus = Bus()
     bus.subscribe(published.append)
     return TrialMaker(tester, Simulated(SimulatedOptions()), (), Thresholds(), (), journaled, bus)
+
+
+class Counting(Simulated):
+    """A DUT that dies when it is told, and keeps an account that grows by the same in each trial."""
+
+    def __init__(self, died: str | None = None) -> None:
+        super().__init__(SimulatedOptions())
+        self.died = died
+        self.asked = 0
+
+    async def failure(self) -> str | None:
+        return self.died
+
+    async def overruns(self) -> dict[int, int]:
+        self.asked += 1
+        return {0: 7 * self.asked}
+
+    async def work(self) -> DutWork:
+        return DutWork(
+            source="its own",
+            packets=1000 * self.asked,
+            tsc_cycles=50_000 * self.asked,
+            tsc_hz=2e9,
+            core_clock_hz=(3e9,),
+        )
+
+
+class Crashing(FakeTester):
+    """Its driver goes down in the trial."""
+
+    async def trial(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+        raise EngineError("the engine was killed by signal 11")
+
+
+def maker_of(dut: Simulated, tester: FakeTester, published: list[object] | None = None) -> TrialMaker:
+    bus = Bus()
+    bus.subscribe([].append if published is None else published.append)
+    return TrialMaker(tester, dut, (), Thresholds(), (), {}, bus)
+
+
+AVERAGE = REQUEST.model_copy(update={"purpose": Purpose.AVERAGE})
 
 
 async def test_a_journaled_trial_is_given_back_and_not_sent_again() -> None:
@@ -54,3 +97,35 @@ async def test_a_held_up_tester_makes_the_trial_invalid_whatever_was_lost() -> N
     trial = await maker(tester, {}, []).make("t/0/0", "t", {}, REQUEST, 0)
     assert not trial.verdict.valid
     assert trial.reading.counts.lost == 0
+
+
+async def test_a_dut_that_died_spoils_its_trial_which_is_kept_and_ends_the_run() -> None:
+    published: list[object] = []
+    making = maker_of(Counting("testpmd was killed by signal 9"), FakeTester(capacity_frames_per_s=1e9), published)
+    with pytest.raises(HostError, match="the DUT testpmd was killed by signal 9") as ended:
+        await making.make("t/0/0", "t", {}, REQUEST, 0)
+    assert "nicbench resume" in str(ended.value.next_step)
+    (finished,) = [event for event in published if isinstance(event, TrialFinished)]
+    assert finished.trial.verdict.reasons == (Reason.PEER_FAILED,)
+    assert "killed by signal 9" in finished.trial.verdict.findings[0].text
+
+
+async def test_a_tester_that_goes_down_with_the_dut_is_not_blamed() -> None:
+    with pytest.raises(HostError, match="the DUT testpmd exited"):
+        await maker_of(Counting("testpmd exited"), Crashing(1e9)).make("t/0/0", "t", {}, REQUEST, 0)
+    with pytest.raises(EngineError, match="signal 11"):
+        await maker_of(Counting(), Crashing(1e9)).make("t/0/0", "t", {}, REQUEST, 0)
+
+
+async def test_frames_that_the_testers_full_ring_refused_are_its_own_loss() -> None:
+    trial = await maker_of(Counting(), FakeTester(capacity_frames_per_s=1e9)).make("t/0/0", "t", {}, REQUEST, 0)
+    assert trial.reading.ports[0].receive_overrun == 7
+    assert trial.verdict.reasons == (Reason.RECEIVE_OVERRUN,)
+
+
+async def test_the_duts_account_is_that_of_the_trial_alone_and_only_where_it_is_wanted() -> None:
+    making = maker_of(Counting(), FakeTester(capacity_frames_per_s=1e9))
+    assert (await making.make("t/0/0", "t", {}, REQUEST, 0)).reading.dut_work is None
+    work = (await making.make("t/1/0", "t", {}, AVERAGE, 0)).reading.dut_work
+    assert work is not None
+    assert (work.packets, work.tsc_cycles_per_packet, work.core_cycles_per_packet) == (1000, 50.0, 75.0)

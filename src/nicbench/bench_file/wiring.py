@@ -9,8 +9,9 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.port_devices import device_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
-from nicbench.duts.simulated import Simulated
-from nicbench.labs.simulated import SimulatedLab
+from nicbench.duts.base import Dut
+from nicbench.labs.base import Lab
+from nicbench.registry import find
 
 TESTER: Final = "tester"
 """The host that the engine runs on bears this name; every other host is the DUT's side."""
@@ -21,8 +22,10 @@ _BY_HAND: Final = ("hosts", "ports", "links")
 def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """A lab or hosts, ports and links, but not both; names that exist; links that join tester and DUT."""
     written = [key for key in _BY_HAND if root.child(key) is not None]
-    yield from _simulation_problems(bench, root)
+    yield from _port_kind_problems(bench, root)
     if bench.lab is not None:
+        for objection in bench.lab.plugin(bench.lab.options).objections(tester_has_huge_pages=bench.tester.huge_pages):
+            yield Problem(root.position_of(("lab", objection.key)), objection.message, objection.next_step)
         for key in written:
             step = f"remove `{key}`, or remove `lab`"
             yield Problem(
@@ -41,17 +44,27 @@ def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     yield from _link_problems(bench, root)
 
 
-def _simulation_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """The simulated lab and the simulated DUT are two halves of one thing."""
-    is_lab = bench.lab is not None and bench.lab.kind == SimulatedLab.kind
-    is_dut = bench.dut.kind == Simulated.kind
+def _port_kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A DUT stands on ports of its own kind: the kernel's, a lab's shared memory, or simulated ones."""
+    given = Lab.port_kind if bench.lab is None else bench.lab.plugin.port_kind
+    needed = bench.dut.plugin.port_kind
+    if given == needed:
+        return
     position = root.position_of(("dut", "kind"))
-    if is_lab and not is_dut:
-        message = f"no DUT of the kind {quote(bench.dut.kind)} can stand in the simulated lab"
-        yield Problem(position, message, "write `dut: {kind: simulated}`, or `lab: {kind: veth}`")
-    if is_dut and not is_lab:
-        message = "the simulated DUT stands in the simulated lab alone"
-        yield Problem(position, message, "write `lab: {kind: simulated}`, or another DUT")
+    fitting = [kind for kind, dut in find("nicbench.duts", Dut).items() if dut.port_kind == given]
+    labs = [kind for kind, lab in find("nicbench.labs", Lab).items() if lab.port_kind == needed]
+    step = f"write `{_sections('dut', fitting)}`, or `{_sections('lab', labs)}`"
+    if bench.lab is None or given == Lab.port_kind:
+        message = f"the {bench.dut.kind} DUT stands in the {' or '.join(labs)} lab alone"
+        step = f"write `{_sections('lab', labs)}`, or another DUT"
+    else:
+        message = f"no DUT of the kind {quote(bench.dut.kind)} can stand in the {bench.lab.kind} lab"
+    yield Problem(position, message, step)
+
+
+def _sections(key: str, kinds: list[str]) -> str:
+    """``dut: {kind: l3fwd}`` or the others."""
+    return f"{key}: {{kind: {' | '.join(kinds)}}}"
 
 
 def _host_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:

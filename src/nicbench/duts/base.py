@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
+from nicbench.model.trial import DutWork
 from nicbench.tuning.changes import Changes
 
 
@@ -34,6 +37,8 @@ class Dut(ABC):
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
+    port_kind: ClassVar[str] = "kernel"
+    """What it stands on: interfaces of the kernel, or what a lab of the same ``port_kind`` gives."""
 
     def __init__(self, options: Frozen) -> None:
         self.options = options
@@ -62,6 +67,29 @@ class Dut(ABC):
 
         By place: "softnet_backlog cpu1", ...
         """
+
+    async def overruns(self) -> dict[int, int]:
+        """Cumulative, by the tester's port: frames that it gave back and the tester's full ring did not take.
+
+        They are the tester's own loss, where only the DUT can see it (shared memory).
+        """
+        return {}
+
+    async def failure(self) -> str | None:
+        """How a DUT that is a process of ours died, with its last words; None while it lives."""
+        return None
+
+    async def work(self) -> DutWork | None:
+        """Cumulative: what its forwarding cores did, by its own account; None where it keeps none."""
+        return None
+
+    @asynccontextmanager
+    async def as_sink(self) -> AsyncIterator[bool]:
+        """While entered, it takes every frame and sends none: the tester's ceiling, where the lab has no sink.
+
+        Gives False where it cannot.
+        """
+        yield False
 
     @abstractmethod
     def disclosure(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Simulated(Dut):
 
     kind = "simulated"
     Options = SimulatedOptions
+    port_kind = "simulated"
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         """Nothing to set up, and nothing changed."""

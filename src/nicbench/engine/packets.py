@@ -38,6 +38,7 @@ class PacketsOptions:
     source_port: int
     destination_port: int
     hop_limit: int
+    eal: tuple[str, ...] = ()
     fault: dict[str, float] | None = None
     """For tests only: a fault of the tester itself, e.g. a pause of its receiver (protocol: ``start``)."""
 
@@ -64,7 +65,7 @@ class PacketsTester(Tester):
             watch_cpus=list(options.watch_cpus),
             huge_pages=options.huge_pages,
             memory_mib=options.memory_mib,
-            eal=[],
+            eal=list(options.eal),
             ports=list(options.ports),
         )
         ports = configured["ports"]

@@ -31,6 +31,8 @@ class DutPort:
     mac: str | None = None
     ipv4: str | None = None
     ipv6: str | None = None
+    vdev: str | None = None
+    """For a DUT in user space: its end of the link as a virtual device, in DPDK's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,19 @@ class Testbed:
     simulated: bool = False
     statements: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    eal: tuple[str, ...] = ()
+    """Further arguments that the tester's DPDK needs for these ports."""
+    promised_bytes: int = 0
+    """Huge pages that are there for the tester, which has not taken them yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Something wrong with the option ``key`` of a lab, and what to do."""
+
+    key: str
+    message: str
+    next_step: str
 
 
 class Lab(ABC):
@@ -72,6 +87,8 @@ class Lab(ABC):
     Options: ClassVar[type[Frozen]]
     touches_machine: ClassVar[bool] = True
     """False where nothing of the machine is used but its arithmetic: no lock, no root."""
+    port_kind: ClassVar[str] = "kernel"
+    """What the DUT's ports are: only a DUT of the same ``port_kind`` can stand on them."""
 
     def __init__(self, options: Frozen) -> None:
         self.options = options
@@ -79,6 +96,10 @@ class Lab(ABC):
     @abstractmethod
     async def up(self, changes: Changes, local: Host) -> Testbed:
         """Builds it; NotReadyError where the machine lacks something."""
+
+    def objections(self, *, tester_has_huge_pages: bool) -> tuple[Objection, ...]:
+        """What of its options does not go with the tester's: found before a machine is touched."""
+        return ()
 
     @abstractmethod
     def without_dut(self, testbed: Testbed, changes: Changes) -> AbstractAsyncContextManager[bool]:

@@ -65,6 +65,7 @@ class SimulatedLab(Lab):
     kind = "simulated"
     Options = SimulatedOptions
     touches_machine = False
+    port_kind = "simulated"
     options: SimulatedOptions
 
     async def up(self, changes: Changes, local: Host) -> Testbed:

@@ -19,6 +19,7 @@ class Purpose(StrEnum):
     TESTER_LATENCY = "tester_latency"
     SEARCH = "search"
     LATENCY = "latency"
+    AVERAGE = "average"
 
 
 class TrialRequest(Frozen):
@@ -118,6 +119,47 @@ class LossPlace(Frozen):
     frames: int
 
 
+class DutWork(Frozen):
+    """What the DUT's forwarding cores did over a trial, by the DUT's own account (``source``).
+
+    Cycles are of the time-stamp counter, spent while packets were handled; ``counts_empty_polls`` says whether polls
+    that found nothing are among them. ``core_clock_hz`` is the clock of the DUT's core, probed before and after.
+    """
+
+    source: str
+    packets: int
+    tsc_cycles: int
+    tsc_hz: float | None = None
+    counts_empty_polls: bool = False
+    core_clock_hz: tuple[float, ...] = ()
+
+    def since(self, before: DutWork) -> DutWork:
+        """The difference of two cumulative accounts."""
+        return self.model_copy(
+            update={
+                "packets": self.packets - before.packets,
+                "tsc_cycles": self.tsc_cycles - before.tsc_cycles,
+                "core_clock_hz": (*before.core_clock_hz, *self.core_clock_hz),
+            }
+        )
+
+    @property
+    def tsc_cycles_per_packet(self) -> float | None:
+        """None where no packet was handled."""
+        return self.tsc_cycles / self.packets if self.packets > 0 else None
+
+    @property
+    def mean_core_clock_hz(self) -> float | None:
+        """None where it was not probed."""
+        return sum(self.core_clock_hz) / len(self.core_clock_hz) if self.core_clock_hz else None
+
+    @property
+    def core_cycles_per_packet(self) -> float | None:
+        """The same time in cycles of the core, whose clock is another than the time-stamp counter's."""
+        tsc, clock = self.tsc_cycles_per_packet, self.mean_core_clock_hz
+        return None if tsc is None or clock is None or not self.tsc_hz else tsc * clock / self.tsc_hz
+
+
 class Reading(Frozen):
     """What the tester read in one trial, before anybody judges it. ``counts`` sums all streams and ports."""
 
@@ -129,6 +171,7 @@ class Reading(Frozen):
     health: Health
     ledger: tuple[LossPlace, ...] = ()
     unexplained: int | None = None
+    dut_work: DutWork | None = None
 
 
 class Trial(Frozen):

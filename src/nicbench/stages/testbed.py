@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nicbench.bench_file.models import BenchFile
 from nicbench.duts.base import Dut
 from nicbench.hosts.local import LocalHost
@@ -24,7 +26,8 @@ async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[Lab | None, 
     if bench.lab is None:
         return None, await testbed_of(bench.hosts, bench.ports, bench.links, bench.tester)
     lab: Lab = bench.lab.plugin(bench.lab.options)
-    return lab, await lab.up(changes, local)
+    testbed = await lab.up(changes, local)
+    return lab, replace(testbed, promised_bytes=bench.tester.memory if bench.tester.huge_pages else 0)
 
 
 async def make_dut(bench: BenchFile, testbed: Testbed, changes: Changes) -> Dut:

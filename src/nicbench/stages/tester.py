@@ -42,6 +42,7 @@ def make_tester(
         source_port=traffic.source_port,
         destination_port=traffic.destination_port,
         hop_limit=traffic.hop_limit,
+        eal=testbed.eal,
         fault=fault,
     )
     return PacketsTester(testbed.tester, str(find_binary("nicbench-packets", engine_folder)), options)

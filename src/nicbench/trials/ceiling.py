@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from nicbench.events import Bus, CeilingFound
 from nicbench.labs.base import Lab, Testbed
 from nicbench.model.trial import Latency, Purpose, Trial, TrialRequest
@@ -68,7 +71,10 @@ class Ceilings:
         if all(self._maker.has(_key(frame_bytes, flood)) for flood in range(FLOODS)):
             trials = [await self._flood(frame_bytes, flood) for flood in range(FLOODS)]
         else:
-            async with self._lab.without_dut(self._testbed, self._changes) as there_is_a_sink:
+            async with (
+                self._lab.without_dut(self._testbed, self._changes) as the_labs_own,
+                self._sink(the_labs_own) as there_is_a_sink,
+            ):
                 if not there_is_a_sink:
                     return None
                 trials = [await self._flood(frame_bytes, flood) for flood in range(FLOODS)]
@@ -82,6 +88,15 @@ class Ceilings:
             )
         )
         return ceiling
+
+    @asynccontextmanager
+    async def _sink(self, the_labs_own: bool) -> AsyncIterator[bool]:
+        """The lab's sink; where it has none, the DUT as one."""
+        if the_labs_own:
+            yield True
+            return
+        async with self._maker.dut.as_sink() as is_sink:
+            yield is_sink
 
     async def _flood(self, frame_bytes: int, flood: int) -> Trial:
         request = TrialRequest(

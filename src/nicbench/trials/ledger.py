@@ -28,3 +28,13 @@ def with_ledger(reading: Reading, before: Mapping[str, int], after: Mapping[str,
     ]
     rows = (*in_dut, *in_tester)
     return reading.model_copy(update={"ledger": rows, "unexplained": lost - sum(row.frames for row in rows)})
+
+
+def with_overruns(reading: Reading, before: Mapping[int, int], after: Mapping[int, int]) -> Reading:
+    """``reading`` with what a DUT in memory saw of the tester's full rings, by port, as overruns."""
+    grown = {port: count - before.get(port, 0) for port, count in after.items()}
+    ports = tuple(
+        port.model_copy(update={"receive_overrun": port.receive_overrun + max(0, grown.get(number, 0))})
+        for number, port in enumerate(reading.ports)
+    )
+    return reading.model_copy(update={"ports": ports})

@@ -8,12 +8,12 @@ from typing import Any
 
 from nicbench.duts.base import Addressing, Dut
 from nicbench.engine.tester import Tester
-from nicbench.errors import NicbenchError
+from nicbench.errors import EngineError, HostError, NicbenchError
 from nicbench.events import Bus, TrialFinished, TrialStarted
 from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
-from nicbench.model.trial import Trial, TrialRequest
-from nicbench.trials.ledger import with_ledger
+from nicbench.model.trial import DutWork, Purpose, Trial, TrialRequest
+from nicbench.trials.ledger import with_ledger, with_overruns
 
 
 class TrialMaker:
@@ -69,9 +69,21 @@ class TrialMaker:
                 repeat=repeat,
             )
         )
-        before = await self._dut.drops()
-        reading = await self._tester.trial(self._number, request, self._addressing)
-        reading = with_ledger(reading, before, await self._dut.drops())
+        drops, overruns = await self._dut.drops(), await self._dut.overruns()
+        work = await self._work(request)
+        try:
+            reading = await self._tester.trial(self._number, request, self._addressing)
+        except EngineError as error:
+            # A ring in memory that goes with the DUT can take the tester's driver with it.
+            if (failure := await self._dut.failure()) is not None:
+                raise _dead(failure, f"{test}, before trial t{self._number:04d} was read") from error
+            raise
+        failure = await self._dut.failure()
+        if failure is None:
+            reading = with_overruns(reading, overruns, await self._dut.overruns())
+            reading = with_ledger(reading, drops, await self._dut.drops())
+            if work is not None and (after := await self._work(request)) is not None:
+                reading = reading.model_copy(update={"dut_work": after.since(work)})
         trial = Trial(
             id=f"t{self._number:04d}",
             key=key,
@@ -81,8 +93,31 @@ class TrialMaker:
             repeat=repeat,
             request=request,
             reading=reading,
-            verdict=judge(Evidence.of(reading, dut_cpus=self._dut_cpus), self._thresholds),
+            verdict=judge(
+                Evidence.of(reading, dut_cpus=self._dut_cpus, peer_failure=failure and f"the DUT {failure}"),
+                self._thresholds,
+            ),
             at_s=round(time.monotonic() - self._began, 3),
         )
         self._bus.publish(TrialFinished(trial=trial))
+        if failure is not None:
+            raise _dead(failure, f"{test}, trial {trial.id}")
         return trial
+
+    async def _work(self, request: TrialRequest) -> DutWork | None:
+        """The DUT's own account of its work, where the trial asks for it."""
+        return await self._dut.work() if request.purpose is Purpose.AVERAGE else None
+
+    @property
+    def dut(self) -> Dut:
+        """The DUT of its trials."""
+        return self._dut
+
+
+def _dead(failure: str, place: str) -> HostError:
+    """The run ends where its DUT does: nothing that follows would be measured on it."""
+    return HostError(
+        f"the DUT {failure}",
+        place=place,
+        next_step="what was measured is kept; mend the DUT, and `nicbench resume` goes on from there",
+    )

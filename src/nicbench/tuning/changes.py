@@ -26,6 +26,10 @@ class Changes(ABC):
         """Changes a value under /proc or /sys (or a file): records the old, writes, verifies by reading back."""
 
     @abstractmethod
+    def before_undoing(self, end: Callable[[], Awaitable[None]]) -> None:
+        """Has ``end`` called before anything is undone: a process whose pipes this one holds is ended by its holder."""
+
+    @abstractmethod
     async def undo_all(self) -> list[str]:
         """Undoes in reverse order, idempotently, never over a value that somebody changed since.
 

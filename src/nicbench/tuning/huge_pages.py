@@ -36,15 +36,17 @@ def huge_pages_of_meminfo(text: str) -> HugePages | None:
     return HugePages(values["Hugepagesize"], values["HugePages_Total"], max(0, available))
 
 
-async def raise_huge_pages(changes: Changes, host: Host, needed_bytes: int) -> HugePages:
+async def raise_huge_pages(
+    changes: Changes, host: Host, needed_bytes: int, option: str = "tester.huge_pages"
+) -> HugePages:
     """Makes sure that ``needed_bytes`` are available; gives the state before.
 
-    NotReadyError where the kernel finds no more of them.
+    NotReadyError where the kernel finds no more of them; it names the bench file's ``option`` that does without.
     """
     before = huge_pages_of_meminfo(await host.read_file("/proc/meminfo") or "")
     if before is None:
         raise NotReadyError(
-            "this kernel has no huge pages", place=host.name, next_step="set tester.huge_pages: false in the bench file"
+            "this kernel has no huge pages", place=host.name, next_step=f"set {option}: false in the bench file"
         )
     lacking = before.lacking(needed_bytes)
     if lacking:
@@ -54,6 +56,6 @@ async def raise_huge_pages(changes: Changes, host: Host, needed_bytes: int) -> H
             raise NotReadyError(
                 f"{lacking} more huge pages of {before.page_kib} KiB are needed: {error.message}",
                 place=host.name,
-                next_step="free memory or reboot, or set tester.huge_pages: false in the bench file",
+                next_step=f"free memory or reboot, or set {option}: false in the bench file",
             ) from error
     return before

@@ -32,6 +32,7 @@ class UndoStack(Changes):
         self._runtime_path = record_path(runtime, run_id)
         self._folder_path = None if folder is None else folder / RECORD_NAME
         self._hosts: dict[str, Host] = {}
+        self._ends: list[Callable[[], Awaitable[None]]] = []
         self._record = Record(
             run_id=run_id,
             owner=this_process(),
@@ -71,6 +72,9 @@ class UndoStack(Changes):
                 place=host.name,
             )
 
+    def before_undoing(self, end: Callable[[], Awaitable[None]]) -> None:
+        self._ends.append(end)
+
     async def undo_all(self) -> list[str]:
         """Goes through to the end even when cancelled meanwhile (a second Ctrl-C); then the cancellation passes."""
         task = asyncio.ensure_future(self._undo_all())
@@ -90,6 +94,8 @@ class UndoStack(Changes):
         self._save(self._record)
 
     async def _undo_all(self) -> list[str]:
+        while self._ends:
+            await self._ends.pop()()
         if not self._record.entries:
             return []
         self._record, troubles = await undo_entries(self._record, self._host_of, self._save_while_undoing)

@@ -1,0 +1,155 @@
+"""A DUT that is a process of ours: started, watched, asked, and gone with the run.
+
+It cannot outlive the controller: it is killed when the controller dies (hosts.base.Process), its input ends, and the
+record of changes knows it by pid and start time, so that the end of a run or ``nicbench restore`` kills it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts.base import Host, Process
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.owner import start_ticks_of_stat
+from nicbench.tuning.undo import KillProcess
+
+_KEPT_LINES = 2000
+_LAST_LINES = 8
+_LAST_WORDS_CHARACTERS = 1500
+_END_S = 5.0
+
+
+class DutProcess:
+    """``name`` is how messages call it. Its output is read all the time, so that it never blocks on a full pipe."""
+
+    def __init__(self, process: Process, host: Host, name: str) -> None:
+        self._process = process
+        self._host = host
+        self._name = name
+        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._read = 0  # lines so far; the kept ones are the last of them
+        self._mark = 0  # lines that somebody has waited for
+        self._status: int | None = None
+        self._ended = False
+        self._news = asyncio.Condition()
+        self._reader = asyncio.create_task(self._collect())
+
+    @classmethod
+    async def start(
+        cls,
+        host: Host,
+        changes: Changes,
+        command: tuple[str, ...],
+        name: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> DutProcess:
+        """Starts ``command`` and writes down how to kill it."""
+        started = cls(await host.start(command, environment=environment), host, name)
+        changes.before_undoing(started.kill)
+        pid = started._process.pid
+        stat = None if pid is None else await host.read_file(f"/proc/{pid}/stat")
+        ticks = start_ticks_of_stat(stat) if stat else None
+        if pid is not None and ticks is not None:
+            # It is running already: a pid is not known beforehand, and until here it dies with the controller anyhow.
+            await changes.make(host, KillProcess(pid=pid, start_ticks=ticks), _nothing)
+        return started
+
+    @property
+    def pid(self) -> int | None:
+        """Of the program itself: what was put in front of it has become it."""
+        return self._process.pid
+
+    @property
+    def stderr(self) -> str:
+        """The last of what it wrote to stderr."""
+        return self._process.stderr_tail()
+
+    async def wait_for(self, wanted: Callable[[str], bool], within_s: float, what: str) -> list[str]:
+        """Its lines since the last call, with the first ``wanted`` one the last; HostError where it never comes."""
+        seen: list[str] = []
+        mark = self._mark
+        try:
+            async with asyncio.timeout(within_s):
+                while True:
+                    oldest = self._read - len(self._lines)
+                    for number in range(max(mark, oldest), self._read):
+                        line = self._lines[number - oldest]
+                        mark = number + 1
+                        seen.append(line)
+                        if wanted(line):
+                            self._mark = mark
+                            return seen
+                    if self._ended:
+                        raise HostError(f"the DUT {self._death()}", place=f"{self._host.name}, {self._name}")
+                    async with self._news:
+                        if self._read == mark and not self._ended:
+                            await self._news.wait()
+        except TimeoutError:
+            raise HostError(
+                f"the DUT {self._name} did not {what} within {within_s:g} s{self._last_words()}",
+                place=self._host.name,
+                next_step="its command line is in plan.json; run it by hand to see more",
+            ) from None
+
+    async def write_line(self, line: str) -> None:
+        """A line to its input."""
+        await self._process.write_line(line)
+
+    async def failure(self) -> str | None:
+        """How it ended, with its last words; None while it runs."""
+        await asyncio.sleep(0)
+        if self._ended and not self._reader.done():
+            await asyncio.wait((self._reader,), timeout=_END_S)
+        return self._death() if self._ended else None
+
+    async def kill(self) -> None:
+        """Ends it at once and waits until it is gone."""
+        with contextlib.suppress(HostError):
+            await self._process.signal(9)
+            await self._process.wait(_END_S)
+        await asyncio.wait((self._reader,), timeout=_END_S)
+
+    async def _collect(self) -> None:
+        try:
+            while (line := await self._process.read_line()) is not None:
+                self._lines.append(line.rstrip("\r"))
+                self._read += 1
+                await self._tell()
+            self._status = await self._process.wait(_END_S)
+        except HostError:
+            pass  # a line without end, or a pipe that somebody else holds: it is of no use any more either way
+        finally:
+            self._ended = True
+            await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+    def _death(self) -> str:
+        if self._status is None:
+            how = "has ended"
+        elif self._status < 0:
+            how = f"was killed by signal {-self._status}"
+        else:
+            how = f"exited with status {self._status}"
+        return f"{self._name} {how}{self._last_words()}"
+
+    def _last_words(self) -> str:
+        lines = [*list(self._lines)[-_LAST_LINES:], *self.stderr.splitlines()[-_LAST_LINES:]]
+        text = "\n".join(line for line in lines if line.strip())[-_LAST_WORDS_CHARACTERS:]
+        return f"; its last words: {text}" if text else ""
+
+
+async def require_program(host: Host, program: str, next_step: str) -> None:
+    """NotReadyError where the host has no such program."""
+    if (await host.run(("sh", "-c", 'command -v "$1"', "sh", program), check=False)).status != 0:
+        raise NotReadyError(f"there is no program {program}", place=host.name, next_step=next_step)
+
+
+async def _nothing() -> None:
+    """The change was made by starting it."""
