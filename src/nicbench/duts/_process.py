@@ -101,8 +101,8 @@ class DutProcess:
 
     async def failure(self) -> str | None:
         """How it ended, with its last words; None while it runs."""
-        await asyncio.sleep(0)
-        if self._ended and not self._reader.done():
+        stat = None if self.pid is None else await self._host.read_file(f"/proc/{self.pid}/stat")
+        if stat is None or stat.rpartition(")")[2].split()[:1] == ["Z"]:  # proc(5): dead, and its master not told yet
             await asyncio.wait((self._reader,), timeout=_END_S)
         return self._death() if self._ended else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -14,6 +15,8 @@ from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
 from nicbench.model.trial import DutWork, Purpose, Trial, TrialRequest
 from nicbench.trials.ledger import with_ledger, with_overruns
+
+_DYING_S = 0.5
 
 
 class TrialMaker:
@@ -74,7 +77,8 @@ class TrialMaker:
         try:
             reading = await self._tester.trial(self._number, request, self._addressing)
         except EngineError as error:
-            # A ring in memory that goes with the DUT can take the tester's driver with it.
+            # A ring in memory that goes with the DUT can take the tester's driver with it, before the DUT is quite gone.
+            await asyncio.sleep(_DYING_S)
             if (failure := await self._dut.failure()) is not None:
                 raise _dead(failure, f"{test}, before trial t{self._number:04d} was read") from error
             raise
