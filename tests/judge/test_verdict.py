@@ -50,8 +50,8 @@ def test_one_disturbance_gives_one_finding_in_plain_words(
 @pytest.mark.parametrize(
     ("busy", "threshold"),
     [
-        ({"user": 300}, "dut_foreign_cpu_share"),
-        ({"nice": 300}, "dut_foreign_cpu_share"),
+        ({"user": 1_600}, "dut_foreign_cpu_share"),
+        ({"nice": 1_600}, "dut_foreign_cpu_share"),
         ({"steal": 300}, "dut_steal_share"),
     ],
 )

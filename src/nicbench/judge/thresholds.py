@@ -31,9 +31,9 @@ class Thresholds(Frozen):
         "sum of the pauses over the gap floor: the offered load came in bursts rather than evenly",
     )
     dut_foreign_cpu_share: float = _threshold(
-        0.20,
+        0.50,
         "share of the DUT core's time",
-        "time that other programs ran on the DUT's core (the kernel's interrupt work there is the DUT's own)",
+        "time that other programs ran on the DUT's core, the interrupts that came meanwhile included",
     )
     dut_steal_share: float = _threshold(
         0.05,
