@@ -8,7 +8,7 @@ use nicbench_protocol::{DirectionStats, Faults, ReflectMode};
 use super::log::{Fate, FateLog, Record};
 use super::plain::change;
 use crate::faults::{Buffers, Departure, FaultyPath, Gate, PS_PER_NS};
-use crate::port::{Frame, MAXIMUM_BURST, Port};
+use crate::port::{Clock, Frame, MAXIMUM_BURST, Port};
 use crate::signature::{Owner, SIGNATURE_BYTES, Signer};
 use crate::template::signature_offset;
 
@@ -47,8 +47,16 @@ pub struct Turn<'a> {
     pub journal: &'a mut Option<Journal>,
     pub mode: ReflectMode,
     pub burst: usize,
+    pub clock: &'a dyn Clock,
+    /// The tick at which the loop began.
+    pub origin: u64,
+}
+
+impl Turn<'_> {
     /// Since the loop began.
-    pub now_ns: u64,
+    fn now_ns(&self) -> u64 {
+        self.clock.nanoseconds(self.clock.now() - self.origin)
+    }
 }
 
 impl Faulty {
@@ -62,39 +70,41 @@ impl Faulty {
     /// Receives a burst and sends what is due; returns how many frames moved.
     pub fn step(&mut self, turn: &mut Turn<'_>, frames: &mut [Frame; MAXIMUM_BURST]) -> usize {
         if !self.leaving.is_empty() {
-            let sent = self.send(turn);
+            let sent = self.send(turn, turn.now_ns());
             if !self.leaving.is_empty() {
                 return sent;
             }
         }
         let count = turn.ports[self.from].receive(&mut frames[..turn.burst]);
         self.received += count as u64;
+        // Read after they were received: no frame may seem to have come before it did, or its delay would be short.
+        let now_ns = turn.now_ns();
         change(&mut frames[..count], turn.mode);
         for frame in &frames[..count] {
-            self.take(turn, *frame);
+            self.take(turn, *frame, now_ns);
         }
-        let now_ps = turn.now_ns * PS_PER_NS;
+        let now_ps = now_ns * PS_PER_NS;
         self.path.release_overdue(now_ps);
         while self.leaving.len() < turn.burst {
             let Some(departure) = self.path.next_departure(now_ps) else { break };
             self.leaving.push(departure);
         }
-        count + if self.leaving.is_empty() { 0 } else { self.send(turn) }
+        count + if self.leaving.is_empty() { 0 } else { self.send(turn, now_ns) }
     }
 
-    fn take(&mut self, turn: &mut Turn<'_>, frame: Frame) {
+    fn take(&mut self, turn: &mut Turn<'_>, frame: Frame, now_ns: u64) {
         let owner = match turn.journal {
             Some(journal) => owner(frame.bytes(), &journal.signer),
             None => Owner::Unknown,
         };
-        let note = Note { owner, received_ns: turn.now_ns };
+        let note = Note { owner, received_ns: now_ns };
         let mut buffers = PortBuffers(&mut *turn.ports[self.to]);
-        if let Err(reason) = self.path.forward(turn.now_ns * PS_PER_NS, frame, note, &mut buffers) {
+        if let Err(reason) = self.path.forward(now_ns * PS_PER_NS, frame, note, &mut buffers) {
             self.note(turn.journal, reason.into(), note, None);
         }
     }
 
-    fn send(&mut self, turn: &mut Turn<'_>) -> usize {
+    fn send(&mut self, turn: &mut Turn<'_>, now_ns: u64) -> usize {
         let mut offered = [Frame::empty(); MAXIMUM_BURST];
         let count = self.leaving.len().min(MAXIMUM_BURST);
         offered.iter_mut().zip(&self.leaving).for_each(|(slot, departure)| *slot = departure.frame);
@@ -102,7 +112,7 @@ impl Faulty {
         self.sent += accepted as u64;
         for index in 0..accepted {
             let Departure { note, change, .. } = self.leaving[index];
-            self.note(turn.journal, change.into(), note, Some(turn.now_ns));
+            self.note(turn.journal, change.into(), note, Some(now_ns));
         }
         self.leaving.drain(..accepted);
         accepted

@@ -103,9 +103,14 @@ impl<C: Clock> Reflector<C> {
             moved += match way {
                 Way::Plain(plain) => plain.step(&mut self.ports, self.mode, self.burst, self.when_full),
                 Way::Faulty(faulty) => {
-                    let now_ns = self.clock.nanoseconds(self.clock.now() - self.origin);
-                    let (ports, journal) = (&mut self.ports[..], &mut self.journal);
-                    let mut turn = Turn { ports, journal, mode: self.mode, burst: self.burst, now_ns };
+                    let mut turn = Turn {
+                        ports: &mut self.ports,
+                        journal: &mut self.journal,
+                        mode: self.mode,
+                        burst: self.burst,
+                        clock: &*self.clock,
+                        origin: self.origin,
+                    };
                     faulty.step(&mut turn, &mut self.frames)
                 }
             };
