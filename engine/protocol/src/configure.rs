@@ -62,6 +62,23 @@ pub struct PortRequest {
     /// Wanted send buffer of an AF_XDP socket.
     #[serde(default)]
     pub send_buffer_bytes: Option<u64>,
+    /// Addresses for which the port answers ARP and neighbour discovery.
+    #[serde(default)]
+    pub addresses: Vec<AddressRange>,
+}
+
+/// Addresses one after another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressRange {
+    /// IPv4 or IPv6.
+    pub first: String,
+    /// How many there are.
+    #[serde(default = "one")]
+    pub count: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn default_transmit_descriptors() -> u32 {
@@ -192,6 +209,7 @@ mod tests {
             r#"{"name":"t0","kind":"ring"}"#,
             r#"{"name":"t0","kind":"pci","address":"0000:03:00.0","devargs":"mprq_en=1"}"#,
             r#"{"name":"t0","kind":"vdev","vdev":"net_memif0,role=client,id=0","send_buffer_bytes":5}"#,
+            r#"{"name":"t0","kind":"null","addresses":[{"first":"198.18.0.2"},{"first":"2001:2::1","count":9}]}"#,
             r#"{"name":"t0","kind":"simulated","link_bits_per_s":1e10,"sends_to":1,"dut":{"loss":0.5,"seed":3}}"#,
         ];
         for text in kinds {

@@ -12,7 +12,7 @@ mod request;
 mod start;
 mod traffic;
 
-pub use configure::{ClockSource, Configure, PortKind, PortRequest, SimulatedDut};
+pub use configure::{AddressRange, ClockSource, Configure, PortKind, PortRequest, SimulatedDut};
 pub use error::{ErrorKind, ErrorReport};
 pub use reading::{CpuTimes, HealthReading, LatencyReading, PortReading, Reading, StreamReading};
 pub use reflect::{

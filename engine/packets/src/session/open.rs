@@ -11,6 +11,8 @@ use crate::port::{Clock, Port, PortFacts};
 use crate::sim::{self, SimulatedPortOptions};
 use crate::sys::thread;
 use crate::tester::Tester;
+use crate::traffic::answering_port::AnsweringPort;
+use crate::traffic::neighbours::Addresses;
 use crate::worker::Worker;
 
 const MAXIMUM_PORTS: usize = 64;
@@ -132,13 +134,13 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
     Ok(match configure.clock {
         ClockSource::Virtual => {
             let clock = Rc::new(VirtualClock::default());
-            let ports = sim::open(clock.clone(), simulated(configure));
+            let ports = answering(configure, sim::open(clock.clone(), simulated(configure)))?;
             reply(Worker::new(clock, ports, watched), Vec::new())
         }
         ClockSource::Tsc => {
             pin(configure.worker_cpu)?;
             let clock = Rc::new(TscClock::calibrated());
-            let ports = sim::open(clock.clone(), simulated(configure));
+            let ports = answering(configure, sim::open(clock.clone(), simulated(configure)))?;
             reply(Worker::new(clock, ports, watched), Vec::new())
         }
     })
@@ -146,8 +148,22 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
 
 fn open_real(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
     let (ports, eal_arguments) = real_ports(configure)?;
+    let ports = answering(configure, ports)?;
     let clock = Rc::new(TscClock::calibrated());
     Ok(reply(Worker::new(clock, ports, configure.watch_cpus.clone()), eal_arguments))
+}
+
+/// Ports that have addresses answer those who look for them.
+fn answering(configure: &Configure, ports: Vec<Box<dyn Port>>) -> Result<Vec<Box<dyn Port>>, EngineError> {
+    let is_limited = configure.clock == ClockSource::Tsc;
+    let wrap = |(request, port): (&PortRequest, Box<dyn Port>)| -> Result<Box<dyn Port>, EngineError> {
+        if request.addresses.is_empty() {
+            return Ok(port);
+        }
+        let addresses = Addresses::new(&request.name, port.facts().mac, &request.addresses)?;
+        Ok(Box::new(AnsweringPort::new(port, addresses, is_limited)))
+    };
+    configure.ports.iter().zip(ports).map(wrap).collect()
 }
 
 /// Ports, and the arguments that EAL was given.
