@@ -2,8 +2,10 @@
 
 pub mod addresses;
 pub mod analyser;
+pub mod capture;
 pub mod checksum;
 pub mod clock;
+pub mod details;
 pub mod error;
 pub mod faults;
 pub mod flow_images;
@@ -12,6 +14,7 @@ pub mod frame_writer;
 pub mod gaps;
 pub mod health;
 pub mod latency;
+pub mod measure;
 pub mod output;
 pub mod pacer;
 pub mod plan;

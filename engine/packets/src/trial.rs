@@ -1,16 +1,20 @@
 //! One trial from its start to its reading.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use nicbench_protocol::{
     Fault, HealthReading, LatencyFrom, PortReading, Reading, Start, StreamProgress, StreamReading,
 };
 
-use crate::analyser::Analyser;
+use crate::analyser::{Analyser, Losses};
+use crate::capture::Interface;
+use crate::details::Details;
 use crate::error::EngineError;
 use crate::frame_writer::FrameWriter;
 use crate::gaps::{GAP_FLOOR_NS, Gaps};
 use crate::health::HealthChange;
+use crate::latency::Stamping;
 use crate::pacer::Pacer;
 use crate::plan;
 use crate::port::{Clock, Port, PortCounters, PortFacts};
@@ -29,6 +33,7 @@ pub struct Trial {
     pub shared: Transmission,
     pub senders: Vec<Sender>,
     pub analyser: Analyser,
+    details: Details,
     /// Ticks between which nothing is received, for tests.
     pub pause_receive: Option<(u64, u64)>,
     /// Every stream has a fixed number of frames: the transmission ends with them.
@@ -47,6 +52,9 @@ impl Trial {
     pub fn new(start: &Start, run_key: u64, facts: &[PortFacts], clock: &impl Clock) -> Result<Self, EngineError> {
         let expected = plan::check(start, facts)?;
         let signer = Signer::new(run_key, start.trial);
+        let details = Details::check(start)?;
+        let mut analyser = Analyser::with_detail(signer, expected.clone(), facts.len(), details.detail)?;
+        analyser.set_capture(details.new_capture());
         let hz = clock.hz();
         let senders = start.streams.iter().zip(&expected).enumerate().map(|(index, (stream, expected))| {
             let (rate, burst_frames) = (stream.rate_frames_per_s, stream.burst_frames.unwrap_or(1));
@@ -69,7 +77,8 @@ impl Trial {
             catch_up_ticks: ticks(start.catch_up_s),
             shared: Transmission { burst: start.burst as usize, latency_from: start.latency_from },
             senders: senders.collect(),
-            analyser: Analyser::new(signer, expected, facts.len())?,
+            analyser,
+            details,
             pause_receive: start.fault.map(pause),
             ends_with_frames: start.streams.iter().all(|stream| stream.frames.is_some()),
             baselines: Vec::new(),
@@ -108,7 +117,20 @@ impl Trial {
         let changes: Vec<PortCounters> =
             ports.iter_mut().zip(&self.baselines).map(|(port, before)| difference(before, &port.counters())).collect();
         let sent = self.sent(&changes);
-        let streams = (0..self.senders.len()).map(|index| self.stream_reading(index, sent[index], clock));
+        let losses = self.analyser.losses(&sent);
+        let streams =
+            (0..self.senders.len()).map(|index| self.stream_reading(index, sent[index], losses[index], clock));
+        let streams = streams.collect::<Result<_, _>>()?;
+        let interfaces = ports.iter().map(|port| Interface {
+            name: port.facts().name.clone(),
+            description: "received; one time stamp a burst, by software".into(),
+        });
+        let interfaces: Vec<Interface> = interfaces.collect();
+        let elapsed_ns = clock.nanoseconds(clock.now().saturating_sub(self.epoch));
+        let elapsed = (!clock.is_virtual()).then(|| Duration::from_nanos(elapsed_ns));
+        let capture = self.details.write_capture(&self.analyser, &interfaces, elapsed);
+        let named: Vec<(String, u64)> = self.names.iter().cloned().zip(sent).collect();
+        let flow_report = self.details.write_flows(&self.analyser, &named);
         let ports = ports.iter().zip(&changes).zip(self.analyser.ports()).map(|((port, change), tally)| {
             let mut counters = change.named.clone();
             counters.insert("completions".into(), change.completed);
@@ -124,9 +146,11 @@ impl Trial {
         Ok(Reading {
             trial: self.number,
             transmit_ns: clock.nanoseconds(self.transmit_ticks),
-            streams: streams.collect::<Result<_, _>>()?,
+            streams,
             ports: ports.collect(),
             health: self.health_reading(clock),
+            capture,
+            flow_report,
         })
     }
 
@@ -142,12 +166,23 @@ impl Trial {
         self.senders.iter().map(share).collect()
     }
 
-    fn stream_reading(&self, index: usize, sent: u64, clock: &impl Clock) -> Result<StreamReading, EngineError> {
+    fn stream_reading(
+        &self,
+        index: usize,
+        sent: u64,
+        losses: Losses,
+        clock: &impl Clock,
+    ) -> Result<StreamReading, EngineError> {
         let (sender, tally) = (&self.senders[index], &self.analyser.streams()[index]);
         let counts = sender.counts();
         let resolution_ns = 1e9 / clock.hz();
         let burst_ns = clock.nanoseconds(counts.burst_ticks) as f64 / counts.bursts.max(1) as f64;
-        let from: LatencyFrom = self.shared.latency_from;
+        let source = match self.shared.latency_from {
+            LatencyFrom::Software => "software",
+            LatencyFrom::Scheduled => "scheduled",
+        };
+        let stamping = Stamping { source, resolution_ns, uncertainty_ns: burst_ns.max(resolution_ns) };
+        let received = self.analyser.reading(index, sent, stamping)?;
         Ok(StreamReading {
             name: self.names[index].clone(),
             intended: sender.intended(),
@@ -156,13 +191,20 @@ impl Trial {
             unsent_tester: counts.unsent_tester + (counts.accepted - sent),
             unsent_backpressure: counts.unsent_backpressure,
             received: tally.received,
-            lost: sent.saturating_sub(tally.received + tally.late + tally.corrupted),
+            lost: losses.lost,
             late: tally.late,
             duplicated: tally.duplicated,
             reordered: tally.reordered,
             corrupted: tally.corrupted,
+            unattributed: losses.unattributed,
+            checked_bytes: Some(received.checked_bytes),
             maximum_burst: counts.maximum_burst,
-            latency: tally.latency.reading(from, resolution_ns, burst_ns.max(resolution_ns))?,
+            latency: received.latency,
+            reordering: received.reordering,
+            variation: received.variation,
+            intervals: received.intervals,
+            groups: received.groups,
+            flows: Some(received.flows),
         })
     }
 

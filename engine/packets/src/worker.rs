@@ -176,9 +176,7 @@ impl<C: Clock> Worker<C> {
                 continue;
             }
             let now_ns = self.clock.nanoseconds(self.clock.now() - trial.epoch);
-            for frame in &self.frames[..count] {
-                trial.analyser.analyse(index, frame.bytes(), now_ns);
-            }
+            trial.analyser.analyse_burst(index, &self.frames[..count], now_ns);
             port.free(&self.frames[..count]);
             total += count;
         }

@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::detail::{
+    CaptureReading, FlowReportReading, FlowsReading, GroupReading, IntervalsReading, ReorderingReading,
+    VariationReading,
+};
+
 /// The whole reading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
@@ -17,6 +22,12 @@ pub struct Reading {
     pub ports: Vec<PortReading>,
     /// Of the engine itself, during the transmission.
     pub health: HealthReading,
+    /// Where `start` asked for one.
+    #[serde(default)]
+    pub capture: Option<CaptureReading>,
+    /// Where `start` asked for one.
+    #[serde(default)]
+    pub flow_report: Option<FlowReportReading>,
 }
 
 /// The counts of one stream: each frame has one fate.
@@ -34,7 +45,7 @@ pub struct StreamReading {
     pub unsent_backpressure: u64,
     /// Distinct, intact, by the end of the drain.
     pub received: u64,
-    /// sent - received - late - corrupted, never below 0.
+    /// sent - received - late - corrupted - unattributed, never below 0.
     pub lost: u64,
     /// After the drain: known after `settle` only.
     pub late: u64,
@@ -44,10 +55,31 @@ pub struct StreamReading {
     pub reordered: u64,
     /// Ours, with a broken payload or length.
     pub corrupted: u64,
+    /// Missing here, and a frame of these addresses came with a broken signature.
+    #[serde(default)]
+    pub unattributed: u64,
+    /// Of each frame (of a mix: the smallest), signature and payload: compared byte by byte.
+    #[serde(default)]
+    pub checked_bytes: Option<u32>,
     /// The largest burst that was sent at once.
     pub maximum_burst: u32,
     /// `None` where nothing was received.
     pub latency: Option<LatencyReading>,
+    /// `None` where every frame came in order.
+    #[serde(default)]
+    pub reordering: Option<ReorderingReading>,
+    /// `None` where no two frames of a flow followed one another.
+    #[serde(default)]
+    pub variation: Option<VariationReading>,
+    /// `None` where nothing was received.
+    #[serde(default)]
+    pub intervals: Option<IntervalsReading>,
+    /// Where there is more than one.
+    #[serde(default)]
+    pub groups: Vec<GroupReading>,
+    /// `None` from engines that do not tell.
+    #[serde(default)]
+    pub flows: Option<FlowsReading>,
 }
 
 /// One-way latency of the frames received.
@@ -160,8 +192,15 @@ mod tests {
                 duplicated: 0,
                 reordered: 0,
                 corrupted: 0,
+                unattributed: 0,
+                checked_bytes: Some(18),
                 maximum_burst: 4,
                 latency: None,
+                reordering: None,
+                variation: Some(VariationReading { pairs: 2, mean_ns: 1.5, maximum_ns: 2 }),
+                intervals: Some(IntervalsReading { interval_ns: 5, received: vec![1], missing: vec![-1] }),
+                groups: vec![],
+                flows: Some(FlowsReading { flows: 2, most_lost: Some((1, 9)), ..FlowsReading::default() }),
             }],
             ports: vec![],
             health: HealthReading {
@@ -177,6 +216,8 @@ mod tests {
                 core_clock_hz: None,
                 cpus: vec![],
             },
+            capture: None,
+            flow_report: Some(FlowReportReading { path: "a".into(), flows: 2, error: None }),
         };
         let text = serde_json::to_string(&reading).unwrap();
         assert!(text.contains(r#""latency":null"#) && text.contains(r#""core_clock_hz":null"#));
