@@ -24,8 +24,6 @@ from nicbench.search._recorder import Recorder, ShareSpent
 from nicbench.search.base import Goal, Limits, Sample, SearchOptions
 
 BEYOND_ANY_RUN_S = 1e12
-OVERLOADED = 0.2
-"""A loss ratio that is far beyond every goal: of such a trial only the forwarding rate is of use, as the next guess."""
 
 
 class MlrOptions(SearchOptions):
@@ -78,8 +76,7 @@ class Mlr(DrivenSearch):
         config.goals = [self._search_goal(goal, limits) for goal in goals]
         config.search_duration_max = BEYOND_ANY_RUN_S
         config.warmup_duration = None
-        measurer = _Measurer(recorder, limits.precision)
-        MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_ignore)
+        MultipleLossRatioSearch(config=config).search(measurer=_Measurer(recorder), debug=_ignore)
 
     def _search_goal(self, goal: Goal, limits: Limits) -> Any:
         final_s = limits.trial_duration_s
@@ -99,24 +96,16 @@ class Mlr(DrivenSearch):
 class _Measurer:
     """The package's view of the recorder; it calls ``measure`` by these names."""
 
-    def __init__(self, recorder: Recorder, precision: float) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._precision = precision
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         """One trial, or one that was made before a restart."""
-        sample = self._recorder.measure(intended_load, intended_duration)
-        # What an overloaded DUT forwards lies right at its knee, where trials disagree. The package tries that rate
-        # next; a little less passes, and settles a lower bound.
-        modesty = self._precision if sample.counts.loss_ratio > OVERLOADED else 0.0
-        return offered_only(sample, modesty)
+        return offered_only(self._recorder.measure(intended_load, intended_duration))
 
 
-def offered_only(sample: Sample, modesty: float = 0.0) -> Any:
-    """The sample as the package reads it: frames that the tester never sent are neither intended nor lost.
-
-    ``modesty`` is a share by which the forwarding rate is told too low.
-    """
+def offered_only(sample: Sample) -> Any:
+    """The sample as the package reads it: frames that the tester never sent are neither intended nor lost."""
     counts = sample.counts
     offered = counts.sent + counts.unsent_backpressure
     return MeasurementResult(
@@ -124,7 +113,7 @@ def offered_only(sample: Sample, modesty: float = 0.0) -> Any:
         intended_load=sample.load_frames_per_s,
         intended_count=offered,
         offered_count=offered,
-        forwarding_count=int((offered - counts.failed) * (1.0 - modesty)),
+        forwarding_count=offered - counts.failed,
     )
 
 
