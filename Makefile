@@ -1,6 +1,6 @@
 # Thin: what is done stands in scripts/ and in the program. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench acceptance clean
+.PHONY: help install demo test lint bench acceptance soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=20
@@ -25,6 +25,10 @@ bench: ## our generator beside dpdk-testpmd on one veth, interleaved (needs root
 acceptance: ## the long checks: known rates, repeatability, kills and resumes (needs root)
 	@scripts/setup --test
 	@.venv/bin/pytest -m acceptance tests
+
+soak: ## many seeded cases of the checks that `make test` runs a few of
+	@scripts/setup --test
+	@scripts/check soak
 
 clean: ## removes what was built, keeps runs/
 	rm -rf .venv engine/target .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

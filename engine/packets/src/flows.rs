@@ -1,22 +1,35 @@
-//! What has arrived of each flow: the next sequence expected and a window of those before it.
+//! What has arrived of each flow: the next sequence expected, which of those before it came, and the flow's counts.
 //!
-//! With many flows a flow is one cache line; with few, its window is larger, so that a frame that was overtaken by many others is
-//! still told from a copy. The table is zero at first, so untouched flows cost no memory.
+//! A frame in order touches one cache line. What came longer ago is kept in a ring that is touched once in 64 frames of a
+//! flow, or when frames are missing; with few flows the ring is larger, so that a frame that was overtaken by many others
+//! is still told from a copy. Rings and holes are zero at first: flows that never use them cost no memory.
+
+mod broken;
+mod holes;
+mod line;
+
+use broken::BrokenAhead;
+use holes::Holes;
+pub use holes::Reordering;
+pub use line::{FlowLine, LONGEST_KEPT_NS, Variation};
 
 const BITS: u64 = 64;
-const LINE_WORDS: usize = 8;
-const SMALLEST_WINDOW_WORDS: usize = 4;
-const LARGEST_WINDOW_WORDS: usize = 4096;
-/// Words that all windows together may have before each shrinks to its smallest.
-const WINDOW_BUDGET_WORDS: usize = 1 << 15;
+const SMALLEST_RING_WORDS: usize = 4;
+const LARGEST_RING_WORDS: usize = 4096;
+/// Words that all rings together may have before each shrinks to its smallest.
+const RING_BUDGET_WORDS: usize = 1 << 15;
 
 /// What a sequence number says of its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// Greater than all before.
-    InOrder,
+    /// The one expected.
+    Next,
+    /// Greater than expected: so many were jumped over.
+    Ahead(u64),
     /// A greater one of its flow came before it (RFC 4737 3.2).
-    Reordered,
+    Reordered(Reordering),
+    /// Only broken frames with greater sequences came before it.
+    BehindBroken,
     /// It came before.
     Duplicate,
     /// No flow of ours was ever there.
@@ -26,125 +39,150 @@ pub enum Arrival {
 /// All flows of a trial.
 #[derive(Debug, Default)]
 pub struct FlowTable {
-    /// Per flow: the next sequence expected, then the window.
-    words: Vec<u64>,
-    stride: usize,
-    window_words: usize,
+    lines: Vec<FlowLine>,
+    /// Per flow: a bit for each sequence of earlier blocks of 64.
+    ring: Vec<u64>,
+    ring_words: usize,
+    holes: Holes,
+    broken_ahead: BrokenAhead,
 }
 
 impl FlowTable {
     pub fn new(flows: usize) -> Self {
-        let share = (WINDOW_BUDGET_WORDS / flows.max(1)).clamp(SMALLEST_WINDOW_WORDS, LARGEST_WINDOW_WORDS);
-        let window_words = 1usize << share.ilog2();
-        let stride = (window_words + 1).next_multiple_of(LINE_WORDS);
-        Self { words: vec![0; flows * stride], stride, window_words }
+        let share = (RING_BUDGET_WORDS / flows.max(1)).clamp(SMALLEST_RING_WORDS, LARGEST_RING_WORDS);
+        let ring_words = 1usize << share.ilog2();
+        Self {
+            lines: vec![FlowLine::default(); flows],
+            ring: vec![0; flows * ring_words],
+            ring_words,
+            holes: Holes::new(flows),
+            broken_ahead: BrokenAhead::default(),
+        }
+    }
+
+    /// In the order of the flows.
+    pub fn lines(&self) -> &[FlowLine] {
+        &self.lines
+    }
+
+    /// What a flow needs from the start, and what it needs at most.
+    pub fn bytes_per_flow(&self) -> (usize, usize) {
+        let line = size_of::<FlowLine>();
+        (line, line + self.ring_words * size_of::<u64>() + self.holes.bytes_per_flow())
+    }
+
+    /// One flow's line.
+    #[inline(always)]
+    pub fn line(&self, flow: u32) -> Option<&FlowLine> {
+        self.lines.get(flow as usize)
+    }
+
+    /// One flow's line, to count in.
+    #[inline(always)]
+    pub fn line_mut(&mut self, flow: u32) -> Option<&mut FlowLine> {
+        self.lines.get_mut(flow as usize)
+    }
+
+    /// One more of something rare.
+    #[cold]
+    pub fn count(&mut self, flow: u32, of: impl FnOnce(&mut FlowLine) -> &mut u32) {
+        if let Some(line) = self.lines.get_mut(flow as usize) {
+            let count = of(line);
+            *count = count.saturating_add(1);
+        }
     }
 
     /// Judges the arrival of `sequence` (its lower 32 bits) in `flow`.
-    #[inline]
-    pub fn observe(&mut self, flow: usize, sequence: u32) -> Arrival {
-        let Some(line) = self.words.get_mut(flow * self.stride..).and_then(|rest| rest.split_first_mut()) else {
-            return Arrival::Impossible;
-        };
-        let (expected, rest) = line;
-        let mask = self.window_words - 1;
-        let Some(window) = rest.get_mut(..self.window_words) else { return Arrival::Impossible };
-        let ahead = i64::from(sequence.wrapping_sub(*expected as u32) as i32);
-        let Some(full) = expected.checked_add_signed(ahead) else { return Arrival::Impossible };
-        let word = (full / BITS) as usize & mask;
-        let bit = 1 << (full % BITS);
-        if full >= *expected {
-            clear_words_entered(window, *expected, full);
-            window[word] |= bit;
-            *expected = full + 1;
-            return Arrival::InOrder;
+    #[inline(always)]
+    pub fn observe(&mut self, flow: u32, sequence: u32) -> Arrival {
+        let Some(line) = self.lines.get_mut(flow as usize) else { return Arrival::Impossible };
+        let place = line.next % BITS;
+        if sequence == line.next as u32 && place != 0 {
+            line.recent |= 1 << place;
+            line.next += 1;
+            return Arrival::Next;
         }
-        // The word that holds `expected` has lost what it held a window ago.
-        if full / BITS + self.window_words as u64 <= (*expected - 1) / BITS {
+        self.observe_rare(flow as usize, sequence, true)
+    }
+
+    /// The first of a block of 64, and everything that is not in its place.
+    fn observe_rare(&mut self, flow: usize, sequence: u32, whole: bool) -> Arrival {
+        let line = &mut self.lines[flow];
+        let ring = &mut self.ring[flow * self.ring_words..(flow + 1) * self.ring_words];
+        let ahead = i64::from(sequence.wrapping_sub(line.next as u32) as i32);
+        let Some(full) = line.next.checked_add_signed(ahead) else { return Arrival::Impossible };
+        if full >= line.next {
+            enter_block(line, ring, full / BITS);
+            let jumped = full - line.next;
+            if jumped > 0 {
+                self.holes.add(flow, line.next, jumped, line.received);
+                line.forget_latency();
+            }
+            line.recent |= 1 << (full % BITS);
+            line.next = full + 1;
+            return if jumped == 0 { Arrival::Next } else { Arrival::Ahead(jumped) };
+        }
+        let (block, present) = (full / BITS, (line.next - 1) / BITS);
+        if present - block > ring.len() as u64 {
             // Too old to tell: a late frame is likelier than a late copy, and calling it lost would charge the DUT.
-            return Arrival::Reordered;
+            return Arrival::Reordered(Reordering::default());
         }
-        if window[word] & bit != 0 {
+        let slot = (block % ring.len() as u64) as usize;
+        let word = if block == present { &mut line.recent } else { &mut ring[slot] };
+        let bit = 1 << (full % BITS);
+        if *word & bit != 0 {
             return Arrival::Duplicate;
         }
-        window[word] |= bit;
-        Arrival::Reordered
+        *word |= bit;
+        if !whole {
+            return Arrival::Reordered(Reordering::default());
+        }
+        if !self.broken_ahead.is_empty() && self.broken_ahead.is_behind_broken_only(flow as u32, full, line.next) {
+            return Arrival::BehindBroken;
+        }
+        Arrival::Reordered(self.holes.fill(flow, full, line.received))
+    }
+
+    /// The same for a frame that is not whole: it takes no part in the order.
+    #[cold]
+    pub fn observe_broken(&mut self, flow: u32, sequence: u32) -> Arrival {
+        let Some(from) = self.line(flow).map(|line| line.next) else { return Arrival::Impossible };
+        let arrival = self.observe_rare(flow as usize, sequence, false);
+        let lines = &mut self.lines;
+        if let (Arrival::Next | Arrival::Ahead(_), Some(line)) = (arrival, lines.get_mut(flow as usize)) {
+            line.forget_latency();
+            let to = line.next;
+            self.broken_ahead.moved(flow, from, to, |flow| lines.get(flow as usize).map_or(0, |line| line.next));
+        }
+        arrival
+    }
+
+    /// Adds what another receiver saw of the same flows: each flow is the one's or the other's.
+    pub fn merge(&mut self, other: &Self) {
+        for (line, theirs) in self.lines.iter_mut().zip(&other.lines) {
+            line.merge(theirs);
+        }
     }
 }
 
-/// The window is a ring: each word is cleared when the first sequence of its new lap arrives.
+/// The block of 64 that holds the greatest sequence moves on to `block`: the bits of those before it go to the ring.
 #[inline]
-fn clear_words_entered(window: &mut [u64], expected: u64, full: u64) {
-    let words = window.len() as u64;
-    let first = expected.div_ceil(BITS);
-    let last = full / BITS;
-    if first > last {
+fn enter_block(line: &mut FlowLine, ring: &mut [u64], block: u64) {
+    let words = ring.len() as u64;
+    let Some(present) = line.next.checked_sub(1).map(|last| last / BITS) else {
+        // Nothing came yet: the blocks before are empty, as the ring is.
+        return;
+    };
+    if block == present {
         return;
     }
-    for word in first.max(last.saturating_sub(words - 1))..=last {
-        window[(word % words) as usize] = 0;
+    ring[(present % words) as usize] = line.recent;
+    line.recent = 0;
+    let first = (present + 1).max(block.saturating_sub(words));
+    for skipped in first..block {
+        ring[(skipped % words) as usize] = 0;
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_in_order_are_in_order_for_many_laps_of_the_window() {
-        let mut table = FlowTable::new(8192);
-        for sequence in 0..10_000 {
-            assert_eq!(table.observe(8191, sequence), Arrival::InOrder);
-        }
-    }
-
-    #[test]
-    fn a_copy_is_a_duplicate_and_an_overtaken_frame_is_reordered_once() {
-        let mut table = FlowTable::new(1 << 20);
-        let arrivals: Vec<_> = [0, 1, 1, 4, 2, 2, 3, 5].map(|sequence| table.observe(3, sequence)).into();
-        use Arrival::{Duplicate, InOrder, Reordered};
-        assert_eq!(arrivals, [InOrder, InOrder, Duplicate, InOrder, Reordered, Duplicate, Reordered, InOrder]);
-    }
-
-    #[test]
-    fn lost_frames_leave_no_trace_of_an_earlier_lap() {
-        let mut table = FlowTable::new(1 << 20);
-        for sequence in 0..300 {
-            table.observe(0, sequence);
-        }
-        assert_eq!(table.observe(0, 600), Arrival::InOrder);
-        for sequence in 450..600 {
-            assert_eq!(table.observe(0, sequence), Arrival::Reordered, "{sequence}");
-            assert_eq!(table.observe(0, sequence), Arrival::Duplicate, "{sequence}");
-        }
-    }
-
-    #[test]
-    fn sequences_go_on_over_the_32_bit_wrap() {
-        let mut table = FlowTable::new(1);
-        let step = 1 << 30;
-        for sequence in [0u32, step, 2 * step, 3 * step, u32::MAX - 1] {
-            assert_eq!(table.observe(0, sequence), Arrival::InOrder);
-        }
-        let arrivals: Vec<_> = [0, u32::MAX, u32::MAX, 1, 1].map(|sequence| table.observe(0, sequence)).into();
-        use Arrival::{Duplicate, InOrder, Reordered};
-        assert_eq!(arrivals, [InOrder, Reordered, Duplicate, InOrder, Duplicate]);
-        assert_eq!(table.words[0], (1 << 32) + 2);
-    }
-
-    #[test]
-    fn few_flows_remember_further_back() {
-        let mut table = FlowTable::new(1);
-        for sequence in (0..200_000).filter(|sequence| *sequence != 5) {
-            table.observe(0, sequence);
-        }
-        assert_eq!((table.observe(0, 5), table.observe(0, 5)), (Arrival::Reordered, Arrival::Duplicate));
-    }
-
-    #[test]
-    fn a_flow_or_sequence_that_cannot_be_is_impossible() {
-        let mut table = FlowTable::new(2);
-        assert_eq!(table.observe(2, 0), Arrival::Impossible);
-        assert_eq!(table.observe(0, u32::MAX), Arrival::Impossible);
-    }
-}
+mod tests;

@@ -1,106 +1,137 @@
-//! Latency of one stream: an HdrHistogram in nanoseconds, beside the exact minimum, mean and maximum.
+//! Latency of a stream or of a group of flows: counts by size, beside the exact minimum, mean and maximum.
+
+mod counts;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use nicbench_protocol::{LatencyFrom, LatencyReading};
+use nicbench_protocol::LatencyReading;
+
+pub use counts::{HIGHEST_NS, LatencyCounts};
 
 use crate::error::{EngineError, ErrorKind};
 
-const HIGHEST_NS: u64 = 100_000_000_000;
-const DIGITS: u8 = 3;
-
-/// Every latency of a stream in one trial.
-#[derive(Debug, Clone)]
-pub struct Latency {
-    histogram: Histogram<u64>,
-    minimum_ns: u64,
-    maximum_ns: u64,
-    sum_ns: u128,
-    count: u64,
+/// What is exact of many latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LatencySummary {
+    pub count: u64,
+    pub minimum_ns: u64,
+    pub maximum_ns: u64,
+    pub sum_ns: u128,
 }
 
-impl Latency {
-    /// An empty record.
-    pub fn new() -> Result<Self, EngineError> {
-        let histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS).map_err(|error| internal(&error))?;
-        Ok(Self { histogram, minimum_ns: u64::MAX, maximum_ns: 0, sum_ns: 0, count: 0 })
+impl Default for LatencySummary {
+    fn default() -> Self {
+        Self { count: 0, minimum_ns: u64::MAX, maximum_ns: 0, sum_ns: 0 }
     }
+}
 
-    /// One frame's latency.
-    #[inline]
-    pub fn record(&mut self, latency_ns: u64) {
-        self.histogram.saturating_record(latency_ns);
-        self.minimum_ns = self.minimum_ns.min(latency_ns);
-        self.maximum_ns = self.maximum_ns.max(latency_ns);
-        self.sum_ns += u128::from(latency_ns);
-        self.count += 1;
-    }
-
-    /// Adds those of another worker.
-    pub fn absorb(&mut self, other: &Self) -> Result<(), EngineError> {
-        self.histogram.add(&other.histogram).map_err(|error| internal(&error))?;
+impl LatencySummary {
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
         self.minimum_ns = self.minimum_ns.min(other.minimum_ns);
         self.maximum_ns = self.maximum_ns.max(other.maximum_ns);
         self.sum_ns += other.sum_ns;
-        self.count += other.count;
-        Ok(())
     }
 
-    /// `None` where nothing was recorded.
-    pub fn reading(
-        &self,
-        from: LatencyFrom,
-        resolution_ns: f64,
-        uncertainty_ns: f64,
-    ) -> Result<Option<LatencyReading>, EngineError> {
-        if self.count == 0 {
-            return Ok(None);
-        }
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes).map_err(|error| internal(&error))?;
-        let source = match from {
-            LatencyFrom::Software => "software",
-            LatencyFrom::Scheduled => "scheduled",
-        };
-        Ok(Some(LatencyReading {
-            source: source.into(),
-            resolution_ns,
-            uncertainty_ns,
-            count: self.count,
-            minimum_ns: self.minimum_ns,
-            mean_ns: self.sum_ns as f64 / self.count as f64,
-            maximum_ns: self.maximum_ns,
-            histogram: STANDARD.encode(bytes),
-        }))
+    pub fn mean_ns(&self) -> f64 {
+        self.sum_ns as f64 / self.count as f64
     }
+}
+
+/// How latencies were measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stamping {
+    /// `software`, `scheduled` or `hardware`.
+    pub source: &'static str,
+    pub resolution_ns: f64,
+    pub uncertainty_ns: f64,
+}
+
+/// `None` where nothing was recorded. Mean and histogram are kept apart and must agree.
+pub fn reading(
+    summary: &LatencySummary,
+    counts: &LatencyCounts,
+    stamping: Stamping,
+) -> Result<Option<LatencyReading>, EngineError> {
+    if summary.count == 0 {
+        return Ok(None);
+    }
+    check(summary, counts)?;
+    Ok(Some(LatencyReading {
+        source: stamping.source.into(),
+        resolution_ns: stamping.resolution_ns,
+        uncertainty_ns: stamping.uncertainty_ns,
+        count: summary.count,
+        minimum_ns: summary.minimum_ns,
+        mean_ns: summary.mean_ns(),
+        maximum_ns: summary.maximum_ns,
+        histogram: encoded(counts)?,
+    }))
+}
+
+/// HdrHistogram V2, compressed, in base64.
+pub fn encoded(counts: &LatencyCounts) -> Result<String, EngineError> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(&counts.histogram()?, &mut bytes).map_err(|error| internal(&error))?;
+    Ok(STANDARD.encode(bytes))
+}
+
+/// The self-check: the sum of all latencies lies where the histogram's buckets allow it, and both saw as many frames.
+fn check(summary: &LatencySummary, counts: &LatencyCounts) -> Result<(), EngineError> {
+    let (total, bounds) = (counts.total(), counts.sum_bounds());
+    // Latencies over the range are in the sum as they are and in the histogram at its end.
+    let within = (bounds.least_ns..=bounds.most_ns).contains(&summary.sum_ns)
+        || (summary.maximum_ns > HIGHEST_NS && summary.sum_ns >= bounds.least_ns);
+    if total == summary.count && within {
+        return Ok(());
+    }
+    let mean_of = |sum: u128| sum as f64 / total.max(1) as f64;
+    let message = format!(
+        "self-check: {} latencies of a mean of {} ns were summed, and the histogram holds {total} of a mean from {} to {} ns",
+        summary.count,
+        summary.mean_ns(),
+        mean_of(bounds.least_ns),
+        mean_of(bounds.most_ns),
+    );
+    let next = "do not use this run's latencies, and report this as a fault of nicbench-packets";
+    Err(EngineError::new(ErrorKind::SelfCheck, message, next))
 }
 
 fn internal(error: &dyn std::fmt::Debug) -> EngineError {
     let message = format!("the latency histogram failed: {error:?}");
-    EngineError::new(ErrorKind::BadState, message, "report this as a fault of nicbench-packets")
+    EngineError::new(ErrorKind::SelfCheck, message, "report this as a fault of nicbench-packets")
 }
 
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::Histogram;
     use hdrhistogram::serialization::Deserializer;
 
     use super::*;
 
+    const STAMPING: Stamping = Stamping { source: "scheduled", resolution_ns: 0.4, uncertainty_ns: 32.0 };
+
+    fn recorded(latencies_ns: &[u64]) -> (LatencySummary, LatencyCounts) {
+        let (mut summary, mut counts) = (LatencySummary::default(), LatencyCounts::new());
+        for value in latencies_ns {
+            counts.record(*value);
+            let one = LatencySummary { count: 1, minimum_ns: *value, maximum_ns: *value, sum_ns: (*value).into() };
+            summary.merge(&one);
+        }
+        (summary, counts)
+    }
+
     #[test]
     fn nothing_recorded_is_null() {
-        let latency = Latency::new().unwrap();
-        assert_eq!(latency.reading(LatencyFrom::Software, 1.0, 1.0).unwrap(), None);
+        let (summary, counts) = recorded(&[]);
+        assert_eq!(reading(&summary, &counts, STAMPING).unwrap(), None);
     }
 
     #[test]
     fn minimum_mean_and_maximum_are_exact_and_the_histogram_holds_every_frame() {
-        let mut latency = Latency::new().unwrap();
-        for value in [1_234_567, 7_654_321, 1_000_003] {
-            latency.record(value);
-        }
-        let reading = latency.reading(LatencyFrom::Scheduled, 0.4, 32.0).unwrap().unwrap();
+        let (summary, counts) = recorded(&[1_234_567, 7_654_321, 1_000_003]);
+        let reading = reading(&summary, &counts, STAMPING).unwrap().unwrap();
         assert_eq!((reading.minimum_ns, reading.maximum_ns, reading.count), (1_000_003, 7_654_321, 3));
         assert!((reading.mean_ns - 9_888_891.0 / 3.0).abs() < 1e-6);
         assert_eq!(reading.source, "scheduled");
@@ -111,9 +142,19 @@ mod tests {
 
     #[test]
     fn a_latency_over_the_range_is_kept_at_its_end_with_the_exact_maximum() {
-        let mut latency = Latency::new().unwrap();
-        latency.record(2 * HIGHEST_NS);
-        let reading = latency.reading(LatencyFrom::Software, 1.0, 1.0).unwrap().unwrap();
-        assert_eq!(reading.maximum_ns, 2 * HIGHEST_NS);
+        let (summary, counts) = recorded(&[5, 2 * HIGHEST_NS]);
+        assert_eq!(reading(&summary, &counts, STAMPING).unwrap().unwrap().maximum_ns, 2 * HIGHEST_NS);
+    }
+
+    #[test]
+    fn a_mean_that_the_histogram_cannot_have_is_a_fault_of_the_engine() {
+        let (mut summary, counts) = recorded(&[1_000_000; 3]);
+        summary.sum_ns += 3 * 2_000;
+        let error = reading(&summary, &counts, STAMPING).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::SelfCheck);
+        assert!(error.message.contains("1002000"), "{error}");
+        summary.sum_ns -= 3 * 2_000;
+        summary.count += 1;
+        assert!(reading(&summary, &counts, STAMPING).is_err());
     }
 }

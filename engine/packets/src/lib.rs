@@ -2,10 +2,10 @@
 
 pub mod addresses;
 pub mod analyser;
+pub mod capture;
 pub mod checksum;
 pub mod clock;
-#[cfg(feature = "dpdk")]
-pub mod crew;
+pub mod details;
 pub mod error;
 pub mod faults;
 pub mod flow_images;
@@ -14,9 +14,9 @@ pub mod frame_writer;
 pub mod gaps;
 pub mod health;
 pub mod latency;
+pub mod measure;
 pub mod output;
 pub mod pacer;
-pub mod part;
 pub mod plan;
 pub mod port;
 pub mod reflector;
@@ -30,7 +30,6 @@ pub mod task_times;
 pub mod template;
 pub mod tester;
 pub mod traffic;
-pub mod transmit_gaps;
 pub mod trial;
 pub mod witness;
 pub mod worker;

@@ -1,9 +1,9 @@
 //! The binary: NDJSON on stdin and stdout. Without arguments it is the tester (`protocol/README.md`), with `reflect` the
-//! reference forwarder (`protocol/reflect.md`).
+//! reference forwarder (`protocol/reflect.md`), with `measure analyse` a benchmark of the receiver.
 
 use std::process::ExitCode;
 
-use nicbench_packets::{reflector, session, sys};
+use nicbench_packets::{measure, reflector, session, sys};
 
 const USAGE: &str = "without arguments it speaks the protocol on stdin and stdout; `reflect [FILE]` forwards frames";
 
@@ -12,10 +12,24 @@ fn main() -> ExitCode {
     sys::signal::install();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => ExitCode::from(session::run().clamp(0, 255) as u8),
+        ["measure", what] => measured(what),
         ["reflect"] => ExitCode::from(reflector::session::run(None)),
         ["reflect", file] => ExitCode::from(reflector::session::run(Some(file))),
         _ => {
             eprintln!("nicbench-packets: unexpected arguments {arguments:?}; {USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn measured(what: &str) -> ExitCode {
+    match measure::run(what) {
+        Ok(report) => {
+            println!("{}", serde_json::to_string(&report).unwrap_or_default());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("nicbench-packets: {error}");
             ExitCode::from(2)
         }
     }

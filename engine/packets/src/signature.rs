@@ -73,23 +73,37 @@ impl Signer {
         [u64::from(check) | u64::from(upper) << 32, lower]
     }
 
+    /// The signature at the front of `payload`, if it is one of this trial. Short enough for many at once.
+    #[inline(always)]
+    pub fn open(&self, payload: &[u8; SIGNATURE_BYTES]) -> Option<Signature> {
+        let (mark, signature) = self.parse(payload);
+        (mark == self.mark).then_some(signature)
+    }
+
     /// Reads the signature at the front of `payload`.
     #[inline]
     pub fn read(&self, payload: &[u8; SIGNATURE_BYTES]) -> Owner {
-        let [a, b, c, d, e, f, g, h, rest @ ..] = *payload;
-        let front = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        let lower = u64::from_le_bytes(rest);
-        let upper = (front >> 32) as u32;
-        let mark = front as u32 ^ self.mix(upper, lower);
+        let (mark, signature) = self.parse(payload);
         if mark == self.mark {
-            let time_ns = lower >> 32 | u64::from(upper >> 24) << 32;
-            return Owner::Ours(Signature { flow: upper & 0x00FF_FFFF, sequence: lower as u32, time_ns });
+            return Owner::Ours(signature);
         }
         let trial = trial_of(mark);
         if trial >= 1 && trial < self.trial && self.trial - trial <= EARLIER_TRIALS {
             return Owner::EarlierTrial;
         }
         Owner::Unknown
+    }
+
+    /// The mark of the trial that the signature would be of, and what it would say.
+    #[inline(always)]
+    fn parse(&self, payload: &[u8; SIGNATURE_BYTES]) -> (u32, Signature) {
+        let [a, b, c, d, e, f, g, h, rest @ ..] = *payload;
+        let front = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let lower = u64::from_le_bytes(rest);
+        let upper = (front >> 32) as u32;
+        let time_ns = lower >> 32 | u64::from(upper >> 24) << 32;
+        let signature = Signature { flow: upper & 0x00FF_FFFF, sequence: lower as u32, time_ns };
+        (front as u32 ^ self.mix(upper, lower), signature)
     }
 
     /// Two folded multiplications (as in wyhash): every input bit reaches every output bit.

@@ -157,8 +157,11 @@ impl Template {
     pub fn is_intact(&self, frame: &[u8], flow: u32, sequence: u32) -> bool {
         match self {
             Self::Udp(udp) => udp.is_intact(frame),
-            Self::Layered(layered) => layered.is_intact(frame, flow),
-            Self::Captured(captured) => captured.is_intact(frame, flow, sequence),
+            // The signature may have been found where headers that are broken would not lead.
+            Self::Layered(layered) => layered.is_intact(frame, flow) && layered.search().offset(frame).is_some(),
+            Self::Captured(captured) => {
+                captured.is_intact(frame, flow, sequence) && captured.search().offset(frame).is_some()
+            }
         }
     }
 

@@ -195,3 +195,64 @@ fn bursts_fill_a_queue_that_the_same_rate_without_bursts_does_not() {
     // Each of 50 bursts of 200 frames finds room for about 51, and for those that leave while the burst arrives.
     assert!((6_500..7_500).contains(&count(&large, "lost")), "{large}");
 }
+
+/// ARP requests for `target`, each with a signature behind it, as a stream.
+fn arp_requests(target: &str) -> Value {
+    let hex =
+        format!("ffffffffffff 020000000000 0806 0001 0800 06 04 0001 020000000000 c6120001 000000000000 {target}");
+    changed(10_000.0, json!({"layers": [{"layer": "raw", "hex": hex}], "frame_bytes": 64}))
+}
+
+#[test]
+fn a_port_with_addresses_answers_for_them_and_for_no_others() {
+    let mut answering = port("t1", 0, json!({}));
+    answering["addresses"] = json!([{"first": "198.18.0.2", "count": 2}]);
+    let mut engine = Engine::with_ports("virtual", json!([port("t0", 1, json!({})), answering]));
+    let (ours, _) = engine.trial(arp_requests("c6120003"));
+    assert_eq!((counter(&ours, 1, "arp_answered"), &ours["ports"][1]["foreign"]), (1000, &json!(0)), "{ours}");
+    assert_eq!(ours["ports"][0]["foreign"], 1000, "the answers arrive where nobody asked");
+    assert_eq!(counter(&ours, 1, "completions"), 0, "answers are not among what was sent");
+    let mut others = arp_requests("c6120004");
+    others["trial"] = 2.into();
+    let (others, _) = engine.trial(others);
+    assert_eq!((counter(&others, 1, "arp_answered"), count(&others, "received")), (0, 1000), "{others}");
+}
+
+#[test]
+fn traffic_and_questions_at_once_leave_the_counts_exact() {
+    let mut asking = arp_requests("c6120002");
+    asking["streams"].as_array_mut().unwrap().push(start(1, 50_000.0, 64)["streams"][0].take());
+    asking["streams"][1]["name"] = "traffic".into();
+    let mut back = asking["streams"][1].clone();
+    (back["name"], back["transmit_port"], back["receive_port"]) = ("back".into(), 1.into(), 0.into());
+    asking["streams"].as_array_mut().unwrap().push(back);
+    let mut answering = port("t1", 0, json!({}));
+    answering["addresses"] = json!([{"first": "198.18.0.2"}]);
+    let mut engine = Engine::with_ports("virtual", json!([port("t0", 1, json!({})), answering]));
+    let (reading, _) = engine.trial(asking);
+    for stream in [1, 2] {
+        let stream = &reading["streams"][stream];
+        assert_eq!((&stream["sent"], &stream["received"]), (&json!(5000), &json!(5000)), "{stream}");
+    }
+    assert_eq!(counter(&reading, 1, "arp_answered"), 1000);
+}
+
+#[test]
+fn the_frames_of_a_capture_arrive_one_after_another_and_are_judged_each_by_itself() {
+    for file in ["flows.pcap", "flows.pcapng"] {
+        let pcap = format!("{}/tests/golden/{file}", env!("CARGO_MANIFEST_DIR"));
+        assert_clean(file, &reading(json!({"delay_ns": 500}), changed(20_000.0, json!({"pcap": pcap}))));
+        let dut = json!({"seed": 4, "loss": 0.02, "duplicate": 0.02});
+        let reading = reading(dut, changed(20_000.0, json!({"pcap": pcap, "frames": 1999})));
+        assert_eq!(count(&reading, "lost"), counter(&reading, 0, "simulated_lost"));
+        assert_eq!(count(&reading, "duplicated"), counter(&reading, 0, "simulated_duplicated"));
+        assert_eq!((count(&reading, "sent"), count(&reading, "corrupted")), (1999, 0));
+    }
+}
+
+#[test]
+fn a_capture_with_a_frame_too_small_for_the_port_is_refused_with_its_size() {
+    let mut engine = Engine::with_ports("virtual", json!([port("t0", 1, json!({})), port("t1", 0, json!({}))]));
+    let reply = engine.ask(changed(1.0, json!({"pcap": "/nowhere.pcap"})));
+    assert!(reply["error"]["message"].as_str().unwrap().contains("/nowhere.pcap"), "{reply}");
+}

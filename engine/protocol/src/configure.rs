@@ -12,9 +12,6 @@ pub struct Configure {
     /// CPU of the worker's loop; `None` leaves it where the system puts it.
     #[serde(default)]
     pub worker_cpu: Option<u32>,
-    /// Who sends and receives where; empty: one worker does both at every port.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub workers: Vec<WorkerRequest>,
     /// CPUs whose times are read around each transmission.
     #[serde(default)]
     pub watch_cpus: Vec<u32>,
@@ -29,19 +26,6 @@ pub struct Configure {
     pub eal: Vec<String>,
     /// In order: the index is the port's number.
     pub ports: Vec<PortRequest>,
-}
-
-/// One worker: a core with queues of its own at the ports that it serves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerRequest {
-    /// Its CPU.
-    pub cpu: u32,
-    /// Numbers of the ports at which it transmits.
-    #[serde(default)]
-    pub transmit: Vec<usize>,
-    /// Numbers of the ports at which it receives.
-    #[serde(default)]
-    pub receive: Vec<usize>,
 }
 
 fn default_memory_mib() -> u32 {
@@ -78,6 +62,23 @@ pub struct PortRequest {
     /// Wanted send buffer of an AF_XDP socket.
     #[serde(default)]
     pub send_buffer_bytes: Option<u64>,
+    /// Addresses for which the port answers ARP and neighbour discovery.
+    #[serde(default)]
+    pub addresses: Vec<AddressRange>,
+}
+
+/// Addresses one after another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressRange {
+    /// IPv4 or IPv6.
+    pub first: String,
+    /// How many there are.
+    #[serde(default = "one")]
+    pub count: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn default_transmit_descriptors() -> u32 {
@@ -208,6 +209,7 @@ mod tests {
             r#"{"name":"t0","kind":"ring"}"#,
             r#"{"name":"t0","kind":"pci","address":"0000:03:00.0","devargs":"mprq_en=1"}"#,
             r#"{"name":"t0","kind":"vdev","vdev":"net_memif0,role=client,id=0","send_buffer_bytes":5}"#,
+            r#"{"name":"t0","kind":"null","addresses":[{"first":"198.18.0.2"},{"first":"2001:2::1","count":9}]}"#,
             r#"{"name":"t0","kind":"simulated","link_bits_per_s":1e10,"sends_to":1,"dut":{"loss":0.5,"seed":3}}"#,
         ];
         for text in kinds {
@@ -215,16 +217,6 @@ mod tests {
             let again: PortRequest = serde_json::from_str(&serde_json::to_string(&port).unwrap()).unwrap();
             assert_eq!(port, again, "{text}");
         }
-    }
-
-    #[test]
-    fn workers_survive_a_round_trip() {
-        let text = r#"{"run_key":"00000000000000ff","clock":"tsc","ports":[],
-            "workers":[{"cpu":2,"transmit":[0]},{"cpu":3,"receive":[0,1]}]}"#;
-        let configure: Configure = serde_json::from_str(text).unwrap();
-        assert_eq!((configure.workers[0].receive.len(), configure.workers[1].receive.len()), (0, 2));
-        let again: Configure = serde_json::from_str(&serde_json::to_string(&configure).unwrap()).unwrap();
-        assert_eq!(configure, again);
     }
 
     #[test]
@@ -237,7 +229,6 @@ mod tests {
         let text = r#"{"run_key":"00000000000000ff","clock":"virtual","ports":[{"name":"a","kind":"null"}]}"#;
         let configure: Configure = serde_json::from_str(text).unwrap();
         assert_eq!((configure.worker_cpu, configure.memory_mib), (None, 512));
-        assert_eq!(configure.workers, []);
         let port = &configure.ports[0];
         assert_eq!((port.transmit_descriptors, port.receive_descriptors, port.lossless), (2048, 8192, false));
     }

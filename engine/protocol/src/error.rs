@@ -22,6 +22,8 @@ pub enum ErrorKind {
     FrameSize,
     /// The engine was told to end before it could answer.
     Interrupted,
+    /// Two ways of counting the same do not agree: a fault of the engine itself.
+    SelfCheck,
 }
 
 /// The `error` of a reply.

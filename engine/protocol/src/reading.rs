@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::detail::{
+    CaptureReading, FlowReportReading, FlowsReading, GroupReading, IntervalsReading, ReorderingReading,
+    VariationReading,
+};
+
 /// The whole reading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
@@ -17,6 +22,12 @@ pub struct Reading {
     pub ports: Vec<PortReading>,
     /// Of the engine itself, during the transmission.
     pub health: HealthReading,
+    /// Where `start` asked for one.
+    #[serde(default)]
+    pub capture: Option<CaptureReading>,
+    /// Where `start` asked for one.
+    #[serde(default)]
+    pub flow_report: Option<FlowReportReading>,
 }
 
 /// The counts of one stream: each frame has one fate.
@@ -34,7 +45,7 @@ pub struct StreamReading {
     pub unsent_backpressure: u64,
     /// Distinct, intact, by the end of the drain.
     pub received: u64,
-    /// sent - received - late - corrupted, never below 0.
+    /// sent - received - late - corrupted - unattributed, never below 0.
     pub lost: u64,
     /// After the drain: known after `settle` only.
     pub late: u64,
@@ -44,28 +55,31 @@ pub struct StreamReading {
     pub reordered: u64,
     /// Ours, with a broken payload or length.
     pub corrupted: u64,
+    /// Missing here, and a frame of these addresses came with a broken signature.
+    #[serde(default)]
+    pub unattributed: u64,
+    /// Of each frame (of a mix: the smallest), signature and payload: compared byte by byte.
+    #[serde(default)]
+    pub checked_bytes: Option<u32>,
     /// The largest burst that was sent at once.
     pub maximum_burst: u32,
-    /// Between frames, as they were handed to the port; `None` where fewer than two were sent.
-    #[serde(default)]
-    pub transmit_gaps: Option<TransmitGapsReading>,
     /// `None` where nothing was received.
     pub latency: Option<LatencyReading>,
-}
-
-/// The time between the frames of a stream as each sender handed them to the port; within a burst it is 0.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TransmitGapsReading {
-    /// Gaps measured: one fewer than frames, for each sender.
-    pub count: u64,
-    /// Exact.
-    pub minimum_ns: u64,
-    /// Exact.
-    pub mean_ns: f64,
-    /// Exact.
-    pub maximum_ns: u64,
-    /// HdrHistogram V2 (compressed), base64: nanoseconds, 2 digits, 1 ns to 100 s.
-    pub histogram: String,
+    /// `None` where every frame came in order.
+    #[serde(default)]
+    pub reordering: Option<ReorderingReading>,
+    /// `None` where no two frames of a flow followed one another.
+    #[serde(default)]
+    pub variation: Option<VariationReading>,
+    /// `None` where nothing was received.
+    #[serde(default)]
+    pub intervals: Option<IntervalsReading>,
+    /// Where there is more than one.
+    #[serde(default)]
+    pub groups: Vec<GroupReading>,
+    /// `None` from engines that do not tell.
+    #[serde(default)]
+    pub flows: Option<FlowsReading>,
 }
 
 /// One-way latency of the frames received.
@@ -131,29 +145,6 @@ pub struct HealthReading {
     pub core_clock_hz: Option<[f64; 2]>,
     /// Of the watched CPUs.
     pub cpus: Vec<CpuTimes>,
-    /// Of each worker, in the order of `configure`; empty where there is one, whose values are those above. Sums and the
-    /// longest gap above are over all workers, the clocks are the first one's.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub workers: Vec<WorkerReading>,
-}
-
-/// How one of several workers fared.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WorkerReading {
-    /// The longest time between two iterations.
-    pub longest_gap_ns: u64,
-    /// Sum of the gaps over the floor.
-    pub total_gap_ns: u64,
-    /// Gaps over the floor.
-    pub gaps: u64,
-    /// Of its loop.
-    pub iterations: u64,
-    /// Of those, without a frame.
-    pub idle_iterations: u64,
-    /// Frames that ports took from it.
-    pub sent: u64,
-    /// Before and after.
-    pub core_clock_hz: Option<[f64; 2]>,
 }
 
 /// How one CPU spent the transmission.
@@ -201,9 +192,15 @@ mod tests {
                 duplicated: 0,
                 reordered: 0,
                 corrupted: 0,
+                unattributed: 0,
+                checked_bytes: Some(18),
                 maximum_burst: 4,
-                transmit_gaps: None,
                 latency: None,
+                reordering: None,
+                variation: Some(VariationReading { pairs: 2, mean_ns: 1.5, maximum_ns: 2 }),
+                intervals: Some(IntervalsReading { interval_ns: 5, received: vec![1], missing: vec![-1] }),
+                groups: vec![],
+                flows: Some(FlowsReading { flows: 2, most_lost: Some((1, 9)), ..FlowsReading::default() }),
             }],
             ports: vec![],
             health: HealthReading {
@@ -218,8 +215,9 @@ mod tests {
                 clock_step_ns: None,
                 core_clock_hz: None,
                 cpus: vec![],
-                workers: vec![],
             },
+            capture: None,
+            flow_report: Some(FlowReportReading { path: "a".into(), flows: 2, error: None }),
         };
         let text = serde_json::to_string(&reading).unwrap();
         assert!(text.contains(r#""latency":null"#) && text.contains(r#""core_clock_hz":null"#));

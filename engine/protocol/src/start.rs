@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::detail::{CaptureRequest, FlowReport};
 use crate::traffic::{Layer, SizeSweep, WeightedSize};
 
 /// The fields of `start`.
@@ -25,6 +26,15 @@ pub struct Start {
     /// Tests only.
     #[serde(default)]
     pub fault: Option<Fault>,
+    /// Groups of flows with a histogram of their own, over all streams.
+    #[serde(default = "one")]
+    pub flow_groups: u32,
+    /// A line for each flow.
+    #[serde(default)]
+    pub flow_report: Option<FlowReport>,
+    /// Received frames as pcapng.
+    #[serde(default)]
+    pub capture: Option<CaptureRequest>,
 }
 
 fn default_catch_up_s() -> f64 {

@@ -58,6 +58,7 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
 def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
     counts = {name: raw[name] for name in _STREAM_COUNTS}
     counts["lost"] = max(0, raw["lost"] - late)
+    counts["unattributed"] = raw.get("unattributed", 0)
     return StreamReading(
         name=raw["name"],
         counts=Counts(**counts, late=raw.get("late", 0) + late),

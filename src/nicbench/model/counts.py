@@ -20,6 +20,8 @@ class Counts(Frozen):
     duplicated: int = 0
     reordered: int = 0
     corrupted: int = 0
+    unattributed: int = 0
+    """Missing, and a frame between the stream's addresses came with a broken signature: neither lost nor received."""
     corrupted_unattributed: int = 0
     foreign: int = 0
 
@@ -30,8 +32,8 @@ class Counts(Frozen):
 
     @property
     def failed(self) -> int:
-        """Frames the DUT is charged with: lost, corrupted, or refused by a lossless port (back-pressure)."""
-        return self.lost + self.corrupted + self.unsent_backpressure
+        """Frames the DUT is charged with: lost, corrupted (signature included), or refused by a lossless port."""
+        return self.lost + self.corrupted + self.unattributed + self.unsent_backpressure
 
     @property
     def loss_ratio(self) -> float:

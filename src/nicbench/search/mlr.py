@@ -24,6 +24,8 @@ from nicbench.search._recorder import Recorder, ShareSpent
 from nicbench.search.base import Goal, Limits, Sample, SearchOptions
 
 BEYOND_ANY_RUN_S = 1e12
+OVERLOADED = 0.2
+"""A loss ratio that is far beyond every goal: of such a trial only the forwarding rate is of use, as the next guess."""
 
 
 class MlrOptions(SearchOptions):
@@ -76,7 +78,8 @@ class Mlr(DrivenSearch):
         config.goals = [self._search_goal(goal, limits) for goal in goals]
         config.search_duration_max = BEYOND_ANY_RUN_S
         config.warmup_duration = None
-        MultipleLossRatioSearch(config=config).search(measurer=_Measurer(recorder), debug=_ignore)
+        measurer = _Measurer(recorder, limits.precision)
+        MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_ignore)
 
     def _search_goal(self, goal: Goal, limits: Limits) -> Any:
         final_s = limits.trial_duration_s
@@ -96,16 +99,24 @@ class Mlr(DrivenSearch):
 class _Measurer:
     """The package's view of the recorder; it calls ``measure`` by these names."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, precision: float) -> None:
         self._recorder = recorder
+        self._precision = precision
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         """One trial, or one that was made before a restart."""
-        return offered_only(self._recorder.measure(intended_load, intended_duration))
+        sample = self._recorder.measure(intended_load, intended_duration)
+        # What an overloaded DUT forwards lies right at its knee, where trials disagree. The package tries that rate
+        # next; a little less passes, and settles a lower bound.
+        modesty = self._precision if sample.counts.loss_ratio > OVERLOADED else 0.0
+        return offered_only(sample, modesty)
 
 
-def offered_only(sample: Sample) -> Any:
-    """The sample as the package reads it: frames that the tester never sent are neither intended nor lost."""
+def offered_only(sample: Sample, modesty: float = 0.0) -> Any:
+    """The sample as the package reads it: frames that the tester never sent are neither intended nor lost.
+
+    ``modesty`` is a share by which the forwarding rate is told too low.
+    """
     counts = sample.counts
     offered = counts.sent + counts.unsent_backpressure
     return MeasurementResult(
@@ -113,7 +124,7 @@ def offered_only(sample: Sample) -> Any:
         intended_load=sample.load_frames_per_s,
         intended_count=offered,
         offered_count=offered,
-        forwarding_count=offered - counts.failed,
+        forwarding_count=int((offered - counts.failed) * (1.0 - modesty)),
     )
 
 

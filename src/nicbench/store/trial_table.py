@@ -14,7 +14,7 @@ from nicbench.store.files import json_text
 
 _COUNTS = (
     "intended", "sent", "unsent_tester", "unsent_backpressure", "received", "lost", "late", "duplicated", "reordered",
-    "corrupted", "corrupted_unattributed", "foreign",
+    "corrupted", "unattributed", "corrupted_unattributed", "foreign",
 )  # fmt: skip
 _PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99"}
 

@@ -16,8 +16,32 @@ fn template(frame_bytes: u32) -> Template {
 }
 
 fn analyser(trial: u32) -> Analyser {
-    let expected = Expected { template: template(128), receive_port: 1, first_flow: 0, flows: 1 };
-    Analyser::new(Signer::new(RUN_KEY, trial), vec![expected], 2).unwrap()
+    with_flows(trial, 1, Detail::default())
+}
+
+fn with_flows(trial: u32, flows: u32, detail: Detail) -> Analyser {
+    let expected = Expected { template: template(128), receive_port: 1, first_flow: 0, flows };
+    Analyser::with_detail(Signer::new(RUN_KEY, trial), vec![expected], 2, detail).unwrap()
+}
+
+/// Two streams between the same addresses, to port 1.
+fn twins() -> Analyser {
+    let expected = |first_flow| Expected { template: template(128), receive_port: 1, first_flow, flows: 1 };
+    Analyser::new(Signer::new(RUN_KEY, 2), vec![expected(0), expected(1)], 2).unwrap()
+}
+
+/// With a bit of the signature flipped.
+fn unsigned(sequence: u32) -> Vec<u8> {
+    let mut broken = frame(2, 0, sequence, 0);
+    broken[43] ^= 1;
+    broken
+}
+
+/// With a bit of the payload flipped.
+fn broken(sequence: u32) -> Vec<u8> {
+    let mut broken = frame(2, 0, sequence, 0);
+    broken[100] ^= 1;
+    broken
 }
 
 fn frame(trial: u32, flow: u32, sequence: u32, time_ns: u64) -> Vec<u8> {
@@ -32,16 +56,15 @@ fn frame(trial: u32, flow: u32, sequence: u32, time_ns: u64) -> Vec<u8> {
 fn an_intact_frame_is_received_with_its_latency() {
     let mut analyser = analyser(2);
     analyser.analyse(1, &frame(2, 0, 0, 1000), 1750);
-    let reading = analyser.streams()[0].latency.reading(Default::default(), 1.0, 1.0).unwrap().unwrap();
-    assert_eq!((analyser.streams()[0].received, reading.minimum_ns, reading.maximum_ns), (1, 750, 750));
+    let latency = analyser.outcome(0).latency;
+    assert_eq!((analyser.streams()[0].received, latency.minimum_ns, latency.maximum_ns), (1, 750, 750));
 }
 
 #[test]
 fn a_latency_over_the_wrap_of_the_40_bit_time_is_right() {
     let mut analyser = analyser(2);
     analyser.analyse(1, &frame(2, 0, 0, TIME_MASK - 99), TIME_MASK + 1 + 400);
-    let reading = analyser.streams()[0].latency.reading(Default::default(), 1.0, 1.0).unwrap().unwrap();
-    assert_eq!(reading.minimum_ns, 500);
+    assert_eq!(analyser.outcome(0).latency.minimum_ns, 500);
 }
 
 #[test]
@@ -107,4 +130,144 @@ fn after_the_drain_a_new_frame_is_late_and_a_copy_is_not() {
     analyser.analyse(1, &frame(2, 0, 1, 0), 2);
     let tally = &analyser.streams()[0];
     assert_eq!((tally.received, tally.late, tally.duplicated), (1, 1, 0));
+}
+
+#[test]
+fn a_broken_signature_is_not_lost_and_a_stranger_between_our_addresses_undoes_no_loss_twice() {
+    let mut analyser = analyser(2);
+    (0..7).for_each(|sequence| analyser.analyse(1, &frame(2, 0, sequence, 0), 1));
+    (7..9).for_each(|sequence| analyser.analyse(1, &unsigned(sequence), 1));
+    assert_eq!(analyser.losses(&[10]), [Losses { lost: 1, unattributed: 2 }]);
+    assert_eq!(analyser.losses(&[8]), [Losses { lost: 0, unattributed: 1 }]);
+    assert_eq!(analyser.losses(&[7]), [Losses { lost: 0, unattributed: 0 }]);
+}
+
+#[test]
+fn broken_signatures_of_streams_between_the_same_addresses_go_to_those_that_miss_frames() {
+    let mut analyser = twins();
+    analyser.analyse(1, &frame(2, 0, 0, 0), 1);
+    (0..3).for_each(|sequence| analyser.analyse(1, &unsigned(sequence), 1));
+    let losses = analyser.losses(&[2, 4]);
+    assert_eq!(losses, [Losses { lost: 0, unattributed: 1 }, Losses { lost: 2, unattributed: 2 }]);
+}
+
+#[test]
+fn a_copy_of_a_broken_frame_is_a_duplicate_whichever_comes_first() {
+    for broken_first in [true, false] {
+        let mut analyser = analyser(2);
+        let mut both = [broken(0), frame(2, 0, 0, 0)];
+        if !broken_first {
+            both.reverse();
+        }
+        both.iter().for_each(|frame| analyser.analyse(1, frame, 1));
+        let tally = &analyser.streams()[0];
+        assert_eq!((tally.corrupted, tally.received), if broken_first { (1, 0) } else { (0, 1) });
+        assert_eq!((tally.duplicated, analyser.losses(&[1])[0].lost), (1, 0));
+    }
+}
+
+#[test]
+fn a_signature_is_found_where_the_header_says_even_if_the_last_one_was_elsewhere() {
+    let mut analyser = analyser(2);
+    analyser.offset = 70;
+    analyser.analyse(1, &frame(2, 0, 0, 0), 1);
+    assert_eq!((analyser.streams()[0].received, analyser.offset), (1, 42));
+}
+
+#[test]
+fn a_frame_whose_header_is_broken_is_corrupted_because_its_signature_is_ours() {
+    let mut analyser = analyser(2);
+    for position in [12, 14, 17, 23, 39] {
+        let mut broken = frame(2, 0, position as u32, 0);
+        broken[position] ^= 0x10;
+        analyser.analyse(1, &broken, 1);
+    }
+    assert_eq!((analyser.streams()[0].corrupted, analyser.ports()[1]), (5, PortTally::default()));
+}
+
+#[test]
+fn variation_is_that_of_frames_that_follow_one_another() {
+    let mut analyser = analyser(2);
+    // Latencies by sequence: 100, 130, (lost), 400, 395; sequence 3 arrives late and has none.
+    for (sequence, latency_ns) in [(0, 100), (1, 130), (4, 400), (3, 900), (5, 395)] {
+        analyser.analyse(1, &frame(2, 0, sequence, 1000), 1000 + latency_ns);
+    }
+    let outcome = analyser.outcome(0);
+    assert_eq!((outcome.tally.pairs(), outcome.variation_sum_ns), (2, 30 + 5));
+    assert_eq!(outcome.tally.variation_maximum_ns, 30);
+    assert_eq!((outcome.tally.reordered, outcome.tally.reordering.maximum_extent), (1, 1));
+}
+
+#[test]
+fn groups_of_flows_have_histograms_of_their_own_that_add_up() {
+    let mut analyser = with_flows(2, 100, Detail { flow_groups: 64, flow_histograms: false });
+    for flow in 0..100 {
+        analyser.analyse(1, &frame(2, flow, 0, 0), 1000 + u64::from(flow));
+    }
+    let groups: Vec<_> = analyser.groups(0).collect();
+    assert_eq!((groups.len(), groups[3].first_flow, groups[3].flows), (50, 6, 2));
+    assert_eq!((groups[3].latency.minimum_ns, groups[3].latency.maximum_ns, groups[3].counts.total()), (1006, 1007, 2));
+    assert_eq!(analyser.outcome(0).counts.total(), 100);
+}
+
+#[test]
+fn histograms_of_single_flows_are_refused_over_their_limit_with_the_memory_they_need() {
+    let expected = Expected { template: template(128), receive_port: 1, first_flow: 0, flows: 20_000 };
+    let detail = Detail { flow_groups: 1, flow_histograms: true };
+    let error = Analyser::with_detail(Signer::new(1, 1), vec![expected], 2, detail).unwrap_err();
+    assert!(error.kind == ErrorKind::BadRequest && error.message.contains("1024 MiB"), "{error}");
+    assert_eq!(with_flows(2, 3, detail).groups(0).count(), 3);
+}
+
+#[test]
+fn each_flow_knows_its_own_loss() {
+    let mut analyser = with_flows(2, 3, Detail::default());
+    for (flow, sequence) in [(0, 0), (0, 2), (1, 0), (1, 1)] {
+        analyser.analyse(1, &frame(2, flow, sequence, 0), 1);
+    }
+    let lost: Vec<u64> = analyser.flows_of(0, 8).map(|flow| flow.lost).collect();
+    assert_eq!(lost, [1, 1, 2]);
+    let flows = analyser.reading(0, 8, STAMPING).unwrap().flows;
+    assert_eq!((flows.flows, flows.silent, flows.with_loss, flows.most_lost), (3, 1, 3, Some((2, 2))));
+}
+
+const STAMPING: crate::latency::Stamping =
+    crate::latency::Stamping { source: "software", resolution_ns: 1.0, uncertainty_ns: 1.0 };
+
+#[test]
+fn latencies_too_long_for_a_flows_line_keep_their_exact_extremes() {
+    let mut analyser = analyser(2);
+    analyser.analyse(1, &frame(2, 0, 0, 0), 7_000_000_000);
+    analyser.analyse(1, &frame(2, 0, 1, 0), 9_000_000_000);
+    let reading = analyser.reading(0, 2, STAMPING).unwrap().latency.unwrap();
+    assert_eq!((reading.minimum_ns, reading.maximum_ns, reading.mean_ns), (7_000_000_000, 9_000_000_000, 8e9));
+}
+
+#[test]
+fn two_receivers_of_one_trial_add_up_to_one() {
+    let flows = 16;
+    let detail = Detail { flow_groups: 4, flow_histograms: false };
+    let (mut whole, mut one, mut two) =
+        (with_flows(2, flows, detail), with_flows(2, flows, detail), with_flows(2, flows, detail));
+    for number in 0..4_000u32 {
+        let (flow, sequence) = (number % flows, number / flows);
+        let now_ns = u64::from(number) * 100_000;
+        let bytes = match number % 97 {
+            3 => broken(sequence),
+            5 => continue,
+            _ => frame(2, flow, sequence, now_ns.saturating_sub(u64::from(number % 31) * 1000)),
+        };
+        let flow = if number % 97 == 3 { 0 } else { flow };
+        for receiver in [&mut whole, if flow % 2 == 0 { &mut one } else { &mut two }] {
+            receiver.analyse(1, &bytes, now_ns);
+            receiver.analyse(0, &[0; 60], now_ns);
+        }
+    }
+    one.merge(two);
+    assert_eq!(one.flows.lines(), whole.flows.lines());
+    assert_eq!(one.ports(), whole.ports());
+    let sent = 4_000;
+    let (ours, theirs) = (one.reading(0, sent, STAMPING).unwrap(), whole.reading(0, sent, STAMPING).unwrap());
+    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+    assert_eq!(one.losses(&[sent]), whole.losses(&[sent]));
 }

@@ -6,6 +6,7 @@ pub mod core_speed;
 pub mod dpdk;
 pub mod frame;
 pub mod pool;
+pub mod prefetch;
 pub mod signal;
 pub mod thread;
 pub mod tsc;

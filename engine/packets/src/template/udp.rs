@@ -157,6 +157,7 @@ impl UdpTemplate {
             IpVersion::V6 => 18..20,
         };
         frame.len() == self.bytes.len()
+            && signature_offset(frame) == Some(self.signature_offset())
             && frame[lengths.clone()] == self.bytes[lengths]
             && frame[self.udp + 4..self.udp + 6] == self.bytes[self.udp + 4..self.udp + 6]
             && frame[pattern..] == self.bytes[pattern..]

@@ -1,6 +1,7 @@
 //! Frames beyond Ethernet, IP and UDP of one size: layers, mixes of sizes, frames of a file; and neighbours that ask for us.
 
 pub mod addressed;
+pub mod answering_port;
 pub mod capture_file;
 pub mod captured;
 pub mod checks;
@@ -8,6 +9,7 @@ pub mod encode;
 pub mod field;
 pub mod headers;
 pub mod layered;
+pub mod neighbours;
 pub mod search;
 pub mod shape;
 pub mod sizes;

@@ -73,15 +73,15 @@ pub fn check(case: &Case, outcome: &Outcome, totals: &mut Totals) -> Result<(), 
 
 fn check_counts(outcome: &Outcome, index: usize, stream: &StreamReading, expected: &Expectation) -> Result<(), String> {
     let far = &outcome.reading.ports[1 - index];
-    let lost = stream.lost - far.corrupted_unattributed;
     let pairs = [
         ("sent", stream.sent, expected.arrived),
         ("received", stream.received, expected.received),
-        ("lost", lost, expected.lost),
+        ("lost", stream.lost, expected.lost),
         ("late", stream.late, 0),
         ("duplicated", stream.duplicated, expected.duplicated),
         ("reordered", stream.reordered, expected.reordered),
         ("corrupted", stream.corrupted, expected.corrupted),
+        ("unattributed", stream.unattributed, expected.corrupted_unattributed),
         ("corrupted_unattributed", far.corrupted_unattributed, expected.corrupted_unattributed),
         ("foreign", far.foreign, expected.foreign),
         ("receive_overrun", far.receive_overrun, 0),
@@ -92,7 +92,7 @@ fn check_counts(outcome: &Outcome, index: usize, stream: &StreamReading, expecte
     }
     // Every frame that came is one that was sent or a copy, whole or broken.
     let arrived = stream.received + stream.duplicated + stream.late + stream.corrupted;
-    let (left, right) = (stream.sent + stream.duplicated, arrived + lost + far.corrupted_unattributed);
+    let (left, right) = (stream.sent + stream.duplicated, arrived + stream.lost + stream.unattributed);
     if left != right {
         return Err(format!("sent + duplicates is {left}, and received + lost + unattributed {right}"));
     }

@@ -17,6 +17,8 @@ use nicbench_packets::trial::Trial;
 use nicbench_packets::worker::{Order, Orders, Worker};
 use nicbench_protocol::{Reading, Start};
 
+/// The tester's port that is joined with itself, with no device between.
+pub const CABLE: usize = 2;
 pub const RUN_KEY: u64 = 0x0123_4567_89AB_CDEF;
 /// What is under way gets this long, again and again, until it has come.
 const DRAIN_S: f64 = 0.003;
@@ -203,7 +205,7 @@ impl Outcome {
 pub struct Rings {
     clock: Rc<TscClock>,
     middle: Rc<RefCell<Middle>>,
-    /// tester 0 -> forwarder -> tester 1, and back.
+    /// tester 0 -> forwarder -> tester 1, back, and one without a forwarder.
     wires: Vec<Wire>,
     worker: Worker<TscClock>,
     trials: u32,
@@ -220,14 +222,15 @@ impl Rings {
             send_buffer_bytes: None,
         };
         let eal = EalOptions { worker_cpu: None, huge_pages: false, memory_mib: 512, further: Vec::new() };
-        let ports = start(&eal, &["out0", "in1", "out1", "in0"].map(port)).expect("four rings");
+        let ports = start(&eal, &["out0", "in1", "out1", "in0", "cable"].map(port)).expect("five rings");
         let wires: Vec<Wire> = ports.into_iter().map(|port| Rc::new(RefCell::new(port))).collect();
         let (clock, middle) = (Rc::new(TscClock::calibrated()), Rc::new(RefCell::new(Middle::default())));
         let end = |out: usize, back: usize, is_first: bool| -> Box<dyn Port> {
             let end = End::new(&wires[out], &wires[back]);
             Box::new(TesterEnd { end, clock: Rc::clone(&clock), middle: Rc::clone(&middle), is_first })
         };
-        let worker = Worker::new(Rc::clone(&clock), vec![end(0, 3, true), end(2, 1, false)], Vec::new());
+        let worker =
+            Worker::new(Rc::clone(&clock), vec![end(0, 3, true), end(2, 1, false), end(4, 4, false)], Vec::new());
         Self { clock, middle, wires, worker, trials: 0 }
     }
 
@@ -247,14 +250,24 @@ impl Rings {
         *self.middle.borrow_mut() = Middle { reflector: Some(reflector), foreign_every, ..Middle::default() };
         let mut trial = self.worker.new_trial(start, RUN_KEY).expect("a possible trial");
         self.run(&mut trial);
-        let reading = self.worker.end_drain(&mut trial).expect("a reading");
+        let reading = self.worker.reading(&trial).expect("a reading");
         let mut middle = self.middle.take();
         let reflector = middle.reflector.as_mut().expect("the forwarder");
         reflector.finish();
         let since = |tick: u64| self.clock.nanoseconds(tick.saturating_sub(origin));
         let turns = middle.turns.iter().map(|(begin, next)| (since(*begin), since(*next))).collect();
         let records = reflector.log().map(|log| log.take()).unwrap_or_default();
-        Outcome { reading, records, epoch_ns: since(trial.lead().epoch) as i64, turns }
+        Outcome { reading, records, epoch_ns: since(trial.epoch) as i64, turns }
+    }
+
+    /// One trial over the cable.
+    pub fn trial_without_device(&mut self, start: &Start) -> Reading {
+        self.trials += 1;
+        assert_eq!(start.trial, self.trials);
+        *self.middle.borrow_mut() = Middle::default();
+        let mut trial = self.worker.new_trial(start, RUN_KEY).expect("a possible trial");
+        self.run(&mut trial);
+        self.worker.reading(&trial).expect("a reading")
     }
 
     fn run(&mut self, trial: &mut Trial) {
@@ -262,7 +275,7 @@ impl Rings {
         for _ in 0..LONGEST_DRAINS {
             Tester::receive_for(&mut self.worker, trial, DRAIN_S, &mut NoOrders);
             let stats = self.middle.borrow().reflector.as_ref().map(|reflector| reflector.stats(None));
-            if stats.is_some_and(|stats| stats.directions.iter().all(|direction| direction.under_way == 0)) {
+            if stats.is_none_or(|stats| stats.directions.iter().all(|direction| direction.under_way == 0)) {
                 break;
             }
         }

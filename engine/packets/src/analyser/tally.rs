@@ -1,0 +1,79 @@
+//! Counts of one stream and of one port.
+
+use crate::flows::{LONGEST_KEPT_NS, Reordering};
+use crate::latency::LatencySummary;
+
+/// What a stream has received; minimum, mean and maximum latency lie with its flows.
+#[derive(Debug, Clone, Default)]
+pub struct StreamTally {
+    pub received: u64,
+    pub duplicated: u64,
+    pub reordered: u64,
+    pub corrupted: u64,
+    /// First copies, intact, after the drain.
+    pub late: u64,
+    /// Addressed as this stream's, signature broken.
+    pub unattributed: u64,
+    pub reordering: Reordering,
+    /// The greatest difference between the latencies of frames that follow one another.
+    pub variation_maximum_ns: u32,
+    /// Frames in order without an intact frame right before them: they have no variation.
+    pub unpaired: u64,
+    /// Sequences passed over that have not come since; signed, because another receiver may have seen the jump.
+    pub missing: i64,
+    /// Extremes of latencies that are too long for a flow's line.
+    beyond: Option<(u64, u64)>,
+}
+
+impl StreamTally {
+    /// Frames in order whose predecessor's latency is known.
+    pub fn pairs(&self) -> u64 {
+        (self.received - self.reordered).saturating_sub(self.unpaired)
+    }
+
+    /// A latency over [`LONGEST_KEPT_NS`].
+    #[cold]
+    pub fn record_beyond(&mut self, latency_ns: u64) {
+        let (least, most) = self.beyond.unwrap_or((latency_ns, latency_ns));
+        self.beyond = Some((least.min(latency_ns), most.max(latency_ns)));
+    }
+
+    /// Puts the exact extremes where the flows' lines could not keep them.
+    pub fn correct(&self, summary: &mut LatencySummary) {
+        let Some((least, most)) = self.beyond else { return };
+        summary.maximum_ns = most;
+        if summary.minimum_ns >= LONGEST_KEPT_NS {
+            summary.minimum_ns = least;
+        }
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.received += other.received;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.corrupted += other.corrupted;
+        self.late += other.late;
+        self.unattributed += other.unattributed;
+        self.reordering.merge(&other.reordering);
+        self.variation_maximum_ns = self.variation_maximum_ns.max(other.variation_maximum_ns);
+        self.unpaired += other.unpaired;
+        self.missing += other.missing;
+        for latency_ns in other.beyond.into_iter().flat_map(|(least, most)| [least, most]) {
+            self.record_beyond(latency_ns);
+        }
+    }
+}
+
+/// Frames that belong to no stream, of one port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PortTally {
+    pub foreign: u64,
+    pub corrupted_unattributed: u64,
+}
+
+impl PortTally {
+    pub fn merge(&mut self, other: &Self) {
+        self.foreign += other.foreign;
+        self.corrupted_unattributed += other.corrupted_unattributed;
+    }
+}

@@ -1,0 +1,188 @@
+use super::*;
+
+/// What an arrival is, without its extent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    InOrder,
+    Reordered,
+    Duplicate,
+    Impossible,
+}
+use Kind::{Duplicate, Impossible, InOrder};
+
+/// Observes, and counts as the analyser does.
+fn kind(table: &mut FlowTable, flow: u32, sequence: u32) -> Kind {
+    let arrival = table.observe(flow, sequence);
+    let new = !matches!(arrival, Arrival::Duplicate | Arrival::Impossible);
+    if let Some(line) = table.line_mut(flow).filter(|_| new) {
+        line.record(1);
+    }
+    match arrival {
+        Arrival::Next | Arrival::Ahead(_) => InOrder,
+        Arrival::BehindBroken | Arrival::Reordered(_) => Kind::Reordered,
+        Arrival::Duplicate => Duplicate,
+        Arrival::Impossible => Impossible,
+    }
+}
+
+fn extents(arrivals: &[u32]) -> Vec<Reordering> {
+    let mut table = FlowTable::new(1);
+    let of = |sequence: &u32| {
+        let arrival = table.observe(0, *sequence);
+        table.line_mut(0).unwrap().record(1);
+        if let Arrival::Reordered(reordering) = arrival { Some(reordering) } else { None }
+    };
+    arrivals.iter().filter_map(of).collect()
+}
+
+#[test]
+fn frames_in_order_are_in_order_for_many_laps_of_the_ring() {
+    let mut table = FlowTable::new(8192);
+    for sequence in 0..10_000 {
+        assert_eq!(table.observe(8191, sequence), Arrival::Next);
+    }
+}
+
+#[test]
+fn a_copy_is_a_duplicate_and_an_overtaken_frame_is_reordered_once() {
+    let mut table = FlowTable::new(1 << 20);
+    let arrivals: Vec<_> = [0, 1, 1, 4, 2, 2, 3, 5].map(|sequence| kind(&mut table, 3, sequence)).into();
+    let reordered = Kind::Reordered;
+    assert_eq!(arrivals, [InOrder, InOrder, Duplicate, InOrder, reordered, Duplicate, reordered, InOrder]);
+}
+
+#[test]
+fn a_jump_says_how_many_are_missing() {
+    let mut table = FlowTable::new(1);
+    assert_eq!(table.observe(0, 3), Arrival::Ahead(3));
+    assert_eq!(table.observe(0, 200), Arrival::Ahead(196));
+    assert_eq!(table.lines()[0].next, 201);
+}
+
+#[test]
+fn lost_frames_leave_no_trace_of_an_earlier_lap() {
+    let mut table = FlowTable::new(1 << 20);
+    for sequence in 0..300 {
+        kind(&mut table, 0, sequence);
+    }
+    assert_eq!(kind(&mut table, 0, 600), InOrder);
+    for sequence in 450..600 {
+        assert_eq!(kind(&mut table, 0, sequence), Kind::Reordered, "{sequence}");
+        assert_eq!(kind(&mut table, 0, sequence), Duplicate, "{sequence}");
+    }
+}
+
+#[test]
+fn every_arrival_of_a_shuffled_flow_is_judged_as_a_full_record_would() {
+    let mut random = crate::faults::Random::seeded(7, 1, 1);
+    for flows in [1, 1 << 20] {
+        let mut table = FlowTable::new(flows);
+        let (mut seen, mut greatest) = (std::collections::HashSet::new(), None);
+        for step in 0..20_000u32 {
+            let back = random.below(200) as u32;
+            let sequence = (step + 2 * (random.below(8) as u32)).saturating_sub(if back < 20 { back * 9 } else { 0 });
+            let expected = match (seen.insert(sequence), greatest.is_none_or(|greatest| sequence > greatest)) {
+                (false, _) => Duplicate,
+                (true, true) => InOrder,
+                (true, false) => Kind::Reordered,
+            };
+            assert_eq!(kind(&mut table, 0, sequence), expected, "step {step}, sequence {sequence}");
+            greatest = greatest.max(Some(sequence));
+        }
+    }
+}
+
+#[test]
+fn sequences_go_on_over_the_32_bit_wrap() {
+    let mut table = FlowTable::new(1);
+    let step = 1 << 30;
+    for sequence in [0u32, step, 2 * step, 3 * step, u32::MAX - 1] {
+        assert_eq!(kind(&mut table, 0, sequence), InOrder);
+    }
+    let arrivals: Vec<_> = [0, u32::MAX, u32::MAX, 1, 1].map(|sequence| kind(&mut table, 0, sequence)).into();
+    assert_eq!(arrivals, [InOrder, Kind::Reordered, Duplicate, InOrder, Duplicate]);
+    assert_eq!(table.lines()[0].next, (1 << 32) + 2);
+}
+
+#[test]
+fn few_flows_remember_further_back() {
+    let mut table = FlowTable::new(1);
+    for sequence in (0..200_000).filter(|sequence| *sequence != 5) {
+        kind(&mut table, 0, sequence);
+    }
+    assert_eq!((kind(&mut table, 0, 5), kind(&mut table, 0, 5)), (Kind::Reordered, Duplicate));
+}
+
+#[test]
+fn a_flow_or_sequence_that_cannot_be_is_impossible() {
+    let mut table = FlowTable::new(2);
+    assert_eq!(kind(&mut table, 2, 0), Impossible);
+    assert_eq!(kind(&mut table, 0, u32::MAX), Impossible);
+    assert_eq!(kind(&mut table, u32::MAX, 7), Impossible);
+}
+
+/// RFC 4737 10: the sequences 1, 2, 3, 4, 5, 8, 6, 7 ... and its other examples, from 0 on.
+#[test]
+fn extents_are_those_of_rfc_4737() {
+    let of = |arrivals: &[u32]| extents(arrivals).iter().map(|found| found.extent_sum).collect::<Vec<_>>();
+    // 10.1: packet 9 arrives after 10.
+    assert_eq!(of(&[0, 1, 2, 3, 4, 5, 6, 7, 9, 8]), [1]);
+    // 10.2, spurious block: 7 is overtaken by 8, 9 and 10.
+    assert_eq!(of(&[0, 1, 2, 3, 4, 5, 7, 8, 9, 6, 10]), [3]);
+    // 10.3: a whole block is late; each of its frames is one further from the first greater one.
+    assert_eq!(of(&[3, 4, 5, 0, 1, 2]), [3, 4, 5]);
+}
+
+#[test]
+fn an_extent_counts_from_the_first_greater_frame_and_lost_ones_do_not_count() {
+    let found = extents(&[0, 5, 9, 3, 12, 8, 1]);
+    assert_eq!(found.iter().map(|found| found.extent_sum).collect::<Vec<_>>(), [2, 3, 5]);
+}
+
+#[test]
+fn a_frame_right_behind_three_greater_ones_is_reordered_by_three() {
+    let by_three = |arrivals: &[u32]| extents(arrivals).iter().map(|found| found.by_three_or_more).collect::<Vec<_>>();
+    assert_eq!(by_three(&[0, 2, 3, 4, 1]), [1]);
+    assert_eq!(by_three(&[0, 2, 3, 1]), [0]);
+    // 4 comes right behind 1, which is smaller.
+    assert_eq!(by_three(&[0, 5, 6, 7, 1, 4]), [1, 0]);
+    // 1 comes right behind 4, which is greater though it was late itself.
+    assert_eq!(by_three(&[0, 5, 6, 4, 1]), [0, 1]);
+}
+
+#[test]
+fn a_hole_that_was_forgotten_gives_no_extent() {
+    let arrivals: Vec<u32> = (0..20_000).map(|number| number * 2 + 1).chain([0, 39_998]).collect();
+    let found = extents(&arrivals);
+    assert_eq!((found[0].measured, found[1].measured, found[1].extent_sum), (0, 1, 2));
+}
+
+#[test]
+fn a_million_flows_take_64_bytes_each_and_less_than_256_at_most() {
+    let (least, most) = FlowTable::new(1 << 20).bytes_per_flow();
+    assert!(least == 64 && most <= 256, "{most}");
+}
+
+#[test]
+fn a_broken_frame_is_seen_and_overtakes_nobody() {
+    let mut table = FlowTable::new(2);
+    kind(&mut table, 1, 0);
+    assert_eq!(table.observe_broken(1, 3), Arrival::Ahead(2));
+    assert_eq!(table.observe_broken(1, 5), Arrival::Ahead(1));
+    // 1 and 4 are behind broken frames only; then 2 is behind 4.
+    assert_eq!((table.observe(1, 1), table.observe(1, 4)), (Arrival::BehindBroken, Arrival::BehindBroken));
+    assert_eq!(kind(&mut table, 1, 2), Kind::Reordered);
+    assert_eq!([3, 5, 4].map(|sequence| kind(&mut table, 1, sequence)), [Duplicate; 3]);
+    assert_eq!((kind(&mut table, 1, 6), kind(&mut table, 1, 7)), (InOrder, InOrder));
+    assert_eq!(table.observe_broken(0, 0), Arrival::Next);
+    assert_eq!(table.observe_broken(7, 0), Arrival::Impossible);
+}
+
+#[test]
+fn after_a_whole_frame_the_broken_one_before_it_is_forgotten() {
+    let mut table = FlowTable::new(1);
+    table.observe_broken(0, 4);
+    kind(&mut table, 0, 6);
+    assert!(matches!(table.observe(0, 5), Arrival::Reordered(_)));
+    assert!(matches!(table.observe(0, 1), Arrival::Reordered(_)));
+}

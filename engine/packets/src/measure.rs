@@ -1,0 +1,189 @@
+//! `nicbench-packets measure analyse`: what the receiver's work costs, without ports, packets in the cache. JSON on stdout.
+//!
+//! Signatures are written between the timed stretches, so that every packet is new to its flow. A row is the median of many
+//! short stretches, which an interruption does not move; core cycles follow from the core's clock, probed around each row.
+
+use std::hint::black_box;
+
+use hdrhistogram::Histogram;
+use nicbench_protocol::{MAXIMUM_FLOW_GROUPS, StreamRequest};
+use serde::Serialize;
+
+use crate::analyser::{Analyser, Detail, Expected};
+use crate::clock::TscClock;
+use crate::error::{EngineError, ErrorKind};
+use crate::faults::Random;
+use crate::flows::FlowLine;
+use crate::health::core_clock_hz;
+use crate::latency::LatencyCounts;
+use crate::port::{Clock, Frame};
+use crate::signature::{Signature, Signer};
+use crate::sys::pool::FramePool;
+use crate::sys::tsc;
+use crate::template::Template;
+
+const STRETCHES: usize = 401;
+const PACKETS: usize = 512;
+const BURST: usize = 32;
+const SHORTEST_LATENCY_NS: u64 = 2_000;
+const LATENCIES_NS: u64 = 60_000;
+
+/// The program's report.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub tsc_hz: f64,
+    pub rows: Vec<Row>,
+}
+
+/// One kind of work.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub name: String,
+    pub flows: u32,
+    pub frame_bytes: u32,
+    /// In each of the stretches.
+    pub packets: usize,
+    pub stretches: usize,
+    /// Medians; a packet or, where the name says so, a recorded latency.
+    pub tsc_cycles_each: f64,
+    pub core_cycles_each: f64,
+    pub ns_each: f64,
+    /// Of the fastest and the slowest tenth.
+    pub tsc_cycles_each_spread: (f64, f64),
+    pub core_clock_hz: (f64, f64),
+}
+
+/// Everything that can be measured by this name.
+pub fn run(what: &str) -> Result<Report, EngineError> {
+    if what != "analyse" {
+        let message = format!("there is no measurement {what:?}");
+        return Err(EngineError::new(ErrorKind::BadRequest, message, "use: measure analyse"));
+    }
+    let clock = TscClock::calibrated();
+    let analyse = |name: &str, flows, frame_bytes, flow_groups| analyse(&clock, name, flows, frame_bytes, flow_groups);
+    let mut rows = vec![
+        analyse("analyse, one flow", 1, 64, 1)?,
+        analyse("analyse, 8192 flows", 8192, 64, 1)?,
+        analyse("analyse, 8192 flows in 64 groups", 8192, 64, MAXIMUM_FLOW_GROUPS)?,
+        analyse("analyse, a million flows", 1_000_000, 64, 1)?,
+        analyse("analyse, 8192 flows of 1518 bytes", 8192, 1518, 1)?,
+    ];
+    rows.extend(record(&clock)?);
+    Ok(Report { tsc_hz: clock.hz(), rows })
+}
+
+fn analyse(clock: &TscClock, name: &str, flows: u32, frame_bytes: u32, flow_groups: u32) -> Result<Row, EngineError> {
+    let template = Template::new(&request(frame_bytes, flows)?)?;
+    let signer = Signer::new(1, 1);
+    let expected = Expected { template: template.clone(), receive_port: 0, first_flow: 0, flows };
+    let detail = Detail { flow_groups, flow_histograms: false };
+    let mut analyser = Analyser::with_detail(signer, vec![expected], 1, detail)?;
+    let mut pool = FramePool::default();
+    let mut frames: Vec<Frame> = (0..PACKETS).map(|_| pool.take(template.length())).collect();
+    frames.iter_mut().for_each(|frame| template.write_constant(frame.bytes_mut()));
+    let (mut number, mut random) = (0u64, Random::seeded(1, 1, 1));
+    let row = timed(clock, name, PACKETS, || {
+        let now_ns = 1_000_000 + number * 100;
+        for frame in &mut frames {
+            let time_ns = now_ns - SHORTEST_LATENCY_NS - random.below(LATENCIES_NS);
+            let (flow, sequence) = ((number % u64::from(flows)) as u32, (number / u64::from(flows)) as u32);
+            if let Some(place) = frame.bytes_mut()[template.signature_offset()..].first_chunk_mut() {
+                signer.write(place, Signature { flow, sequence, time_ns });
+            }
+            number += 1;
+        }
+        let before = tsc::ticks();
+        for burst in frames.chunks(BURST) {
+            analyser.analyse_burst(0, burst, now_ns);
+        }
+        tsc::ticks().saturating_sub(before)
+    });
+    frames.iter().for_each(|frame| pool.give(frame));
+    let tally = &analyser.streams()[0];
+    if tally.received != number || tally.reordered + tally.duplicated + tally.corrupted != 0 {
+        let message = format!("{name}: {number} packets were made, and {} judged right", tally.received);
+        return Err(EngineError::new(ErrorKind::SelfCheck, message, "report this as a fault of nicbench-packets"));
+    }
+    Ok(Row { flows, frame_bytes, ..row })
+}
+
+/// One latency: ours with exact minimum, maximum and sum, and the crate's with nothing beside it.
+fn record(clock: &TscClock) -> Result<Vec<Row>, EngineError> {
+    let mut random = Random::seeded(2, 2, 2);
+    let latencies: Vec<u64> = (0..PACKETS).map(|_| SHORTEST_LATENCY_NS + random.below(LATENCIES_NS)).collect();
+    let (mut line, mut counts) = (FlowLine::default(), LatencyCounts::new());
+    let ours = timed(clock, "record one latency", PACKETS, || {
+        let before = tsc::ticks();
+        for latency_ns in black_box(&latencies) {
+            line.record(*latency_ns);
+            counts.record(*latency_ns);
+        }
+        tsc::ticks().saturating_sub(before)
+    });
+    black_box((&line, &counts));
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 100_000_000_000, 3).map_err(|error| {
+        EngineError::new(ErrorKind::SelfCheck, format!("{error:?}"), "report this as a fault of nicbench-packets")
+    })?;
+    let theirs = timed(clock, "record one latency, hdrhistogram crate", PACKETS, || {
+        let before = tsc::ticks();
+        for latency_ns in black_box(&latencies) {
+            histogram.saturating_record(*latency_ns);
+        }
+        tsc::ticks().saturating_sub(before)
+    });
+    black_box(&histogram);
+    Ok(vec![ours, theirs])
+}
+
+/// `stretch` gives the ticks of its timed part.
+fn timed(clock: &TscClock, name: &str, packets: usize, mut stretch: impl FnMut() -> u64) -> Row {
+    (0..STRETCHES / 4).for_each(|_| {
+        stretch();
+    });
+    let before_hz = core_clock_hz(clock);
+    let mut ticks: Vec<u64> = (0..STRETCHES).map(|_| stretch()).collect();
+    let after_hz = core_clock_hz(clock);
+    ticks.sort_unstable();
+    let each = |index: usize| ticks.get(index).copied().unwrap_or(0) as f64 / packets as f64;
+    let median = each(STRETCHES / 2);
+    Row {
+        name: name.into(),
+        flows: 0,
+        frame_bytes: 0,
+        packets,
+        stretches: STRETCHES,
+        tsc_cycles_each: median,
+        core_cycles_each: median * (before_hz + after_hz) / 2.0 / clock.hz(),
+        ns_each: median * 1e9 / clock.hz(),
+        tsc_cycles_each_spread: (each(STRETCHES / 10), each(STRETCHES - 1 - STRETCHES / 10)),
+        core_clock_hz: (before_hz, after_hz),
+    }
+}
+
+fn request(frame_bytes: u32, flows: u32) -> Result<StreamRequest, EngineError> {
+    let request = serde_json::json!({
+        "name": "measure", "transmit_port": 0, "receive_port": 0, "frame_bytes": frame_bytes, "rate_frames_per_s": 0,
+        "flows": flows, "source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02", "ip": 4,
+        "source_address": "198.18.0.2", "destination_address": "198.19.0.2",
+    });
+    serde_json::from_value(request).map_err(|error| {
+        EngineError::new(ErrorKind::SelfCheck, error.to_string(), "report this as a fault of nicbench-packets")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_counts_each_packet_once() {
+        let clock = TscClock::calibrated();
+        let row = analyse(&clock, "a", 100, 64, 1).unwrap();
+        assert!((row.flows, row.stretches) == (100, STRETCHES) && row.tsc_cycles_each > 0.0);
+    }
+
+    #[test]
+    fn an_unknown_measurement_is_refused() {
+        assert!(run("dance").is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! A port that answers those who look for its addresses, around any other port. What it answers is nobody's frame: the analyser never
+//! sees the question, and the answer is not among what was sent.
+
+use std::time::Instant;
+
+use super::neighbours::{Addresses, Protocol, answer, may_ask};
+use crate::port::{Frame, Port, PortCounters, PortFacts};
+
+/// Somebody who asks more often than this for long is not answered: a flood of questions must not become one of answers.
+const ANSWERS_PER_S: f64 = 1000.0;
+const MOST_ANSWERS_AT_ONCE: f64 = 256.0;
+
+/// See the module.
+pub struct AnsweringPort {
+    inner: Box<dyn Port>,
+    addresses: Addresses,
+    /// `None` under a virtual clock, where wall time says nothing.
+    limit: Option<Limit>,
+    counts: Counts,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    arp: u64,
+    neighbour_discovery: u64,
+    unanswered: u64,
+}
+
+/// A token bucket.
+#[derive(Debug)]
+struct Limit {
+    tokens: f64,
+    since: Instant,
+}
+
+impl Limit {
+    fn allows(&mut self, now: Instant) -> bool {
+        let gained = now.saturating_duration_since(self.since).as_secs_f64() * ANSWERS_PER_S;
+        self.tokens = (self.tokens + gained).min(MOST_ANSWERS_AT_ONCE);
+        self.since = now;
+        let allows = self.tokens >= 1.0;
+        self.tokens -= if allows { 1.0 } else { 0.0 };
+        allows
+    }
+}
+
+impl AnsweringPort {
+    pub fn new(inner: Box<dyn Port>, addresses: Addresses, is_limited: bool) -> Self {
+        let limit = is_limited.then(|| Limit { tokens: MOST_ANSWERS_AT_ONCE, since: Instant::now() });
+        Self { inner, addresses, limit, counts: Counts::default() }
+    }
+
+    /// Whether the frame was a question to us.
+    #[cold]
+    fn handle(&mut self, frame: &[u8]) -> bool {
+        let Some((protocol, reply)) = answer(frame, &self.addresses) else { return false };
+        let is_allowed = self.limit.as_mut().is_none_or(|limit| limit.allows(Instant::now()));
+        if !is_allowed || !self.send_one(&reply) {
+            self.counts.unanswered += 1;
+            return true;
+        }
+        match protocol {
+            Protocol::Arp => self.counts.arp += 1,
+            Protocol::NeighbourDiscovery => self.counts.neighbour_discovery += 1,
+        }
+        true
+    }
+
+    fn send_one(&mut self, bytes: &[u8]) -> bool {
+        let mut frames = [Frame::empty()];
+        if self.inner.allocate(&mut frames, bytes.len()) == 0 {
+            return false;
+        }
+        frames[0].bytes_mut().copy_from_slice(bytes);
+        let is_sent = self.inner.send(&frames) == 1;
+        if is_sent {
+            self.inner.flush();
+        } else {
+            self.inner.free(&frames);
+        }
+        is_sent
+    }
+}
+
+impl Port for AnsweringPort {
+    fn facts(&self) -> &PortFacts {
+        self.inner.facts()
+    }
+
+    fn allocate(&mut self, frames: &mut [Frame], length: usize) -> usize {
+        self.inner.allocate(frames, length)
+    }
+
+    fn allocate_prefilled(&mut self, frames: &mut [Frame], length: usize, tag: u64) -> usize {
+        self.inner.allocate_prefilled(frames, length, tag)
+    }
+
+    fn send(&mut self, frames: &[Frame]) -> usize {
+        self.inner.send(frames)
+    }
+
+    fn receive(&mut self, frames: &mut [Frame]) -> usize {
+        let count = self.inner.receive(frames);
+        let mut kept = 0;
+        for index in 0..count {
+            let frame = frames[index];
+            if may_ask(frame.bytes()) && self.handle(frame.bytes()) {
+                self.inner.free(&frames[index..=index]);
+                continue;
+            }
+            frames[kept] = frame;
+            kept += 1;
+        }
+        kept
+    }
+
+    fn free(&mut self, frames: &[Frame]) {
+        self.inner.free(frames);
+    }
+
+    fn flush(&mut self) {
+        self.inner.flush();
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        let mut counters = self.inner.counters();
+        let Counts { arp, neighbour_discovery, unanswered } = self.counts;
+        counters.completed = counters.completed.saturating_sub(arp + neighbour_discovery);
+        let named =
+            [("arp_answered", arp), ("nd_answered", neighbour_discovery), ("neighbours_unanswered", unanswered)];
+        counters.named.extend(named.map(|(name, value)| (name.to_owned(), value)));
+        counters
+    }
+
+    fn begin_trial(&mut self, trial: u32, load: u64) {
+        self.inner.begin_trial(trial, load);
+    }
+
+    fn next_event(&self) -> Option<u64> {
+        self.inner.next_event()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_flood_of_questions_gets_a_bounded_number_of_answers() {
+        let begin = Instant::now();
+        let mut limit = Limit { tokens: MOST_ANSWERS_AT_ONCE, since: begin };
+        let answered = |limit: &mut Limit, at| (0..10_000).filter(|_| limit.allows(begin + at)).count();
+        assert_eq!(answered(&mut limit, Duration::ZERO), 256);
+        assert_eq!(answered(&mut limit, Duration::from_millis(100)), 100);
+        assert_eq!(answered(&mut limit, Duration::from_secs(60)), 256);
+    }
+}
