@@ -21,6 +21,8 @@ def test_there_are_examples_for_every_kind_of_dut() -> None:
         "bridge",
         "external",
         "simulated",
+        "testpmd",
+        "reflector",
     }
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.report.tables import Section, has_table, sections
 from nicbench.units import format_mpps
 
 _RATE = "_frames_per_s"
@@ -20,11 +21,13 @@ _STYLES = {ResultVerdict.VALID: "green", ResultVerdict.DISTURBED: "yellow", Resu
 
 def print_summary(console: Console, summary: Summary) -> None:
     """Prints one row per frame size; the latencies are those at the highest load that was measured."""
-    rates = [result for result in summary.results if _goals(result)]
+    rates = [result for result in summary.results if _goals(result) and not has_table(result.method)]
     latencies = [result for result in summary.results if "latency_p50_ns" in result.values]
     console.print(f"\n[bold]{escape(summary.title)}[/bold]: {_verdict(summary.verdict)}")
     if rates or latencies:
         console.print(_table(rates, latencies))
+    for section in sections(summary.results, {}):
+        console.print(_section_table(section))
     for result in summary.results:
         for disturbance in result.disturbances:
             console.print(f"  {result.id}: {disturbance}", markup=False)
@@ -59,6 +62,26 @@ def _table(rates: Sequence[Result], latencies: Sequence[Result]) -> Table:
     table.add_column("\nverdict")
     for frame_bytes in dict.fromkeys(result.parameters.get("frame_bytes") for result in (*rates, *latencies)):
         table.add_row(*_row(frame_bytes, goals, rates, latencies))
+    return table
+
+
+def _section_table(section: Section) -> Table:
+    """The table of a method that brings its own, as in the report."""
+    table = Table(header_style="bold", title=escape(section.table.title), title_justify="left", title_style="bold")
+    for column in section.table.columns:
+        words = column.head.split(" ")
+        lines = (
+            [" ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])]
+            if len(words) > 2
+            else [column.head]
+        )
+        head = "\n".join(line for line in lines if line) + (f"\n[{column.unit}]" if column.unit else "")
+        table.add_column(escape(head), justify="right")
+    table.add_column("verdict")
+    for row in section.rows:
+        table.add_row(*(escape(cell) for cell in row.cells), _verdict(row.result.verdict))
+    for note in section.notes:
+        table.caption = escape(note) if table.caption is None else f"{table.caption}\n{escape(note)}"
     return table
 
 

@@ -68,6 +68,10 @@ class Dut(ABC):
         By place: "softnet_backlog cpu1", ...
         """
 
+    async def begin_trial(self, number: int) -> None:
+        """Trial ``number`` comes next."""
+        return
+
     async def overruns(self) -> dict[int, int]:
         """Cumulative, by the tester's port: frames that it gave back and the tester's full ring did not take.
 

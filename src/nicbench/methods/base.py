@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from nicbench.model.base import Frozen
 from nicbench.model.result import Result
+from nicbench.model.table import ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.search.base import Goal, Limits, Outcome, Search
 
@@ -73,6 +74,11 @@ class Method(ABC):
     def deviations(self) -> tuple[str, ...]:
         """Where its options fall short of the RFC it follows, in words for the report."""
         return ()
+
+    @classmethod
+    def table(cls) -> ResultTable | None:
+        """Its section of the report; None where the report has one made for it."""
+        return None
 
     @abstractmethod
     def frame_sizes(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.report.model import Goal, LatencyTable, ThroughputRow, ThroughputTable
 from nicbench.report.numbers import bounds_decimals, gigabits, interval, microseconds, mpps, only_below, share
+from nicbench.report.tables import Section
 
 _GAP = "\u00a0"  # a number and its unit stay on one line
 _LIMIT_CLAUSES = {
@@ -20,7 +21,11 @@ _KINDS = {"kernel-forward": "kernel IP forwarding", "policer": "policer", "bridg
 
 
 def headline(
-    throughput: Sequence[ThroughputTable], latency: Sequence[LatencyTable], summary: Summary, plan: Plan | None
+    throughput: Sequence[ThroughputTable],
+    latency: Sequence[LatencyTable],
+    summary: Summary,
+    plan: Plan | None,
+    sections: Sequence[Section] = (),
 ) -> str:
     """The answer: the smallest frames, the hardest; or the latency, where only that was measured."""
     subject = subject_of(plan)
@@ -28,18 +33,24 @@ def headline(
         return _throughput_sentence(subject, throughput[0])
     if latency and any(row.frames for table in latency for row in table.rows):
         return f"{subject} was measured for latency only. {_latency_sentence(latency[0]) or ''}".strip()
+    if sections and sections[0].sentence:
+        return f"{subject} {sections[0].sentence}."
     if summary.results:
         return f"{len(summary.results)} results were measured; they are listed below."
     return "Nothing was measured: the run ended before its first result."
 
 
-def details(throughput: Sequence[ThroughputTable], latency: Sequence[LatencyTable]) -> tuple[str, ...]:
-    """Two more sentences at most: the largest frames, and the latency."""
+def details(
+    throughput: Sequence[ThroughputTable], latency: Sequence[LatencyTable], sections: Sequence[Section] = ()
+) -> tuple[str, ...]:
+    """Some more sentences: the largest frames, the latency, and what other methods found."""
     sentences = []
     if throughput and len(throughput[0].rows) > 1:
         sentences.append(_largest_sentence(throughput[0]))
     if throughput and latency:
         sentences.append(_latency_sentence(latency[0]))
+    if throughput or latency:
+        sentences += [f"It {section.sentence}." for section in sections if section.sentence]
     return tuple(sentence for sentence in sentences if sentence)
 
 

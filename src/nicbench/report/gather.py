@@ -11,6 +11,7 @@ from nicbench.model.trial import Trial
 from nicbench.report import answer
 from nicbench.report.latency import latency_tables
 from nicbench.report.model import CALIBRATION, Report, TrialGroup
+from nicbench.report.tables import has_table, sections
 from nicbench.report.throughput import throughput_tables
 from nicbench.store import RunFolder
 
@@ -26,6 +27,7 @@ def gather(folder: RunFolder) -> Report:
     tests = {event.result.id: event.test for event in events if isinstance(event, ResultReady)}
     throughput = throughput_tables(summary.results, tests, plan, trials)
     latency = latency_tables(summary.results, tests, trials)
+    tables = sections(summary.results, tests)
     inventory = folder.read_json("inventory.json")
     return Report(
         run_id=folder.run_id,
@@ -35,13 +37,16 @@ def gather(folder: RunFolder) -> Report:
         nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
         verdict=summary.verdict,
         verdict_text=answer.verdict_text(summary, plan, folder.run_id),
-        headline=answer.headline(throughput, latency, summary, plan),
-        details=answer.details(throughput, latency),
+        headline=answer.headline(throughput, latency, summary, plan, tables),
+        details=answer.details(throughput, latency, tables),
         statements=plan.statements if plan else (),
         labels=_labels(plan, events),
         throughput=throughput,
         latency=latency,
-        other_results=tuple(row for row in summary.results if row.method not in ("throughput", "latency")),
+        sections=tables,
+        other_results=tuple(
+            row for row in summary.results if row.method not in ("throughput", "latency") and not has_table(row.method)
+        ),
         ceilings=_latest_ceilings(events),
         groups=_groups(trials),
         notes=tuple(event for event in events if isinstance(event, Note)),

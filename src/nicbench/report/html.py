@@ -16,6 +16,7 @@ from nicbench.report import answer, charts, disclosure, facts, numbers
 from nicbench.report.gather import gather
 from nicbench.report.model import LatencyTable, Report, ThroughputTable
 from nicbench.report.svg import identifiers, svg
+from nicbench.report.tables import spoilt
 from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
 from nicbench.units import format_bits_per_s, format_duration_s
@@ -82,6 +83,7 @@ def _environment() -> Environment:
         goal_clause=answer.goal_clause,
         throughput_caption=charts.throughput_caption,
         breakable=_breakable,
+        spoilt=spoilt,
         repeat_policy=RepeatPolicy(),
         disclosed_lab=disclosure.lab,
         disclosed_tester=disclosure.tester,

@@ -11,6 +11,7 @@ from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Purpose, Trial
+from nicbench.report.tables import Section
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
@@ -133,6 +134,7 @@ class Report:
     labels: tuple[str, ...]
     throughput: tuple[ThroughputTable, ...]
     latency: tuple[LatencyTable, ...]
+    sections: tuple[Section, ...]
     other_results: tuple[Result, ...]
     ceilings: tuple[CeilingFound, ...]
     groups: tuple[TrialGroup, ...]
@@ -157,6 +159,7 @@ class Report:
         spoilt = [trial for trial in trials if not trial.verdict.valid]
         results = [result for table in self.throughput for result in (row.result for row in table.rows)]
         results += [row.result for table in self.latency for row in table.rows]
+        results += [row.result for section in self.sections for row in section.rows]
         used = {name for result in (*results, *self.other_results) for name in result.trials}
         return TrialCounts(
             measuring=sum(1 for trial in trials if trial.request.purpose not in CALIBRATION),

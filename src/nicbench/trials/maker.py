@@ -72,12 +72,13 @@ class TrialMaker:
                 repeat=repeat,
             )
         )
+        await self._dut.begin_trial(self._number)
         drops, overruns = await self._dut.drops(), await self._dut.overruns()
         work = await self._work(request)
         try:
             reading = await self._tester.trial(self._number, request, self._addressing)
         except EngineError as error:
-            # A ring in memory that goes with the DUT can take the tester's driver with it, before the DUT is quite gone.
+            # A ring in memory that goes with the DUT can take the tester's driver with it before the DUT is quite gone.
             await asyncio.sleep(_DYING_S)
             if (failure := await self._dut.failure()) is not None:
                 raise _dead(failure, f"{test}, before trial t{self._number:04d} was read") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 from rich.markup import escape
@@ -12,6 +12,7 @@ from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import Json
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.doctor.base import Check, State
+from nicbench.doctor.build import build_on_this_machine
 from nicbench.doctor.diagnose import diagnose_this_machine
 from nicbench.errors import NotReadyError
 
@@ -23,8 +24,14 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(_doctor)
 
 
-def _doctor(json: Json = False) -> None:
+Build = Annotated[str | None, typer.Option("--build", help="Build something that a DUT needs: l3fwd.", metavar="NAME")]
+
+
+def _doctor(json: Json = False, build: Build = None) -> None:
     """Check that this machine has what nicbench needs; exit status 3 where something is missing."""
+    if build is not None:
+        results().print(escape(run_to_the_end(build_on_this_machine(build))), soft_wrap=True)
+        return
     checks = run_to_the_end(diagnose_this_machine())
     lacking = sum(check.state is State.MISSING for check in checks)
     if json:

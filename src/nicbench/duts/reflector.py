@@ -1,0 +1,191 @@
+"""Our own forwarder, as a second process (`reflector`): as fast as it can, or with seeded faults.
+
+It is the golden DUT of user space: what it injects (delay, jitter, loss, duplication, reordering, corruption, a limited
+rate) is what the tester must report. Its conversation is that of protocol/reflect.md.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from nicbench.duts import _reflector_stats as stats
+from nicbench.duts._dpdk_options import DpdkOptions
+from nicbench.duts._memif_ports import DutCores, dut_cores, forwarded, require_memif
+from nicbench.duts._process import DutProcess
+from nicbench.duts.base import Addressing, Dut
+from nicbench.engine.binary import find_binary
+from nicbench.errors import HostError
+from nicbench.labs.base import Testbed
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import FramesPerSecond, Ratio, Seconds
+from nicbench.model.trial import DutWork
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.huge_pages import raise_huge_pages
+
+_PROGRAM = "nicbench-packets"
+_START_S = 60.0
+_ANSWER_S = 10.0
+_Delay = Annotated[Seconds, Field(le=1.0)]
+
+
+class Faults(Frozen):
+    """``faults: {loss: 1 %, delay: 20 us}``: each frame has one fate; delay, jitter and rate are for all frames."""
+
+    seed: int = Field(default=1, ge=0, le=2**62)
+    delay: _Delay = 0.0
+    jitter: _Delay = 0.0
+    loss: Ratio = 0.0
+    duplicate: Ratio = 0.0
+    reorder: Ratio = 0.0
+    reorder_by: int = Field(default=1, ge=1, le=1024)
+    corrupt_payload: Ratio = 0.0
+    corrupt_signature: Ratio = 0.0
+    corrupt_length: Ratio = 0.0
+    rate: Annotated[FramesPerSecond, Field(ge=1, le=1e9)] | None = None
+    rate_burst: int = Field(default=32, ge=1, le=1_000_000)
+    held_frames: int = Field(default=4096, ge=1, le=12_000)
+
+    @model_validator(mode="after")
+    def _a_frame_has_one_fate(self) -> Self:
+        fates = (self.loss, self.duplicate, self.reorder, self.corrupt_payload, self.corrupt_signature)
+        if sum(fates) + self.corrupt_length > 1.0 + 1e-9:
+            raise ValueError("the probabilities of the faults are more than 100 % together; a frame has one fate")
+        return self
+
+    def protocol(self) -> dict[str, Any]:
+        """As protocol/reflect.md has them; empty where there are none, for then the loop does nothing but forward."""
+        if self == Faults(seed=self.seed):
+            return {}
+        values = self.model_dump(exclude={"delay", "jitter", "rate", "rate_burst"})
+        return {
+            **values,
+            "delay_ns": round(self.delay * 1e9),
+            "jitter_ns": round(self.jitter * 1e9),
+            "rate_frames_per_s": self.rate,
+            "rate_burst_frames": self.rate_burst,
+        }
+
+
+class ReflectorOptions(DpdkOptions):
+    """``dut: {kind: reflector, faults: {loss: 1 %}}``."""
+
+    mode: Literal["forward", "mac_swap"] = "mac_swap"
+    burst: int = Field(default=32, ge=1, le=64)
+    when_full: Literal["drop", "wait"] = "drop"
+    faults: Faults = Faults()
+
+
+class Reflector(Dut):
+    """One process, one core."""
+
+    kind = "reflector"
+    Options = ReflectorOptions
+    port_kind = "memif"
+    options: ReflectorOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        self._process: DutProcess | None = None
+        self._command: tuple[str, ...] = ()
+        self._configuration: dict[str, Any] = {}
+        self._started: dict[str, Any] = {}
+
+    @property
+    def known_rate_frames_per_s(self) -> float | None:
+        """The rate that it lets pass, where it is limited."""
+        return self.options.faults.rate
+
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        host = require_memif(testbed, self.kind)
+        cores = dut_cores(testbed, 1, self.kind)
+        if self.options.huge_pages:
+            await raise_huge_pages(changes, host, self.options.memory + testbed.promised_bytes, "dut.huge_pages")
+        self._configuration = configuration(self.options, testbed, cores)
+        self._command = (*self.options.scheduling.prefix(), str(find_binary(_PROGRAM)), "reflect")
+        self._process = await DutProcess.start(host, changes, self._command, self.kind, self.options.environment)
+        await self._process.write_line(json.dumps(self._configuration))
+        self._started = await self._event("forwarding", _START_S)
+
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        return forwarded(testbed, ip)
+
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        return ()  # it polls there: its own time would count as another program's
+
+    async def begin_trial(self, number: int) -> None:
+        """The random sequences begin afresh, so that a trial that is repeated or resumed suffers the same faults."""
+        if self._process is not None:
+            await self._ask(command="trial", trial=number)
+
+    async def failure(self) -> str | None:
+        return None if self._process is None else await self._process.failure()
+
+    async def drops(self) -> dict[str, int]:
+        return {} if self._process is None else stats.drops(await self._ask(command="stats"))
+
+    async def overruns(self) -> dict[int, int]:
+        return {} if self._process is None else stats.not_taken(await self._ask(command="stats"))
+
+    async def work(self) -> DutWork | None:
+        if self._process is None:
+            return None
+        return stats.work(await self._ask(command="stats", probe_core_clock=True))
+
+    def disclosure(self) -> dict[str, Any]:
+        faulty = bool(self._configuration.get("faults"))
+        return {
+            "kind": self.kind,
+            "name": "reference forwarder with faults" if faulty else "reference forwarder",
+            "version": f"nicbench-packets, DPDK drivers {', '.join(self._drivers())}" if self._started else None,
+            "command": list(self._command),
+            "eal_arguments": self._started.get("eal_arguments"),
+            "configuration": {
+                name: value for name, value in self._configuration.items() if name not in ("ports", "eal")
+            },
+            "environment": dict(self.options.environment),
+            "patch": "none",
+        }
+
+    def _drivers(self) -> list[str]:
+        return sorted({str(port.get("driver")) for port in self._started.get("ports", ())})
+
+    async def _ask(self, **command: Any) -> dict[str, Any]:
+        if self._process is None:
+            raise HostError("the reflector was not started")
+        await self._process.write_line(json.dumps(command))
+        return await self._event("stats", _ANSWER_S)
+
+    async def _event(self, name: str, within_s: float) -> dict[str, Any]:
+        """The next event of this name; HostError where it says that it failed instead."""
+        if self._process is None:
+            raise HostError("the reflector was not started")
+
+        def is_answer(line: str) -> bool:
+            return stats.event_of(line).get("event") in (name, "failed")
+
+        event = stats.event_of((await self._process.wait_for(is_answer, within_s, f"give its event `{name}`"))[-1])
+        if event["event"] == "failed":
+            raise HostError(f"the reflector refused: {stats.failure_text(event)}", place="dut")
+        return event
+
+
+def configuration(options: ReflectorOptions, testbed: Testbed, cores: DutCores) -> dict[str, Any]:
+    """Its first line (protocol/reflect.md)."""
+    devargs = f",{options.devargs}" if options.devargs else ""
+    return {
+        "worker_cpu": cores.workers[0],
+        "huge_pages": options.huge_pages,
+        "memory_mib": max(1, options.memory // 2**20),
+        "eal": list(options.eal),
+        "ports": [
+            {"name": port.name, "kind": "vdev", "vdev": f"{port.vdev}{devargs}", "lossless": True}
+            for port in testbed.dut_ports
+        ],
+        "mode": options.mode,
+        "burst": options.burst,
+        "when_full": options.when_full,
+        "faults": options.faults.protocol(),
+    }

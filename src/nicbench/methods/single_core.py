@@ -1,0 +1,178 @@
+"""Single core: what a DUT forwards on one core, averaged over a trial, and the cycles that a packet takes it.
+
+The test of the published DPDK reports (two ports on one core, 8192 UDP flows, 60 s). Steps, for each frame size: the
+load is the highest that tester and line carry (or a share of it); one judged trial; the rate is what came back intact
+over the time of the transmission, whatever was lost. With ``traffic: {bidirectional: true}`` both ports carry traffic,
+and rates and line rate are sums of both. Cycles are the DUT's own record (its forwarding loop while packets were
+handled), of the time-stamp counter and of the core, whose clock is another: two fields. Verified: each frame by its
+signature; that a rate above the line rate is refused.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from pydantic import Field
+
+from nicbench.errors import NicbenchError
+from nicbench.methods._trial_times import TrialTimes
+from nicbench.methods.base import Context, Method
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import FrameBytes, Percent
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.table import Column, ResultTable
+from nicbench.model.trial import DutWork, Purpose, Trial
+from nicbench.units import l1_bits_per_s, l2_bits_per_s
+
+FRAME_BYTES: Final = (64, 128, 256, 512, 1024, 1280, 1518)
+# Below this share of what was offered nobody says that the DUT was at its limit: rings fill and drain.
+_CHARGED_SHARE: Final = 0.001
+# A transmission ends within a burst of its time.
+_ROUNDING: Final = 1.001
+
+_LIMITS: Final = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
+
+NO_RECORD: Final = "this DUT keeps no record of its cycles"
+
+
+class SingleCore(Method):
+    """What one core of the DUT forwards, and its cycles per packet."""
+
+    kind: ClassVar[str] = "single-core"
+
+    class Options(Frozen):
+        """Options of the bench file. ``load`` is a share of the highest load that tester and line carry."""
+
+        frame_bytes: tuple[FrameBytes, ...] = Field(default=FRAME_BYTES, min_length=1)
+        load: Percent = 100.0
+        trial: TrialTimes = TrialTimes()
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes)
+
+    def frame_sizes(self) -> tuple[int, ...]:
+        return self.options.frame_bytes
+
+    def estimate_s(self) -> float:
+        return self.options.trial.estimate_s(self.points())
+
+    def deviations(self) -> tuple[str, ...]:
+        duration = self.options.trial.duration
+        return (f"trial {duration:g} s, the published test averages over 60 s",) if duration < 60.0 else ()
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results = []
+        for frame_bytes in self.options.frame_bytes:
+            result = await self._measure_size(context, frame_bytes)
+            context.publish(result)
+            results.append(result)
+        return tuple(results)
+
+    async def _measure_size(self, context: Context, frame_bytes: int) -> Result:
+        line_rate = context.line_rate_frames_per_s(frame_bytes)
+        ceiling = await context.ceiling_frames_per_s(frame_bytes)
+        highest = min(line_rate, ceiling if ceiling is not None else line_rate)
+        load = highest * self.options.load / 100.0
+        request = self.options.trial.request(frame_bytes, load, Purpose.AVERAGE)
+        trial, disturbed = await context.measure({"frame_bytes": frame_bytes}, request)
+        ports = len(trial.reading.streams)
+        return Result(
+            id=f"{self.name}/{frame_bytes}",
+            method=self.kind,
+            scope="per port" if ports == 1 else f"sum of {ports} ports",
+            parameters={"frame_bytes": frame_bytes, "load_percent": self.options.load},
+            values=values_of(trial, line_rate, ceiling, self.options.load),
+            verdict=ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
+            disturbances=tuple(finding.text for finding in trial.verdict.findings) if disturbed else (),
+            trials=(trial.id,),
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Single core",
+            caption=(
+                "The average over a trial at the highest load that tester and line carry. Throughput counts the frame "
+                "with its FCS (L2). Cycles are those that the DUT spent on packets, by its own record: of the "
+                "time-stamp counter (TSC), whose rate is fixed, and of its core, whose clock is probed."
+            ),
+            columns=(
+                Column(value="frame_bytes", head="Frame", unit="bytes", form="whole"),
+                Column(value="frame_rate_frames_per_s", head="Frame rate", unit="Mpps", form="mpps", is_main=True),
+                Column(value="line_rate_frames_per_s", head="Line rate", unit="Mpps", form="mpps"),
+                Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
+                Column(value="throughput_l2_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits"),
+                Column(value="limited_by", head="Limited by", form="text"),
+                Column(value="core_clock_hz", head="DUT's core", unit="GHz", form="gigahertz"),
+                Column(value="tsc_cycles_per_packet", head="TSC cycles per packet", is_main=True),
+                Column(value="core_cycles_per_packet", head="Core cycles per packet"),
+            ),
+            sentence="forwards {frame_rate_frames_per_s} of {frame_bytes} frames on one core",
+            notes=("cycles_source",),
+        )
+
+
+def values_of(
+    trial: Trial, line_rate_frames_per_s: float, ceiling_frames_per_s: float | None, load_percent: float = 100.0
+) -> dict[str, Bounded | float | int | str | None]:
+    """What a trial came to. The rates of a port, and what went through all that carried traffic, on one basis."""
+    reading, frame_bytes = trial.reading, trial.request.frame_bytes
+    ports = max(1, len(reading.streams))
+    basis = line_rate_frames_per_s * ports
+    rate = reading.counts.received * 1e9 / reading.transmit_ns
+    if rate > basis * _ROUNDING:
+        raise NicbenchError(
+            f"{rate:.0f} frames/s came back where the line carries {basis:.0f}: the time or the speed is wrong",
+            place=f"trial {trial.id}",
+            next_step="check the lab's `link`, or report it with the run folder",
+        )
+    limit = _limit(trial, line_rate_frames_per_s, load_percent)
+    at_limit = limit is LimitedBy.DUT
+    work = reading.dut_work
+    return {
+        "frame_rate_frames_per_s": Bounded(
+            value=rate, lower=rate, upper=rate if at_limit else None, limited_by=limit, n=1
+        ),
+        "limited_by": "the load" if limit is None else _LIMITS[limit],
+        "line_rate_frames_per_s": basis,
+        "percent_of_line_rate": 100.0 * rate / basis,
+        "throughput_l2_bits_per_s": l2_bits_per_s(rate, frame_bytes),
+        "throughput_l1_bits_per_s": l1_bits_per_s(rate, frame_bytes),
+        "offered_frames_per_s": reading.counts.intended * 1e9 / reading.transmit_ns,
+        "loss_ratio": reading.counts.loss_ratio,
+        "ceiling_frames_per_s": None if ceiling_frames_per_s is None else ceiling_frames_per_s * ports,
+        **_cycles(work),
+    }
+
+
+def _cycles(work: DutWork | None) -> dict[str, float | str | None]:
+    if work is None:
+        return {
+            "tsc_cycles_per_packet": None,
+            "core_cycles_per_packet": None,
+            "tsc_hz": None,
+            "core_clock_hz": None,
+            "cycles_source": NO_RECORD,
+        }
+    polls = "empty polls count" if work.counts_empty_polls else "empty polls do not count"
+    return {
+        "tsc_cycles_per_packet": work.tsc_cycles_per_packet,
+        "core_cycles_per_packet": work.core_cycles_per_packet,
+        "tsc_hz": work.tsc_hz,
+        "core_clock_hz": work.mean_core_clock_hz,
+        "cycles_source": f"{work.source}; {polls}",
+    }
+
+
+def _limit(trial: Trial, line_rate_frames_per_s: float, load_percent: float) -> LimitedBy | None:
+    """What kept the rate from being higher; None where a smaller load was asked for and passed."""
+    counts = trial.reading.counts
+    if counts.failed > _CHARGED_SHARE * max(1, counts.intended):
+        return LimitedBy.DUT
+    load = trial.request.load_frames_per_s
+    if load_percent < 100.0:
+        return None
+    return LimitedBy.LINE_RATE if load is not None and load >= line_rate_frames_per_s else LimitedBy.TESTER

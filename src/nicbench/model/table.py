@@ -1,0 +1,34 @@
+"""A table of results that a method brings along: the report knows nothing of the method beyond it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from nicbench.model.base import Frozen
+
+Form = Literal["mpps", "gigabits", "percent", "gigahertz", "number", "whole", "text"]
+"""How a value is written: ``gigahertz`` of Hz, ``number`` with three significant digits."""
+
+
+class Column(Frozen):
+    """One column: the ``value`` (of a result's values, else of its parameters), its heading, and its unit."""
+
+    value: str
+    head: str
+    unit: str | None = None
+    form: Form = "number"
+    is_main: bool = False
+    """The figure that the table is about, printed bold."""
+
+
+class ResultTable(Frozen):
+    """The section of one method. ``sentence`` answers in words what it found, with ``{value_name}`` in places.
+
+    ``notes`` are values that hold words (which record the cycles are from): each is said once below the table.
+    """
+
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    sentence: str | None = None
+    notes: tuple[str, ...] = ()

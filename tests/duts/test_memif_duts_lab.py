@@ -1,0 +1,81 @@
+"""The other DUTs in user space, as real processes: what passes them, and what they do on purpose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nicbench.bench_file import parse
+from nicbench.duts import _l3fwd_build as builder
+from nicbench.duts.base import Dut
+from nicbench.engine.packets import LEARNING_FRAMES
+from nicbench.events import Bus
+from nicbench.judge.thresholds import Thresholds
+from nicbench.model.trial import Purpose, Trial, TrialRequest
+from nicbench.stages.testbed import make_dut, make_testbed
+from nicbench.stages.tester import make_tester
+from nicbench.trials.maker import TrialMaker
+from nicbench.tuning.stack import UndoStack
+
+pytestmark = pytest.mark.lab
+
+BENCH = """
+nicbench: 1
+title: A DUT in memory
+lab: {{kind: memif, topology: {topology}}}
+dut: {dut}
+traffic: {{ip: {ip}}}
+tests: [{{name: t, method: throughput, frame_bytes: [90]}}]
+"""
+REQUEST = TrialRequest(
+    frame_bytes=90, load_frames_per_s=20_000, duration_s=0.4, drain_s=0.2, settle_s=0.02, purpose=Purpose.AVERAGE
+)
+
+
+async def one_trial(run_id: str, dut: str, *, topology: str = "crossed", ip: int = 4) -> tuple[Trial, Dut]:
+    bench = parse(BENCH.format(dut=dut, topology=topology, ip=ip).encode(), Path("bench.yaml"))
+    changes = UndoStack(run_id, None)
+    try:
+        _, testbed = await make_testbed(bench, changes)
+        made = await make_dut(bench, testbed, changes)
+        tester = make_tester(bench, testbed, (), run_id, None)
+        try:
+            await tester.start()
+            maker = TrialMaker(tester, made, made.addressing(testbed, ip), Thresholds(), (), {}, Bus())
+            return await maker.make("t/0/0", "t", {}, REQUEST, 0), made
+        finally:
+            await tester.close()
+    finally:
+        assert await changes.undo_all() == []
+
+
+async def test_the_reflector_without_faults_gives_every_frame_back_and_counts_its_cycles() -> None:
+    trial, dut = await one_trial("nb-test-reflect", "{kind: reflector, huge_pages: false}")
+    counts = trial.reading.counts
+    assert counts.received == counts.sent > 0
+    assert (counts.duplicated, counts.corrupted, counts.reordered) == (0, 0, 0)
+    assert trial.reading.dut_work is not None
+    assert trial.reading.dut_work.packets >= counts.sent
+    assert dut.disclosure()["configuration"]["faults"] == {}
+
+
+async def test_what_the_reflector_injects_is_what_the_tester_reports() -> None:
+    faults = "{seed: 5, loss: 5 %, duplicate: 3 %, corrupt_payload: 2 %, delay: 2 ms}"
+    trial, _ = await one_trial("nb-test-faults", f"{{kind: reflector, huge_pages: false, faults: {faults}}}")
+    counts, ledger = trial.reading.counts, {row.counter: row.frames for row in trial.reading.ledger}
+    # The learning frames, which nobody counts, pass it too.
+    assert 0 < counts.lost <= sum(ledger.values()) <= counts.lost + 2 * LEARNING_FRAMES
+    assert counts.duplicated > 0
+    assert counts.corrupted > 0
+    assert trial.reading.latency is not None
+    assert trial.reading.latency.minimum_ns >= 2_000_000
+
+
+@pytest.mark.skipif(builder.built() is None, reason=f"l3fwd is not built: {builder.BUILD_COMMAND}")
+@pytest.mark.parametrize(("topology", "ip"), [("crossed", 4), ("same-port", 6)])
+async def test_l3fwd_routes_between_the_test_networks(topology: str, ip: int) -> None:
+    trial, dut = await one_trial("nb-test-l3fwd", "{kind: l3fwd, huge_pages: false}", topology=topology, ip=ip)
+    assert trial.reading.counts.received == trial.reading.counts.sent > 0
+    assert trial.reading.dut_work is None
+    assert dut.disclosure()["patch"] == builder.PATCH

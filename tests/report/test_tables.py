@@ -1,0 +1,67 @@
+"""Sections that methods bring along: their values as text, unknown as a dash, and a sentence for the answer."""
+
+from __future__ import annotations
+
+from nicbench.methods.single_core import NO_RECORD, SingleCore
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.report.numbers import UNKNOWN
+from nicbench.report.tables import has_table, sections, spoilt
+
+
+def result(frame_bytes: int, rate: float, *, at_least: bool = False, cycles: float | None = 61.34) -> Result:
+    limit = LimitedBy.TESTER if at_least else LimitedBy.DUT
+    return Result(
+        id=f"one/{frame_bytes}",
+        method=SingleCore.kind,
+        scope="sum of 2 ports",
+        parameters={"frame_bytes": frame_bytes, "load_percent": 100.0},
+        values={
+            "frame_rate_frames_per_s": Bounded(value=rate, upper=None if at_least else rate, limited_by=limit),
+            "line_rate_frames_per_s": 297_619_047.6,
+            "percent_of_line_rate": 100 * rate / 297_619_047.6,
+            "throughput_l2_bits_per_s": rate * frame_bytes * 8,
+            "limited_by": "tester" if at_least else "DUT",
+            "core_clock_hz": 3.696e9,
+            "tsc_cycles_per_packet": cycles,
+            "core_cycles_per_packet": None,
+            "cycles_source": "its own record" if cycles is not None else NO_RECORD,
+        },
+        verdict=ResultVerdict.DISTURBED if at_least else ResultVerdict.VALID,
+        disturbances=("the worker was held up",) if at_least else (),
+    )
+
+
+def test_each_value_stands_below_its_heading_and_unknown_is_a_dash() -> None:
+    (section,) = sections([result(64, 9_660_000.0), result(1518, 3_200_000.0)], {"one/64": "one", "one/1518": "one"})
+    assert [column.head for column in section.table.columns][:3] == ["Frame", "Frame rate", "Line rate"]
+    assert section.rows[0].cells == ("64", "9.66", "297.62", "3.25", "4.95", "DUT", "3.70", "61.3", UNKNOWN)
+    assert section.rows[1].cells[1] == "3.20"
+    assert section.scope == "sum of 2 ports"
+    assert section.notes == ("its own record",)
+    assert spoilt(section) == ()
+
+
+def test_a_rate_that_the_tester_limited_is_at_least_that_and_what_disturbed_it_is_said() -> None:
+    (section,) = sections([result(64, 9_660_000.0, at_least=True)], {})
+    assert section.rows[0].cells[1] == "≥ 9.66"
+    assert section.sentence == "forwards at least 9.66\u00a0Mpps of 64-byte frames on one core"
+    assert spoilt(section) == ("64 bytes: the worker was held up",)
+
+
+def test_a_dut_without_a_record_is_said_to_have_none() -> None:
+    (section,) = sections([result(64, 1e6, cycles=None)], {})
+    assert section.rows[0].cells[7] == UNKNOWN
+    assert section.notes == (NO_RECORD,)
+
+
+def test_tests_of_one_method_have_a_section_each() -> None:
+    other = result(64, 1e6).model_copy(update={"id": "two/64"})
+    assert [section.test for section in sections([result(64, 1e6), other], {})] == ["one", "two"]
+
+
+def test_methods_without_a_table_of_their_own_are_left_to_others() -> None:
+    assert has_table("single-core")
+    assert not has_table("throughput")
+    assert not has_table("a method of another version")
+    assert sections([result(64, 1e6).model_copy(update={"method": "of another version"})], {}) == ()
