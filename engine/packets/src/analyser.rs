@@ -70,7 +70,7 @@ const TOGETHER: usize = 32;
 const NOT_OURS: Signature = Signature { flow: u32::MAX, sequence: 0, time_ns: 0 };
 
 /// All frames received in one trial.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Analyser {
     signer: Signer,
     /// Where else than in the payload of UDP and TCP a signature may be.

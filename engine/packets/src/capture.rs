@@ -32,7 +32,7 @@ pub struct Captured {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Capture {
     kept: Vec<Captured>,
     kept_bytes: usize,

@@ -4,6 +4,8 @@
 //! pieces of 16 bytes, one flow after the other, so that the transmit loop reads them in order. A stream of one flow has
 //! an empty window. Where the images would not fit their budget, a flow's window is computed when it is sent.
 
+use std::ops::Range;
+
 use crate::template::Template;
 
 /// Images are copied in pieces of this many bytes.
@@ -24,17 +26,17 @@ pub struct FlowImages {
 }
 
 impl FlowImages {
-    /// The images of the first `flows` flows of `template`; `None` where they would be too large.
-    pub fn new(template: &Template, flows: u32) -> Option<Self> {
+    /// The images of `flows` of `template`, the first in front; `None` where they would be too large.
+    pub fn new(template: &Template, flows: Range<u32>) -> Option<Self> {
         Self::within(template, flows, BUDGET_BYTES)
     }
 
-    fn within(template: &Template, flows: u32, budget_bytes: usize) -> Option<Self> {
-        let (start, pieces) = window(template, flows, budget_bytes)?;
-        let mut images = Vec::with_capacity(flows as usize * pieces);
+    fn within(template: &Template, flows: Range<u32>, budget_bytes: usize) -> Option<Self> {
+        let (start, pieces) = window(template, flows.clone(), budget_bytes)?;
+        let mut images = Vec::with_capacity(flows.len() * pieces);
         let mut sums = Vec::new();
         let mut frame = template.constant().to_vec();
-        for flow in 0..flows {
+        for flow in flows {
             template.compose(flow, &mut frame);
             images.extend(frame[start..start + pieces * PIECE_BYTES].chunks_exact(PIECE_BYTES).map(piece));
             sums.extend(template.payload_checksum().map(|_| template.sum_without_signature(&frame)));
@@ -75,15 +77,17 @@ impl FlowImages {
 }
 
 /// Where the bytes lie in which flows differ, in pieces; `None` where their images exceed the budget.
-fn window(template: &Template, flows: u32, budget_bytes: usize) -> Option<(usize, usize)> {
-    let fits = |pieces: usize| flows as usize * pieces * PIECE_BYTES <= budget_bytes;
-    if flows > 1 && !fits(1) {
+fn window(template: &Template, flows: Range<u32>, budget_bytes: usize) -> Option<(usize, usize)> {
+    let count = flows.len();
+    let fits = |pieces: usize| count * pieces * PIECE_BYTES <= budget_bytes;
+    if count > 1 && !fits(1) {
         return None;
     }
     let first = template.constant();
     let mut frame = first.to_vec();
     let (mut begin, mut end) = (usize::MAX, 0);
-    for flow in 1..flows {
+    // Those of the first flow are what the constant bytes hold.
+    for flow in flows {
         template.compose(flow, &mut frame);
         let header = template.signature_offset();
         let mut differing = first[..header].iter().zip(&frame[..header]).enumerate().filter(|(_, (a, b))| a != b);
@@ -122,7 +126,7 @@ mod tests {
     fn a_frame_patched_with_an_image_is_the_composed_frame() {
         for version in [4, 6] {
             let template = Template::new(&request(version, 128)).unwrap();
-            let images = FlowImages::new(&template, 24).unwrap();
+            let images = FlowImages::new(&template, 0..24).unwrap();
             for flow in [0, 7, 23, 1] {
                 let (mut patched, mut composed) = (template.constant().to_vec(), template.constant().to_vec());
                 images.copy_any(flow, &mut patched);
@@ -134,17 +138,27 @@ mod tests {
 
     #[test]
     fn the_addresses_and_ports_of_ipv4_are_one_piece() {
-        assert_eq!(FlowImages::new(&template(|_| {}), 24).unwrap().pieces(), 1);
+        assert_eq!(FlowImages::new(&template(|_| {}), 0..24).unwrap().pieces(), 1);
     }
 
     #[test]
     fn one_flow_needs_no_image() {
-        assert_eq!(FlowImages::new(&template(|_| {}), 1).unwrap().pieces(), 0);
+        assert_eq!(FlowImages::new(&template(|_| {}), 0..1).unwrap().pieces(), 0);
+    }
+
+    #[test]
+    fn a_range_of_flows_has_its_own_images() {
+        let template = template(|_| {});
+        let images = FlowImages::new(&template, 7..9).unwrap();
+        let (mut patched, mut composed) = (template.constant().to_vec(), template.constant().to_vec());
+        images.copy_any(1, &mut patched);
+        template.compose(8, &mut composed);
+        assert_eq!(patched, composed);
     }
 
     #[test]
     fn images_beyond_the_budget_are_not_made() {
-        assert!(FlowImages::within(&template(|_| {}), 24, 23 * PIECE_BYTES).is_none());
-        assert!(FlowImages::within(&template(|_| {}), 24, 24 * PIECE_BYTES).is_some());
+        assert!(FlowImages::within(&template(|_| {}), 0..24, 23 * PIECE_BYTES).is_none());
+        assert!(FlowImages::within(&template(|_| {}), 0..24, 24 * PIECE_BYTES).is_some());
     }
 }

@@ -37,7 +37,7 @@ pub enum Arrival {
 }
 
 /// All flows of a trial.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowTable {
     lines: Vec<FlowLine>,
     /// Per flow: a bit for each sequence of earlier blocks of 64.

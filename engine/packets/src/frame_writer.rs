@@ -5,6 +5,8 @@
 //! the constant part of a frame is written once per buffer, and a frame in the transmit loop costs its image (addresses,
 //! ports and header checksum of its flow), the signature, and over IPv6 the UDP checksum.
 
+use std::ops::Range;
+
 use crate::flow_images::FlowImages;
 use crate::port::Frame;
 use crate::signature::{SIGNATURE_BYTES, Signature, Signer};
@@ -50,6 +52,9 @@ pub struct FrameWriter {
     signer: Signer,
     /// The number of the stream's first flow over all streams.
     first_flow: u32,
+    /// Flows of the stream, and those of them that are written here.
+    of_stream: u32,
+    offset: u32,
     flows: u32,
     /// `None` where they would be too large: each flow's bytes are then computed when it is sent.
     images: Option<FlowImages>,
@@ -61,10 +66,32 @@ pub struct FrameWriter {
 impl FrameWriter {
     /// `tag` names the constant bytes of `template`: no other template of this process may have it.
     pub fn new(template: Template, signer: Signer, first_flow: u32, flows: u32, tag: u64) -> Self {
+        Self::of_range(template, signer, first_flow, flows, 0..flows, tag)
+    }
+
+    /// Writes only the flows of `range`, from 0 within a stream of `of_stream` flows.
+    pub fn of_range(
+        template: Template,
+        signer: Signer,
+        first_flow: u32,
+        of_stream: u32,
+        range: Range<u32>,
+        tag: u64,
+    ) -> Self {
         // Varied frames write their flow's bytes themselves.
-        let images = if template.is_varied() { None } else { FlowImages::new(&template, flows) };
-        let (signature_offset, payload_checksum) = (template.signature_offset(), template.payload_checksum());
-        Self { template, signer, first_flow, flows, images, signature_offset, payload_checksum, tag }
+        let images = if template.is_varied() { None } else { FlowImages::new(&template, range.clone()) };
+        Self {
+            signature_offset: template.signature_offset(),
+            payload_checksum: template.payload_checksum(),
+            template,
+            signer,
+            first_flow,
+            of_stream,
+            offset: range.start,
+            flows: range.end - range.start,
+            images,
+            tag,
+        }
     }
 
     /// Of a frame, without FCS.
@@ -126,7 +153,7 @@ impl FrameWriter {
     /// Frames that differ in size, or come from a file.
     fn write_varied(&self, frames: &mut [Frame], kept: usize, mut cursor: Cursor, mut time_ns: impl FnMut() -> u64) {
         for (index, frame) in frames.iter_mut().enumerate() {
-            let choice = self.template.choose(cursor.flow, cursor.sequence, self.flows);
+            let choice = self.template.choose(self.offset + cursor.flow, cursor.sequence, self.of_stream);
             cursor.step(self.flows);
             let Some(shape) = self.template.shape(choice) else { return };
             if index >= kept {
@@ -156,13 +183,14 @@ impl FrameWriter {
     fn write_flow(&self, flow: u32, bytes: &mut [u8]) {
         match &self.images {
             Some(images) => images.copy_any(flow, bytes),
-            None => self.template.compose(flow, bytes),
+            None => self.template.compose(self.offset + flow, bytes),
         }
     }
 
     #[inline(always)]
     fn sign(&self, bytes: &mut [u8], cursor: Cursor, time_ns: u64) {
-        let signature = Signature { flow: self.first_flow + cursor.flow, sequence: cursor.sequence as u32, time_ns };
+        let flow = self.first_flow + self.offset + cursor.flow;
+        let signature = Signature { flow, sequence: cursor.sequence as u32, time_ns };
         self.write_signature(bytes, cursor.flow, signature);
     }
 

@@ -22,6 +22,8 @@ pub struct Pacer {
     whole: u64,
     numerator: u64,
     denominator: u64,
+    /// Of the first frame.
+    first: Place,
     next: Place,
     /// Frames passed, sent or given up.
     position: u64,
@@ -53,6 +55,7 @@ impl Pacer {
             whole: (hz_scaled / u128::from(denominator)) as u64,
             numerator: (hz_scaled % u128::from(denominator)) as u64,
             denominator,
+            first: Place { tick: 0, remainder: 0, left_in_burst: burst_frames - 1 },
             next: Place { tick: 0, remainder: 0, left_in_burst: burst_frames - 1 },
             position: 0,
             burst_frames,
@@ -70,6 +73,27 @@ impl Pacer {
             self.intended = Some(self.intended.map_or(frames, |intended| intended.min(frames)));
         }
         self
+    }
+
+    /// The part of the schedule that sender `index` of `count` sends: every `count`th frame, or burst, so that the parts
+    /// together are the whole, frame by frame.
+    pub fn part(&self, index: u64, count: u64) -> Self {
+        let fractions = u128::from(self.numerator) * u128::from(count);
+        let first = self.place_of(index * self.burst_frames);
+        let of_part = |intended: u64| {
+            let (bursts, rest) = (intended / self.burst_frames, intended % self.burst_frames);
+            let whole_bursts = bursts.saturating_sub(index).div_ceil(count);
+            whole_bursts * self.burst_frames + if bursts % count == index { rest } else { 0 }
+        };
+        Self {
+            whole: self.whole * count + (fractions / u128::from(self.denominator)) as u64,
+            numerator: (fractions % u128::from(self.denominator)) as u64,
+            first,
+            next: first,
+            intended: self.intended.map(of_part),
+            catch_up_frames: (self.catch_up_frames / count).max(self.burst_frames),
+            ..*self
+        }
     }
 
     /// rate x duration, rounded down, or the number of frames asked for; `None` where there is neither.
@@ -125,7 +149,8 @@ impl Pacer {
             return 0;
         }
         let interval = u128::from(self.whole) * u128::from(self.denominator) + u128::from(self.numerator);
-        let scheduled = u128::from(now) * u128::from(self.denominator) / interval.max(1) + 1;
+        let since_first = u128::from(now - self.first.tick) * u128::from(self.denominator);
+        let scheduled = since_first.saturating_sub(self.first.remainder.into()) / interval.max(1) + 1;
         let scheduled = scheduled * u128::from(self.burst_frames);
         let scheduled = u64::try_from(scheduled).unwrap_or(u64::MAX).min(intended);
         let skipped = scheduled.saturating_sub(self.position).saturating_sub(self.catch_up_frames);
@@ -151,9 +176,9 @@ impl Pacer {
 
     fn place_of(&self, position: u64) -> Place {
         let (burst, sent_of_burst) = (position / self.burst_frames, position % self.burst_frames);
-        let fractions = u128::from(burst) * u128::from(self.numerator);
+        let fractions = u128::from(burst) * u128::from(self.numerator) + u128::from(self.first.remainder);
         let carried = fractions / u128::from(self.denominator);
-        let tick = u128::from(burst) * u128::from(self.whole) + carried;
+        let tick = u128::from(self.first.tick) + u128::from(burst) * u128::from(self.whole) + carried;
         let remainder = (fractions % u128::from(self.denominator)) as u64;
         Place { tick: tick as u64, remainder, left_in_burst: self.burst_frames - 1 - sent_of_burst }
     }
@@ -274,6 +299,37 @@ mod tests {
             assert!(pacer.finished());
         }
         assert_eq!(Pacer::new(1000.0, 1.0, 0.001, 1e9).limited_to(Some(5000)).intended(), Some(1000));
+    }
+
+    #[test]
+    fn the_parts_of_a_schedule_are_the_whole_frame_by_frame() {
+        let whole = Pacer::new(333_333.333_333, 0.001, 0.001, HZ);
+        let mut parts: Vec<Pacer> = (0..4).map(|index| whole.part(index, 4)).collect();
+        assert_eq!(parts.iter().map(|part| part.intended().unwrap()).sum::<u64>(), whole.intended().unwrap());
+        for (index, tick) in whole.ticks().take(whole.intended().unwrap() as usize).enumerate() {
+            let part = &mut parts[index % 4];
+            assert_eq!(part.next_tick(), Some(tick), "frame {index}");
+            part.advance(1);
+        }
+        assert!(parts.iter().all(Pacer::finished));
+    }
+
+    #[test]
+    fn bursts_are_shared_whole() {
+        let whole = Pacer::in_bursts(10, 1000.0, 0.095, 0.001, 1e9);
+        let parts = [whole.part(0, 2), whole.part(1, 2)];
+        assert_eq!(parts.each_ref().map(|part| part.intended().unwrap()), [50, 45]);
+        assert_eq!(parts.each_ref().map(|part| part.due(0, 32)), [10, 0]);
+        assert_eq!(parts[1].next_tick(), Some(10_000_000));
+    }
+
+    #[test]
+    fn a_part_gives_up_what_it_missed_and_no_more() {
+        let whole = Pacer::new(1_000_000.0, 1.0, 0.001, 1e9);
+        let mut parts = [whole.part(0, 2), whole.part(1, 2)];
+        let given_up: u64 = parts.iter_mut().map(|part| part.give_up_late(50_000_000)).sum();
+        assert_eq!(given_up, 50_001 - 1000);
+        assert_eq!(parts[0].due(50_000_000, 1000) + parts[1].due(50_000_000, 1000), 1000);
     }
 
     #[test]

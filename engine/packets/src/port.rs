@@ -70,6 +70,9 @@ pub trait Port {
 
     fn counters(&mut self) -> PortCounters;
 
+    /// Called now and then while a trial runs: a counter of few bits is read before it can wrap twice.
+    fn keep_up(&mut self) {}
+
     /// A trial begins. Simulated ports start afresh here, seeded by the trial's number and load; others have nothing to do.
     fn begin_trial(&mut self, _trial: u32, _load: u64) {}
 

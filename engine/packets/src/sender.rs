@@ -2,9 +2,11 @@
 
 use nicbench_protocol::LatencyFrom;
 
+use crate::error::EngineError;
 use crate::frame_writer::{Cursor, FrameWriter};
 use crate::pacer::Pacer;
 use crate::port::{Clock, Frame, MAXIMUM_BURST, Port};
+use crate::transmit_gaps::TransmitGaps;
 
 /// What every stream of a trial shares.
 #[derive(Debug, Clone, Copy)]
@@ -13,9 +15,27 @@ pub struct Transmission {
     pub latency_from: LatencyFrom,
 }
 
+impl SenderCounts {
+    /// Adds those of another sender of the stream.
+    pub fn add(&mut self, other: &Self) {
+        self.accepted += other.accepted;
+        self.unsent_tester += other.unsent_tester;
+        self.unsent_backpressure += other.unsent_backpressure;
+        self.maximum_burst = self.maximum_burst.max(other.maximum_burst);
+        self.bursts += other.bursts;
+        self.timed_bursts += other.timed_bursts;
+        self.burst_ticks += other.burst_ticks;
+    }
+}
+
+/// One burst in so many is timed.
+const TIMED_EVERY: u64 = 16;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Sender {
+    /// Number of the stream in its trial.
+    pub stream: usize,
     pub transmit_port: usize,
     pacer: Pacer,
     writer: FrameWriter,
@@ -28,6 +48,7 @@ pub struct Sender {
     /// The port took less than it was offered last time.
     refused: bool,
     counts: SenderCounts,
+    gaps: TransmitGaps,
 }
 
 /// Frames of one stream on their way out.
@@ -38,14 +59,23 @@ pub struct SenderCounts {
     pub unsent_tester: u64,
     pub unsent_backpressure: u64,
     pub maximum_burst: u32,
-    /// Calls of the port that took frames, and the ticks they needed.
+    /// Calls of the port that took frames.
     pub bursts: u64,
+    /// Those that were timed, and the ticks they needed: reading the clock costs as much as several frames.
+    pub timed_bursts: u64,
     pub burst_ticks: u64,
 }
 
 impl Sender {
-    pub fn new(transmit_port: usize, writer: FrameWriter, pacer: Pacer, lossless: bool) -> Self {
-        Self {
+    pub fn new(
+        stream: usize,
+        transmit_port: usize,
+        writer: FrameWriter,
+        pacer: Pacer,
+        lossless: bool,
+    ) -> Result<Self, EngineError> {
+        Ok(Self {
+            stream,
             transmit_port,
             pacer,
             writer,
@@ -55,7 +85,13 @@ impl Sender {
             lossless,
             refused: false,
             counts: SenderCounts::default(),
-        }
+            gaps: TransmitGaps::new()?,
+        })
+    }
+
+    /// Between frames, as handed to the port.
+    pub fn gaps(&self) -> &TransmitGaps {
+        &self.gaps
     }
 
     /// So far.
@@ -95,14 +131,13 @@ impl Sender {
             return 0;
         }
         let offered = self.build(port, clock, now, due, shared);
-        let before = clock.now();
-        let accepted = if offered == 0 { 0 } else { port.send(&self.pending[..offered]) };
+        let accepted = if offered == 0 { 0 } else { self.send(port, clock, offered) };
         self.refused = accepted < due;
         if accepted == 0 {
             return 0;
         }
         self.counts.bursts += 1;
-        self.counts.burst_ticks += clock.now().saturating_sub(before);
+        self.gaps.record(clock.nanoseconds(now), accepted);
         self.counts.accepted += accepted as u64;
         self.counts.maximum_burst = self.counts.maximum_burst.max(accepted as u32);
         self.pacer.advance(accepted);
@@ -111,6 +146,20 @@ impl Sender {
             self.pending.copy_within(accepted..self.pending_count, 0);
         }
         self.pending_count -= accepted;
+        accepted
+    }
+
+    #[inline]
+    fn send(&mut self, port: &mut dyn Port, clock: &impl Clock, offered: usize) -> usize {
+        if self.counts.bursts % TIMED_EVERY != 0 {
+            return port.send(&self.pending[..offered]);
+        }
+        let before = clock.now();
+        let accepted = port.send(&self.pending[..offered]);
+        if accepted > 0 {
+            self.counts.timed_bursts += 1;
+            self.counts.burst_ticks += clock.now().saturating_sub(before);
+        }
         accepted
     }
 

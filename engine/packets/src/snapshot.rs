@@ -1,6 +1,7 @@
 //! How far the running trial is, readable by another thread while the worker goes on (a sequence lock of atomics).
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nicbench_protocol::{StatsReply, StreamProgress};
 
@@ -14,6 +15,8 @@ pub struct Snapshot {
     /// 0: no trial.
     trial: AtomicU64,
     elapsed_ns: AtomicU64,
+    /// Those of the other workers: their streams' counts are added to these when somebody reads.
+    mates: Mutex<Vec<Arc<Snapshot>>>,
     streams: AtomicU64,
     sent: [AtomicU64; MAXIMUM_STREAMS],
     received: [AtomicU64; MAXIMUM_STREAMS],
@@ -26,6 +29,7 @@ impl Default for Snapshot {
             version: AtomicU64::new(0),
             trial: AtomicU64::new(0),
             elapsed_ns: AtomicU64::new(0),
+            mates: Mutex::default(),
             streams: AtomicU64::new(0),
             sent: zeros(),
             received: zeros(),
@@ -51,8 +55,25 @@ impl Snapshot {
         self.version.store(version + 2, Ordering::Release);
     }
 
+    /// From now on another worker's part is read with this one. No worker ever waits for that.
+    pub fn attach(&self, mate: Arc<Snapshot>) {
+        self.mates.lock().unwrap_or_else(PoisonError::into_inner).push(mate);
+    }
+
     /// The latest complete snapshot; `None` where there is no trial.
     pub fn read(&self) -> Option<StatsReply> {
+        let mut reply = self.read_own()?;
+        for mate in self.mates.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let Some(part) = mate.read_own().filter(|part| part.trial == reply.trial) else { continue };
+            for (own, other) in reply.streams.iter_mut().zip(part.streams) {
+                own.sent += other.sent;
+                own.received += other.received;
+            }
+        }
+        Some(reply)
+    }
+
+    fn read_own(&self) -> Option<StatsReply> {
         loop {
             let version = self.version.load(Ordering::Acquire);
             let reply = self.read_unchecked();
@@ -84,6 +105,17 @@ mod tests {
     #[test]
     fn before_a_trial_there_is_nothing_to_read() {
         assert_eq!(Snapshot::default().read(), None);
+    }
+
+    #[test]
+    fn the_parts_of_all_workers_are_read_together() {
+        let (lead, mate) = (Snapshot::default(), Arc::new(Snapshot::default()));
+        lead.attach(Arc::clone(&mate));
+        lead.publish(2, 10, [StreamProgress { sent: 5, received: 0 }].into_iter());
+        mate.publish(1, 10, [StreamProgress { sent: 9, received: 9 }].into_iter());
+        assert_eq!(lead.read().unwrap().streams, [StreamProgress { sent: 5, received: 0 }], "an earlier trial's");
+        mate.publish(2, 10, [StreamProgress { sent: 1, received: 3 }].into_iter());
+        assert_eq!(lead.read().unwrap().streams, [StreamProgress { sent: 6, received: 3 }]);
     }
 
     #[test]

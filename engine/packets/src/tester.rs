@@ -1,14 +1,15 @@
-//! The worker as the session sees it, whatever its clock.
+//! The workers as the session sees them, whatever their number and clock.
 
 use nicbench_protocol::{ClockReply, Reading, Start};
 
 use crate::error::EngineError;
+use crate::part::Roles;
 use crate::port::Clock;
 use crate::snapshot::Snapshot;
 use crate::trial::Trial;
 use crate::worker::{Order, Orders, Worker};
 
-/// Ports, a loop over them, and a clock.
+/// Ports, a loop or several over them, and a clock.
 pub trait Tester {
     fn new_trial(&self, start: &Start, run_key: u64) -> Result<Trial, EngineError>;
 
@@ -16,7 +17,11 @@ pub trait Tester {
 
     fn receive_for(&mut self, trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order;
 
-    fn reading(&mut self, trial: &Trial) -> Result<Reading, EngineError>;
+    /// The drain is over: what comes now is late.
+    fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError>;
+
+    /// The trial is over: late frames of each stream.
+    fn end(&mut self, trial: &mut Trial) -> Result<Vec<u64>, EngineError>;
 
     /// Keeps receive rings empty between commands; frames count for `trial` while there is one.
     fn idle(&mut self, trial: Option<&mut Trial>);
@@ -28,7 +33,7 @@ pub trait Tester {
 
 impl<C: Clock> Tester for Worker<C> {
     fn new_trial(&self, start: &Start, run_key: u64) -> Result<Trial, EngineError> {
-        Trial::new(start, run_key, &self.facts(), &*self.clock)
+        Trial::new(start, run_key, &self.facts(), &[Roles::all(self.ports.len())], &*self.clock)
     }
 
     fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
@@ -36,11 +41,16 @@ impl<C: Clock> Tester for Worker<C> {
     }
 
     fn receive_for(&mut self, trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order {
-        Worker::receive_for(self, trial, seconds, orders)
+        Worker::receive_for(self, trial.lead(), seconds, orders)
     }
 
-    fn reading(&mut self, trial: &Trial) -> Result<Reading, EngineError> {
+    fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError> {
+        trial.end_drain();
         trial.reading(&mut self.ports, &*self.clock)
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<Vec<u64>, EngineError> {
+        Ok(trial.late())
     }
 
     fn idle(&mut self, trial: Option<&mut Trial>) {
@@ -48,7 +58,7 @@ impl<C: Clock> Tester for Worker<C> {
             return; // Computed time stands still, so nothing arrives.
         }
         match trial {
-            Some(trial) => while self.receive(trial) > 0 {},
+            Some(trial) => while self.receive(trial.lead()) > 0 {},
             None => {
                 self.discard();
             }

@@ -1,137 +1,118 @@
-//! One trial from its start to its reading.
+//! One trial from its start to its reading: the parts of its workers, put together.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicbench_protocol::{
-    Fault, HealthReading, LatencyFrom, PortReading, Reading, Start, StreamProgress, StreamReading,
+    HealthReading, LatencyFrom, PortReading, Reading, Start, StreamProgress, StreamReading, WorkerReading,
 };
 
 use crate::analyser::{Analyser, Losses};
 use crate::capture::Interface;
 use crate::details::Details;
 use crate::error::EngineError;
-use crate::frame_writer::FrameWriter;
-use crate::gaps::{GAP_FLOOR_NS, Gaps};
-use crate::health::HealthChange;
+use crate::gaps::GAP_FLOOR_NS;
 use crate::latency::Stamping;
-use crate::pacer::Pacer;
+use crate::part::{Part, Post, Roles};
 use crate::plan;
 use crate::port::{Clock, Port, PortCounters, PortFacts};
-use crate::sender::{Sender, Transmission};
+use crate::sender::{Sender, SenderCounts};
 use crate::signature::Signer;
+use crate::transmit_gaps::TransmitGaps;
 
 /// Everything a trial has counted so far.
 #[derive(Debug)]
 pub struct Trial {
     pub number: u32,
     names: Vec<String>,
-    /// The tick at which the first frame is due.
-    pub epoch: u64,
-    pub duration_ticks: u64,
-    pub catch_up_ticks: u64,
-    pub shared: Transmission,
-    pub senders: Vec<Sender>,
-    pub analyser: Analyser,
+    latency_from: LatencyFrom,
     details: Details,
-    /// Ticks between which nothing is received, for tests.
-    pub pause_receive: Option<(u64, u64)>,
-    /// Every stream has a fixed number of frames: the transmission ends with them.
-    pub ends_with_frames: bool,
+    /// By worker, the first one's first. While the others work, theirs are with them.
+    pub parts: Vec<Part>,
     /// Counters of the ports before the first frame.
     pub baselines: Vec<PortCounters>,
+    /// The end of the transmission, since the first frame was due.
     pub transmit_ticks: u64,
-    pub gaps: Gaps,
-    pub iterations: u64,
-    pub idle_iterations: u64,
-    pub health: HealthChange,
 }
 
 impl Trial {
     /// Checks `start` and gets everything ready that takes time.
-    pub fn new(start: &Start, run_key: u64, facts: &[PortFacts], clock: &impl Clock) -> Result<Self, EngineError> {
+    pub fn new(
+        start: &Start,
+        run_key: u64,
+        facts: &[PortFacts],
+        crew: &[Roles],
+        clock: &impl Clock,
+    ) -> Result<Self, EngineError> {
         let expected = plan::check(start, facts)?;
         let signer = Signer::new(run_key, start.trial);
         let details = Details::check(start)?;
-        let mut analyser = Analyser::with_detail(signer, expected.clone(), facts.len(), details.detail)?;
-        analyser.set_capture(details.new_capture());
-        let hz = clock.hz();
-        let senders = start.streams.iter().zip(&expected).enumerate().map(|(index, (stream, expected))| {
-            let (rate, burst_frames) = (stream.rate_frames_per_s, stream.burst_frames.unwrap_or(1));
-            let pacer = Pacer::in_bursts(burst_frames, rate, start.duration_s, start.catch_up_s, hz);
-            let pacer = pacer.limited_to(stream.frames);
-            let (template, tag) = (expected.template.clone(), prefill_tag(start.trial, index));
-            let writer = FrameWriter::new(template, signer, expected.first_flow, expected.flows, tag);
-            Sender::new(stream.transmit_port, writer, pacer, facts[stream.transmit_port].lossless)
-        });
-        let ticks = |seconds: f64| (seconds * hz) as u64;
-        let pause = |fault: Fault| {
-            let begin = ticks(fault.pause_receive_after_s);
-            (begin, begin + ticks(fault.pause_receive_s))
+        let part = |worker| {
+            let mut analyser = Analyser::with_detail(signer, expected.clone(), facts.len(), details.detail)?;
+            analyser.set_capture(details.new_capture());
+            Part::new(start, signer, &expected, facts, Post { crew, worker }, analyser, clock)
         };
         Ok(Self {
             number: start.trial,
             names: start.streams.iter().map(|stream| stream.name.clone()).collect(),
-            epoch: 0,
-            duration_ticks: ticks(start.duration_s),
-            catch_up_ticks: ticks(start.catch_up_s),
-            shared: Transmission { burst: start.burst as usize, latency_from: start.latency_from },
-            senders: senders.collect(),
-            analyser,
+            latency_from: start.latency_from,
+            parts: (0..crew.len()).map(part).collect::<Result<_, _>>()?,
             details,
-            pause_receive: start.fault.map(pause),
-            ends_with_frames: start.streams.iter().all(|stream| stream.frames.is_some()),
             baselines: Vec::new(),
             transmit_ticks: 0,
-            gaps: Gaps::default(),
-            iterations: 0,
-            idle_iterations: 0,
-            health: HealthChange::default(),
         })
     }
 
-    /// The first frame is due now.
-    pub fn begin(&mut self, clock: &impl Clock) {
-        self.epoch = clock.now();
-        self.gaps = Gaps::new(self.epoch, (GAP_FLOOR_NS as f64 * clock.hz() / 1e9) as u64);
+    /// The first worker's.
+    pub fn lead(&mut self) -> &mut Part {
+        &mut self.parts[0]
     }
 
-    /// Frames that each port has taken.
-    pub fn accepted(&self, port: usize) -> u64 {
-        self.senders.iter().filter(|sender| sender.transmit_port == port).map(|sender| sender.counts().accepted).sum()
+    /// Frames that each port has taken, from the workers whose parts are here.
+    pub fn accepted(&self) -> Vec<u64> {
+        (0..self.baselines.len()).map(|port| self.parts.iter().map(|part| part.accepted(port)).sum()).collect()
     }
 
-    /// For `stats`.
+    /// For `stats`, before anything is sent.
     pub fn progress(&self) -> impl Iterator<Item = StreamProgress> + '_ {
-        let pairs = self.senders.iter().zip(self.analyser.streams());
-        pairs.map(|(sender, tally)| StreamProgress { sent: sender.counts().accepted, received: tally.received })
+        self.names.iter().map(|_| StreamProgress { sent: 0, received: 0 })
+    }
+
+    /// What comes now is late.
+    pub fn end_drain(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.analyser.end_drain());
     }
 
     /// For `settle`.
     pub fn late(&self) -> Vec<u64> {
-        self.analyser.streams().iter().map(|tally| tally.late).collect()
+        let late = |stream: usize| self.parts.iter().map(|part| part.analyser.streams()[stream].late).sum();
+        (0..self.names.len()).map(late).collect()
     }
 
-    /// For `drain`.
-    pub fn reading(&self, ports: &mut [Box<dyn Port>], clock: &impl Clock) -> Result<Reading, EngineError> {
+    /// For `drain`. What the other workers received is added to the first one's.
+    pub fn reading(&mut self, ports: &mut [Box<dyn Port>], clock: &impl Clock) -> Result<Reading, EngineError> {
+        if let [first, others @ ..] = self.parts.as_mut_slice() {
+            // A copy, for they go on counting what is late.
+            others.iter().for_each(|other| first.analyser.merge(other.analyser.clone()));
+        }
         let changes: Vec<PortCounters> =
             ports.iter_mut().zip(&self.baselines).map(|(port, before)| difference(before, &port.counters())).collect();
-        let sent = self.sent(&changes);
-        let losses = self.analyser.losses(&sent);
-        let streams =
-            (0..self.senders.len()).map(|index| self.stream_reading(index, sent[index], losses[index], clock));
-        let streams = streams.collect::<Result<_, _>>()?;
+        let sent: Vec<u64> = (0..self.names.len()).map(|stream| self.sent(stream, &changes)).collect();
+        let analyser = &self.parts[0].analyser;
+        let losses = analyser.losses(&sent);
+        let stream = |index: usize| self.stream_reading(index, sent[index], losses[index], clock);
+        let streams = (0..self.names.len()).map(stream).collect::<Result<_, _>>()?;
         let interfaces = ports.iter().map(|port| Interface {
             name: port.facts().name.clone(),
             description: "received; one time stamp a burst, by software".into(),
         });
         let interfaces: Vec<Interface> = interfaces.collect();
-        let elapsed_ns = clock.nanoseconds(clock.now().saturating_sub(self.epoch));
+        let elapsed_ns = clock.nanoseconds(clock.now().saturating_sub(self.parts[0].epoch));
         let elapsed = (!clock.is_virtual()).then(|| Duration::from_nanos(elapsed_ns));
-        let capture = self.details.write_capture(&self.analyser, &interfaces, elapsed);
+        let capture = self.details.write_capture(analyser, &interfaces, elapsed);
         let named: Vec<(String, u64)> = self.names.iter().cloned().zip(sent).collect();
-        let flow_report = self.details.write_flows(&self.analyser, &named);
-        let ports = ports.iter().zip(&changes).zip(self.analyser.ports()).map(|((port, change), tally)| {
+        let flow_report = self.details.write_flows(analyser, &named);
+        let ports = ports.iter().zip(&changes).zip(analyser.ports()).map(|((port, change), tally)| {
             let mut counters = change.named.clone();
             counters.insert("completions".into(), change.completed);
             PortReading {
@@ -154,38 +135,47 @@ impl Trial {
         })
     }
 
-    /// Completed frames by stream. Exact where a port has one stream; otherwise what a port did not complete is shared out in
-    /// proportion, for the port does not say whose it was.
-    fn sent(&self, changes: &[PortCounters]) -> Vec<u64> {
-        let share = |sender: &Sender| {
-            let accepted = sender.counts().accepted;
-            let of_port = self.accepted(sender.transmit_port);
-            let missing = of_port.saturating_sub(changes[sender.transmit_port].completed);
-            accepted - (u128::from(missing) * u128::from(accepted)).div_ceil(u128::from(of_port.max(1))) as u64
-        };
-        self.senders.iter().map(share).collect()
+    fn senders(&self) -> impl Iterator<Item = &Sender> {
+        self.parts.iter().flat_map(|part| &part.senders)
+    }
+
+    /// Completed frames of a stream. Exact where its port has one stream; otherwise what the port did not complete is shared
+    /// out in proportion, for the port does not say whose it was.
+    fn sent(&self, stream: usize, changes: &[PortCounters]) -> u64 {
+        let mut senders = self.senders().filter(|sender| sender.stream == stream).peekable();
+        let Some(port) = senders.peek().map(|sender| sender.transmit_port) else { return 0 };
+        let accepted: u64 = senders.map(|sender| sender.counts().accepted).sum();
+        let of_port: u64 = self.parts.iter().map(|part| part.accepted(port)).sum();
+        let missing = of_port.saturating_sub(changes[port].completed);
+        accepted - (u128::from(missing) * u128::from(accepted)).div_ceil(u128::from(of_port.max(1))) as u64
     }
 
     fn stream_reading(
         &self,
-        index: usize,
+        stream: usize,
         sent: u64,
         losses: Losses,
         clock: &impl Clock,
     ) -> Result<StreamReading, EngineError> {
-        let (sender, tally) = (&self.senders[index], &self.analyser.streams()[index]);
-        let counts = sender.counts();
+        let analyser = &self.parts[0].analyser;
+        let tally = &analyser.streams()[stream];
+        let (mut counts, mut gaps, mut intended) = (SenderCounts::default(), TransmitGaps::new()?, 0);
+        for sender in self.senders().filter(|sender| sender.stream == stream) {
+            counts.add(&sender.counts());
+            gaps.absorb(sender.gaps())?;
+            intended += sender.intended();
+        }
         let resolution_ns = 1e9 / clock.hz();
-        let burst_ns = clock.nanoseconds(counts.burst_ticks) as f64 / counts.bursts.max(1) as f64;
-        let source = match self.shared.latency_from {
+        let burst_ns = clock.nanoseconds(counts.burst_ticks) as f64 / counts.timed_bursts.max(1) as f64;
+        let source = match self.latency_from {
             LatencyFrom::Software => "software",
             LatencyFrom::Scheduled => "scheduled",
         };
         let stamping = Stamping { source, resolution_ns, uncertainty_ns: burst_ns.max(resolution_ns) };
-        let received = self.analyser.reading(index, sent, stamping)?;
+        let received = analyser.reading(stream, sent, stamping)?;
         Ok(StreamReading {
-            name: self.names[index].clone(),
-            intended: sender.intended(),
+            name: self.names[stream].clone(),
+            intended,
             sent,
             // Taken by the port and never completed: the tester's shortfall.
             unsent_tester: counts.unsent_tester + (counts.accepted - sent),
@@ -199,6 +189,7 @@ impl Trial {
             unattributed: losses.unattributed,
             checked_bytes: Some(received.checked_bytes),
             maximum_burst: counts.maximum_burst,
+            transmit_gaps: gaps.reading()?,
             latency: received.latency,
             reordering: received.reordering,
             variation: received.variation,
@@ -209,25 +200,38 @@ impl Trial {
     }
 
     fn health_reading(&self, clock: &impl Clock) -> HealthReading {
+        let sum = |value: fn(&Part) -> u64| self.parts.iter().map(value).sum::<u64>();
+        let switches = |value: fn(&Part) -> Option<u64>| self.parts.iter().map(value).sum::<Option<u64>>();
+        let workers: Vec<WorkerReading> = self.parts.iter().map(|part| worker_reading(part, clock)).collect();
+        let first = &self.parts[0].health;
         HealthReading {
-            longest_gap_ns: clock.nanoseconds(self.gaps.longest()),
-            total_gap_ns: clock.nanoseconds(self.gaps.total()),
+            longest_gap_ns: workers.iter().map(|worker| worker.longest_gap_ns).max().unwrap_or(0),
+            total_gap_ns: clock.nanoseconds(sum(|part| part.gaps.total())),
             gap_floor_ns: GAP_FLOOR_NS,
-            gaps: self.gaps.count(),
-            iterations: self.iterations,
-            idle_iterations: self.idle_iterations,
-            voluntary_switches: self.health.voluntary_switches,
-            involuntary_switches: self.health.involuntary_switches,
-            clock_step_ns: self.health.clock_step_ns,
-            core_clock_hz: self.health.core_clock_hz,
-            cpus: self.health.cpus.clone(),
+            gaps: sum(|part| part.gaps.count()),
+            iterations: sum(|part| part.iterations),
+            idle_iterations: sum(|part| part.idle_iterations),
+            voluntary_switches: switches(|part| part.health.voluntary_switches),
+            involuntary_switches: switches(|part| part.health.involuntary_switches),
+            clock_step_ns: first.clock_step_ns,
+            core_clock_hz: first.core_clock_hz,
+            cpus: first.cpus.clone(),
+            // One worker's are those above.
+            workers: if workers.len() > 1 { workers } else { Vec::new() },
         }
     }
 }
 
-/// The tag of buffers that hold the constant bytes of a stream: trials and streams of a process have each their own.
-fn prefill_tag(trial: u32, stream: usize) -> u64 {
-    u64::from(trial) << 16 | (stream as u64 + 1)
+fn worker_reading(part: &Part, clock: &impl Clock) -> WorkerReading {
+    WorkerReading {
+        longest_gap_ns: clock.nanoseconds(part.gaps.longest()),
+        total_gap_ns: clock.nanoseconds(part.gaps.total()),
+        gaps: part.gaps.count(),
+        iterations: part.iterations,
+        idle_iterations: part.idle_iterations,
+        sent: part.senders.iter().map(|sender| sender.counts().accepted).sum(),
+        core_clock_hz: part.health.core_clock_hz,
+    }
 }
 
 /// What has been counted between two readings; a counter that ran backwards (a device was reset) counts as 0.

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::health::HealthProbe;
+use crate::part::{Part, Roles};
 use crate::port::{Clock, Frame, MAXIMUM_BURST, Port, PortFacts};
 use crate::snapshot::Snapshot;
 use crate::trial::Trial;
@@ -44,6 +45,7 @@ const STALE_BURSTS: usize = 4096;
 pub struct Worker<C: Clock> {
     pub clock: Rc<C>,
     pub ports: Vec<Box<dyn Port>>,
+    roles: Roles,
     watched_cpus: Vec<u32>,
     witnesses: Witnesses,
     frames: [Frame; MAXIMUM_BURST],
@@ -52,10 +54,17 @@ pub struct Worker<C: Clock> {
 }
 
 impl<C: Clock> Worker<C> {
+    /// Serves all ports.
     pub fn new(clock: Rc<C>, ports: Vec<Box<dyn Port>>, watched_cpus: Vec<u32>) -> Self {
+        let roles = Roles::all(ports.len());
+        Self::with_roles(clock, ports, roles, watched_cpus)
+    }
+
+    /// Serves the ports that its roles name; the others are there to be counted.
+    pub fn with_roles(clock: Rc<C>, ports: Vec<Box<dyn Port>>, roles: Roles, watched_cpus: Vec<u32>) -> Self {
         let watched = if clock.is_virtual() { &[] } else { watched_cpus.as_slice() };
         let witnesses = Witnesses::post(watched);
-        Self { clock, ports, watched_cpus, witnesses, frames: [Frame::empty(); MAXIMUM_BURST], next_flush: 0 }
+        Self { clock, ports, roles, watched_cpus, witnesses, frames: [Frame::empty(); MAXIMUM_BURST], next_flush: 0 }
     }
 
     /// Of every port, in order.
@@ -66,117 +75,168 @@ impl<C: Clock> Worker<C> {
     /// Receives and throws away; returns whether anything came.
     pub fn discard(&mut self) -> bool {
         let mut any = false;
-        for port in &mut self.ports {
+        for index in &self.roles.receive {
+            let port = &mut self.ports[*index];
             let count = port.receive(&mut self.frames);
             port.free(&self.frames[..count]);
-            port.flush();
             any |= count > 0;
         }
+        self.flush();
         any
     }
 
-    /// One transmission, until everything sent has left the ports.
-    pub fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
+    /// Receives and throws away what is left of earlier transmissions.
+    pub fn discard_stale(&mut self) {
         for _ in 0..STALE_BURSTS {
             if self.clock.is_virtual() || !self.discard() {
                 break;
             }
         }
-        self.ports.iter_mut().for_each(|port| port.begin_trial(trial.number, load));
-        trial.baselines = self.ports.iter_mut().map(|port| port.counters()).collect();
-        let probe = (!self.clock.is_virtual()).then(|| HealthProbe::start(&*self.clock, &self.watched_cpus));
-        self.next_flush = 0;
+    }
+
+    /// Pushes out what the ports hold back.
+    pub fn flush(&mut self) {
+        self.roles.transmit.iter().for_each(|index| self.ports[*index].flush());
+    }
+
+    /// One transmission, until everything sent has left the ports.
+    pub fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
+        self.discard_stale();
+        self.read_baselines(trial, load);
+        let probe = self.probe();
         self.witnesses.start();
-        trial.begin(&*self.clock);
-        let order = self.transmission_loop(trial, snapshot, orders);
-        for sender in &mut trial.senders {
-            sender.finish(&mut *self.ports[sender.transmit_port]);
-        }
+        trial.lead().begin(self.clock.now(), &*self.clock);
+        let order = self.transmission_loop(trial.lead(), snapshot, orders);
+        self.finish_senders(trial.lead());
         if order == Order::Quit {
             return order;
         }
-        let mut order = self.completion_loop(trial, orders);
-        if let Some(probe) = probe {
-            // The probe takes milliseconds in which nothing is received: the frames under way come first.
-            if order != Order::Quit {
-                order = self.receive_for(trial, UNDER_WAY_S, orders);
-            }
-            trial.health = probe.finish(&*self.clock);
-            self.witnesses.finish(&mut trial.health.cpus);
+        let accepted = trial.accepted();
+        let order = self.complete(trial, &accepted, probe, orders);
+        self.publish(trial.lead(), snapshot);
+        order
+    }
+
+    /// The counters of all ports before a trial.
+    pub fn read_baselines(&mut self, trial: &mut Trial, load: u64) {
+        self.ports.iter_mut().for_each(|port| port.begin_trial(trial.number, load));
+        trial.baselines = self.ports.iter_mut().map(|port| port.counters()).collect();
+    }
+
+    /// The state of thread and machine before a transmission, where time is real.
+    pub fn probe(&self) -> Option<HealthProbe> {
+        (!self.clock.is_virtual()).then(|| HealthProbe::start(&*self.clock, &self.watched_cpus))
+    }
+
+    /// What the ports did not take goes back.
+    pub fn finish_senders(&mut self, part: &mut Part) {
+        for sender in &mut part.senders {
+            sender.finish(&mut *self.ports[sender.transmit_port]);
         }
-        self.publish(trial, snapshot);
+    }
+
+    /// Receives until what was sent has left the ports, and reads how the machine fared.
+    pub fn complete(
+        &mut self,
+        trial: &mut Trial,
+        accepted: &[u64],
+        probe: Option<HealthProbe>,
+        orders: &mut dyn Orders,
+    ) -> Order {
+        trial.transmit_ticks = trial.transmit_ticks.max(trial.lead().transmit_ticks);
+        let mut order = self.completion_loop(trial, accepted, orders);
+        let Some(probe) = probe else { return order };
+        // The probe takes milliseconds in which nothing is received: the frames under way come first.
+        if order != Order::Quit {
+            order = self.receive_for(trial.lead(), UNDER_WAY_S, orders);
+        }
+        let part = trial.lead();
+        part.health = probe.finish(&*self.clock);
+        self.witnesses.finish(&mut part.health.cpus);
         order
     }
 
     /// The loop everything is about.
-    fn transmission_loop(&mut self, trial: &mut Trial, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
+    pub fn transmission_loop(&mut self, part: &mut Part, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
         let clock = Rc::clone(&self.clock);
-        let end = trial.duration_ticks;
-        let last = end + trial.catch_up_ticks;
+        self.next_flush = 0;
+        let end = part.duration_ticks;
+        let last = end + part.catch_up_ticks;
+        while clock.now() < part.epoch {
+            std::hint::spin_loop();
+        }
         loop {
             clock.tick();
             let now = clock.now();
-            trial.gaps.observe(now);
-            let elapsed = now - trial.epoch;
-            trial.iterations += 1;
+            part.gaps.observe(now);
+            let elapsed = now - part.epoch;
+            part.iterations += 1;
             // After the end only the schedule's rest is made good, for no longer than a catch-up.
-            let over = elapsed >= end && (elapsed >= last || trial.senders.iter().all(|sender| !unfinished(sender)));
-            let all_sent = trial.ends_with_frames && trial.senders.iter().all(|sender| sender.finished());
+            let over = elapsed >= end && (elapsed >= last || part.senders.iter().all(|sender| !unfinished(sender)));
+            let all_sent = part.ends_with_frames && part.senders.iter().all(|sender| sender.finished());
             if over || all_sent {
-                trial.transmit_ticks = elapsed;
+                part.transmit_ticks = elapsed;
                 return Order::Continue;
             }
-            let sent = self.transmit_due(trial, elapsed);
-            let paused = trial.pause_receive.is_some_and(|(begin, until)| (begin..until).contains(&elapsed));
-            let received = if paused { 0 } else { self.receive(trial) };
+            let sent = self.transmit_due(part, elapsed);
+            let paused = part.pause_receive.is_some_and(|(begin, until)| (begin..until).contains(&elapsed));
+            let received = if paused { 0 } else { self.receive(part) };
             if sent + received == 0 {
-                trial.idle_iterations += 1;
+                part.idle_iterations += 1;
             }
             if orders.waiting() {
                 let order = orders.take();
                 if order != Order::Continue {
-                    trial.transmit_ticks = clock.now() - trial.epoch;
+                    part.transmit_ticks = clock.now() - part.epoch;
                     return order;
                 }
             }
-            if trial.iterations % SNAPSHOT_ITERATIONS == 0 {
-                self.publish(trial, snapshot);
+            if part.iterations % SNAPSHOT_ITERATIONS == 0 {
+                self.publish(part, snapshot);
+                self.ports.iter_mut().for_each(|port| port.keep_up());
             }
             if clock.is_virtual() {
-                self.jump(trial, sent + received, end);
+                self.jump(part, sent + received, end);
             }
         }
     }
 
     #[inline]
-    fn transmit_due(&mut self, trial: &mut Trial, elapsed: u64) -> usize {
+    fn transmit_due(&mut self, part: &mut Part, elapsed: u64) -> usize {
         let mut total = 0;
-        for sender in &mut trial.senders {
-            let flat_out_is_over = elapsed >= trial.duration_ticks && sender.next_tick().is_none();
+        let mut now = elapsed;
+        let is_one_of_many = part.senders.len() > 1;
+        for sender in &mut part.senders {
+            let flat_out_is_over = elapsed >= part.duration_ticks && sender.next_tick().is_none();
             if flat_out_is_over {
                 continue;
             }
             let port = &mut *self.ports[sender.transmit_port];
-            let sent = sender.transmit(port, &*self.clock, elapsed, &trial.shared);
+            let sent = sender.transmit(port, &*self.clock, now, &part.shared);
+            if sent > 0 && is_one_of_many {
+                // The next stream's stamps are not to be older than its burst.
+                now = self.clock.now() - part.epoch;
+            }
             total += sent;
         }
         if total == 0 && elapsed >= self.next_flush {
             self.next_flush = elapsed + (FLUSH_S * self.clock.hz()) as u64;
-            trial.senders.iter().for_each(|sender| self.ports[sender.transmit_port].flush());
+            part.senders.iter().for_each(|sender| self.ports[sender.transmit_port].flush());
         }
         total
     }
 
     #[inline]
-    pub fn receive(&mut self, trial: &mut Trial) -> usize {
+    pub fn receive(&mut self, part: &mut Part) -> usize {
         let mut total = 0;
-        for (index, port) in self.ports.iter_mut().enumerate() {
+        for index in self.roles.receive.iter().copied() {
+            let port = &mut self.ports[index];
             let count = port.receive(&mut self.frames);
             if count == 0 {
                 continue;
             }
-            let now_ns = self.clock.nanoseconds(self.clock.now() - trial.epoch);
-            trial.analyser.analyse_burst(index, &self.frames[..count], now_ns);
+            let now_ns = self.clock.nanoseconds(self.clock.now() - part.epoch);
+            part.analyser.analyse_burst(index, &self.frames[..count], now_ns);
             port.free(&self.frames[..count]);
             total += count;
         }
@@ -184,25 +244,25 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Receives until every frame taken by a port has left it, or the bound has passed.
-    fn completion_loop(&mut self, trial: &mut Trial, orders: &mut dyn Orders) -> Order {
+    fn completion_loop(&mut self, trial: &mut Trial, accepted: &[u64], orders: &mut dyn Orders) -> Order {
         let clock = Rc::clone(&self.clock);
         let ticks = |seconds: f64| (seconds * clock.hz()) as u64;
         let bound = clock.now() + ticks(COMPLETION_BOUND_S);
         let mut completed_before = None;
         loop {
-            self.ports.iter_mut().for_each(|port| port.flush());
+            self.flush();
             let completed: Vec<u64> = self.ports.iter_mut().map(|port| port.counters().completed).collect();
-            let missing = |index: usize| trial.baselines[index].completed + trial.accepted(index) > completed[index];
+            let missing = |index: usize| trial.baselines[index].completed + accepted[index] > completed[index];
             let complete = !(0..self.ports.len()).any(missing);
             let now = clock.now();
             if completed_before.as_ref().is_some_and(|before| *before != completed) {
-                trial.transmit_ticks = now - trial.epoch;
+                trial.transmit_ticks = now - trial.lead().epoch;
             }
             if now >= bound || complete {
                 return Order::Continue;
             }
             completed_before = Some(completed);
-            let order = self.receive_until(trial, now + ticks(COMPLETION_POLL_S), orders);
+            let order = self.receive_until(trial.lead(), now + ticks(COMPLETION_POLL_S), orders);
             if order == Order::Quit {
                 return order;
             }
@@ -210,16 +270,16 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Receives for `seconds`: drain and settle.
-    pub fn receive_for(&mut self, trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order {
+    pub fn receive_for(&mut self, part: &mut Part, seconds: f64, orders: &mut dyn Orders) -> Order {
         let until = self.clock.now() + (seconds * self.clock.hz()) as u64;
-        self.receive_until(trial, until, orders)
+        self.receive_until(part, until, orders)
     }
 
-    fn receive_until(&mut self, trial: &mut Trial, until: u64, orders: &mut dyn Orders) -> Order {
+    fn receive_until(&mut self, part: &mut Part, until: u64, orders: &mut dyn Orders) -> Order {
         let clock = Rc::clone(&self.clock);
         while clock.now() < until {
             clock.tick();
-            let received = self.receive(trial);
+            let received = self.receive(part);
             if orders.waiting() && orders.take() == Order::Quit {
                 return Order::Quit;
             }
@@ -232,28 +292,28 @@ impl<C: Clock> Worker<C> {
     }
 
     /// A virtual clock goes to the next thing that will happen; the time in between is no gap.
-    fn jump(&mut self, trial: &mut Trial, frames: usize, end: u64) {
+    fn jump(&mut self, part: &mut Part, frames: usize, end: u64) {
         if frames > 0 {
             return;
         }
-        trial.gaps.observe(self.clock.now());
+        part.gaps.observe(self.clock.now());
         let after_now = |tick: &u64| *tick > self.clock.now();
-        let due = trial.senders.iter().filter(|sender| !sender.is_refused()).map(|sender| match sender.next_tick() {
-            Some(tick) => trial.epoch + tick,
+        let due = part.senders.iter().filter(|sender| !sender.is_refused()).map(|sender| match sender.next_tick() {
+            Some(tick) => part.epoch + tick,
             None if sender.finished() => u64::MAX,
             None => self.clock.now(),
         });
         let events = self.ports.iter().filter_map(|port| port.next_event());
-        let ends = [trial.epoch + end, trial.epoch + end + trial.catch_up_ticks].into_iter().filter(after_now);
+        let ends = [part.epoch + end, part.epoch + end + part.catch_up_ticks].into_iter().filter(after_now);
         if let Some(next) = due.chain(events).chain(ends).min() {
             self.clock.wait_until(next);
         }
-        trial.gaps.resume(self.clock.now());
+        part.gaps.resume(self.clock.now());
     }
 
-    fn publish(&self, trial: &Trial, snapshot: &Snapshot) {
-        let elapsed = self.clock.now().saturating_sub(trial.epoch);
-        snapshot.publish(trial.number, self.clock.nanoseconds(elapsed), trial.progress());
+    pub fn publish(&self, part: &Part, snapshot: &Snapshot) {
+        let elapsed = self.clock.now().saturating_sub(part.epoch);
+        snapshot.publish(part.number, self.clock.nanoseconds(elapsed), part.progress());
     }
 }
 

@@ -12,6 +12,9 @@ pub struct Configure {
     /// CPU of the worker's loop; `None` leaves it where the system puts it.
     #[serde(default)]
     pub worker_cpu: Option<u32>,
+    /// Who sends and receives where; empty: one worker does both at every port.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerRequest>,
     /// CPUs whose times are read around each transmission.
     #[serde(default)]
     pub watch_cpus: Vec<u32>,
@@ -26,6 +29,19 @@ pub struct Configure {
     pub eal: Vec<String>,
     /// In order: the index is the port's number.
     pub ports: Vec<PortRequest>,
+}
+
+/// One worker: a core with queues of its own at the ports that it serves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerRequest {
+    /// Its CPU.
+    pub cpu: u32,
+    /// Numbers of the ports at which it transmits.
+    #[serde(default)]
+    pub transmit: Vec<usize>,
+    /// Numbers of the ports at which it receives.
+    #[serde(default)]
+    pub receive: Vec<usize>,
 }
 
 fn default_memory_mib() -> u32 {
@@ -220,6 +236,16 @@ mod tests {
     }
 
     #[test]
+    fn workers_survive_a_round_trip() {
+        let text = r#"{"run_key":"00000000000000ff","clock":"tsc","ports":[],
+            "workers":[{"cpu":2,"transmit":[0]},{"cpu":3,"receive":[0,1]}]}"#;
+        let configure: Configure = serde_json::from_str(text).unwrap();
+        assert_eq!((configure.workers[0].receive.len(), configure.workers[1].receive.len()), (0, 2));
+        let again: Configure = serde_json::from_str(&serde_json::to_string(&configure).unwrap()).unwrap();
+        assert_eq!(configure, again);
+    }
+
+    #[test]
     fn a_port_of_an_unknown_kind_is_refused() {
         assert!(serde_json::from_str::<PortRequest>(r#"{"name":"t0","kind":"pigeon"}"#).is_err());
     }
@@ -229,6 +255,7 @@ mod tests {
         let text = r#"{"run_key":"00000000000000ff","clock":"virtual","ports":[{"name":"a","kind":"null"}]}"#;
         let configure: Configure = serde_json::from_str(text).unwrap();
         assert_eq!((configure.worker_cpu, configure.memory_mib), (None, 512));
+        assert_eq!(configure.workers, []);
         let port = &configure.ports[0];
         assert_eq!((port.transmit_descriptors, port.receive_descriptors, port.lossless), (2048, 8192, false));
     }

@@ -13,13 +13,15 @@ mod request;
 mod start;
 mod traffic;
 
-pub use configure::{AddressRange, ClockSource, Configure, PortKind, PortRequest, SimulatedDut};
+pub use configure::{AddressRange, ClockSource, Configure, PortKind, PortRequest, SimulatedDut, WorkerRequest};
 pub use detail::{
     CaptureReading, CaptureRequest, FlowReport, FlowReportReading, FlowsReading, GroupReading, IntervalsReading,
     MAXIMUM_FLOW_GROUPS, ReorderingReading, VariationReading,
 };
 pub use error::{ErrorKind, ErrorReport};
-pub use reading::{CpuTimes, HealthReading, LatencyReading, PortReading, Reading, StreamReading};
+pub use reading::{
+    CpuTimes, HealthReading, LatencyReading, PortReading, Reading, StreamReading, TransmitGapsReading, WorkerReading,
+};
 pub use reflect::{
     DirectionStats, EndedBy, FateLogReport, FateLogRequest, Faults, Reflect, ReflectCommand, ReflectEvent, ReflectMode,
     ReflectStats, WhenFull,

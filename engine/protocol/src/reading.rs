@@ -63,6 +63,9 @@ pub struct StreamReading {
     pub checked_bytes: Option<u32>,
     /// The largest burst that was sent at once.
     pub maximum_burst: u32,
+    /// Between frames, as they were handed to the port; `None` where fewer than two were sent.
+    #[serde(default)]
+    pub transmit_gaps: Option<TransmitGapsReading>,
     /// `None` where nothing was received.
     pub latency: Option<LatencyReading>,
     /// `None` where every frame came in order.
@@ -80,6 +83,21 @@ pub struct StreamReading {
     /// `None` from engines that do not tell.
     #[serde(default)]
     pub flows: Option<FlowsReading>,
+}
+
+/// The time between the frames of a stream as each sender handed them to the port; within a burst it is 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TransmitGapsReading {
+    /// Gaps measured: one fewer than frames, for each sender.
+    pub count: u64,
+    /// Exact.
+    pub minimum_ns: u64,
+    /// Exact.
+    pub mean_ns: f64,
+    /// Exact.
+    pub maximum_ns: u64,
+    /// HdrHistogram V2 (compressed), base64: nanoseconds, 2 digits, 1 ns to 100 s.
+    pub histogram: String,
 }
 
 /// One-way latency of the frames received.
@@ -145,6 +163,29 @@ pub struct HealthReading {
     pub core_clock_hz: Option<[f64; 2]>,
     /// Of the watched CPUs.
     pub cpus: Vec<CpuTimes>,
+    /// Of each worker, in the order of `configure`; empty where there is one, whose values are those above. Sums and the
+    /// longest gap above are over all workers, the clocks are the first one's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerReading>,
+}
+
+/// How one of several workers fared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkerReading {
+    /// The longest time between two iterations.
+    pub longest_gap_ns: u64,
+    /// Sum of the gaps over the floor.
+    pub total_gap_ns: u64,
+    /// Gaps over the floor.
+    pub gaps: u64,
+    /// Of its loop.
+    pub iterations: u64,
+    /// Of those, without a frame.
+    pub idle_iterations: u64,
+    /// Frames that ports took from it.
+    pub sent: u64,
+    /// Before and after.
+    pub core_clock_hz: Option<[f64; 2]>,
 }
 
 /// How one CPU spent the transmission.
@@ -195,6 +236,7 @@ mod tests {
                 unattributed: 0,
                 checked_bytes: Some(18),
                 maximum_burst: 4,
+                transmit_gaps: None,
                 latency: None,
                 reordering: None,
                 variation: Some(VariationReading { pairs: 2, mean_ns: 1.5, maximum_ns: 2 }),
@@ -215,6 +257,7 @@ mod tests {
                 clock_step_ns: None,
                 core_clock_hz: None,
                 cpus: vec![],
+                workers: vec![],
             },
             capture: None,
             flow_report: Some(FlowReportReading { path: "a".into(), flows: 2, error: None }),

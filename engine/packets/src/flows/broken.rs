@@ -18,7 +18,7 @@ struct Place {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct BrokenAhead {
     flows: HashMap<u32, Place>,
 }

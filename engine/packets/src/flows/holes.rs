@@ -36,7 +36,7 @@ impl Reordering {
 ///
 /// Words of a flow: holes so far; the last three reordered arrivals (arrival, sequence); then a ring of holes, two words
 /// each: first sequence and length, arrival. Arrivals and sequences are kept in 32 bits, counted from 1, so that 0 is none.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Holes {
     words: Vec<u64>,
     stride: usize,

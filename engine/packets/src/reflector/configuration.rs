@@ -51,6 +51,7 @@ fn ports(reflect: &Reflect) -> Configure {
         run_key: reflect.log.as_ref().map_or_else(|| "0".repeat(16), |log| log.run_key.clone()),
         clock: ClockSource::Tsc,
         worker_cpu: reflect.worker_cpu,
+        workers: Vec::new(),
         watch_cpus: Vec::new(),
         huge_pages: reflect.huge_pages,
         memory_mib: reflect.memory_mib,

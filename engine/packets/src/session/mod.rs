@@ -130,7 +130,7 @@ impl Session {
         }
         let run_key = open::check(configure)?;
         self.configured = true;
-        let (tester, reply) = open::open(configure)?;
+        let (tester, reply) = open::open(configure, &self.snapshot)?;
         self.run_key = run_key;
         self.tester = Some(tester);
         Ok(Some(Reply::Configure(reply)))
@@ -167,8 +167,7 @@ impl Session {
             return Ok(None);
         }
         running.stage = Stage::Drained;
-        running.trial.analyser.end_drain();
-        Ok(Some(Reply::Reading(Box::new(tester.reading(&running.trial)?))))
+        Ok(Some(Reply::Reading(Box::new(tester.end_drain(&mut running.trial)?))))
     }
 
     fn settle(&mut self, duration_s: f64) -> Result<Option<Reply>, EngineError> {
@@ -180,7 +179,8 @@ impl Session {
         if tester.receive_for(&mut running.trial, duration_s, &mut self.desk) == Order::Quit {
             return Ok(None);
         }
-        let reply = LateReply { trial: running.trial.number, late: running.trial.late() };
+        let late = tester.end(&mut running.trial)?;
+        let reply = LateReply { trial: running.trial.number, late };
         self.running = None;
         self.snapshot.publish(0, 0, std::iter::empty());
         Ok(Some(Reply::Late(reply)))

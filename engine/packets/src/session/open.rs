@@ -2,13 +2,20 @@
 
 use std::rc::Rc;
 
+#[cfg(feature = "dpdk")]
+use nicbench_protocol::WorkerRequest;
 use nicbench_protocol::{ClockSource, Configure, ConfigureReply, PortKind, PortReply, PortRequest, SimulatedDut};
 
 use crate::addresses::mac_text;
 use crate::clock::{TscClock, VirtualClock};
+#[cfg(feature = "dpdk")]
+use crate::crew::Crew;
 use crate::error::{EngineError, ErrorKind};
+#[cfg(feature = "dpdk")]
+use crate::part::Roles;
 use crate::port::{Clock, Port, PortFacts};
 use crate::sim::{self, SimulatedPortOptions};
+use crate::snapshot::Snapshot;
 use crate::sys::thread;
 use crate::tester::Tester;
 use crate::traffic::answering_port::AnsweringPort;
@@ -16,6 +23,8 @@ use crate::traffic::neighbours::Addresses;
 use crate::worker::Worker;
 
 const MAXIMUM_PORTS: usize = 64;
+/// As many queues as the shim has room for.
+const MAXIMUM_WORKERS: usize = 64;
 const MAXIMUM_DESCRIPTORS: u32 = 1 << 20;
 /// Ethernet's smallest frame, and jumbo frames of 9000 bytes with header and FCS.
 const SIMULATED_FRAME_BYTES: (u32, u32) = (64, 9018);
@@ -54,6 +63,7 @@ pub fn check(configure: &Configure) -> Result<u64, EngineError> {
     for port in &configure.ports {
         check_port(port, configure.ports.len())?;
     }
+    check_workers(configure)?;
     let simulated = configure.ports.iter().filter(|port| is_simulated(port)).count();
     if simulated != 0 && simulated != configure.ports.len() {
         let next = "make all ports simulated, or none";
@@ -63,6 +73,37 @@ pub fn check(configure: &Configure) -> Result<u64, EngineError> {
         return Err(bad_request("the clock is virtual and the ports are not", "use the clock `tsc` with real ports"));
     }
     Ok(run_key)
+}
+
+fn check_workers(configure: &Configure) -> Result<(), EngineError> {
+    let workers = &configure.workers;
+    if workers.len() > MAXIMUM_WORKERS {
+        let next = format!("configure at most {MAXIMUM_WORKERS} workers");
+        return Err(bad_request(&format!("there are {} workers", workers.len()), &next));
+    }
+    if !workers.is_empty() && configure.ports.iter().any(is_simulated) {
+        return Err(bad_request("simulated ports have one worker", "leave `workers` out"));
+    }
+    if let Some(port) = configure.ports.iter().find(|port| workers.len() > 1 && !port.addresses.is_empty()) {
+        // One that only receives has no queue to answer by.
+        let message = format!("port {} has addresses to answer for, and there are several workers", port.name);
+        return Err(bad_request(
+            &message,
+            "leave `workers` out, or `addresses`, and give the neighbours fixed entries",
+        ));
+    }
+    let ports = configure.ports.len();
+    for (index, worker) in workers.iter().enumerate() {
+        if let Some(port) = worker.transmit.iter().chain(&worker.receive).find(|port| **port >= ports) {
+            let message = format!("worker {index} serves port {port}, and there are {ports} ports");
+            return Err(bad_request(&message, "use a port's number, from 0"));
+        }
+        if workers[..index].iter().any(|other| other.cpu == worker.cpu) {
+            let message = format!("two workers share CPU {}", worker.cpu);
+            return Err(bad_request(&message, "give each worker a CPU of its own"));
+        }
+    }
+    Ok(())
 }
 
 fn is_simulated(port: &PortRequest) -> bool {
@@ -126,9 +167,9 @@ fn impossible(dut: &SimulatedDut) -> Option<String> {
 }
 
 /// Opens the ports. The calling thread becomes the worker's.
-pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
+pub fn open(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
     if !configure.ports.iter().all(is_simulated) {
-        return open_real(configure);
+        return open_real(configure, snapshot);
     }
     let watched = configure.watch_cpus.clone();
     Ok(match configure.clock {
@@ -146,11 +187,27 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
     })
 }
 
-fn open_real(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
-    let (ports, eal_arguments) = real_ports(configure)?;
-    let ports = answering(configure, ports)?;
-    let clock = Rc::new(TscClock::calibrated());
-    Ok(reply(Worker::new(clock, ports, configure.watch_cpus.clone()), eal_arguments))
+#[cfg(feature = "dpdk")]
+fn open_real(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
+    let (mut workers, eal_arguments) = dpdk::open_crew(configure)?;
+    let (clock, watched) = (TscClock::calibrated(), configure.watch_cpus.clone());
+    if configure.workers.len() < 2 {
+        let ports = workers.remove(0).into_iter().map(|port| port as Box<dyn Port>).collect();
+        let ports = answering(configure, ports)?;
+        let worker = match configure.workers.first() {
+            Some(only) => Worker::with_roles(Rc::new(clock), ports, roles(only), watched),
+            None => Worker::new(Rc::new(clock), ports, watched),
+        };
+        return Ok(reply(worker, eal_arguments));
+    }
+    let crew = Crew::new(clock, workers, configure.workers.iter().map(roles).collect(), watched, snapshot)?;
+    let reply = port_replies(crew.worker(), eal_arguments);
+    Ok((Box::new(crew), reply))
+}
+
+#[cfg(feature = "dpdk")]
+fn roles(worker: &WorkerRequest) -> Roles {
+    Roles { transmit: worker.transmit.clone(), receive: worker.receive.clone() }
 }
 
 /// Ports that have addresses answer those who look for them.
@@ -175,11 +232,21 @@ pub fn real_ports(configure: &Configure) -> Result<RealPorts, EngineError> {
     dpdk::open(configure)
 }
 
+#[cfg(not(feature = "dpdk"))]
+fn open_real(_configure: &Configure, _snapshot: &Snapshot) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
+    Err(without_dpdk())
+}
+
 /// Starts EAL and opens ports that are not simulated.
 #[cfg(not(feature = "dpdk"))]
 pub fn real_ports(_configure: &Configure) -> Result<RealPorts, EngineError> {
+    Err(without_dpdk())
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn without_dpdk() -> EngineError {
     let message = "this engine was built without DPDK, so it has simulated ports only";
-    Err(EngineError::new(ErrorKind::Eal, message, "build it with the feature `dpdk`"))
+    EngineError::new(ErrorKind::Eal, message, "build it with the feature `dpdk`")
 }
 
 fn pin(cpu: Option<u32>) -> Result<(), EngineError> {
@@ -213,9 +280,13 @@ fn simulated(configure: &Configure) -> Vec<SimulatedPortOptions> {
 }
 
 fn reply<C: Clock + 'static>(worker: Worker<C>, eal_arguments: Vec<String>) -> (Box<dyn Tester>, ConfigureReply) {
-    let ports = worker.ports.iter().map(|port| port_reply(&**port)).collect();
-    let reply = ConfigureReply { ports, clock: worker.clock_reply(), eal_arguments };
+    let reply = port_replies(&worker, eal_arguments);
     (Box::new(worker), reply)
+}
+
+fn port_replies<C: Clock>(worker: &Worker<C>, eal_arguments: Vec<String>) -> ConfigureReply {
+    let ports = worker.ports.iter().map(|port| port_reply(&**port)).collect();
+    ConfigureReply { ports, clock: worker.clock_reply(), eal_arguments }
 }
 
 /// A port, as replies tell of it.

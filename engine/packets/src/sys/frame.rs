@@ -14,6 +14,10 @@ pub struct Frame {
     handle: *mut c_void,
 }
 
+// SAFETY: a frame's bytes belong to whoever has the frame, on whatever thread; ports that cannot take a frame back from
+// another thread are not `Send` themselves.
+unsafe impl Send for Frame {}
+
 impl Frame {
     /// A slot that no port has filled yet.
     pub const fn empty() -> Self {

@@ -95,6 +95,10 @@ impl Port for AnsweringPort {
         self.inner.allocate_prefilled(frames, length, tag)
     }
 
+    fn keep_up(&mut self) {
+        self.inner.keep_up();
+    }
+
     fn send(&mut self, frames: &[Frame]) -> usize {
         self.inner.send(frames)
     }

@@ -250,14 +250,14 @@ impl Rings {
         *self.middle.borrow_mut() = Middle { reflector: Some(reflector), foreign_every, ..Middle::default() };
         let mut trial = self.worker.new_trial(start, RUN_KEY).expect("a possible trial");
         self.run(&mut trial);
-        let reading = self.worker.reading(&trial).expect("a reading");
+        let reading = self.worker.end_drain(&mut trial).expect("a reading");
         let mut middle = self.middle.take();
         let reflector = middle.reflector.as_mut().expect("the forwarder");
         reflector.finish();
         let since = |tick: u64| self.clock.nanoseconds(tick.saturating_sub(origin));
         let turns = middle.turns.iter().map(|(begin, next)| (since(*begin), since(*next))).collect();
         let records = reflector.log().map(|log| log.take()).unwrap_or_default();
-        Outcome { reading, records, epoch_ns: since(trial.epoch) as i64, turns }
+        Outcome { reading, records, epoch_ns: since(trial.lead().epoch) as i64, turns }
     }
 
     /// One trial over the cable.
@@ -267,7 +267,7 @@ impl Rings {
         *self.middle.borrow_mut() = Middle::default();
         let mut trial = self.worker.new_trial(start, RUN_KEY).expect("a possible trial");
         self.run(&mut trial);
-        self.worker.reading(&trial).expect("a reading")
+        self.worker.end_drain(&mut trial).expect("a reading")
     }
 
     fn run(&mut self, trial: &mut Trial) {

@@ -1,22 +1,58 @@
 //! Real ports: the request in the words of `sys::dpdk`.
 
-use nicbench_protocol::{Configure, PortKind as Asked, PortRequest};
+use nicbench_protocol::{Configure, PortKind as Asked, PortRequest, WorkerRequest};
 
 use super::RealPorts;
 use crate::error::{EngineError, ErrorKind};
-use crate::sys::dpdk::{self, EalOptions, PortKind, PortOptions};
+use crate::sys::dpdk::{self, Crew, EalOptions, PortKind, PortOptions, PortPart, WorkerPorts};
 
-/// Starts EAL and opens the ports.
+/// Each worker's ports, and the arguments that EAL was given.
+type CrewPorts = (Vec<WorkerPorts>, Vec<String>);
+
+/// Starts EAL and opens the ports for one thread, which may send at any port what it received at another.
 pub fn open(configure: &Configure) -> Result<RealPorts, EngineError> {
+    let (options, ports) = options(configure)?;
+    let arguments = dpdk::eal_arguments(&options, &ports, &Crew::alone(ports.len()));
+    Ok((dpdk::start(&options, &ports)?, arguments))
+}
+
+/// Starts EAL and opens the ports for all workers.
+pub fn open_crew(configure: &Configure) -> Result<CrewPorts, EngineError> {
+    let (options, ports) = options(configure)?;
+    let crew = crew(configure);
+    let arguments = dpdk::eal_arguments(&options, &ports, &crew);
+    Ok((dpdk::start_crew(&options, &ports, &crew)?, arguments))
+}
+
+fn options(configure: &Configure) -> Result<(EalOptions, Vec<PortOptions>), EngineError> {
     let options = EalOptions {
-        worker_cpu: configure.worker_cpu,
+        worker_cpu: configure.workers.first().map(|worker| worker.cpu).or(configure.worker_cpu),
         huge_pages: configure.huge_pages,
         memory_mib: configure.memory_mib,
         further: configure.eal.clone(),
     };
     let ports = configure.ports.iter().map(port_options).collect::<Result<Vec<_>, _>>()?;
-    let arguments = dpdk::eal_arguments(&options, &ports);
-    Ok((dpdk::start(&options, &ports)?, arguments))
+    Ok((options, ports))
+}
+
+/// Queues are numbered at each port in the order of the workers that serve it.
+fn crew(configure: &Configure) -> Crew {
+    if configure.workers.is_empty() {
+        return Crew::alone(configure.ports.len());
+    }
+    let queue = |worker: usize, serves: &dyn Fn(&WorkerRequest) -> bool| {
+        let workers = &configure.workers;
+        serves(&workers[worker]).then(|| workers[..worker].iter().filter(|other| serves(other)).count() as u32)
+    };
+    let part = |worker: usize, port: usize| PortPart {
+        transmit: queue(worker, &|request| request.transmit.contains(&port)),
+        receive: queue(worker, &|request| request.receive.contains(&port)),
+    };
+    let parts = |worker: usize| (0..configure.ports.len()).map(|port| part(worker, port)).collect();
+    Crew {
+        mate_cpus: configure.workers.iter().skip(1).map(|worker| worker.cpu).collect(),
+        parts: (0..configure.workers.len()).map(parts).collect(),
+    }
 }
 
 fn port_options(port: &PortRequest) -> Result<PortOptions, EngineError> {

@@ -8,13 +8,17 @@ pub(super) struct Surroundings {
     pub process_id: u32,
     /// Where EAL's main thread goes when no CPU is asked for (it is released again after the start).
     pub any_cpu: u32,
+    /// CPUs of EAL's further threads, one for each worker beside the first.
+    pub mate_cpus: Vec<u32>,
+    /// Queues of each port; one where there is nothing said.
+    pub queues: Vec<u32>,
 }
 
 /// The arguments, the program's name first.
 pub(super) fn arguments(options: &EalOptions, ports: &[PortOptions], surroundings: &Surroundings) -> Vec<String> {
     let mut list = vec![
         "nicbench-packets".to_owned(),
-        format!("--lcores=0@{}", options.worker_cpu.unwrap_or(surroundings.any_cpu)),
+        lcores(options.worker_cpu.unwrap_or(surroundings.any_cpu), &surroundings.mate_cpus),
         "-m".to_owned(),
         options.memory_mib.to_string(),
         format!("--file-prefix=nicbench_{}", surroundings.process_id),
@@ -37,11 +41,20 @@ pub(super) fn arguments(options: &EalOptions, ports: &[PortOptions], surrounding
         ports
             .iter()
             .enumerate()
-            .filter_map(|(index, port)| virtual_device(&port.kind, index))
+            .filter_map(|(index, port)| {
+                virtual_device(&port.kind, index, surroundings.queues.get(index).copied().unwrap_or(1))
+            })
             .map(|device| format!("--vdev={device}")),
     );
     list.extend(options.further.iter().cloned());
     list
+}
+
+/// EAL's threads and their CPUs, the first worker's first.
+fn lcores(first: u32, further: &[u32]) -> String {
+    let cpus = std::iter::once(&first).chain(further).enumerate();
+    let threads: Vec<_> = cpus.map(|(thread, cpu)| format!("{thread}@{cpu}")).collect();
+    format!("--lcores={}", threads.join(","))
 }
 
 /// The name by which DPDK knows the port's device.
@@ -49,7 +62,7 @@ pub(super) fn device_name(kind: &PortKind, index: usize) -> String {
     match kind {
         PortKind::Pci { address, .. } => address.clone(),
         kind => {
-            let device = virtual_device(kind, index).unwrap_or_default();
+            let device = virtual_device(kind, index, 1).unwrap_or_default();
             device.split(',').next().unwrap_or_default().to_owned()
         }
     }
@@ -63,14 +76,15 @@ fn pci_device(kind: &PortKind) -> Option<String> {
     }
 }
 
-fn virtual_device(kind: &PortKind, index: usize) -> Option<String> {
+fn virtual_device(kind: &PortKind, index: usize, queues: u32) -> Option<String> {
     match kind {
         PortKind::AfXdp { device, queue, xdp_program } => {
             let program = xdp_program.as_ref().map(|file| format!(",xdp_prog={file}")).unwrap_or_default();
-            Some(format!("net_af_xdp{index},iface={device},start_queue={queue},queue_count=1{program}"))
+            Some(format!("net_af_xdp{index},iface={device},start_queue={queue},queue_count={queues}{program}"))
         }
         PortKind::AfPacket { device } => {
-            Some(format!("eth_af_packet{index},iface={device},qdisc_bypass=1,framecnt=4096"))
+            let pairs = if queues > 1 { format!(",qpairs={queues}") } else { String::new() };
+            Some(format!("eth_af_packet{index},iface={device},qdisc_bypass=1,framecnt=4096{pairs}"))
         }
         // The driver would otherwise receive zeros without end.
         PortKind::Null => Some(format!("net_null{index},no-rx=1")),

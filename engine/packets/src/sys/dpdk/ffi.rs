@@ -1,6 +1,6 @@
 //! `shim.h` in Rust, and safe wrappers of the calls that need no port.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use crate::sys::frame::Frame;
 
@@ -13,6 +13,9 @@ pub(super) struct RawPortOptions {
     pub umem: u32,
     pub is_promiscuous: u32,
     pub packed: u32,
+    pub transmit_queues: u32,
+    pub receive_queues: u32,
+    pub own_buffers_only: u32,
 }
 
 #[repr(C)]
@@ -39,7 +42,6 @@ pub(super) struct RawPortStatistics {
     pub receive_errors: u64,
     pub transmit_errors: u64,
     pub no_buffer: u64,
-    pub unlinearised: u64,
     pub link_changes: u64,
 }
 
@@ -49,10 +51,19 @@ pub(super) struct RawPort {
     _private: [u8; 0],
 }
 
+/// One thread's part of a port; only pointers to it exist here.
+#[repr(C)]
+pub(super) struct RawQueue {
+    _private: [u8; 0],
+}
+
+/// In place of a queue's number: none.
+pub(super) const NO_QUEUE: u32 = u32::MAX;
+
 // The C side asserts the same numbers.
-const _: () = assert!(size_of::<RawPortOptions>() == 28);
+const _: () = assert!(size_of::<RawPortOptions>() == 40);
 const _: () = assert!(size_of::<RawPortFacts>() == 96);
-const _: () = assert!(size_of::<RawPortStatistics>() == 64);
+const _: () = assert!(size_of::<RawPortStatistics>() == 56);
 const _: () = assert!(size_of::<Frame>() == 24 && align_of::<Frame>() == 8);
 const _: () = {
     use std::ptr::without_provenance_mut;
@@ -79,11 +90,16 @@ unsafe extern "C" {
         step: *mut *const c_char,
     ) -> c_int;
     pub(super) fn nb_port_close(port: *mut RawPort);
-    pub(super) fn nb_allocate(port: *mut RawPort, frames: *mut Frame, count: u32, length: u32, tag: u64) -> u32;
-    pub(super) fn nb_send(port: *mut RawPort, frames: *const Frame, count: u32) -> u32;
-    pub(super) fn nb_receive(port: *mut RawPort, frames: *mut Frame, count: u32) -> u32;
+    pub(super) fn nb_queue_open(port: *mut RawPort, transmit: u32, receive: u32) -> *mut RawQueue;
+    pub(super) fn nb_queue_close(queue: *mut RawQueue);
+    pub(super) fn nb_queue_unlinearised(queue: *const RawQueue) -> u64;
+    pub(super) fn nb_launch(lcore: u32, task: extern "C" fn(*mut c_void) -> c_int, argument: *mut c_void) -> c_int;
+    pub(super) fn nb_wait(lcore: u32);
+    pub(super) fn nb_allocate(queue: *mut RawQueue, frames: *mut Frame, count: u32, length: u32, tag: u64) -> u32;
+    pub(super) fn nb_send(queue: *mut RawQueue, frames: *const Frame, count: u32) -> u32;
+    pub(super) fn nb_receive(queue: *mut RawQueue, frames: *mut Frame, count: u32) -> u32;
     pub(super) fn nb_free(frames: *const Frame, count: u32);
-    pub(super) fn nb_flush(port: *mut RawPort);
+    pub(super) fn nb_flush(queue: *mut RawQueue);
     pub(super) fn nb_statistics(port: *mut RawPort, statistics: *mut RawPortStatistics) -> c_int;
     pub(super) fn nb_link_up(port: *mut RawPort) -> c_int;
     pub(super) fn nb_extended_count(port: *mut RawPort) -> c_int;

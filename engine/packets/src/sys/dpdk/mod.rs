@@ -5,16 +5,21 @@
 //! what the kernel knows of the AF_XDP sockets DPDK opened.
 
 mod args;
+mod device;
 mod eal;
 mod ffi;
 mod kernel_link;
 mod opening;
 mod options;
 mod packet_socket;
+mod parts;
 mod port;
 mod sizes;
+mod thread;
 
 pub use options::{EalOptions, PortKind, PortOptions};
+pub use parts::{Crew, PortPart};
+pub use thread::EalThread;
 
 use crate::error::{EngineError, ErrorKind};
 use crate::port::Port;
@@ -32,24 +37,62 @@ pub fn version() -> String {
     ffi::version()
 }
 
-/// The arguments that `start` gives to EAL in this process, the program's name first.
-pub fn eal_arguments(options: &EalOptions, ports: &[PortOptions]) -> Vec<String> {
-    let surroundings = args::Surroundings { process_id: std::process::id(), any_cpu: eal::first_allowed_cpu() };
+/// The arguments that `start_crew` gives to EAL in this process, the program's name first.
+pub fn eal_arguments(options: &EalOptions, ports: &[PortOptions], crew: &Crew) -> Vec<String> {
+    let queues = ports.iter().enumerate().map(|(index, port)| crew.queues(index, port).receive).collect();
+    let surroundings = args::Surroundings {
+        process_id: std::process::id(),
+        any_cpu: eal::first_allowed_cpu(),
+        mate_cpus: crew.mate_cpus.clone(),
+        queues,
+    };
     args::arguments(options, ports, &surroundings)
 }
 
-/// Starts EAL and configures `ports`, in order. Once per process: after any error but a wrong option (found before
-/// EAL starts), and always after one of kind `eal`, the process must be replaced.
+/// As [`start_crew`], for one worker, which may send at any port what it received at another.
 pub fn start(options: &EalOptions, ports: &[PortOptions]) -> Result<Vec<Box<dyn Port>>, EngineError> {
+    let workers = start_ports(options, ports, &Crew::alone(ports.len()), false)?;
+    Ok(workers.into_iter().flatten().map(|port| port as Box<dyn Port>).collect())
+}
+
+/// A worker's ports.
+pub type WorkerPorts = Vec<Box<dyn Port + Send>>;
+
+/// Starts EAL and configures `ports`, in order; each worker of `crew` gets its parts of them, to be dropped before those
+/// of the first. Once per process: after any error but a wrong option (found before EAL starts), and always after one
+/// of kind `eal`, the process must be replaced.
+pub fn start_crew(options: &EalOptions, ports: &[PortOptions], crew: &Crew) -> Result<Vec<WorkerPorts>, EngineError> {
+    start_ports(options, ports, crew, true)
+}
+
+fn start_ports(
+    options: &EalOptions,
+    ports: &[PortOptions],
+    crew: &Crew,
+    own_buffers_only: bool,
+) -> Result<Vec<WorkerPorts>, EngineError> {
     let kernel_links = ports.iter().map(check).collect::<Result<Vec<_>, _>>()?;
-    let arguments = eal_arguments(options, ports);
+    ports.iter().enumerate().try_for_each(|(index, port)| crew.check(index, port))?;
+    let arguments = eal_arguments(options, ports, crew);
     eal::start(&arguments, options.worker_cpu.is_some())?;
-    let mut opened: Vec<Box<dyn Port>> = Vec::with_capacity(ports.len());
-    for (index, (port, kernel)) in ports.iter().zip(kernel_links).enumerate() {
-        let device = args::device_name(&port.kind, index);
-        opened.push(Box::new(port::DpdkPort::open(port, &device, kernel)?));
+    let mut workers: Vec<WorkerPorts> = crew.parts.iter().map(|_| Vec::new()).collect();
+    for (index, (options, kernel)) in ports.iter().zip(kernel_links).enumerate() {
+        let name = args::device_name(&options.kind, index);
+        let queues = parts::Queues { own_buffers_only, ..crew.queues(index, options) };
+        let (mut device, facts) = device::Device::open(options, &name, kernel, &queues)?;
+        let mut opened = Vec::new();
+        for worker in &crew.parts {
+            let queue = device.queue(worker[index]).ok_or_else(|| {
+                let message = format!("port {}: no memory for its queues", options.name);
+                EngineError::new(ErrorKind::Port, message, "give more memory_mib")
+            })?;
+            opened.push(port::DpdkPort::new(queue, worker[index], facts.clone()));
+        }
+        let mut opened = opened.into_iter();
+        let first = opened.next().map(|port| port.with_device(device));
+        workers.iter_mut().zip(first.into_iter().chain(opened)).for_each(|(worker, port)| worker.push(Box::new(port)));
     }
-    Ok(opened)
+    Ok(workers)
 }
 
 /// What can be known to be wrong before EAL starts; on the way the kernel's interface is opened, where there is one.

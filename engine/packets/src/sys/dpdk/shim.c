@@ -18,6 +18,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_launch.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_pool_ops.h>
@@ -28,9 +29,9 @@ _Static_assert(sizeof(struct nb_frame) == 24, "the layout of Frame in frame.rs")
 _Static_assert(offsetof(struct nb_frame, data) == 0, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, length) == 8, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, handle) == 16, "the layout of Frame in frame.rs");
-_Static_assert(sizeof(struct nb_port_options) == 28, "the layout in ffi.rs");
+_Static_assert(sizeof(struct nb_port_options) == 40, "the layout in ffi.rs");
 _Static_assert(sizeof(struct nb_port_facts) == 96, "the layout in ffi.rs");
-_Static_assert(sizeof(struct nb_port_statistics) == 64, "the layout in ffi.rs");
+_Static_assert(sizeof(struct nb_port_statistics) == 56, "the layout in ffi.rs");
 _Static_assert(RTE_ETH_XSTATS_NAME_SIZE == 64, "the names of extended statistics");
 
 /* Why the last bind of an AF_XDP socket failed, 0 if it did not: the driver itself says EINVAL whatever happened. */
@@ -179,11 +180,11 @@ static void note_buffer_start(struct nb_port *port, const struct nb_port_options
 	port->room = buffer_room(options);
 }
 
-static struct rte_mempool *create_pool(uint16_t number, const struct nb_port_options *options, int socket)
+static struct rte_mempool *create_pool(uint16_t number, uint32_t queue, const struct nb_port_options *options, int socket)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 
-	snprintf(name, sizeof(name), "nicbench_%u", number);
+	snprintf(name, sizeof(name), "nicbench_%u_%u", number, queue);
 	if (options->umem || options->packed)
 		return create_packed_pool(name, options->buffers, RTE_PKTMBUF_HEADROOM + buffer_room(options), socket);
 	return rte_pktmbuf_pool_create(name, options->buffers, 256, 0, RTE_PKTMBUF_HEADROOM + buffer_room(options), socket);
@@ -207,6 +208,41 @@ static void read_facts(struct nb_port *port, const struct rte_eth_dev_info *info
 	facts->numa_node = rte_eth_dev_socket_id(port->number);
 }
 
+static int set_up_queues(struct nb_port *port, const struct nb_port_options *options, uint16_t receive,
+			 uint16_t transmit, int socket, const char **step)
+{
+	int result;
+
+	port->queues = RTE_MAX(options->transmit_queues, options->receive_queues);
+	for (uint32_t queue = 0; queue < port->queues; queue++) {
+		*step = "allocating its buffers (memory_mib may be too small)";
+		port->pools[queue] = create_pool(port->number, queue, options, socket);
+		if (port->pools[queue] == NULL)
+			return -rte_errno;
+		*step = "allocating its buffers in one piece (memory_mib may be too small)";
+		if (options->umem && !is_one_umem(port->pools[queue]))
+			return -ENOMEM;
+	}
+	for (uint32_t queue = 0; queue < options->transmit_queues; queue++) {
+		*step = "setting up its transmit queue";
+		result = rte_eth_tx_queue_setup(port->number, queue, transmit, socket, NULL);
+		if (result < 0)
+			return result;
+	}
+	for (uint32_t queue = 0; queue < options->receive_queues; queue++) {
+		*step = "setting up its receive queue";
+		last_bind_error = 0;
+		result = rte_eth_rx_queue_setup(port->number, queue, receive, socket, NULL, port->pools[queue]);
+		if (result < 0 && last_bind_error != 0) {
+			*step = "binding its AF_XDP socket";
+			return -last_bind_error;
+		}
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
 static int start_port(struct nb_port *port, const struct nb_port_options *options, struct nb_port_facts *facts,
 		      const char **step)
 {
@@ -222,32 +258,23 @@ static int start_port(struct nb_port *port, const struct nb_port_options *option
 	facts->reports_link_changes = info.dev_flags && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC);
 	configuration.intr_conf.lsc = facts->reports_link_changes;
 	*step = "configuring it";
-	result = rte_eth_dev_configure(port->number, 1, 1, &configuration);
+	if (options->receive_queues > 1 && info.flow_type_rss_offloads != 0) {
+		/* Each flow on one queue. */
+		configuration.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		configuration.rx_adv_conf.rss_conf.rss_hf =
+			info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP);
+	}
+	if (options->own_buffers_only)
+		configuration.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	result = rte_eth_dev_configure(port->number, options->receive_queues, options->transmit_queues, &configuration);
 	if (result < 0)
 		return result;
 	*step = "fitting its descriptors";
 	result = rte_eth_dev_adjust_nb_rx_tx_desc(port->number, &receive, &transmit);
 	if (result < 0)
 		return result;
-	*step = "allocating its buffers (memory_mib may be too small)";
-	port->pool = create_pool(port->number, options, socket);
-	if (port->pool == NULL)
-		return -rte_errno;
 	note_buffer_start(port, options);
-	*step = "allocating its buffers in one piece (memory_mib may be too small)";
-	if (options->umem && !is_one_umem(port->pool))
-		return -ENOMEM;
-	*step = "setting up its transmit queue";
-	result = rte_eth_tx_queue_setup(port->number, 0, transmit, socket, NULL);
-	if (result < 0)
-		return result;
-	*step = "setting up its receive queue";
-	last_bind_error = 0;
-	result = rte_eth_rx_queue_setup(port->number, 0, receive, socket, NULL, port->pool);
-	if (result < 0 && last_bind_error != 0) {
-		*step = "binding its AF_XDP socket";
-		return -last_bind_error;
-	}
+	result = set_up_queues(port, options, receive, transmit, socket, step);
 	if (result < 0)
 		return result;
 	if (facts->reports_link_changes)
@@ -295,8 +322,45 @@ void nb_port_close(struct nb_port *port)
 	if (!port->was_promiscuous)
 		rte_eth_promiscuous_disable(port->number);
 	rte_eth_dev_close(port->number);
-	rte_mempool_free(port->pool);
+	for (uint32_t queue = 0; queue < port->queues; queue++)
+		rte_mempool_free(port->pools[queue]);
 	rte_free(port);
+}
+
+struct nb_queue *nb_queue_open(struct nb_port *port, uint32_t transmit, uint32_t receive)
+{
+	struct nb_queue *queue = rte_zmalloc("nicbench_queue", sizeof(*queue), RTE_CACHE_LINE_SIZE);
+	uint32_t number = transmit != NB_NO_QUEUE ? transmit : receive;
+
+	if (queue == NULL)
+		return NULL;
+	queue->pool = port->pools[number == NB_NO_QUEUE ? 0 : number];
+	queue->rearm = port->rearm;
+	queue->room = port->room;
+	queue->number = port->number;
+	queue->transmit = transmit;
+	queue->receive = receive;
+	return queue;
+}
+
+void nb_queue_close(struct nb_queue *queue)
+{
+	rte_free(queue);
+}
+
+uint64_t nb_queue_unlinearised(const struct nb_queue *queue)
+{
+	return __atomic_load_n(&queue->unlinearised, __ATOMIC_RELAXED);
+}
+
+int nb_launch(uint32_t lcore, int (*task)(void *), void *argument)
+{
+	return rte_eal_remote_launch(task, argument, lcore);
+}
+
+void nb_wait(uint32_t lcore)
+{
+	rte_eal_wait_lcore(lcore);
 }
 
 int nb_statistics(struct nb_port *port, struct nb_port_statistics *statistics)
@@ -311,7 +375,6 @@ int nb_statistics(struct nb_port *port, struct nb_port_statistics *statistics)
 		.receive_errors = stats.ierrors,
 		.transmit_errors = stats.oerrors,
 		.no_buffer = stats.rx_nombuf,
-		.unlinearised = port->unlinearised,
 		.link_changes = __atomic_load_n(&port->link_changes, __ATOMIC_RELAXED),
 	};
 	return result;

@@ -27,6 +27,10 @@ struct nb_port_options {
 	uint32_t is_promiscuous;
 	/* No device reads the buffers by bus addresses: they need not lie within a page each. */
 	uint32_t packed;
+	uint32_t transmit_queues;
+	uint32_t receive_queues;
+	/* Every buffer that is sent was allocated from the pool of its queue: a card may give them back all at once. */
+	uint32_t own_buffers_only;
 };
 
 struct nb_port_facts {
@@ -51,12 +55,14 @@ struct nb_port_statistics {
 	uint64_t receive_errors;
 	uint64_t transmit_errors;
 	uint64_t no_buffer;
-	/* Frames that came in several buffers and did not fit into one. */
-	uint64_t unlinearised;
 	uint64_t link_changes;
 };
 
 struct nb_port;
+/* One thread's part of a port: a queue each way, or one way only, and a pool. */
+struct nb_queue;
+
+#define NB_NO_QUEUE UINT32_MAX
 
 const char *nb_version(void);
 /* Starts EAL; 0, or a negative errno. */
@@ -67,12 +73,21 @@ int nb_port_find(const char *device);
 int nb_port_open(int number, const struct nb_port_options *options, struct nb_port **port, struct nb_port_facts *facts,
 		 const char **step);
 void nb_port_close(struct nb_port *port);
+/* A thread's part; NB_NO_QUEUE where it does not transmit or not receive. NULL without memory. */
+struct nb_queue *nb_queue_open(struct nb_port *port, uint32_t transmit, uint32_t receive);
+void nb_queue_close(struct nb_queue *queue);
+/* Frames that came in several buffers and did not fit into one. */
+uint64_t nb_queue_unlinearised(const struct nb_queue *queue);
+/* Runs a function on another of EAL's threads; 0, or a negative errno. */
+int nb_launch(uint32_t lcore, int (*task)(void *), void *argument);
+/* Waits for its end. */
+void nb_wait(uint32_t lcore);
 /* `tag` names constant bytes that the caller will have written into each buffer before it is given back; 0: none. */
-uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t count, uint32_t length, uint64_t tag);
-uint32_t nb_send(struct nb_port *port, const struct nb_frame *frames, uint32_t count);
-uint32_t nb_receive(struct nb_port *port, struct nb_frame *frames, uint32_t count);
+uint32_t nb_allocate(struct nb_queue *queue, struct nb_frame *frames, uint32_t count, uint32_t length, uint64_t tag);
+uint32_t nb_send(struct nb_queue *queue, const struct nb_frame *frames, uint32_t count);
+uint32_t nb_receive(struct nb_queue *queue, struct nb_frame *frames, uint32_t count);
 void nb_free(const struct nb_frame *frames, uint32_t count);
-void nb_flush(struct nb_port *port);
+void nb_flush(struct nb_queue *queue);
 int nb_statistics(struct nb_port *port, struct nb_port_statistics *statistics);
 /* 1 up, 0 down, or a negative errno. */
 int nb_link_up(struct nb_port *port);

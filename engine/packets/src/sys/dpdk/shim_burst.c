@@ -12,15 +12,15 @@ static inline uint64_t *tag_of(struct rte_mbuf *buffer)
 
 _Static_assert(sizeof(((struct rte_mbuf *)0)->hash) == sizeof(uint64_t), "the tag takes the place of the hash");
 
-uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t count, uint32_t length, uint64_t tag)
+uint32_t nb_allocate(struct nb_queue *queue, struct nb_frame *frames, uint32_t count, uint32_t length, uint64_t tag)
 {
 	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
 
 	count = RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST);
-	if (unlikely(length > port->room))
+	if (unlikely(length > queue->room))
 		return 0;
 	/* Bulk allocation is all or nothing; near the pool's end a smaller burst may still succeed. */
-	while (unlikely(rte_mempool_get_bulk(port->pool, (void **)buffers, count) != 0)) {
+	while (unlikely(rte_mempool_get_bulk(queue->pool, (void **)buffers, count) != 0)) {
 		count /= 2;
 		if (count == 0)
 			return 0;
@@ -30,7 +30,7 @@ uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t cou
 
 		/* A buffer in a pool has one segment, one owner and nothing after it (rte_mbuf_raw_free); the rest is set
 		 * here, and the lengths when it is sent. */
-		*(uint64_t *)(void *)&buffer->rearm_data = port->rearm;
+		*(uint64_t *)(void *)&buffer->rearm_data = queue->rearm;
 		buffer->ol_flags = 0;
 		frames[i].data = (uint8_t *)buffer->buf_addr + RTE_PKTMBUF_HEADROOM;
 		frames[i].length = length;
@@ -41,7 +41,7 @@ uint32_t nb_allocate(struct nb_port *port, struct nb_frame *frames, uint32_t cou
 	return count;
 }
 
-uint32_t nb_send(struct nb_port *port, const struct nb_frame *frames, uint32_t count)
+uint32_t nb_send(struct nb_queue *queue, const struct nb_frame *frames, uint32_t count)
 {
 	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
 
@@ -53,20 +53,20 @@ uint32_t nb_send(struct nb_port *port, const struct nb_frame *frames, uint32_t c
 		buffer->data_len = frames[i].length;
 		buffers[i] = buffer;
 	}
-	return rte_eth_tx_burst(port->number, 0, buffers, count);
+	return rte_eth_tx_burst(queue->number, queue->transmit, buffers, count);
 }
 
-uint32_t nb_receive(struct nb_port *port, struct nb_frame *frames, uint32_t count)
+uint32_t nb_receive(struct nb_queue *queue, struct nb_frame *frames, uint32_t count)
 {
 	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
 	uint32_t kept = 0;
 
-	count = rte_eth_rx_burst(port->number, 0, buffers, RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST));
+	count = rte_eth_rx_burst(queue->number, queue->receive, buffers, RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST));
 	for (uint32_t i = 0; i < count; i++) {
 		struct rte_mbuf *buffer = buffers[i];
 
 		if (unlikely(buffer->nb_segs > 1) && rte_pktmbuf_linearize(buffer) != 0) {
-			port->unlinearised++;
+			queue->unlinearised++;
 			rte_pktmbuf_free(buffer);
 			continue;
 		}
@@ -91,10 +91,10 @@ void nb_free(const struct nb_frame *frames, uint32_t count)
 	}
 }
 
-void nb_flush(struct nb_port *port)
+void nb_flush(struct nb_queue *queue)
 {
 	struct rte_mbuf *none[1];
 
 	/* An empty burst makes AF_XDP wake the kernel and take back completed buffers; other drivers do nothing. */
-	rte_eth_tx_burst(port->number, 0, none, 0);
+	rte_eth_tx_burst(queue->number, queue->transmit, none, 0);
 }

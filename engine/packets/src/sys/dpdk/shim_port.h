@@ -7,17 +7,31 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#define NB_MAXIMUM_QUEUES 64
+
 struct nb_port {
 	uint16_t number;
 	int was_promiscuous;
-	struct rte_mempool *pool;
+	/* Queues of one number share a pool, both ways: AF_XDP sends from the memory it receives into. */
+	struct rte_mempool *pools[NB_MAXIMUM_QUEUES];
+	uint32_t queues;
 	/* The first fields of a buffer that is allocated: where data begins, one owner, one segment. */
 	uint64_t rearm;
 	/* Bytes for a frame in a buffer. */
 	uint32_t room;
-	uint64_t unlinearised;
 	/* Written by EAL's interrupt thread. */
 	uint64_t link_changes;
 };
+
+struct nb_queue {
+	struct rte_mempool *pool;
+	/* As in the port: read in every burst. */
+	uint64_t rearm;
+	uint32_t room;
+	uint16_t number;
+	uint16_t transmit;
+	uint16_t receive;
+	uint64_t unlinearised;
+} __rte_cache_aligned;
 
 #endif

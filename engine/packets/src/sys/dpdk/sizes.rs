@@ -2,6 +2,7 @@
 
 use super::ffi::RawPortOptions;
 use super::options::{PortKind, PortOptions};
+use super::parts::Queues;
 
 /// IEEE 802.3, 3.2.8: the shortest frame, FCS included.
 pub(super) const MINIMUM_FRAME_BYTES: u32 = 64;
@@ -16,7 +17,7 @@ const FEWEST_BUFFERS: u32 = 16384;
 const UMEM_RING_BUFFERS: u32 = 4096;
 
 /// What the shim is asked for.
-pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>) -> RawPortOptions {
+pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>, queues: &Queues) -> RawPortOptions {
     let umem = options.kind.is_af_xdp();
     RawPortOptions {
         transmit_descriptors: options.transmit_descriptors,
@@ -26,6 +27,9 @@ pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>) 
         umem: umem.into(),
         is_promiscuous: 0,
         packed: (!matches!(options.kind, PortKind::Pci { .. })).into(),
+        transmit_queues: queues.transmit,
+        receive_queues: queues.receive,
+        own_buffers_only: queues.own_buffers_only.into(),
     }
 }
 
@@ -47,6 +51,8 @@ pub(super) fn maximum_frame_bytes(mtu_bytes: u32, buffer_bytes: u32) -> u32 {
 mod tests {
     use super::*;
 
+    const ONE: Queues = Queues { transmit: 1, receive: 1, own_buffers_only: true };
+
     fn port(kind: PortKind, transmit_descriptors: u32, receive_descriptors: u32) -> PortOptions {
         PortOptions {
             name: "p".into(),
@@ -64,12 +70,12 @@ mod tests {
 
     #[test]
     fn small_rings_still_get_a_pool_for_bursts() {
-        assert_eq!(raw_options(&port(PortKind::Null, 512, 512), None).buffers, 16384);
+        assert_eq!(raw_options(&port(PortKind::Null, 512, 512), None, &ONE).buffers, 16384);
     }
 
     #[test]
     fn an_af_xdp_port_has_buffers_for_all_four_rings_when_they_are_full() {
-        let buffers = raw_options(&port(af_xdp(), 2048, 8192), Some(1500)).buffers;
+        let buffers = raw_options(&port(af_xdp(), 2048, 8192), Some(1500), &ONE).buffers;
         assert!(buffers > 8192 + 8192 + 2048 + 2048, "{buffers}");
     }
 

@@ -1,0 +1,110 @@
+//! How a port is shared among workers: each has queues of its own.
+
+use super::options::{PortKind, PortOptions};
+use crate::error::{EngineError, ErrorKind};
+
+/// The queues of one worker at one port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PortPart {
+    /// Number of the transmit queue, from 0.
+    pub transmit: Option<u32>,
+    /// Number of the receive queue, from 0.
+    pub receive: Option<u32>,
+}
+
+/// The workers beside the first, and who has which queues.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Crew {
+    /// CPUs of the further workers.
+    pub mate_cpus: Vec<u32>,
+    /// By worker, the first included, and by port.
+    pub parts: Vec<Vec<PortPart>>,
+}
+
+/// Queues of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Queues {
+    pub transmit: u32,
+    pub receive: u32,
+    /// No frame is sent that was received at another port.
+    pub own_buffers_only: bool,
+}
+
+impl Crew {
+    /// One worker with one queue each way at every port.
+    pub fn alone(ports: usize) -> Self {
+        let both = PortPart { transmit: Some(0), receive: Some(0) };
+        Self { mate_cpus: Vec::new(), parts: vec![vec![both; ports]] }
+    }
+
+    /// Queues of port `index`. Every driver has at least one each way.
+    pub(super) fn queues(&self, index: usize, options: &PortOptions) -> Queues {
+        let count = |part: fn(&PortPart) -> Option<u32>| {
+            self.parts.iter().filter_map(|worker| part(&worker[index])).map(|queue| queue + 1).max().unwrap_or(1)
+        };
+        let (mut transmit, mut receive) = (count(|part| part.transmit), count(|part| part.receive));
+        if needs_pairs(&options.kind) {
+            transmit = transmit.max(receive);
+            receive = transmit;
+        }
+        Queues { transmit, receive, own_buffers_only: true }
+    }
+
+    /// A receive queue that nobody empties would lose what the device steers there.
+    pub(super) fn check(&self, index: usize, options: &PortOptions) -> Result<(), EngineError> {
+        let queues = self.queues(index, options);
+        let receivers = self.parts.iter().filter(|worker| worker[index].receive.is_some()).count() as u32;
+        if queues.receive > receivers.max(1) {
+            let message = format!(
+                "port {}: {} workers transmit and {receivers} receive, and its driver has queues in pairs only",
+                options.name, queues.transmit
+            );
+            let next = "let as many workers receive as transmit there";
+            return Err(EngineError::new(ErrorKind::BadRequest, message, next));
+        }
+        Ok(())
+    }
+}
+
+/// Drivers whose transmit queue n shares its socket with receive queue n.
+fn needs_pairs(kind: &PortKind) -> bool {
+    kind.is_af_xdp() || matches!(kind, PortKind::AfPacket { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(kind: PortKind) -> PortOptions {
+        PortOptions {
+            name: "p".into(),
+            kind,
+            transmit_descriptors: 512,
+            receive_descriptors: 512,
+            lossless: false,
+            send_buffer_bytes: None,
+        }
+    }
+
+    fn part(transmit: Option<u32>, receive: Option<u32>) -> Vec<PortPart> {
+        vec![PortPart { transmit, receive }]
+    }
+
+    #[test]
+    fn a_port_has_as_many_queues_as_workers_use() {
+        let crew =
+            Crew { mate_cpus: vec![1, 2], parts: vec![part(Some(0), None), part(Some(1), None), part(None, Some(0))] };
+        let queues = crew.queues(0, &port(PortKind::Ring));
+        assert_eq!((queues.transmit, queues.receive), (2, 1));
+        assert!(crew.check(0, &port(PortKind::Ring)).is_ok());
+    }
+
+    #[test]
+    fn queues_in_pairs_need_as_many_receivers_as_transmitters() {
+        let packet = port(PortKind::AfPacket { device: "t0".into() });
+        let uneven = Crew { mate_cpus: vec![1], parts: vec![part(Some(0), Some(0)), part(Some(1), None)] };
+        assert!(uneven.check(0, &packet).unwrap_err().message.contains("2 workers transmit and 1 receive"));
+        let apart = Crew { mate_cpus: vec![1], parts: vec![part(Some(0), None), part(None, Some(0))] };
+        assert!(apart.check(0, &packet).is_ok());
+    }
+}
