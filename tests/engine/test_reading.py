@@ -83,3 +83,23 @@ def test_fields_that_a_newer_engine_adds_are_ignored() -> None:
     raw = drained([{**stream("0->1"), "new": 1}], [port("t0", newer=2)])
     raw["health"] = {**HEALTH, "newest": 3}
     assert parse_reading(raw, [0]).counts.intended == 0
+
+
+def test_how_evenly_a_stream_was_sent_and_how_each_worker_fared_are_kept() -> None:
+    gaps = {"count": 9, "minimum_ns": 0, "mean_ns": 5.5, "maximum_ns": 70, "histogram": "x", "newer": 1}
+    worker = {
+        "longest_gap_ns": 7,
+        "total_gap_ns": 0,
+        "gaps": 0,
+        "iterations": 5,
+        "idle_iterations": 1,
+        "sent": 10,
+        "core_clock_hz": [3e9, 3e9],
+    }
+    raw = drained([{**stream("0->1"), "transmit_gaps": gaps}, stream("1->0")], [port("t0")])
+    raw["health"] = {**HEALTH, "workers": [worker, {**worker, "sent": 0}]}
+    reading = parse_reading(raw, [0, 0])
+    first, second = reading.streams
+    assert first.transmit_gaps and (first.transmit_gaps.count, first.transmit_gaps.maximum_ns) == (9, 70)
+    assert second.transmit_gaps is None
+    assert [worker.sent for worker in reading.health.workers] == [10, 0]

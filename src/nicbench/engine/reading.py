@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
-from nicbench.model.trial import CpuTime, Health, Latency, PortReading, Reading, StreamReading
+from nicbench.model.trial import (
+    CpuTime,
+    Health,
+    Latency,
+    PortReading,
+    Reading,
+    StreamReading,
+    TransmitGaps,
+    WorkerHealth,
+)
 from nicbench.stats.latency import merge, with_percentiles
 
 _STREAM_COUNTS = (
@@ -63,6 +73,7 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
         name=raw["name"],
         counts=Counts(**counts, late=raw.get("late", 0) + late),
         maximum_burst=raw.get("maximum_burst"),
+        transmit_gaps=TransmitGaps(**_known(TransmitGaps, raw["transmit_gaps"])) if raw.get("transmit_gaps") else None,
         latency=_latency(raw["latency"]) if raw.get("latency") else None,
     )
 
@@ -83,7 +94,13 @@ def _latency(raw: Mapping[str, Any]) -> Latency:
 
 
 def _health(raw: Mapping[str, Any]) -> Health:
-    known = {name: raw.get(name) for name in Health.model_fields if name not in ("cpus", "core_clock_hz")}
+    known = {name: raw.get(name) for name in Health.model_fields if name not in ("cpus", "core_clock_hz", "workers")}
     clock = raw.get("core_clock_hz")
     cpus = tuple(CpuTime(**{name: row.get(name) for name in CpuTime.model_fields}) for row in raw.get("cpus") or ())
-    return Health(**known, core_clock_hz=tuple(clock) if clock else None, cpus=cpus)
+    workers = tuple(WorkerHealth(**_known(WorkerHealth, row)) for row in raw.get("workers") or ())
+    return Health(**known, core_clock_hz=tuple(clock) if clock else None, cpus=cpus, workers=workers)
+
+
+def _known(model: type[Frozen], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model has a field for: a newer engine may say more."""
+    return {name: raw.get(name) for name in model.model_fields}

@@ -75,6 +75,18 @@ class CpuTime(Frozen):
     """Of those, how many found it slower than 80 % of its best: a neighbour on the other hyperthread."""
 
 
+class WorkerHealth(Frozen):
+    """How one of several workers fared (protocol: ``health.workers``)."""
+
+    longest_gap_ns: int
+    total_gap_ns: int
+    gaps: int
+    iterations: int
+    idle_iterations: int
+    sent: int
+    core_clock_hz: tuple[float, float] | None = None
+
+
 class Health(Frozen):
     """What the engine saw of itself during the transmission (protocol: ``health``)."""
 
@@ -89,6 +101,21 @@ class Health(Frozen):
     clock_step_ns: int | None = None
     core_clock_hz: tuple[float, float] | None = None
     cpus: tuple[CpuTime, ...] = ()
+    workers: tuple[WorkerHealth, ...] = ()
+    """Each worker's own, where there are several; the values above are then sums, and the longest gap of any."""
+
+
+class TransmitGaps(Frozen):
+    """The time between a stream's frames as each sender handed them to the port, nanoseconds; 0 within a burst.
+
+    ``histogram`` is HdrHistogram V2 in base64.
+    """
+
+    count: int
+    minimum_ns: int
+    mean_ns: float
+    maximum_ns: int
+    histogram: str
 
 
 class StreamReading(Frozen):
@@ -97,6 +124,7 @@ class StreamReading(Frozen):
     name: str
     counts: Counts
     maximum_burst: int | None = None
+    transmit_gaps: TransmitGaps | None = None
     latency: Latency | None = None
 
 
