@@ -1,4 +1,4 @@
-"""How fast our forwarder (`nicbench-packets reflect`, no faults, addresses swapped) is beside dpdk-testpmd's macswap, over memif.
+"""How fast our forwarder (`nicbench-packets reflect`, without faults) is beside dpdk-testpmd's macswap, over memif.
 
 One memif link, two cores. On one core a testpmd of mode `io` sends 1024 frames and hands back whatever returns; on the
 other the forwarder under test takes them in and sends them back out of the same port. So many frames fit into either
@@ -19,9 +19,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -52,21 +53,30 @@ class Pair:
         return self.ours / self.testpmd
 
 
+class Forwarder(Protocol):
+    """Forwards at the server's end of ``socket``, on ``cpu``, while the context is entered."""
+
+    __name__: str
+
+    def __call__(self, socket: str, cpu: int) -> AbstractContextManager[None]: ...
+
+
 def measure_pair(cpus: Sequence[int], seconds: float, *, ours_first: bool = True) -> Pair:
     """One sample of each. ``cpus``: the peer's and the forwarder's."""
-    order = (reflector, testpmd_macswap) if ours_first else (testpmd_macswap, reflector)
-    rates = {forwarder: measure(forwarder, cpus, seconds) for forwarder in order}
-    return Pair(ours=rates[reflector], testpmd=rates[testpmd_macswap])
+    order: tuple[Forwarder, Forwarder] = (reflector, testpmd_macswap)
+    rates = {
+        forwarder.__name__: measure(forwarder, cpus, seconds) for forwarder in (order if ours_first else order[::-1])
+    }
+    return Pair(ours=rates["reflector"], testpmd=rates["testpmd_macswap"])
 
 
-def measure(forwarder: object, cpus: Sequence[int], seconds: float) -> float:
+def measure(forwarder: Forwarder, cpus: Sequence[int], seconds: float) -> float:
     """Frames per second through one forwarder."""
-    assert callable(forwarder)
     with tempfile.TemporaryDirectory(prefix="nicbench-bench-") as folder:
         socket = str(Path(folder, "memif.sock"))
         with forwarder(socket, cpus[1]), Testpmd("io", socket, "client", cpus[0]) as peer:
             peer.wait_for_link()
-            # A client offers buffers to be filled only when it receives: without them the first frames would not come back.
+            # A client offers buffers only when it receives: without them the first frames would not come back.
             peer.say("start")
             peer.say("stop")
             peer.say(f"start tx_first {FRAMES_IN_THE_LOOP}")
@@ -75,7 +85,7 @@ def measure(forwarder: object, cpus: Sequence[int], seconds: float) -> float:
             time.sleep(seconds)
             more, elapsed_s = peer.received() - frames, time.monotonic() - start
             if not more:
-                raise RuntimeError(f"{getattr(forwarder, '__name__', forwarder)}: no frame came back")
+                raise RuntimeError(f"{forwarder.__name__}: no frame came back")
             return more / elapsed_s
 
 
@@ -162,7 +172,8 @@ def reflector(socket: str, cpu: int) -> Iterator[None]:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1,
     )  # fmt: skip
     try:
-        assert process.stdin and process.stdout
+        assert process.stdin
+        assert process.stdout
         process.stdin.write(json.dumps(configuration) + "\n")
         for event in map(json.loads, process.stdout):
             if event["event"] == "failed":
