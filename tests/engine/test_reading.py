@@ -100,6 +100,7 @@ def test_how_evenly_a_stream_was_sent_and_how_each_worker_fared_are_kept() -> No
     raw["health"] = {**HEALTH, "workers": [worker, {**worker, "sent": 0}]}
     reading = parse_reading(raw, [0, 0])
     first, second = reading.streams
-    assert first.transmit_gaps and (first.transmit_gaps.count, first.transmit_gaps.maximum_ns) == (9, 70)
+    assert first.transmit_gaps is not None
+    assert (first.transmit_gaps.count, first.transmit_gaps.maximum_ns) == (9, 70)
     assert second.transmit_gaps is None
     assert [worker.sent for worker in reading.health.workers] == [10, 0]

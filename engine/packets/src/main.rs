@@ -10,6 +10,7 @@ const USAGE: &str = "without arguments it speaks the protocol on stdin and stdou
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     sys::signal::install();
+    sys::thread::prefer();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => ExitCode::from(session::run().clamp(0, 255) as u8),
         ["measure", what] => measured(what),

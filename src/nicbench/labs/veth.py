@@ -23,6 +23,7 @@ from nicbench.model.base import Frozen
 from nicbench.tuning import bpf
 from nicbench.tuning.bpf_swap import program_in_place
 from nicbench.tuning.changes import Changes
+from nicbench.tuning.priority import prefer_softirq_work
 
 _SINK = Path(__file__).with_name("sink.bpf.c")
 _CABLE = Path(__file__).with_name("cable.bpf.c")
@@ -64,6 +65,7 @@ class VethLab(Lab):
         for pair in range(self.options.ports):
             await self._make_pair(changes, tester, dut, pair)
         steering = await self._steer(dut, cores)
+        softirq_nice = {} if cores.shared else await prefer_softirq_work(changes, local, cores.dut)
         for host in (tester, dut):
             await network.wait_for_links(host)
             await network.require_no_way_out(host)
@@ -82,6 +84,7 @@ class VethLab(Lab):
                 "namespaces": {"tester": tester.namespace, "dut": dut.namespace},
                 "links": [f"{_tester_device(pair)} <-> {_dut_device(pair)}" for pair in range(self.options.ports)],
                 "receive_packet_steering": steering,
+                "softirq_nice": softirq_nice,
                 "offloads_off": list(network.OFFLOADS_OFF),
                 "tester_gro": "on",
             },

@@ -9,6 +9,7 @@ from nicbench.model.base import Frozen
 
 _STATE_FIELD = 0  # counted from after the command's name, which may hold anything
 _START_TIME_FIELD = 19
+_NICE_FIELD = 16
 
 
 class Owner(Frozen):
@@ -49,3 +50,8 @@ def start_ticks_of_stat(text: str) -> int | None:
     """The start time in the text of /proc/PID/stat, None for a process that has ended and waits for its parent."""
     fields = text.rpartition(")")[2].split()
     return None if fields[_STATE_FIELD] in ("Z", "X") else int(fields[_START_TIME_FIELD])
+
+
+def nice_of_stat(text: str) -> int:
+    """The niceness in the text of /proc/PID/stat."""
+    return int(text.rpartition(")")[2].split()[_NICE_FIELD])

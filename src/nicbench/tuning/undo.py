@@ -62,6 +62,16 @@ class DeleteIpObject(Frozen):
     arguments: tuple[str, ...]
 
 
+class RestoreNice(Frozen):
+    """Give a process its old priority back, unless somebody changed it since; recognised by pid and start time."""
+
+    kind: Literal["restore_nice"] = "restore_nice"
+    pid: int
+    start_ticks: int
+    old: int
+    new: int
+
+
 class DeleteNftTable(Frozen):
     """Delete a table of packet filter rules that nicbench made; ``family`` is nft's (``ip``, ``ip6``)."""
 
@@ -71,6 +81,14 @@ class DeleteNftTable(Frozen):
 
 
 Undo = Annotated[
-    DeleteIpObject | RestoreFile | DeleteNamespace | DeleteLink | DeleteNftTable | DetachXdp | KillProcess | RemovePath,
+    DeleteIpObject
+    | RestoreFile
+    | RestoreNice
+    | DeleteNamespace
+    | DeleteLink
+    | DeleteNftTable
+    | DetachXdp
+    | KillProcess
+    | RemovePath,
     Field(discriminator="kind"),
 ]

@@ -11,7 +11,7 @@ from nicbench.errors import HostError, NicbenchError
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import NAMESPACE_FOLDER, NetnsHost
 from nicbench.tuning import bpf
-from nicbench.tuning.owner import start_ticks_of_stat
+from nicbench.tuning.owner import nice_of_stat, start_ticks_of_stat
 from nicbench.tuning.record import Entry, Record
 from nicbench.tuning.undo import (
     DeleteIpObject,
@@ -22,6 +22,7 @@ from nicbench.tuning.undo import (
     KillProcess,
     RemovePath,
     RestoreFile,
+    RestoreNice,
     Undo,
 )
 from nicbench.tuning.values import same_value
@@ -66,6 +67,8 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
     match undo:
         case RestoreFile():
             return await _restore_file(host, undo)
+        case RestoreNice():
+            return await _restore_nice(host, undo)
         case DeleteNamespace():
             await _delete_namespace(host, undo.namespace)
             return None
@@ -102,6 +105,19 @@ async def _restore_file(host: Host, undo: RestoreFile) -> str | None:
     read_back = await host.read_file(undo.path)
     if read_back is None or not same_value(undo.path, read_back, undo.old):
         raise HostError(f"{undo.path} should be {undo.old!r} again and is {read_back!r}", place=host.name)
+    return None
+
+
+async def _restore_nice(host: Host, undo: RestoreNice) -> str | None:
+    stat = await host.read_file(f"/proc/{undo.pid}/stat")
+    if stat is None or start_ticks_of_stat(stat) != undo.start_ticks or nice_of_stat(stat) == undo.old:
+        return None
+    if nice_of_stat(stat) != undo.new:
+        return (
+            f"{host.name}: process {undo.pid} was left at nice {nice_of_stat(stat)}: somebody changed it since we set "
+            f"{undo.new}; before the run it was {undo.old}"
+        )
+    await host.run(("renice", "-n", str(undo.old), "-p", str(undo.pid)))
     return None
 
 
