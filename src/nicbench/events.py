@@ -66,7 +66,8 @@ class CeilingFound(Frozen):
     """The tester's own ceiling at a frame size, calibrated without a DUT or learnt from a shortfall that repeats."""
 
     event: Literal["ceiling_found"] = "ceiling_found"
-    frame_bytes: int
+    frame_bytes: int | float
+    mix: str | None = None
     ceiling_frames_per_s: float | None
     calibrated: bool
     text: str

@@ -33,7 +33,9 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
             dut = await make_dut(bench, testbed, changes)
             addressing = dut.addressing(testbed, bench.traffic.ip)
             dut_cpus = dut.cpus(testbed)
-            tester = make_tester(bench, testbed, dut_cpus, folder.run_id, engine_path)
+            tester = make_tester(
+                bench, testbed, dut_cpus, folder.run_id, engine_path, neighbours=dut.neighbours(testbed)
+            )
             try:
                 bus.publish(StageStarted(stage="tester", text="starting the tester"))
                 facts, testbed = await start_tester(tester, bench, testbed, changes)

@@ -111,17 +111,17 @@ def parse_ratio(text: str | float) -> float:
     return value
 
 
-def line_rate_frames_per_s(link_bits_per_s: float, frame_bytes: int) -> float:
+def line_rate_frames_per_s(link_bits_per_s: float, frame_bytes: float) -> float:
     """The most frames per second a link carries; frame bytes count the FCS (RFC 5180 appendix A)."""
     return link_bits_per_s / ((frame_bytes + FRAME_OVERHEAD_BYTES) * 8)
 
 
-def l2_bits_per_s(rate_frames_per_s: float, frame_bytes: int) -> float:
+def l2_bits_per_s(rate_frames_per_s: float, frame_bytes: float) -> float:
     """Throughput on layer 2: the frame's bytes with FCS, without preamble and gap."""
     return rate_frames_per_s * frame_bytes * 8
 
 
-def l1_bits_per_s(rate_frames_per_s: float, frame_bytes: int) -> float:
+def l1_bits_per_s(rate_frames_per_s: float, frame_bytes: float) -> float:
     """Throughput on layer 1: with preamble, delimiter and inter-frame gap; the link's bit rate at line rate."""
     return rate_frames_per_s * (frame_bytes + FRAME_OVERHEAD_BYTES) * 8
 

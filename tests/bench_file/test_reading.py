@@ -10,6 +10,7 @@ from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.reader import read as read_tree
 from nicbench.errors import UsageError
+from nicbench.model.traffic import Traffic
 
 Read = Callable[[str | bytes], BenchFile]
 
@@ -113,8 +114,8 @@ def test_windows_line_ends_are_fine(read: Read) -> None:
 
 
 def test_the_smallest_frame_holds_the_headers_and_the_signature() -> None:
-    assert smallest_frame_bytes(4) == 64
-    assert smallest_frame_bytes(6) == 82
+    assert smallest_frame_bytes(Traffic(ip=4)) == 64
+    assert smallest_frame_bytes(Traffic(ip=6)) == 82
 
 
 def test_a_file_that_does_not_exist_says_where_examples_are(tmp_path: Path) -> None:

@@ -270,6 +270,64 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     "YAML 1.1": ("%YAML 1.1\n---\na: 1\n", [(2, 1, "YAML 1.1 is asked for", "1.2")]),
     "an alias without its anchor": ("a: *b\n", [(1, 4, "names no anchor", "`&b`")]),
     "a key that is a list": ("{[a]: 1}\n", [(1, 2, "a key must be a word", "quotes")]),
+    "a vlan identifier beyond 12 bits": (
+        HEAD + LAB + "traffic: {vlan: [100, 4096]}\n" + TESTS,
+        [(5, 23, "`traffic.vlan[1]` is `4096`: it must be at most 4095", "at most 4095")],
+    ),
+    "a field beyond its bits": (
+        HEAD + LAB + "traffic: {fields: {source_port: {first: 65000, count: 600}}}\n" + TESTS,
+        [(5, 33, "reaches 65599, and the field has 16 bits", None)],
+    ),
+    "a field of a header that the frames do not have": (
+        HEAD + LAB + "traffic: {fields: {vlan_priority: 3}}\n" + TESTS,
+        [(5, 35, "the frames have no tag, so `fields.vlan_priority` has no meaning", "`vlan: 100`")],
+    ),
+    "a field of TCP where UDP is sent, in one of two streams": (
+        HEAD
+        + LAB
+        + "traffic:\n  streams:\n    - {name: a, share: 50 %, fields: {tcp_flags: 2}}\n    - {name: b, share: 50 %}\n"
+        + TESTS,
+        [(7, 50, "the frames have no TCP", "`protocol: tcp`")],
+    ),
+    "shares that are not the whole": (
+        HEAD + LAB + "traffic: {streams: [{name: a, share: 50 %}, {name: b, share: 40 %}]}\n" + TESTS,
+        [(5, 20, "add up to 90 %", None)],
+    ),
+    "headers beside a capture": (
+        HEAD + LAB + "traffic: {pcap: x.pcap, vlan: 5}\n" + TESTS,
+        [(5, 25, "the frames of a capture have headers of their own", "remove `vlan`")],
+    ),
+    "an offset without a capture": (
+        HEAD + LAB + "traffic: {signature_offset: 42}\n" + TESTS,
+        [(5, 29, "there is no capture", "`pcap: FILE`")],
+    ),
+    "raw bytes that are none": (
+        HEAD + LAB + "traffic: {raw: abc}\n" + TESTS,
+        [(5, 16, "these are no bytes", None)],
+    ),
+    "an unknown key of the traffic": (
+        HEAD + LAB + "traffic: {vlans: 5}\n" + TESTS,
+        [(5, 11, "unknown key `traffic.vlans`", "did you mean `vlan`?")],
+    ),
+    "an unknown mix": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, frame_bytes: [64, imx]}\n",
+        [(6, 53, "there is no mix of sizes called `imx`", "did you mean `imix`?")],
+    ),
+    "a mix with a size too small for its headers": (
+        HEAD + LAB + "traffic: {protocol: tcp}\ntests:\n  - {name: t, method: throughput, frame_bytes: [imix]}\n",
+        [(7, 49, "`imix`: 64 bytes are too few for IPv4, TCP and a signature: the minimum is 74 bytes", "74")],
+    ),
+    "a frame too small for two tags": (
+        HEAD + LAB + "traffic: {vlan: [1, 2]}\ntests:\n  - {name: t, method: throughput, frame_bytes: [64]}\n",
+        [(7, 49, "too few for 802.1ad, 802.1Q, IPv4, UDP and a signature: the minimum is 70 bytes", "70")],
+    ),
+    "a frame too large for AF_XDP": (
+        HEAD
+        + "hosts: {tester: {kind: local}, d: {kind: netns, namespace: d}}\n"
+        + "ports: {t0: {host: tester, device: e0}, d0: {host: d, device: e1}}\nlinks: [t0 <-> d0]\n"
+        + "dut: {kind: external}\ntests:\n  - {name: t, method: throughput, frame_bytes: [9018]}\n",
+        [(8, 49, "9018 bytes are too many for AF_XDP at port `t0`", "net_af_packet")],
+    ),
     "several problems are all told, in the order of the file": (
         "nicbench: 1\ntitle: 7\nsed: 1\n"
         + LAB

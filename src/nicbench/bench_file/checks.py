@@ -11,6 +11,7 @@ from nicbench.bench_file.frame_sizes import frame_size_problems
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.traffic_checks import traffic_problems
 from nicbench.bench_file.wiring import wiring_problems
 from nicbench.registry import find
 from nicbench.search.base import Search
@@ -52,10 +53,10 @@ def _needed_tests_come_earlier(bench: BenchFile, root: Node) -> Iterator[Problem
         measured = earlier[needed].build().frame_sizes()
         missing = [size for size in test.build().frame_sizes() if size not in measured]
         if missing:
-            sizes = ", ".join(map(str, missing))
+            sizes = ", ".join(f"{size} bytes" if isinstance(size, int) else quote(size) for size in missing)
             position = root.position_of(("tests", index, "frame_bytes"))
             yield Problem(
-                position, f"{quote(needed)} does not measure frames of {sizes} bytes", f"add them to {quote(needed)}"
+                position, f"{quote(needed)} does not measure frames of {sizes}", f"add them to {quote(needed)}"
             )
 
 
@@ -95,6 +96,7 @@ _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]],
     ("every test that builds on another comes after it", _needed_tests_come_earlier),
     ("every rate that is referred to is looked for", _rates_exist),
     ("every search exists", _searches_exist),
+    ("every header field belongs to a header of its frames", traffic_problems),
     ("every frame holds its signature and fits the links", frame_size_problems),
     ("hosts, ports and links fit together, or a lab makes them", wiring_problems),
 )

@@ -11,10 +11,9 @@ from pydantic import BeforeValidator, Field
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import Bytes, Seconds
+from nicbench.model.traffic import Name, Traffic
 
 LARGEST_SEED = 2**63 - 1
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-"""A name given by the bench file's author: it becomes part of trial keys and file names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +80,6 @@ class Tester(Frozen):
     burst: int = Field(default=32, ge=1, le=512)
     catch_up: Seconds = Field(default=0.001, le=1.0)
     latency_from: Literal["software", "scheduled"] = "software"
-
-
-class Traffic(Frozen):
-    """The frames of every test: Ethernet, IPv4 or IPv6, UDP. Flows differ in addresses and ports."""
-
-    ip: Literal[4, 6] = 4
-    flows: int = Field(default=256, ge=1, le=65_536)
-    bidirectional: bool = False
-    source_port: int = Field(default=49_184, ge=1, le=65_535)
-    destination_port: int = Field(default=7, ge=1, le=65_535)  # RFC 2544 C.2.6.4: UDP Echo
-    hop_limit: int = Field(default=64, ge=2, le=255)
 
 
 Section = dict[str, Any] | str

@@ -11,8 +11,9 @@ from rich.table import Table
 
 from nicbench.bench_file import BenchFile, Choice
 from nicbench.bench_file.checks import checked
-from nicbench.bench_file.frame_sizes import smallest_frame_bytes
+from nicbench.bench_file.frame_sizes import headers_in_words, smallest_frame_bytes
 from nicbench.cli.output import FORMAT
+from nicbench.model.traffic import FieldValue, Traffic
 from nicbench.units import format_duration_s
 
 
@@ -71,7 +72,8 @@ def plan_document(bench: BenchFile) -> dict[str, Any]:
 def _settings(bench: BenchFile) -> list[tuple[str, str]]:
     traffic = bench.traffic
     ways = "both directions at once" if traffic.bidirectional else "one direction"
-    smallest = smallest_frame_bytes(traffic.ip)
+    smallest = smallest_frame_bytes(traffic)
+    together = f"{len(traffic.streams)} streams a port, " if traffic.streams else f"{_streams(traffic)[0]}, "
     where = ("lab", bench.lab.kind + _options(bench, "lab")) if bench.lab else ("ports", ", ".join(bench.ports))
     links = [("links", ", ".join(f"{one} <-> {other}" for one, other in bench.links))] if bench.links else []
     tester = [("tester", _options(bench, "tester").strip(" ()"))] if bench.written.get("tester") else []
@@ -80,9 +82,36 @@ def _settings(bench: BenchFile) -> list[tuple[str, str]]:
         *links,
         ("DUT", bench.dut.kind + _options(bench, "dut")),
         *tester,
-        ("traffic", f"IPv{traffic.ip}, UDP, {traffic.flows} flows, {ways}; the smallest frame is {smallest} bytes"),
+        *(("stream", text) for text in _streams(traffic) if traffic.streams),
+        ("traffic", f"{together}{ways}; the smallest frame is {smallest} bytes"),
+        *(("mix", f"{name}: {mix}") for name, mix in _mixes(bench)),
         ("seed", str(bench.seed)),
     ]
+
+
+def _streams(traffic: Traffic) -> list[str]:
+    """One line for each stream of a port."""
+    lines = []
+    for stream in traffic.each_stream():
+        share = f"{stream.name}, {100 * stream.share:g} %: " if traffic.streams else ""
+        flows = "" if stream.pcap else f", {stream.flows} flows"
+        fields = ", ".join(f"{name} {_field(value)}" for name, value in stream.fields.given().items())
+        bursts = f", bursts of {stream.burst_frames} frames" if stream.burst_frames else ""
+        lines.append(f"{share}{headers_in_words(stream, traffic.ip)}{flows}{f', {fields}' if fields else ''}{bursts}")
+    return lines
+
+
+def _field(value: FieldValue) -> str:
+    if isinstance(value, int):
+        return str(value)
+    steps = f" in steps of {value.step}" if value.step > 1 else ""
+    return f"{value.first} to {value.last}{steps}{f', drawn with seed {value.seed}' if value.seed is not None else ''}"
+
+
+def _mixes(bench: BenchFile) -> list[tuple[str, str]]:
+    """The mixes that the tests send."""
+    names = {size for test in bench.tests for size in test.build().frame_sizes() if isinstance(size, str)}
+    return [(name, str(bench.traffic.mix(name))) for name in sorted(names)]
 
 
 def _options(bench: BenchFile, section: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from nicbench.cli.output import messages
 from nicbench.cli.time_left import TimeLeft
 from nicbench.events import Event, Note, ResultReady, StageStarted, TestStarted, TrialFinished, TrialStarted
+from nicbench.model.frame_size import size_words
 from nicbench.model.trial import Trial
 from nicbench.units import format_mpps
 
@@ -122,9 +123,8 @@ def _trial_line(trial: Trial) -> str:
     return f"  {trial.id}  {place}  {load}  lost {counts.lost} of {counts.sent}  {verdict}"
 
 
-def _point(parameters: dict[str, object]) -> str:
-    size = parameters.get("frame_bytes")
-    return f"{size} bytes  " if size is not None else ""
+def _point(parameters: dict[str, Any]) -> str:
+    return f"{size_words(parameters)}  " if parameters.get("frame_bytes") is not None else ""
 
 
 def _load(load_frames_per_s: float | None) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nicbench.model.frame_size import label_of, size_words
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.report.tables import Section, has_table, sections
@@ -37,8 +37,7 @@ def headline(summary: Summary) -> str | None:
     """The first rate of the first result, for a list of runs."""
     for result in summary.results:
         for goal in _goals(result):
-            size = result.parameters.get("frame_bytes")
-            at = f" at {size} bytes" if size is not None else ""
+            at = f" at {size_words(result.parameters)}" if "frame_bytes" in result.parameters else ""
             rate = result.values[goal.lower() + _RATE]
             if isinstance(rate, Bounded) and rate.value is None and rate.upper is not None:
                 return f"{goal} < {format_mpps(rate.upper)} Mpps{at}"
@@ -60,8 +59,8 @@ def _table(rates: Sequence[Result], latencies: Sequence[Result]) -> Table:
         table.add_column("latency\np50 \\[us]", justify="right")
         table.add_column("\np99.9 \\[us]", justify="right")
     table.add_column("\nverdict")
-    for frame_bytes in dict.fromkeys(result.parameters.get("frame_bytes") for result in (*rates, *latencies)):
-        table.add_row(*_row(frame_bytes, goals, rates, latencies))
+    for size in dict.fromkeys(label_of(result.parameters) for result in (*rates, *latencies)):
+        table.add_row(*_row(size, goals, rates, latencies))
     return table
 
 
@@ -85,10 +84,10 @@ def _section_table(section: Section) -> Table:
     return table
 
 
-def _row(frame_bytes: Any, goals: Sequence[str], rates: Sequence[Result], latencies: Sequence[Result]) -> list[str]:
-    rate = _first(rates, frame_bytes)
-    latency = _first(sorted(latencies, key=_load, reverse=True), frame_bytes)
-    cells = ["-" if frame_bytes is None else str(frame_bytes)]
+def _row(size: str | None, goals: Sequence[str], rates: Sequence[Result], latencies: Sequence[Result]) -> list[str]:
+    rate = _first(rates, size)
+    latency = _first(sorted(latencies, key=_load, reverse=True), size)
+    cells = ["-" if size is None else size]
     for goal in goals:
         name = goal.lower()
         value = rate.values.get(name + _RATE) if rate else None
@@ -115,8 +114,8 @@ def _goals(result: Result) -> list[str]:
     ]
 
 
-def _first(results: Sequence[Result], frame_bytes: Any) -> Result | None:
-    return next((result for result in results if result.parameters.get("frame_bytes") == frame_bytes), None)
+def _first(results: Sequence[Result], size: str | None) -> Result | None:
+    return next((result for result in results if label_of(result.parameters) == size), None)
 
 
 def _load(result: Result) -> float:

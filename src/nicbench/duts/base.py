@@ -54,6 +54,10 @@ class Dut(ABC):
         UsageError where the DUT cannot carry this IP version.
         """
 
+    def neighbours(self, testbed: Testbed) -> tuple[tuple[dict[str, Any], ...], ...]:
+        """Per tester port: addresses for which it answers ARP and neighbour discovery (protocol: ``addresses``)."""
+        return tuple(() for _ in testbed.tester_ports)
+
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         """CPUs on which the DUT works apart from the tester, so that any other program there is a disturbance.
 

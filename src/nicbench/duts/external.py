@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
@@ -25,15 +26,26 @@ class StreamAddresses(Frozen):
     count: int = Field(default=SWEPT_ADDRESSES, ge=1, le=1 << 24)
 
 
+class TesterAddresses(Frozen):
+    """The tester's own addresses at one port: a router's next hops."""
+
+    ipv4: IPv4Address | None = None
+    ipv6: IPv6Address | None = None
+
+
 class ExternalOptions(Frozen):
     """``dut: {kind: external, macs: [02:.., 02:..]}``.
 
     ``macs`` are those of the DUT's ports, in the order of the links; without them the DUT is transparent (a switch,
     a wire) and the tester's ports address each other. ``addresses`` are the IP ranges behind port 0 and port 1.
+    A router finds the tester by ``tester``, the addresses of its two ports, for which they answer; where the flows'
+    own addresses are in the router's subnets, ``answer_for_flows`` has the ports answer for them too.
     """
 
     macs: tuple[Mac, Mac] | None = None
     addresses: tuple[StreamAddresses, StreamAddresses] = (StreamAddresses(), StreamAddresses())
+    tester: tuple[TesterAddresses, TesterAddresses] = (TesterAddresses(), TesterAddresses())
+    answer_for_flows: bool = False
     description: str | None = None
 
 
@@ -71,6 +83,17 @@ class External(Dut):
             source_address_count=self.options.addresses[here].count,
             destination_address_count=self.options.addresses[far].count,
         )
+
+    def neighbours(self, testbed: Testbed) -> tuple[tuple[dict[str, Any], ...], ...]:
+        return tuple(self._answered(min(port, 1)) for port in range(len(testbed.tester_ports)))
+
+    def _answered(self, port: int) -> tuple[dict[str, Any], ...]:
+        own = self.options.tester[port]
+        single = [{"first": str(address), "count": 1} for address in (own.ipv4, own.ipv6) if address is not None]
+        if not self.options.answer_for_flows:
+            return tuple(single)
+        count = self.options.addresses[port].count
+        return (*single, *({"first": self._address(ip, port), "count": count} for ip in (4, 6)))
 
     def _address(self, ip: int, port: int) -> str:
         given = self.options.addresses[port]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from nicbench.duts.base import Addressing
 from nicbench.engine.client import EngineClient
 from nicbench.engine.reading import parse_reading
+from nicbench.engine.streams import stream_requests
 from nicbench.engine.tester import Tester, TesterFacts
 from nicbench.errors import EngineError
 from nicbench.hosts.base import Host
+from nicbench.model.traffic import Traffic
 from nicbench.model.trial import Purpose, Reading, TrialRequest
 
 # RFC 2544 section 23: "learning frames" so that bridges and caches know both ends before the transmission.
@@ -34,10 +37,7 @@ class PacketsOptions:
     burst: int
     catch_up_s: float
     latency_from: str
-    flows: int
-    source_port: int
-    destination_port: int
-    hop_limit: int
+    traffic: Traffic
     eal: tuple[str, ...] = ()
     fault: dict[str, float] | None = None
     """For tests only: a fault of the tester itself, e.g. a pause of its receiver (protocol: ``start``)."""
@@ -99,7 +99,7 @@ class PacketsTester(Tester):
             burst=self._options.burst,
             latency_from=self._options.latency_from,
             fault=self._options.fault,
-            streams=[self._stream(way, request.frame_bytes, request.load_frames_per_s or 0.0) for way in directions],
+            streams=self._streams(directions, request, request.load_frames_per_s),
         )
         await client.wait_for("transmitted", within_s=request.duration_s + GRACE_S, trial=2 * number)
         drained = await client.request("drain", duration_s=request.drain_s, within_s=request.drain_s + GRACE_S)
@@ -118,33 +118,19 @@ class PacketsTester(Tester):
             "start",
             trial=number,
             duration_s=LEARNING_S,
-            streams=[self._stream(way, request.frame_bytes, LEARNING_FRAMES / LEARNING_S) for way in addressing],
+            streams=self._streams(addressing, request, LEARNING_FRAMES / LEARNING_S * self._streams_per_port()),
         )
         await client.wait_for("transmitted", within_s=GRACE_S, trial=number)
         await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
 
-    def _stream(self, way: Addressing, frame_bytes: int, rate_frames_per_s: float) -> dict[str, Any]:
-        options = self._options
-        return {
-            "name": f"{way.transmit}->{way.receive}",
-            "transmit_port": way.transmit,
-            "receive_port": way.receive,
-            "frame_bytes": frame_bytes,
-            "rate_frames_per_s": rate_frames_per_s,
-            "flows": options.flows,
-            "source_mac": way.source_mac,
-            "destination_mac": way.destination_mac,
-            "ip": way.ip,
-            "source_address": way.source_address,
-            "destination_address": way.destination_address,
-            "source_address_count": way.source_address_count,
-            "destination_address_count": way.destination_address_count,
-            "source_port": options.source_port,
-            "destination_port": options.destination_port,
-            "source_port_count": 1,
-            "destination_port_count": 1,
-            "hop_limit": options.hop_limit,
-        }
+    def _streams(
+        self, ways: Iterable[Addressing], request: TrialRequest, load_frames_per_s: float | None
+    ) -> list[dict[str, Any]]:
+        traffic = self._options.traffic
+        return [one for way in ways for one in stream_requests(traffic, way, request.size, load_frames_per_s)]
+
+    def _streams_per_port(self) -> int:
+        return max(1, len(self._options.traffic.streams))
 
     def _running(self) -> EngineClient:
         if self._client is None:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from nicbench.model.base import Frozen
+from nicbench.model.frame_size import Size, mean_bytes
 from nicbench.model.quantity import Seconds
 from nicbench.model.trial import Purpose, TrialRequest
 
@@ -47,10 +48,11 @@ class TrialTimes(Frozen):
     drain: Pause = 2.0
     settle: Pause = 5.0
 
-    def request(self, frame_bytes: int, load_frames_per_s: float | None, purpose: Purpose) -> TrialRequest:
+    def request(self, size: Size, load_frames_per_s: float | None, purpose: Purpose) -> TrialRequest:
         """A trial with these times."""
         return TrialRequest(
-            frame_bytes=frame_bytes,
+            frame_bytes=mean_bytes(size),
+            mix=None if isinstance(size, int) else size,
             load_frames_per_s=load_frames_per_s,
             duration_s=self.duration,
             drain_s=self.drain,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar, Protocol
 
 from nicbench.model.base import Frozen
+from nicbench.model.frame_size import Size
 from nicbench.model.result import Result
 from nicbench.model.table import ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
@@ -25,16 +27,19 @@ class Context(Protocol):
 
     seed: int
 
-    def line_rate_frames_per_s(self, frame_bytes: int) -> float:
-        """Per port."""
+    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
+        """The frame sizes of a test's options, with mixes in place of their names."""
 
-    async def ceiling_frames_per_s(self, frame_bytes: int) -> float | None:
+    def line_rate_frames_per_s(self, size: Size) -> float:
+        """Per port; of a mix by its mean size."""
+
+    async def ceiling_frames_per_s(self, size: Size) -> float | None:
         """The tester's own ceiling per port at this frame size, calibrated without a DUT; None where unknown."""
 
     async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
         """One judged trial (repeated where invalid), and whether it had to be used although disturbed."""
 
-    async def tester_latency(self, frame_bytes: int) -> Latency | None:
+    async def tester_latency(self, size: Size) -> Latency | None:
         """The tester's own latency at a low load without a DUT; None where it cannot be had."""
 
     async def search(
@@ -81,8 +86,8 @@ class Method(ABC):
         return None
 
     @abstractmethod
-    def frame_sizes(self) -> tuple[int, ...]:
-        """Every frame size it will send, so that validation can refuse what a port or the signature cannot hold."""
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        """Every frame size it will send, or the name of a mix, so that validation can refuse what cannot be sent."""
 
     @abstractmethod
     async def run(self, context: Context) -> tuple[Result, ...]:

@@ -8,14 +8,15 @@ the receiver took it; the source of the time stamps and their uncertainty stand 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
-from nicbench.model.quantity import FrameBytes, Percent
+from nicbench.model.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
+from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Latency as LatencyReading
@@ -35,7 +36,7 @@ class Latency(Method):
         at: str
         of: str = "NDR"
         loads: tuple[Percent, ...] = Field(default=(100.0,), min_length=1)
-        frame_bytes: tuple[FrameBytes, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
         trial: TrialTimes = TrialTimes(duration=120.0)
 
     options: Options
@@ -43,7 +44,7 @@ class Latency(Method):
     def points(self) -> int:
         return len(self.options.frame_bytes) * len(self.options.loads)
 
-    def frame_sizes(self) -> tuple[int, ...]:
+    def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
 
     def estimate_s(self) -> float:
@@ -60,23 +61,23 @@ class Latency(Method):
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
-        for frame_bytes in self.options.frame_bytes:
+        for size in context.sizes(self.options.frame_bytes):
             for percent in self.options.loads:
-                result = await self._measure(context, frame_bytes, percent)
+                result = await self._measure(context, size, percent)
                 context.publish(result)
                 results.append(result)
         return tuple(results)
 
-    async def _measure(self, context: Context, frame_bytes: int, percent: float) -> Result:
-        parameters = {"frame_bytes": frame_bytes, "load_of": self.options.of, "load_percent": percent}
-        rate = self._throughput(context, frame_bytes)
+    async def _measure(self, context: Context, size: Size, percent: float) -> Result:
+        parameters = {**size_parameters(size), "load_of": self.options.of, "load_percent": percent}
+        rate = self._throughput(context, size)
         if rate is None:
-            reason = f"{self.options.at} found no {self.options.of} at {frame_bytes} bytes"
+            reason = f"{self.options.at} found no {self.options.of} at {size_words(parameters)}"
             return self._result(parameters, {"latency_mean_ns": Bounded(value=None, reason_null=reason)}, None, False)
         load = rate * percent / 100.0
-        request = self.options.trial.request(frame_bytes, load, Purpose.LATENCY)
+        request = self.options.trial.request(size, load, Purpose.LATENCY)
         trial, disturbed = await context.measure(parameters, request)
-        own = await context.tester_latency(frame_bytes)
+        own = await context.tester_latency(size)
         values: dict[str, Bounded | float | int | str | None] = {
             "load_frames_per_s": load,
             "loss_ratio": trial.reading.counts.loss_ratio,
@@ -85,22 +86,22 @@ class Latency(Method):
         }
         return self._result(parameters, values, trial, disturbed)
 
-    def _throughput(self, context: Context, frame_bytes: int) -> float | None:
+    def _throughput(self, context: Context, size: Size) -> float | None:
         for result in context.results_of(self.options.at):
-            if result.parameters.get("frame_bytes") == frame_bytes:
+            if label_of(result.parameters) == size_label(size):
                 rate = result.values.get(f"{self.options.of.lower()}_frames_per_s")
                 return rate.value if isinstance(rate, Bounded) else None
         return None
 
     def _result(
         self,
-        parameters: dict[str, object],
+        parameters: dict[str, Any],
         values: dict[str, Bounded | float | int | str | None],
         trial: Trial | None,
         disturbed: bool,
     ) -> Result:
         return Result(
-            id=f"{self.name}/{parameters['frame_bytes']}/{parameters['load_percent']:g}",
+            id=f"{self.name}/{label_of(parameters)}/{parameters['load_percent']:g}",
             method=self.kind,
             scope="per port",
             parameters=parameters,

@@ -15,7 +15,8 @@ from pydantic import Field
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
-from nicbench.model.quantity import FrameBytes, FramesPerSecond, Ratio
+from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.quantity import FramesPerSecond, Ratio
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Purpose
@@ -49,7 +50,7 @@ class Throughput(Method):
     class Options(Frozen):
         """Options of the bench file."""
 
-        frame_bytes: tuple[FrameBytes, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
         search: SearchChoice = SearchChoice()
         trial: TrialTimes = TrialTimes()
 
@@ -58,7 +59,7 @@ class Throughput(Method):
     def points(self) -> int:
         return len(self.options.frame_bytes)
 
-    def frame_sizes(self) -> tuple[int, ...]:
+    def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
 
     def estimate_s(self) -> float:
@@ -71,17 +72,17 @@ class Throughput(Method):
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
-        for frame_bytes in self.options.frame_bytes:
-            result = await self._measure_size(context, frame_bytes)
+        for size in context.sizes(self.options.frame_bytes):
+            result = await self._measure_size(context, size)
             context.publish(result)
             results.append(result)
         return tuple(results)
 
-    async def _measure_size(self, context: Context, frame_bytes: int) -> Result:
+    async def _measure_size(self, context: Context, size: Size) -> Result:
         options = self.options.search
         times = self.options.trial
-        line_rate = context.line_rate_frames_per_s(frame_bytes)
-        ceiling = await context.ceiling_frames_per_s(frame_bytes)
+        line_rate = context.line_rate_frames_per_s(size)
+        ceiling = await context.ceiling_frames_per_s(size)
         tester_first = ceiling is not None and ceiling < line_rate
         maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
         limits = Limits(
@@ -93,14 +94,14 @@ class Throughput(Method):
             maximum_trials=options.maximum_trials,
         )
         goals = tuple(Goal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
-        request = times.request(frame_bytes, None, Purpose.SEARCH)
-        found = await context.search(options.build(), {"frame_bytes": frame_bytes}, request, goals, limits)
+        request = times.request(size, None, Purpose.SEARCH)
+        found = await context.search(options.build(), size_parameters(size), request, goals, limits)
         rates = {name.lower(): outcome.rate for name, outcome in found.outcomes.items()}
         return Result(
-            id=f"{self.name}/{frame_bytes}",
+            id=f"{self.name}/{size_label(size)}",
             method=self.kind,
             scope="per port",
-            parameters={"frame_bytes": frame_bytes},
+            parameters=size_parameters(size),
             values={
                 **{f"{name}_frames_per_s": rate for name, rate in rates.items()},
                 **{f"{name}_percent_of_line_rate": _percent(rate, line_rate) for name, rate in rates.items()},

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
+from nicbench.model.frame_size import Mix, Size
 from nicbench.model.verdict import Verdict
 
 
@@ -29,13 +30,20 @@ class TrialRequest(Frozen):
     gives the sequence: learning frames, settle, transmit, drain, read counters, settle.
     """
 
-    frame_bytes: int
+    frame_bytes: int | float
     load_frames_per_s: float | None
     duration_s: float
     drain_s: float
     settle_s: float
     purpose: Purpose
     bidirectional: bool = False
+    mix: Mix | None = None
+    """Sizes in proportion; ``frame_bytes`` is then their mean."""
+
+    @property
+    def size(self) -> Size:
+        """The frame size as it was asked for."""
+        return self.mix if self.mix is not None else int(self.frame_bytes)
 
 
 class Latency(Frozen):

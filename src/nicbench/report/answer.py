@@ -117,7 +117,7 @@ def _throughput_sentence(subject: str, table: ThroughputTable) -> str:
     sentences = []
     for number, goal in enumerate(goals):
         rate = row.rates[goal.key]
-        what = f" of {row.frame_bytes}-byte frames" if number == 0 else ""
+        what = f" of {row.size_name} frames" if number == 0 else ""
         if only_below(rate):
             text = _failing_clause(goal, row, what, decimals)
         elif rate.value is None and rate.upper is None:  # no trial that counts: nothing is said of the DUT
@@ -171,7 +171,7 @@ def _largest_sentence(table: ThroughputTable) -> str | None:
     least = "at least " if rate.at_least else ""
     l2 = gigabits(row.l2_bits_per_s(goal.key))
     passes = f"{least}{mpps(rate.value)}{_GAP}Mpps {goal_clause(goal)}"
-    return f"With {row.frame_bytes}-byte frames it passes {passes}, {l2}{_GAP}Gb/s on layer 2."
+    return f"With {row.size_name} frames it passes {passes}, {l2}{_GAP}Gb/s on layer 2."
 
 
 def _latency_sentence(table: LatencyTable) -> str | None:
@@ -180,4 +180,4 @@ def _latency_sentence(table: LatencyTable) -> str | None:
         return None
     half, tail = row.values.get("latency_p50_ns"), row.values.get("latency_p99_9_ns")
     also = f" and 99.9 % within {microseconds(tail)}{_GAP}µs" if tail is not None else ""
-    return f"At {table.load}, half of the {row.frame_bytes}-byte frames pass within {microseconds(half)}{_GAP}µs{also}."
+    return f"At {table.load}, half of the {row.size_name} frames pass within {microseconds(half)}{_GAP}µs{also}."

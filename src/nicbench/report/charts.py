@@ -42,7 +42,7 @@ def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | N
     points = points_of(table)
     if points is None:
         return None
-    sizes = [str(row.frame_bytes) for row in table.rows]
+    sizes = [row.size for row in table.rows]
     names = [goal.name for goal in table.goals]
     x = alt.X("size:N", sort=sizes, title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
     x = x.scale(domain=sizes)
@@ -109,7 +109,12 @@ def throughput_caption(table: ThroughputTable, plan: Plan | None) -> str:
 def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
     """The share of frames slower than a latency, both axes logarithmic, one line for each frame size."""
     points: list[dict[str, Any]] = [
-        {"size": f"{row.frame_bytes} B", "latency": latency_ns / 1e3, "share": share, "order": order}
+        {
+            "size": f"{row.size} B" if row.size.isdigit() else row.size,
+            "latency": latency_ns / 1e3,
+            "share": share,
+            "order": order,
+        }
         for row in table.rows
         for order, (latency_ns, share) in enumerate(row.tail)
         if latency_ns > 0
@@ -119,7 +124,7 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
     left = 10 ** math.floor(math.log10(min(point["latency"] for point in points)))
     right = 10 ** math.ceil(math.log10(max(point["latency"] for point in points)) + 1e-9)
     decades = math.ceil(-math.log10(min(point["share"] for point in points)))
-    sizes = [f"{row.frame_bytes} B" for row in table.rows if row.tail]
+    sizes = [f"{row.size} B" if row.size.isdigit() else row.size for row in table.rows if row.tail]
     colours = [SERIES[number % len(SERIES)] for number in range(len(sizes))]
     shares = [10.0**-decade for decade in range(decades + 1)]
     latencies = [

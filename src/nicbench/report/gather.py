@@ -91,7 +91,7 @@ def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:
 
 def _latest_ceilings(events: tuple[Event, ...]) -> tuple[CeilingFound, ...]:
     """One per frame size, smallest first: what a shortfall taught replaces what calibration found."""
-    latest = {event.frame_bytes: event for event in events if isinstance(event, CeilingFound)}
+    latest = {(event.frame_bytes, event.mix or ""): event for event in events if isinstance(event, CeilingFound)}
     return tuple(latest[size] for size in sorted(latest))
 
 

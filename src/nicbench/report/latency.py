@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from nicbench.errors import NicbenchError
+from nicbench.model.frame_size import label_of
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result
 from nicbench.model.trial import Latency, Trial
@@ -67,7 +68,8 @@ def _row(result: Result, trials: Mapping[str, Trial]) -> LatencyRow:
     reasons = (value.reason_null for value in result.values.values() if isinstance(value, Bounded))
     source = result.values.get("latency_source")
     return LatencyRow(
-        frame_bytes=int(result.parameters.get("frame_bytes", 0)),
+        frame_bytes=float(result.parameters.get("frame_bytes", 0)),
+        size=label_of(result.parameters) or "0",
         load_percent=_float(result.parameters.get("load_percent")),
         load_of=_text(result.parameters.get("load_of")),
         values={name: number(value) for name, value in result.values.items()},

@@ -28,10 +28,27 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class ThroughputRow:
+class SizedRow:
+    """A row for one frame size; ``frame_bytes`` of a mix is the mean, ``size`` its name."""
+
+    frame_bytes: float
+    size: str
+
+    @property
+    def size_name(self) -> str:
+        """Before "frames": "64-byte", "imix"."""
+        return f"{self.size}-byte" if self.size.isdigit() else self.size
+
+    @property
+    def size_words(self) -> str:
+        """As the subject of a sentence: "64 bytes", "imix"."""
+        return f"{self.size} bytes" if self.size.isdigit() else self.size
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputRow(SizedRow):
     """One frame size. Rates are per port unless the table's scope says otherwise; ``spoilt`` tells of bad trials."""
 
-    frame_bytes: int
     rates: Mapping[str, Bounded]
     percents: Mapping[str, float | None]
     line_rate_frames_per_s: float | None
@@ -67,10 +84,9 @@ class ThroughputTable:
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyRow:
+class LatencyRow(SizedRow):
     """One frame size at one load. ``values`` are the result's plain numbers by name; ``tail`` is (ns, share above)."""
 
-    frame_bytes: int
     load_percent: float | None
     load_of: str | None
     values: Mapping[str, float | None]

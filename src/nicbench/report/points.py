@@ -41,7 +41,7 @@ def points_of(table: ThroughputTable) -> Points | None:
     below: list[dict[str, Any]] = []
     bounds: list[dict[str, Any]] = []
     for row in table.rows:
-        size = str(row.frame_bytes)
+        size = row.size
         for key, rate in row.rates.items():
             point = {"size": size, "goal": names.get(key, key)}
             if only_below(rate) and rate.upper is not None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from nicbench.model.frame_size import label_of
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result
@@ -54,9 +55,10 @@ def number(value: Bounded | float | int | str | None) -> float | None:
 
 
 def _rows(results: Iterable[Result], trials: Mapping[str, Trial]) -> Iterable[ThroughputRow]:
-    for result in sorted(results, key=lambda row: int(row.parameters.get("frame_bytes", 0))):
+    for result in sorted(results, key=lambda row: float(row.parameters.get("frame_bytes", 0))):
         yield ThroughputRow(
-            frame_bytes=int(result.parameters.get("frame_bytes", 0)),
+            frame_bytes=float(result.parameters.get("frame_bytes", 0)),
+            size=label_of(result.parameters) or "0",
             rates={key: _rate(result, key) for key in _keys(result)},
             percents={key: number(result.values.get(f"{key}{_PERCENT}")) for key in _keys(result)},
             line_rate_frames_per_s=number(result.values.get("line_rate_frames_per_s")),

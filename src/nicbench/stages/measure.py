@@ -24,7 +24,7 @@ async def measure(
             test=test.name,
             seed=bench.seed,
             link_bits_per_s=link_bits_per_s,
-            bidirectional=bench.traffic.bidirectional,
+            traffic=bench.traffic,
             maker=maker,
             ceilings=ceilings,
             repeats=Repeats(time_budget_s=estimate_s),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from typing import Any
 
 from nicbench import __version__
 from nicbench.bench_file.models import BenchFile
@@ -42,7 +43,7 @@ def describe(
         statements=testbed.statements,
         facts=testbed.facts,
         tester={**facts.description, "options": bench.tester.model_dump(mode="json")},
-        traffic=bench.traffic.model_dump(mode="json"),
+        traffic=_disclosed_traffic(bench),
         addressing=tuple(asdict(way) for way in addressing),
         tests=tuple(
             PlannedTest(
@@ -58,3 +59,16 @@ def describe(
         thresholds=thresholds.rows(),
         deviations=tuple(f"{test.name}: {deviation}" for test, method in methods for deviation in method.deviations()),
     )
+
+
+def _disclosed_traffic(bench: BenchFile) -> dict[str, Any]:
+    """Everything of the traffic that says something, and what is in each mix that is sent."""
+    written = bench.traffic.model_dump(mode="json", exclude_none=True, exclude={"mixes", "streams"})
+    sizes = (size for test in bench.tests for size in test.build().frame_sizes())
+    mixes = {size: str(bench.traffic.mix(size)) for size in sizes if isinstance(size, str)}
+    streams = {
+        stream.name: stream.model_dump(mode="json", exclude_none=True, exclude={"name"}, exclude_unset=True)
+        for stream in bench.traffic.streams
+    }
+    extra = {"mixes": mixes, "streams": streams}
+    return {name: value for name, value in {**written, **extra}.items() if value != {}}

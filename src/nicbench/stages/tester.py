@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
+from nicbench.bench_file.frame_sizes import sizes_of
 from nicbench.bench_file.models import BenchFile
 from nicbench.engine.binary import find_binary
 from nicbench.engine.packets import PacketsOptions, PacketsTester
@@ -23,13 +24,17 @@ def make_tester(
     run_id: str,
     engine_folder: str | None,
     fault: dict[str, float] | None = None,
+    neighbours: tuple[tuple[dict[str, Any], ...], ...] = (),
 ) -> PacketsTester:
-    """The tester, not started yet. ``fault`` is for tests."""
-    tester, traffic = bench.tester, bench.traffic
+    """The tester, not started yet. ``fault`` is for tests; ``neighbours``: addresses each port answers for."""
+    tester = bench.tester
     worker = tester.worker_cpu if tester.worker_cpu is not None else testbed.cores.worker
     options = PacketsOptions(
         run_key=run_key(run_id, bench.seed),
-        ports=tuple(_port(bench, port) for port in testbed.tester_ports),
+        ports=tuple(
+            _port(bench, port, neighbours[index] if index < len(neighbours) else ())
+            for index, port in enumerate(testbed.tester_ports)
+        ),
         worker_cpu=None if testbed.simulated else worker,
         watch_cpus=dut_cpus,
         virtual_clock=testbed.simulated,
@@ -38,10 +43,7 @@ def make_tester(
         burst=tester.burst,
         catch_up_s=tester.catch_up,
         latency_from=tester.latency_from,
-        flows=traffic.flows,
-        source_port=traffic.source_port,
-        destination_port=traffic.destination_port,
-        hop_limit=traffic.hop_limit,
+        traffic=bench.traffic,
         eal=testbed.eal,
         fault=fault,
     )
@@ -71,17 +73,18 @@ async def start_tester(
 def _check_frame_sizes(bench: BenchFile, facts: TesterFacts) -> None:
     """Refuses, before the first trial, a frame size that a port cannot hold."""
     for test in bench.tests:
-        for frame_bytes in test.build().frame_sizes():
-            if not facts.minimum_frame_bytes <= frame_bytes <= facts.maximum_frame_bytes:
-                raise BenchFileError(
-                    f"test {test.name}: the ports hold frames of {facts.minimum_frame_bytes} to "
-                    f"{facts.maximum_frame_bytes} bytes (FCS included), not {frame_bytes}",
-                    place=str(bench.path),
-                    next_step="choose another frame size, or raise the MTU of the lab or the interface",
-                )
+        for size in test.build().frame_sizes():
+            for frame_bytes in sizes_of(size, bench.traffic):
+                if not facts.minimum_frame_bytes <= frame_bytes <= facts.maximum_frame_bytes:
+                    raise BenchFileError(
+                        f"test {test.name}: the ports hold frames of {facts.minimum_frame_bytes} to "
+                        f"{facts.maximum_frame_bytes} bytes (FCS included), not {frame_bytes}",
+                        place=str(bench.path),
+                        next_step="choose another frame size, or raise the MTU of the lab or the interface",
+                    )
 
 
-def _port(bench: BenchFile, port: TesterPort) -> dict[str, Any]:
+def _port(bench: BenchFile, port: TesterPort, addresses: tuple[dict[str, Any], ...]) -> dict[str, Any]:
     """The port's object in the protocol, with the tester's options; a kernel interface gets the chosen driver."""
     tester = bench.tester
     common = {
@@ -94,4 +97,4 @@ def _port(bench: BenchFile, port: TesterPort) -> dict[str, Any]:
     engine = dict(port.engine)
     if engine["kind"] == "af_xdp" and tester.driver == "net_af_packet":
         engine = {"kind": "af_packet", "device": engine["device"]}
-    return {**common, **engine}
+    return {**common, **engine, **({"addresses": list(addresses)} if addresses else {})}

@@ -28,7 +28,8 @@ _SCHEMA = pa.schema(
         pa.field("repeat", pa.int64(), nullable=False),
         pa.field("purpose", pa.string(), nullable=False),
         pa.field("at_s", pa.float64()),
-        pa.field("frame_bytes", pa.int64(), nullable=False),
+        pa.field("frame_bytes", pa.int64()),  # null: a mix
+        pa.field("mix", pa.string()),
         pa.field("load_frames_per_s_per_port", pa.float64()),  # null: as fast as the ports take frames
         pa.field("bidirectional", pa.bool_(), nullable=False),
         pa.field("duration_s", pa.float64(), nullable=False),
@@ -75,7 +76,8 @@ def _row(trial: Trial) -> dict[str, Any]:
         "repeat": trial.repeat,
         "purpose": request.purpose.value,
         "at_s": trial.at_s,
-        "frame_bytes": request.frame_bytes,
+        "frame_bytes": None if request.mix else int(request.frame_bytes),
+        "mix": request.mix.name if request.mix else None,
         "load_frames_per_s_per_port": request.load_frames_per_s,
         "bidirectional": request.bidirectional,
         "duration_s": request.duration_s,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nicbench.events import Bus, CeilingFound, ResultReady
 from nicbench.judge.repeats import Repeats
 from nicbench.methods.base import Found
+from nicbench.model.frame_size import IMIX, Size, mean_bytes, words_of
 from nicbench.model.result import Result
+from nicbench.model.traffic import Traffic
 from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.search.base import CeilingReached, Goal, Limits, Sample, Search
 from nicbench.trials.bridge import run_search
@@ -30,7 +32,7 @@ class TestContext:
         test: str,
         seed: int,
         link_bits_per_s: float,
-        bidirectional: bool,
+        traffic: Traffic,
         maker: TrialMaker,
         ceilings: Ceilings,
         repeats: Repeats,
@@ -40,7 +42,7 @@ class TestContext:
         self.seed = seed
         self._test = test
         self._link_bits_per_s = link_bits_per_s
-        self._bidirectional = bidirectional
+        self._traffic = traffic
         self._maker = maker
         self._ceilings = ceilings
         self._repeats = repeats
@@ -48,17 +50,21 @@ class TestContext:
         self._bus = bus
         self._points_measured = 0
 
-    def line_rate_frames_per_s(self, frame_bytes: int) -> float:
+    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
+        """Mixes in place of their names, which the bench file's checks made sure of."""
+        return tuple(size if isinstance(size, int) else self._traffic.mix(size) or IMIX for size in written)
+
+    def line_rate_frames_per_s(self, size: Size) -> float:
         """Of one port."""
-        return line_rate_frames_per_s(self._link_bits_per_s, frame_bytes)
+        return line_rate_frames_per_s(self._link_bits_per_s, mean_bytes(size))
 
-    async def ceiling_frames_per_s(self, frame_bytes: int) -> float | None:
+    async def ceiling_frames_per_s(self, size: Size) -> float | None:
         """Of one port, without a DUT."""
-        return await self._ceilings.ceiling_frames_per_s(frame_bytes)
+        return await self._ceilings.ceiling_frames_per_s(size)
 
-    async def tester_latency(self, frame_bytes: int) -> Latency | None:
+    async def tester_latency(self, size: Size) -> Latency | None:
         """The tester's own, without a DUT."""
-        return await self._ceilings.latency(frame_bytes)
+        return await self._ceilings.latency(size)
 
     async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
         """One judged trial, repeated where invalid; True where the least disturbed of all had to be used.
@@ -69,12 +75,12 @@ class TestContext:
             try:
                 return await self._measured(point, request)
             except CeilingReached as reached:
-                self._tell_ceiling(request.frame_bytes, reached.rate_frames_per_s)
+                self._tell_ceiling(request.size, reached.rate_frames_per_s)
                 lower = reached.rate_frames_per_s * (1.0 - CEILING_ROOM)
                 request = request.model_copy(update={"load_frames_per_s": lower})
 
     async def _measured(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        request = request.model_copy(update={"bidirectional": self._bidirectional})
+        request = request.model_copy(update={"bidirectional": self._traffic.bidirectional})
         sequence, self._points_measured = self._points_measured, self._points_measured + 1
 
         async def once(repeat: int) -> Trial:
@@ -95,7 +101,7 @@ class TestContext:
             try:
                 trial, disturbed = await self._measured(point, asked)
             except CeilingReached as reached:
-                self._tell_ceiling(request.frame_bytes, reached.rate_frames_per_s)
+                self._tell_ceiling(request.size, reached.rate_frames_per_s)
                 raise
             trial_ids.append(trial.id)
             traffic_ns += trial.reading.transmit_ns
@@ -119,13 +125,14 @@ class TestContext:
         """Journals and shows a result."""
         self._bus.publish(ResultReady(test=self._test, result=result))
 
-    def _tell_ceiling(self, frame_bytes: int, rate_frames_per_s: float) -> None:
+    def _tell_ceiling(self, size: Size, rate_frames_per_s: float) -> None:
         self._bus.publish(
             CeilingFound(
-                frame_bytes=frame_bytes,
+                frame_bytes=mean_bytes(size),
+                mix=None if isinstance(size, int) else size.name,
                 ceiling_frames_per_s=rate_frames_per_s,
                 calibrated=False,
-                text=f"the tester fell short of its load twice at {frame_bytes} bytes: the bound comes down to "
+                text=f"the tester fell short of its load twice at {words_of(size)}: the bound comes down to "
                 f"{rate_frames_per_s / 1e6:.3f} Mpps",
             )
         )

@@ -1,0 +1,132 @@
+"""From a bench file's traffic to the streams of the protocol's ``start``. Pure: addresses and sizes in, fields out."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from nicbench.duts.base import Addressing
+from nicbench.model.frame_size import Size
+from nicbench.model.traffic import Fields, FieldValue, Frames, StreamSpec, Sweep, Traffic
+
+ETHERTYPE_8021AD: Final = 0x88A8
+ETHERTYPE_8021Q: Final = 0x8100
+# RFC 7348 section 5: the outer source port tells inner flows apart, from the dynamic ports.
+VXLAN_SOURCE_PORTS: Final = Sweep(first=49_152, count=16_384)
+CARRIED: Final = {"source_mac": "02:00:5e:00:00:01", "destination_mac": "02:00:5e:00:00:02"}
+CARRIED_ADDRESSES: Final = ("192.0.2.1", "192.0.2.2")  # RFC 5737: documentation
+
+
+def stream_requests(
+    traffic: Traffic, way: Addressing, size: Size, load_frames_per_s: float | None
+) -> list[dict[str, Any]]:
+    """The streams of one direction; ``load_frames_per_s`` is that of the port, None for as fast as it takes frames."""
+    streams = traffic.each_stream()
+    return [
+        {
+            "name": f"{way.transmit}->{way.receive}" + (f" {stream.name}" if len(streams) > 1 else ""),
+            "transmit_port": way.transmit,
+            "receive_port": way.receive,
+            "rate_frames_per_s": (load_frames_per_s or 0.0) * stream.share,
+            **_burst(stream, load_frames_per_s),
+            **_frames(stream, way),
+            **_sizes(size),
+        }
+        for stream in streams
+    ]
+
+
+def _burst(stream: StreamSpec, load_frames_per_s: float | None) -> dict[str, Any]:
+    """As fast as the port takes frames there are no bursts."""
+    return {"burst_frames": stream.burst_frames} if stream.burst_frames and load_frames_per_s else {}
+
+
+def _sizes(size: Size) -> dict[str, Any]:
+    if isinstance(size, int):
+        return {"frame_bytes": size}
+    return {"sizes": [one.model_dump() for one in size.sizes]}
+
+
+def _frames(stream: StreamSpec, way: Addressing) -> dict[str, Any]:
+    """Flat fields where they say it all: the engine has a faster way for them."""
+    if stream.pcap is not None:
+        macs = {"source_mac": way.source_mac, "destination_mac": way.destination_mac}
+        return {**macs, "pcap": stream.pcap, "signature_offset": stream.signature_offset}
+    if not stream.is_plain():
+        return {"flows": stream.flows, "layers": layers(stream, way)}
+    return {
+        "flows": stream.flows,
+        "source_mac": way.source_mac,
+        "destination_mac": way.destination_mac,
+        "ip": way.ip,
+        "source_address": way.source_address,
+        "destination_address": way.destination_address,
+        "source_address_count": way.source_address_count,
+        "destination_address_count": way.destination_address_count,
+        "source_port": stream.source_port,
+        "destination_port": stream.destination_port,
+        "source_port_count": 1,
+        "destination_port_count": 1,
+        "hop_limit": stream.hop_limit,
+    }
+
+
+def layers(frames: Frames, way: Addressing) -> list[dict[str, Any]]:
+    """The headers, outermost first."""
+    fields = frames.fields
+    source = {"first": way.source_address, "count": way.source_address_count}
+    destination = {"first": way.destination_address, "count": way.destination_address_count}
+    link = {"layer": "ethernet", "source": way.source_mac, "destination": way.destination_mac}
+    outer = [link, *_tags(frames), _ip(way.ip, source, destination, frames)]
+    raw = [{"layer": "raw", "hex": frames.raw}] if frames.raw else []
+    if frames.vxlan is None:
+        return [*outer, _transport(frames), *raw]
+    carried_link = {"layer": "ethernet", "source": CARRIED["source_mac"], "destination": CARRIED["destination_mac"]}
+    carried_ip = {"layer": "ipv4", "source": CARRIED_ADDRESSES[0], "destination": CARRIED_ADDRESSES[1]}
+    carrier = {"layer": "udp", "source": _value(VXLAN_SOURCE_PORTS), "destination": frames.vxlan.port}
+    vxlan = {"layer": "vxlan", "vni": _value(fields.vni if fields.vni is not None else frames.vxlan.vni)}
+    return [*outer, carrier, vxlan, carried_link, carried_ip, _transport(frames), *raw]
+
+
+def _tags(frames: Frames) -> list[dict[str, Any]]:
+    """The innermost tag takes the fields; of two tags the outer is 802.1ad's."""
+    if frames.vlan is None:
+        return []
+    priority = {} if frames.fields.vlan_priority is None else {"priority": _value(frames.fields.vlan_priority)}
+    innermost = frames.fields.vlan if frames.fields.vlan is not None else frames.vlan[-1]
+    inner = {"layer": "vlan", "tpid": ETHERTYPE_8021Q, "id": _value(innermost), **priority}
+    outer = [{"layer": "vlan", "tpid": ETHERTYPE_8021AD, "id": tag} for tag in frames.vlan[:-1]]
+    return [*outer, inner]
+
+
+def _ip(version: int, source: dict[str, Any], destination: dict[str, Any], frames: Frames) -> dict[str, Any]:
+    names = ("traffic_class", "identification") if version == 4 else ("traffic_class", "flow_label")
+    hop_limit = frames.fields.hop_limit if frames.fields.hop_limit is not None else frames.hop_limit
+    return {
+        "layer": f"ipv{version}",
+        "source": source,
+        "destination": destination,
+        "hop_limit": _value(hop_limit),
+        **_given(frames.fields, {name: name for name in names}),
+    }
+
+
+def _transport(frames: Frames) -> dict[str, Any]:
+    source = frames.fields.source_port if frames.fields.source_port is not None else frames.source_port
+    destination = (
+        frames.fields.destination_port if frames.fields.destination_port is not None else frames.destination_port
+    )
+    ports = {"layer": frames.protocol, "source": _value(source), "destination": _value(destination)}
+    if frames.protocol == "udp":
+        return {**ports, "checksum": frames.udp_checksum}
+    names = {"sequence": "tcp_sequence", "acknowledgement": "tcp_acknowledgement", "flags": "tcp_flags"}
+    return {**ports, **_given(frames.fields, names)}
+
+
+def _given(fields: Fields, names: dict[str, str]) -> dict[str, Any]:
+    """Of the protocol's ``names`` those whose field in the bench file is written."""
+    values = {name: getattr(fields, field) for name, field in names.items()}
+    return {name: _value(value) for name, value in values.items() if value is not None}
+
+
+def _value(value: FieldValue) -> int | dict[str, Any]:
+    return value.model_dump() if isinstance(value, Sweep) else value

@@ -1,0 +1,186 @@
+"""The frames of a bench file's tests: headers, fields that differ between flows, bursts, mixes, several streams."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+
+from nicbench.model.base import Frozen
+from nicbench.model.frame_size import IMIX, Mix, MixName, WeightedSize
+from nicbench.model.quantity import Ratio
+
+LARGEST_PORT: Final = 65_535
+VXLAN_PORT: Final = 4789  # RFC 7348 section 8
+MOST_STREAMS: Final = 16
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+"""A name given by the bench file's author: it becomes part of trial keys and file names."""
+
+VlanId = Annotated[int, Field(ge=0, le=4095)]
+
+
+def _tags(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _whole_bytes(text: str) -> str:
+    digits = "".join(text.split())
+    if len(digits) % 2 or any(character not in "0123456789abcdefABCDEF" for character in digits):
+        raise ValueError("these are no bytes: write pairs of hexadecimal digits")
+    return digits.lower()
+
+
+Tags = Annotated[tuple[VlanId, ...], BeforeValidator(_tags), Field(min_length=1, max_length=2)]
+"""One identifier (802.1Q) or two, the outer one first (802.1ad, QinQ)."""
+
+HexBytes = Annotated[str, AfterValidator(_whole_bytes)]
+
+
+class Sweep(Frozen):
+    """``count`` values from ``first`` in steps of ``step``: in turn over the flows, or drawn for each with a seed."""
+
+    first: int = Field(ge=0)
+    count: int = Field(ge=1, le=2**32)
+    step: int = Field(default=1, ge=1)
+    seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
+
+    @property
+    def last(self) -> int:
+        """The greatest value."""
+        return self.first + (self.count - 1) * self.step
+
+
+FieldValue = int | Sweep
+
+_BITS: Final = {
+    "source_port": 16,
+    "destination_port": 16,
+    "vlan": 12,
+    "vlan_priority": 3,
+    "traffic_class": 8,
+    "identification": 16,
+    "flow_label": 20,
+    "hop_limit": 8,
+    "vni": 24,
+    "tcp_sequence": 32,
+    "tcp_acknowledgement": 32,
+    "tcp_flags": 8,
+}
+
+
+class Fields(Frozen):
+    """Header fields with a value of their own, or another one in each flow. ``vlan`` is the innermost tag's."""
+
+    source_port: FieldValue | None = None
+    destination_port: FieldValue | None = None
+    vlan: FieldValue | None = None
+    vlan_priority: FieldValue | None = None
+    traffic_class: FieldValue | None = None
+    identification: FieldValue | None = None
+    flow_label: FieldValue | None = None
+    hop_limit: FieldValue | None = None
+    vni: FieldValue | None = None
+    tcp_sequence: FieldValue | None = None
+    tcp_acknowledgement: FieldValue | None = None
+    tcp_flags: int | None = None
+
+    @field_validator("*")
+    @classmethod
+    def _fits(cls, value: FieldValue | None, info: Any) -> FieldValue | None:
+        bits = _BITS[info.field_name]
+        last = value.last if isinstance(value, Sweep) else value
+        if last is not None and not 0 <= last < 2**bits:
+            raise ValueError(f"it reaches {last}, and the field has {bits} bits: stay at or below {2**bits - 1}")
+        return value
+
+    def given(self) -> dict[str, FieldValue]:
+        """What is written, by name."""
+        return {name: value for name in _BITS if (value := getattr(self, name)) is not None}
+
+
+class Vxlan(Frozen):
+    """The frames carry Ethernet, IPv4 and the transport inside of VXLAN; the DUT forwards the outer header."""
+
+    vni: int = Field(ge=0, lt=2**24)
+    port: int = Field(default=VXLAN_PORT, ge=1, le=LARGEST_PORT)
+
+
+class Frames(Frozen):
+    """What one stream's frames are made of."""
+
+    protocol: Literal["udp", "tcp"] = "udp"
+    flows: int = Field(default=256, ge=1, le=65_536)
+    source_port: int = Field(default=49_184, ge=1, le=LARGEST_PORT)
+    destination_port: int = Field(default=7, ge=1, le=LARGEST_PORT)  # RFC 2544 C.2.6.4: UDP Echo
+    hop_limit: int = Field(default=64, ge=2, le=255)
+    vlan: Tags | None = None
+    vxlan: Vxlan | None = None
+    udp_checksum: bool = False
+    fields: Fields = Fields()
+    raw: HexBytes | None = None
+    pcap: str | None = Field(default=None, min_length=1)
+    signature_offset: int | None = Field(default=None, ge=14, le=65_535)
+    burst_frames: int | None = Field(default=None, ge=1, le=2**20)
+
+    def is_plain(self) -> bool:
+        """Whether the frames are Ethernet, IP and UDP and no more."""
+        return (
+            self.protocol == "udp"
+            and not self.udp_checksum
+            and not self.fields.given()
+            and all(part is None for part in (self.vlan, self.vxlan, self.raw, self.pcap))
+        )
+
+
+class StreamSpec(Frames):
+    """One of several streams of a port; what it leaves out is the traffic's own."""
+
+    name: Name
+    share: Ratio
+
+
+class Traffic(Frames):
+    """The frames of every test. Flows differ in addresses, and in the fields that say so."""
+
+    ip: Literal[4, 6] = 4
+    bidirectional: bool = False
+    mixes: dict[MixName, tuple[WeightedSize, ...]] = Field(default_factory=dict)
+    streams: tuple[StreamSpec, ...] = Field(default=(), max_length=MOST_STREAMS)
+
+    @field_validator("streams")
+    @classmethod
+    def _shares_are_the_whole(cls, streams: tuple[StreamSpec, ...]) -> tuple[StreamSpec, ...]:
+        total = sum(stream.share for stream in streams)
+        if streams and abs(total - 1.0) > 1e-9:
+            raise ValueError(f"their shares add up to {100 * total:g} %: make them 100 %")
+        names = [stream.name for stream in streams]
+        if len(set(names)) < len(names):
+            raise ValueError("two streams have the same name")
+        return streams
+
+    @model_validator(mode="after")
+    def _mixes_are_whole(self) -> Traffic:
+        for name, sizes in self.mixes.items():
+            if not sizes or len({size.frame_bytes for size in sizes}) < len(sizes):
+                raise ValueError(f"the mix {name} has no sizes, or one of them twice: give each size one weight")
+        return self
+
+    def each_stream(self) -> tuple[StreamSpec, ...]:
+        """The streams of one port, every key filled in: one of the whole rate where none are written."""
+        own = {name: getattr(self, name) for name in Frames.model_fields}
+        if not self.streams:
+            return (StreamSpec(name="all", share=1.0, **own),)
+        return tuple(
+            StreamSpec(**{**own, **{name: getattr(stream, name) for name in stream.model_fields_set}})
+            for stream in self.streams
+        )
+
+    def mix(self, name: str) -> Mix | None:
+        """The mix of this name: of the bench file, or ``imix``."""
+        sizes = self.mixes.get(name)
+        if sizes is not None:
+            return Mix(name=name, sizes=sizes)
+        return IMIX if name == IMIX.name else None

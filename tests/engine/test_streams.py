@@ -1,0 +1,106 @@
+"""From a bench file's traffic to the streams of the protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nicbench.bench_file.frame_sizes import smallest_frame_bytes
+from nicbench.duts.base import Addressing
+from nicbench.engine.streams import stream_requests
+from nicbench.model.frame_size import IMIX
+from nicbench.model.traffic import Traffic
+from nicbench.units import line_rate_frames_per_s
+
+WAY = Addressing(
+    transmit=0,
+    receive=1,
+    source_mac="02:00:00:00:00:00",
+    destination_mac="02:00:00:00:00:01",
+    ip=4,
+    source_address="198.18.64.0",
+    destination_address="198.19.64.0",
+    source_address_count=32_768,
+)
+
+
+def traffic(**written: Any) -> Traffic:
+    return Traffic.model_validate_json(json.dumps(written), strict=True)
+
+
+def streams(size: Any = 128, load: float | None = 1000.0, **written: Any) -> list[dict[str, Any]]:
+    return stream_requests(traffic(**written), WAY, size, load)
+
+
+def layer_names(stream: dict[str, Any]) -> list[str]:
+    return [layer["layer"] for layer in stream["layers"]]
+
+
+def test_plain_traffic_is_told_in_the_flat_fields() -> None:
+    (stream,) = streams(flows=8)
+    assert "layers" not in stream
+    assert (stream["flows"], stream["frame_bytes"], stream["name"]) == (8, 128, "0->1")
+    assert (stream["source_address_count"], stream["hop_limit"]) == (32_768, 64)
+
+
+@pytest.mark.parametrize(
+    ("written", "names", "smallest"),
+    [
+        ({"vlan": 100}, ["ethernet", "vlan", "ipv4", "udp"], 66),
+        ({"vlan": [200, 100]}, ["ethernet", "vlan", "vlan", "ipv4", "udp"], 70),
+        ({"protocol": "tcp"}, ["ethernet", "ipv4", "tcp"], 74),
+        ({"udp_checksum": True}, ["ethernet", "ipv4", "udp"], 64),
+        ({"raw": "00 01 02 03"}, ["ethernet", "ipv4", "udp", "raw"], 66),
+        ({"vxlan": {"vni": 7}}, ["ethernet", "ipv4", "udp", "vxlan", "ethernet", "ipv4", "udp"], 112),
+    ],
+    ids=["802.1Q", "QinQ", "TCP", "UDP with checksum", "raw", "VXLAN"],
+)
+def test_headers_are_layers_and_say_the_smallest_frame(written: Any, names: list[str], smallest: int) -> None:
+    (stream,) = streams(**written)
+    assert layer_names(stream) == names
+    assert smallest_frame_bytes(traffic(**written)) == smallest
+
+
+def test_of_two_tags_the_outer_one_is_the_providers_and_fields_go_to_the_inner() -> None:
+    (stream,) = streams(vlan=[200, 100], fields={"vlan": {"first": 100, "count": 4}, "vlan_priority": 5})
+    outer, inner = stream["layers"][1:3]
+    assert outer == {"layer": "vlan", "tpid": 0x88A8, "id": 200}
+    assert inner["id"] == {"first": 100, "count": 4, "step": 1, "seed": None}
+    assert (inner["tpid"], inner["priority"]) == (0x8100, 5)
+
+
+def test_a_drawn_field_has_its_seed() -> None:
+    (stream,) = streams(fields={"source_port": {"first": 1024, "count": 64_512, "seed": 7}})
+    assert stream["layers"][-1]["source"] == {"first": 1024, "count": 64_512, "step": 1, "seed": 7}
+
+
+def test_streams_share_the_rate_and_take_what_they_leave_out_from_the_traffic() -> None:
+    bulk, small = streams(
+        vlan=5,
+        flows=99,
+        streams=[{"name": "bulk", "share": 0.9}, {"name": "small", "share": 0.1, "flows": 2, "burst_frames": 4}],
+    )
+    assert (bulk["name"], bulk["rate_frames_per_s"], bulk["flows"]) == ("0->1 bulk", 900.0, 99)
+    assert (small["name"], small["flows"], small["burst_frames"]) == ("0->1 small", 2, 4)
+    assert layer_names(small) == ["ethernet", "vlan", "ipv4", "udp"]
+
+
+def test_as_fast_as_the_port_takes_frames_there_are_no_bursts() -> None:
+    (stream,) = streams(load=None, burst_frames=16)
+    assert stream["rate_frames_per_s"] == 0.0
+    assert "burst_frames" not in stream
+
+
+def test_a_mix_is_sizes_with_weights_and_its_line_rate_is_that_of_the_mean() -> None:
+    (stream,) = streams(size=IMIX)
+    assert [(size["frame_bytes"], size["weight"]) for size in stream["sizes"]] == [(64, 7), (570, 4), (1518, 1)]
+    assert line_rate_frames_per_s(10e9, IMIX.frame_bytes) == pytest.approx(12 * 10e9 / 8 / (4246 + 12 * 20))
+
+
+def test_a_capture_gets_the_addresses_of_the_link_and_no_headers() -> None:
+    (stream,) = streams(pcap="/captures/a.pcap", signature_offset=60)
+    assert (stream["pcap"], stream["signature_offset"]) == ("/captures/a.pcap", 60)
+    assert stream["destination_mac"] == WAY.destination_mac
+    assert "layers" not in stream

@@ -1,0 +1,68 @@
+"""Every kind of traffic of a bench file, from the file to the results, on the simulated lab."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.model.rate import Bounded
+from nicbench.store.folder import RunFolder
+
+from .simulated_bench import run_whole
+
+BENCH = """
+nicbench: 1
+title: Traffic
+lab: {{kind: simulated, capacity: 20 kpps, queue_frames: 64}}
+dut: {{kind: simulated}}
+traffic: {traffic}
+tests:
+  - name: throughput
+    method: throughput
+    frame_bytes: [{size}]
+    search: {{kind: bisect, precision: 5 %, maximum_trials: 12, trials_per_bound: 1}}
+    trial: {{duration: 100 ms, drain: 20 ms, settle: 5 ms}}
+"""
+MIX = "mixes: {small: [{frame_bytes: 128, weight: 3}, {frame_bytes: 256, weight: 1}]}"
+
+KINDS: dict[str, tuple[str, Any]] = {
+    "IMIX": ("{flows: 16}", "imix"),
+    "a mix of one's own": (f"{{{MIX}}}", "small"),
+    "QinQ and TCP": ("{vlan: [200, 100], protocol: tcp}", 128),
+    "VXLAN over IPv6": ("{ip: 6, vxlan: {vni: 5}}", 256),
+    "drawn fields": ("{fields: {source_port: {first: 1, count: 60000, seed: 3}, traffic_class: 8}}", 64),
+    "two streams": (
+        "{streams: [{name: a, share: 75 %}, {name: b, share: 25 %, vlan: 7, protocol: tcp}], bidirectional: true}",
+        128,
+    ),
+}
+
+
+@pytest.mark.parametrize(("traffic", "size"), KINDS.values(), ids=list(KINDS))
+def test_the_known_capacity_is_found_with_every_kind_of_traffic(traffic: str, size: Any, tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, BENCH.format(traffic=traffic, size=size), "Traffic")
+    run_whole(folder)
+    summary = folder.summary()
+    assert summary is not None
+    (result,) = summary.results
+    assert result.id == f"throughput/{size}"
+    rate = result.values["ndr_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert rate.value == pytest.approx(20_000, rel=0.1)
+    for trial in folder.journal.trials().values():
+        counts = trial.reading.counts
+        assert (counts.corrupted, counts.corrupted_unattributed, counts.foreign, counts.reordered) == (0, 0, 0, 0)
+
+
+def test_a_mix_is_one_size_with_its_name_and_its_mean(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, BENCH.format(traffic=f"{{{MIX}}}", size="small"), "Traffic")
+    run_whole(folder)
+    summary, plan = folder.summary(), folder.plan()
+    assert summary is not None
+    assert plan is not None
+    (result,) = summary.results
+    assert result.parameters == {"frame_bytes": 160.0, "mix": "small"}
+    assert result.values["line_rate_frames_per_s"] == pytest.approx(10e9 / (180 * 8))
+    assert plan.traffic["mixes"] == {"small": "3 x 128 + 1 x 256 bytes (mean 160.0)"}
