@@ -18,9 +18,9 @@ test: ## every check: format, lint, types, import rules, Rust tests, Python test
 lint: install ## the checks that run nothing: format, lint, types, import rules
 	@scripts/check lint
 
-bench: ## our generator beside dpdk-testpmd on one veth, interleaved (needs root, about two minutes)
+bench: ## nicbench beside its peers, every row of benchmarks/README.md, interleaved (needs root, under ten minutes)
 	@scripts/setup --test
-	@.venv/bin/python benchmarks/generate_veth.py
+	@.venv/bin/python benchmarks/run.py
 
 acceptance: ## the long checks: known rates, repeatability, kills and resumes (needs root)
 	@scripts/setup --test

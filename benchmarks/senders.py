@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -64,6 +65,40 @@ class Testpmd:
         finally:
             process.terminate()
             process.communicate()
+
+
+class Trafgen:
+    """netsniff-ng's generator, on a packet socket's ring: one prepared packet, sent again and again."""
+
+    name: ClassVar[str] = "trafgen"
+
+    def __init__(self, cpu: int) -> None:
+        self._cpu = cpu
+
+    @contextmanager
+    def sending(self, pair: VethPair, frame_bytes: int, seconds: float) -> Iterator[int]:
+        """``seconds`` is not needed: it sends until it is stopped."""
+        mac = ", ".join(f"0x{byte}" for address in (pair.sink_mac, pair.sender_mac) for byte in address.split(":"))
+        packet = f"{{ {mac}, 0x88, 0xb5, fill(0x00, {frame_bytes - 4 - 14}) }}"
+        with tempfile.NamedTemporaryFile("w", suffix=".cfg") as file:
+            file.write(packet)
+            file.flush()
+            options = ("--cpus", "1", "--no-sock-mem", "--qdisc-path")
+            command = pair.inside(
+                "taskset", "-c", str(self._cpu), "trafgen", "--conf", file.name, "--out", pair.sender_device, *options
+            )
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            try:
+                if not frames_arrive(pair, process):
+                    process.kill()
+                    output = process.stdout.read() if process.stdout else ""
+                    raise RefusedError("\n".join(output.splitlines()[-5:]))
+                yield process.pid
+            finally:
+                process.terminate()
+                process.communicate()
 
 
 class Nicbench:

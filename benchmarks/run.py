@@ -1,0 +1,92 @@
+"""``make bench``: nicbench beside its peers, all rows of benchmarks/README.md in one run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import cycles
+import generate_memory
+import validity
+from machine import Cpus, clock_probe, huge_pages, two_cpus
+from pairs import HEADER, Row
+from veth_rows import veth_rows
+
+Maker = Callable[[ExitStack, Cpus, tuple[str, ...], float], list[Row]]
+GROUPS: dict[str, Maker] = {
+    "null": generate_memory.null_rows,
+    "two-cores": generate_memory.two_core_rows,
+    "forward": generate_memory.forward_rows,
+    "veth": veth_rows,
+}
+# Of 2 MiB each: five processes at most are up at once.
+HUGE_PAGES = 480
+
+
+def main() -> int:
+    """Prints the table; status 1 where a target is missed and ``--strict`` is given."""
+    options = parse_arguments()
+    if not generate_memory.is_root():
+        print("bench: namespaces and huge pages need root\n  next: call it with sudo", file=sys.stderr)
+        return 3
+    cpus = two_cpus()
+    with huge_pages(HUGE_PAGES) as granted:
+        pages = ("--in-memory",) if granted else ("--no-huge",)
+        kind = "huge" if granted else "small"
+        print(f"{kind} pages; workers on CPU {cpus.worker} and {cpus.other}; bursts of 32, {options.pairs} pairs")
+        problem = validity.check(cpus, granted)
+        print(
+            f"validity: {problem or 'over net_ring every sequence number came once per flow, no stamp fell'}",
+            flush=True,
+        )
+        rows: list[Row] = []
+        for name, make in GROUPS.items():
+            if name in options.only:
+                measured = group(make, cpus, pages, options, problem)
+                print("\n".join(["", HEADER, *(row.line() for row in measured)]), flush=True)
+                rows.extend(measured)
+        if "cycles" in options.only:
+            sections = (
+                cycles.analyse_lines(),
+                cycles.feature_lines(cpus, granted, options.seconds, options.pairs),
+                cycles.scaling_lines(cpus, granted, options.seconds, options.pairs),
+            )
+            for lines in sections:
+                print("\n" + "\n".join(lines), flush=True)
+    missed = [row for row in rows if row.verdict(row.ratio()[1]) not in ("", "met")]
+    return 1 if options.strict and missed else 0
+
+
+def group(
+    make: Maker, cpus: Cpus, pages: tuple[str, ...], options: argparse.Namespace, problem: str | None
+) -> list[Row]:
+    """The pairs of some rows, interleaved; the core's clock is probed before and after each round."""
+    with ExitStack() as stack:
+        probe = stack.enter_context(clock_probe(cpus.worker))
+        rows = make(stack, cpus, pages, options.seconds)
+        probe.take()
+        for number in range(options.pairs):
+            for row in rows:
+                row.take(number)
+            probe.take()
+        for row in rows:
+            row.void = problem
+        clocks = [clock / 1e9 for clock in probe.seen_hz]
+        print(f"{make.__name__}: core clock {min(clocks):.2f} to {max(clocks):.2f} GHz", flush=True)
+    return rows
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The options with their defaults."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=15, help="how many pairs (15)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="measured time of each sample [s] (0.3)")
+    parser.add_argument("--only", nargs="+", default=[*GROUPS, "cycles"], help="some groups of rows (all)")
+    parser.add_argument("--strict", action="store_true", help="status 1 where a target is not reached")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""Rows over one veth by AF_XDP: frames are counted by the kernel at the far end, the same counter for every sender."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from machine import Cpus
+from pairs import Row
+from senders import Nicbench, Sender, Testpmd, Trafgen, measure
+from veth_pair import veth_pair
+
+FRAME_BYTES = 64
+SETTLE_S = 0.2
+
+
+def veth_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: float) -> list[Row]:
+    """Pages are small here for all: a umem gains nothing from huge ones. Every sender starts anew for each sample."""
+    del pages
+    wire = stack.enter_context(veth_pair())
+
+    def sample(sender: Sender) -> Callable[[], float]:
+        return lambda: measure(sender, wire, FRAME_BYTES, seconds, SETTLE_S).frames_per_s
+
+    ours = sample(Nicbench(worker_cpu=cpus.worker))
+    testpmd = sample(Testpmd(worker_cpu=cpus.worker, main_cpu=cpus.other))
+    trafgen = sample(Trafgen(cpu=cpus.worker))
+    return [
+        Row("generate, 256 flows, veth, `net_af_xdp`", "txonly", 1.0, ours, testpmd, "Mpps"),
+        Row("generate, 256 flows, veth, `net_af_xdp`", "trafgen", 2.0, ours, trafgen, "Mpps"),
+    ]
