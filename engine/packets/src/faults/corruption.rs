@@ -1,29 +1,24 @@
 //! Flips one bit of a frame, somewhere the receiver looks.
 
 use super::path::Change;
+use super::place::Place;
 use super::random::Random;
 use crate::signature::SIGNATURE_BYTES;
-use crate::template::signature_offset;
 
-/// The UDP length lies so far before the signature (RFC 768).
-const LENGTH_BEFORE_SIGNATURE: usize = 4;
 const LENGTH_BYTES: usize = 2;
 
 /// Flips a bit in what `wanted` names; returns what was hit, or `None` where the frame has no such place.
-pub fn corrupt(bytes: &mut [u8], wanted: Change, random: &mut Random) -> Option<Change> {
-    let signature = signature_offset(bytes).filter(|offset| offset + SIGNATURE_BYTES <= bytes.len())?;
-    let pattern = signature + SIGNATURE_BYTES;
+pub fn corrupt(bytes: &mut [u8], place: Place, wanted: Change, random: &mut Random) -> Option<Change> {
+    let pattern = place.signature + SIGNATURE_BYTES;
+    let end = place.end.min(bytes.len());
     let (hit, range) = match wanted {
-        Change::CorruptedPayload if pattern < bytes.len() => (wanted, pattern..bytes.len()),
-        Change::CorruptedPayload | Change::CorruptedSignature => (Change::CorruptedSignature, signature..pattern),
-        Change::CorruptedLength => {
-            let length = signature - LENGTH_BEFORE_SIGNATURE;
-            (wanted, length..length + LENGTH_BYTES)
-        }
+        Change::CorruptedPayload if pattern < end => (wanted, pattern..end),
+        Change::CorruptedPayload | Change::CorruptedSignature => (Change::CorruptedSignature, place.signature..pattern),
+        Change::CorruptedLength => place.udp_length.map(|length| (wanted, length..length + LENGTH_BYTES))?,
         Change::None | Change::Copy => return None,
     };
     let bit = random.below(range.len() as u64 * 8) as usize;
-    bytes[range.start + bit / 8] ^= 1 << (bit % 8);
+    *bytes.get_mut(range.start + bit / 8)? ^= 1 << (bit % 8);
     Some(hit)
 }
 
@@ -31,20 +26,14 @@ pub fn corrupt(bytes: &mut [u8], wanted: Change, random: &mut Random) -> Option<
 mod tests {
     use super::*;
 
-    /// Ethernet, IPv4, UDP, signature, `payload` more bytes, all zero but what names them.
-    fn frame(payload: usize) -> Vec<u8> {
-        let mut bytes = vec![0; 14 + 20 + 8 + SIGNATURE_BYTES + payload];
-        (bytes[12], bytes[14], bytes[23]) = (0x08, 0x45, 17);
-        bytes
-    }
-
     fn hit(wanted: Change, payload: usize) -> (Option<Change>, Vec<usize>) {
-        let (before, mut random) = (frame(payload), Random::seeded(3, 1, 1));
+        let place = Place { signature: 42, end: 58 + payload, udp_length: Some(38) };
+        let (before, mut random) = (vec![0; 64 + payload], Random::seeded(3, 1, 1));
         let mut places = Vec::new();
         let mut what = None;
         for _ in 0..200 {
             let mut bytes = before.clone();
-            what = corrupt(&mut bytes, wanted, &mut random);
+            what = corrupt(&mut bytes, place, wanted, &mut random);
             let changed: Vec<usize> = (0..bytes.len()).filter(|place| bytes[*place] != before[*place]).collect();
             assert_eq!(changed.len(), 1, "one bit of one byte");
             places.extend(changed);
@@ -64,11 +53,10 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_cannot_be_ours_is_left_alone() {
-        let mut arp = vec![0; 60];
-        (arp[12], arp[13]) = (0x08, 0x06);
-        let before = arp.clone();
-        assert_eq!(corrupt(&mut arp, Change::CorruptedPayload, &mut Random::seeded(1, 1, 1)), None);
-        assert_eq!(arp, before);
+    fn a_frame_without_a_length_of_udp_keeps_its_bytes() {
+        let place = Place { signature: 54, end: 74, udp_length: None };
+        let mut bytes = vec![0; 80];
+        assert_eq!(corrupt(&mut bytes, place, Change::CorruptedLength, &mut Random::seeded(1, 1, 1)), None);
+        assert_eq!(bytes, vec![0; 80]);
     }
 }

@@ -6,11 +6,13 @@ mod corruption;
 mod fate;
 mod gate;
 mod path;
+mod place;
 mod random;
 
 pub use fate::impossible_odds;
 pub use gate::Gate;
 pub use path::{Buffers, Change, Counts, Departure, Dropped, FaultyPath};
+pub use place::Place;
 pub use random::Random;
 
 /// Picoseconds, so that no rate is rounded visibly.

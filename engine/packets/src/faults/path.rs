@@ -8,6 +8,7 @@ use super::PS_PER_NS;
 use super::corruption::corrupt;
 use super::fate::{Fate, Odds};
 use super::gate::Gate;
+use super::place::Place;
 use super::random::Random;
 use crate::port::Frame;
 
@@ -118,13 +119,14 @@ impl<M: Copy> FaultyPath<M> {
         departing.chain(self.held.drain(..).map(|held| (held.frame, held.note))).collect()
     }
 
-    /// A frame comes at `time_ps`.
+    /// A frame comes at `time_ps`; `place` is asked where it may be corrupted.
     pub fn forward(
         &mut self,
         time_ps: u64,
         mut frame: Frame,
         note: M,
         buffers: &mut impl Buffers,
+        place: impl FnOnce(&[u8]) -> Option<Place>,
     ) -> Result<(), Dropped> {
         let fate = self.odds.draw(&mut self.random);
         let departure_ps = match self.admit(fate, time_ps) {
@@ -135,9 +137,9 @@ impl<M: Copy> FaultyPath<M> {
             }
         };
         let change = match fate {
-            Fate::CorruptPayload => self.corrupt(&mut frame, Change::CorruptedPayload),
-            Fate::CorruptSignature => self.corrupt(&mut frame, Change::CorruptedSignature),
-            Fate::CorruptLength => self.corrupt(&mut frame, Change::CorruptedLength),
+            Fate::CorruptPayload => self.corrupt(&mut frame, Change::CorruptedPayload, place),
+            Fate::CorruptSignature => self.corrupt(&mut frame, Change::CorruptedSignature, place),
+            Fate::CorruptLength => self.corrupt(&mut frame, Change::CorruptedLength, place),
             Fate::Reorder => {
                 let until_ps = departure_ps + LONGEST_HOLD_PS;
                 self.held.push(Held { overtakers_left: self.faults.reorder_by, until_ps, frame, note });
@@ -184,8 +186,9 @@ impl<M: Copy> FaultyPath<M> {
         Ok(self.last_departure_ps)
     }
 
-    fn corrupt(&mut self, frame: &mut Frame, wanted: Change) -> Change {
-        let hit = corrupt(frame.bytes_mut(), wanted, &mut self.random);
+    fn corrupt(&mut self, frame: &mut Frame, wanted: Change, place: impl FnOnce(&[u8]) -> Option<Place>) -> Change {
+        let place = place(frame.bytes());
+        let hit = place.and_then(|place| corrupt(frame.bytes_mut(), place, wanted, &mut self.random));
         self.counts.corrupted += u64::from(hit.is_some());
         hit.unwrap_or(Change::None)
     }

@@ -7,10 +7,9 @@ use nicbench_protocol::{DirectionStats, Faults, ReflectMode};
 
 use super::log::{Fate, FateLog, Record};
 use super::plain::change;
-use crate::faults::{Buffers, Departure, FaultyPath, Gate, PS_PER_NS};
+use crate::faults::{Buffers, Departure, FaultyPath, Gate, PS_PER_NS, Place};
 use crate::port::{Clock, Frame, MAXIMUM_BURST, Port};
 use crate::signature::{Owner, SIGNATURE_BYTES, Signer};
-use crate::template::signature_offset;
 
 /// What is noted of a frame as it comes.
 #[derive(Debug, Clone, Copy)]
@@ -93,13 +92,16 @@ impl Faulty {
     }
 
     fn take(&mut self, turn: &mut Turn<'_>, frame: Frame, now_ns: u64) {
-        let owner = match turn.journal {
+        let knows_owners = turn.journal.is_some();
+        let (owner, place) = match turn.journal {
             Some(journal) => owner(frame.bytes(), &journal.signer),
-            None => Owner::Unknown,
+            // Nobody knows whose it is, and it is not asked before a fault wants to know.
+            None => (Owner::Unknown, None),
         };
+        let place = |bytes: &[u8]| place.or_else(|| if knows_owners { None } else { Place::usual(bytes) });
         let note = Note { owner, received_ns: now_ns };
         let mut buffers = PortBuffers(&mut *turn.ports[self.to]);
-        if let Err(reason) = self.path.forward(now_ns * PS_PER_NS, frame, note, &mut buffers) {
+        if let Err(reason) = self.path.forward(now_ns * PS_PER_NS, frame, note, &mut buffers, place) {
             self.note(turn.journal, reason.into(), note, None);
         }
     }
@@ -155,10 +157,13 @@ impl Faulty {
     }
 }
 
-/// Whose frame it is, by its signature.
-fn owner(bytes: &[u8], signer: &Signer) -> Owner {
-    let payload = signature_offset(bytes).and_then(|offset| bytes.get(offset..)?.first_chunk::<SIGNATURE_BYTES>());
-    payload.map_or(Owner::Unknown, |payload| signer.read(payload))
+/// Whose frame it is, by its signature, and where that is.
+fn owner(bytes: &[u8], signer: &Signer) -> (Owner, Option<Place>) {
+    let read = |place: Place| {
+        let signature = bytes.get(place.signature..)?.first_chunk::<SIGNATURE_BYTES>()?;
+        Some((signer.read(signature), Some(place))).filter(|(owner, _)| *owner != Owner::Unknown)
+    };
+    Place::all(bytes).find_map(read).unwrap_or((Owner::Unknown, None))
 }
 
 /// Buffers of the port that sends.

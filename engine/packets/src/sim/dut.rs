@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nicbench_protocol::{Faults, SimulatedDut};
 
-use crate::faults::{Buffers, FaultyPath, Gate};
+use crate::faults::{Buffers, FaultyPath, Gate, Place};
 use crate::port::Frame;
 use crate::sys::pool::FramePool;
 
@@ -29,7 +29,7 @@ impl Dut {
     /// A frame reaches the device.
     pub fn forward(&mut self, time_ps: u64, frame: Frame, pool: &mut FramePool) {
         // What is dropped is counted there, and nobody here asks which it was.
-        let _ = self.path.forward(time_ps, frame, (), pool);
+        let _ = self.path.forward(time_ps, frame, (), pool, Place::usual);
     }
 
     /// Lets go of frames that nobody overtook in time.

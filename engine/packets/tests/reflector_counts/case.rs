@@ -9,6 +9,8 @@ use crate::rings::RUN_KEY;
 
 const SMALLEST_IPV4: u64 = 64;
 const SMALLEST_IPV6: u64 = 82;
+/// Holds the headers of every kind.
+const SMALLEST_LAYERED: u64 = 160;
 const LARGEST: u64 = 1518;
 const RECORDS: usize = 1 << 20;
 
@@ -24,9 +26,22 @@ pub struct Case {
     pub foreign_every: u64,
 }
 
+/// What a stream's frames are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Headers {
+    /// Ethernet, IP, UDP.
+    Plain,
+    Tagged,
+    /// Two tags, and TCP.
+    Tcp,
+    /// VXLAN, with the plain headers in it.
+    Carried,
+}
+
 /// Stream n goes from port n to the other.
 #[derive(Debug)]
 pub struct Stream {
+    pub headers: Headers,
     pub ip: u8,
     pub frame_bytes: u64,
     pub flows: u64,
@@ -71,25 +86,61 @@ impl Case {
 impl Stream {
     fn drawn(random: &mut Random) -> Self {
         let ip = if random.below(2) == 0 { 4 } else { 6 };
-        let smallest = if ip == 4 { SMALLEST_IPV4 } else { SMALLEST_IPV6 };
+        let headers = match random.below(6) {
+            0 => Headers::Tagged,
+            1 => Headers::Tcp,
+            2 => Headers::Carried,
+            _ => Headers::Plain,
+        };
+        let smallest = match (headers, ip) {
+            (Headers::Plain, 4) => SMALLEST_IPV4,
+            (Headers::Plain, _) => SMALLEST_IPV6,
+            _ => SMALLEST_LAYERED,
+        };
         let frame_bytes = match random.below(3) {
             0 => smallest,
-            1 => [128, 256, 512, 1024, 1280, 1518][random.below(6) as usize],
+            1 => [256, 512, 1024, 1280, 1518][random.below(5) as usize],
             _ => smallest + random.below(LARGEST - smallest + 1),
         };
         let flows = [1, 2, 7, 64, 256, 1000][random.below(6) as usize];
-        Self { ip, frame_bytes, flows, rate_frames_per_s: 10_000.0 + 90_000.0 * random.share() }
+        Self { headers, ip, frame_bytes, flows, rate_frames_per_s: 10_000.0 + 90_000.0 * random.share() }
     }
 
     fn request(&self, port: usize) -> Value {
         let network = if self.ip == 4 { "198.18.0." } else { "2001:2::" };
-        json!({
+        let (source, destination) = (format!("{network}{}", 1 + port), format!("{network}{}", 2 - port));
+        let mut request = json!({
             "name": format!("from {port}"), "transmit_port": port, "receive_port": 1 - port,
             "frame_bytes": self.frame_bytes, "rate_frames_per_s": self.rate_frames_per_s, "flows": self.flows,
-            "source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02", "ip": self.ip,
-            "source_address": format!("{network}{}", 1 + port), "destination_address": format!("{network}{}", 2 - port),
-            "source_port_count": self.flows,
-        })
+        });
+        let rest = match self.headers {
+            Headers::Plain => json!({
+                "source_mac": MACS[0], "destination_mac": MACS[1], "ip": self.ip, "source_address": source,
+                "destination_address": destination, "source_port_count": self.flows,
+            }),
+            headers => json!({"layers": layers(headers, self.ip, &source, &destination, self.flows)}),
+        };
+        if let (Some(request), Value::Object(rest)) = (request.as_object_mut(), rest) {
+            request.extend(rest);
+        }
+        request
+    }
+}
+
+const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
+
+fn layers(headers: Headers, ip: u8, source: &str, destination: &str, flows: u64) -> Vec<Value> {
+    let ethernet = json!({"layer": "ethernet", "source": MACS[0], "destination": MACS[1]});
+    let vlan = json!({"layer": "vlan", "id": 100});
+    let ip = json!({"layer": format!("ipv{ip}"), "source": source, "destination": destination});
+    let ports = |layer: &str| json!({"layer": layer, "source": {"first": 1024, "count": flows}, "destination": 9});
+    let vxlan = [json!({"layer": "udp", "source": 49152, "destination": 4789}), json!({"layer": "vxlan", "vni": 5000})];
+    match headers {
+        Headers::Plain | Headers::Tagged => vec![ethernet, vlan, ip, ports("udp")],
+        Headers::Tcp => vec![ethernet, vlan.clone(), vlan, ip, ports("tcp")],
+        Headers::Carried => {
+            [vec![ethernet.clone(), ip.clone()], vxlan.into(), vec![ethernet, ip, ports("udp")]].concat()
+        }
     }
 }
 

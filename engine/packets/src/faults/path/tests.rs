@@ -13,9 +13,8 @@ fn departures(faults: Faults, frames: u64) -> (Vec<Departure<u64>>, FaultyPath<u
     for number in 0..frames {
         let mut frame = pool.take(60);
         frame.bytes_mut().fill(0);
-        frame.bytes_mut()[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
-        frame.bytes_mut()[23] = 17;
-        let _ = path.forward(number * INTERVAL_PS, frame, number, &mut pool);
+        let place = |_: &[u8]| Some(Place { signature: 42, end: 60, udp_length: Some(38) });
+        let _ = path.forward(number * INTERVAL_PS, frame, number, &mut pool, place);
     }
     path.release_overdue(u64::MAX);
     let left: Vec<_> = std::iter::from_fn(|| path.next_departure(u64::MAX)).collect();
@@ -79,7 +78,7 @@ fn equal_seeds_do_the_same_and_others_do_not() {
 fn a_new_trial_gets_back_what_was_under_way() {
     let mut pool = FramePool::default();
     let mut path = FaultyPath::new(Faults { delay_ns: 5, ..Faults::default() }, Gate::Open);
-    path.forward(0, pool.take(60), 7, &mut pool).unwrap();
+    path.forward(0, pool.take(60), 7, &mut pool, |_| None).unwrap();
     let under_way = path.begin_trial(2, 0);
     assert_eq!(under_way.iter().map(|(_, number)| *number).collect::<Vec<_>>(), [7]);
     assert_eq!(path.under_way(), 0);
