@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from nicbench.duts import _testpmd_output as output
 from nicbench.duts._dpdk_options import Scheduling, file_prefix
 from nicbench.duts._memif_ports import DutCores, dut_cores, forwarded
+from nicbench.duts._process import waited_ns
 from nicbench.duts.testpmd import Testpmd, TestpmdOptions, command_line
 from nicbench.errors import HostError, UsageError
 from nicbench.hosts._fake import FakeHost, FakeProcess
@@ -90,6 +91,11 @@ def test_without_huge_pages_the_eal_is_told_so() -> None:
     command = command_line(TestpmdOptions(huge_pages=False), memif_testbed(FakeHost()), ONE_CORE, "prefix")
     assert "--no-huge" in command
     assert "--in-memory" not in command
+
+
+def test_the_time_it_waited_is_that_of_all_its_threads() -> None:
+    assert waited_ns("500 20 3\n700 5 9\n") == 25
+    assert waited_ns("") is None
 
 
 def test_two_runs_share_no_files() -> None:

@@ -151,3 +151,19 @@ def test_the_table_of_thresholds_can_be_printed_and_holds_no_zero() -> None:
 def test_a_threshold_of_zero_is_refused() -> None:
     with pytest.raises(ValidationError):
         Thresholds(longest_gap_ms=0.0)
+
+
+def test_a_dut_in_user_space_that_others_kept_from_running_is_disturbed(reading: MakeReading) -> None:
+    def waiting(share: float | None) -> Verdict:
+        return verdict_on(reading().model_copy(update={"dut_waiting_share": share}))
+
+    assert waiting(0.5).reasons == (Reason.DUT_DISTURBED,)
+    assert "kept the DUT from running for 50.0 % of the trial" in waiting(0.5).findings[0].text
+    assert waiting(0.01).valid
+    assert waiting(None).valid
+
+
+def test_what_a_lossless_port_refused_is_no_shortfall_of_the_tester(reading: MakeReading) -> None:
+    refused = reading(unsent_backpressure=400_000, sent=600_000, received=600_000)
+    assert verdict_on(refused).valid
+    assert refused.counts.loss_ratio == pytest.approx(0.4)

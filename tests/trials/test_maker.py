@@ -32,9 +32,15 @@ class Counting(Simulated):
         super().__init__(SimulatedOptions())
         self.died = died
         self.asked = 0
+        self.waits_ns = 0
+        self.waited_ns = 0
 
     async def failure(self) -> str | None:
         return self.died
+
+    async def waiting_ns(self) -> int:
+        self.waited_ns += self.waits_ns
+        return self.waited_ns
 
     async def overruns(self) -> dict[int, int]:
         self.asked += 1
@@ -129,3 +135,10 @@ async def test_the_duts_account_is_that_of_the_trial_alone_and_only_where_it_is_
     work = (await making.make("t/1/0", "t", {}, AVERAGE, 0)).reading.dut_work
     assert work is not None
     assert (work.packets, work.tsc_cycles_per_packet, work.core_cycles_per_packet) == (1000, 50.0, 75.0)
+
+
+async def test_a_dut_that_waited_for_its_core_all_the_time_spoils_its_trial() -> None:
+    dut = Counting()
+    dut.waits_ns = 10**12  # more than any trial lasts
+    trial = await maker_of(dut, FakeTester(capacity_frames_per_s=1e9)).make("t/0/0", "t", {}, REQUEST, 0)
+    assert Reason.DUT_DISTURBED in trial.verdict.reasons

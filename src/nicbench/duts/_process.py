@@ -46,10 +46,11 @@ class DutProcess:
         command: tuple[str, ...],
         name: str,
         environment: Mapping[str, str] | None = None,
+        last_line: str | None = None,
     ) -> DutProcess:
-        """Starts ``command`` and writes down how to kill it."""
+        """Starts ``command`` and writes down how to kill it; at the end of the run ``last_line`` asks it to end."""
         started = cls(await host.start(command, environment=environment), host, name)
-        changes.before_undoing(started.kill)
+        changes.before_undoing(lambda: started.end(last_line))
         pid = started._process.pid
         stat = None if pid is None else await host.read_file(f"/proc/{pid}/stat")
         ticks = start_ticks_of_stat(stat) if stat else None
@@ -99,6 +100,13 @@ class DutProcess:
         """A line to its input."""
         await self._process.write_line(line)
 
+    async def waiting_ns(self) -> int | None:
+        """Time that its threads, all of them, waited for a CPU while they could have run, by the scheduler's account."""
+        if self.pid is None:
+            return None
+        shown = await self._host.run(("sh", "-c", 'cat /proc/"$1"/task/*/schedstat', "sh", str(self.pid)), check=False)
+        return waited_ns(shown.stdout) if shown.status == 0 else None
+
     async def failure(self) -> str | None:
         """How it ended, with its last words; None while it runs."""
         stat = None if self.pid is None else await self._host.read_file(f"/proc/{self.pid}/stat")
@@ -106,8 +114,12 @@ class DutProcess:
             await asyncio.wait((self._reader,), timeout=_END_S)
         return self._death() if self._ended else None
 
-    async def kill(self) -> None:
-        """Ends it at once and waits until it is gone."""
+    async def end(self, last_line: str | None = None) -> None:
+        """Ends it, by a word where it has one, else at once, and waits until it is gone."""
+        if last_line is not None and not self._ended:
+            with contextlib.suppress(HostError):
+                await self._process.write_line(last_line)
+                await self._process.wait(_END_S)
         with contextlib.suppress(HostError):
             await self._process.signal(9)
             await self._process.wait(_END_S)
@@ -143,6 +155,12 @@ class DutProcess:
         lines = [*list(self._lines)[-_LAST_LINES:], *self.stderr.splitlines()[-_LAST_LINES:]]
         text = "\n".join(line for line in lines if line.strip())[-_LAST_WORDS_CHARACTERS:]
         return f"; its last words: {text}" if text else ""
+
+
+def waited_ns(schedstat: str) -> int | None:
+    """The second field of each line (Documentation/scheduler/sched-stats: time spent waiting on a runqueue), summed."""
+    waits = [int(fields[1]) for fields in (line.split() for line in schedstat.splitlines()) if len(fields) == 3]
+    return sum(waits) if waits else None
 
 
 async def require_program(host: Host, program: str, next_step: str) -> None:

@@ -83,6 +83,10 @@ class Dut(ABC):
         """
         return {}
 
+    async def waiting_ns(self) -> int | None:
+        """Cumulative: time in which its threads were ready and others had its core; None where it is no process."""
+        return None
+
     async def failure(self) -> str | None:
         """How a DUT that is a process of ours died, with its last words; None while it lives."""
         return None

@@ -93,6 +93,9 @@ class L3fwd(Dut):
             await self._process.wait_for(lambda line: line.startswith(last), _FORWARDING_S, "begin to forward")
             self._is_forwarding = True
 
+    async def waiting_ns(self) -> int | None:
+        return None if self._process is None else await self._process.waiting_ns()
+
     async def failure(self) -> str | None:
         return None if self._process is None else await self._process.failure()
 

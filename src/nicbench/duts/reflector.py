@@ -105,7 +105,9 @@ class Reflector(Dut):
             await raise_huge_pages(changes, host, self.options.memory + testbed.promised_bytes, "dut.huge_pages")
         self._configuration = configuration(self.options, testbed, cores)
         self._command = (*self.options.scheduling.prefix(), str(find_binary(_PROGRAM)), "reflect")
-        self._process = await DutProcess.start(host, changes, self._command, self.kind, self.options.environment)
+        self._process = await DutProcess.start(
+            host, changes, self._command, self.kind, self.options.environment, last_line='{"command": "close"}'
+        )
         await self._process.write_line(json.dumps(self._configuration))
         self._started = await self._event("forwarding", _START_S)
 
@@ -119,6 +121,9 @@ class Reflector(Dut):
         """The random sequences begin afresh, so that a trial that is repeated or resumed suffers the same faults."""
         if self._process is not None:
             await self._ask(command="trial", trial=number)
+
+    async def waiting_ns(self) -> int | None:
+        return None if self._process is None else await self._process.waiting_ns()
 
     async def failure(self) -> str | None:
         return None if self._process is None else await self._process.failure()

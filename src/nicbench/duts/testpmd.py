@@ -83,6 +83,9 @@ class Testpmd(Dut):
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return ()  # it polls there: its own time would count as another program's
 
+    async def waiting_ns(self) -> int | None:
+        return None if self._process is None else await self._process.waiting_ns()
+
     async def failure(self) -> str | None:
         return None if self._process is None else await self._process.failure()
 

@@ -40,6 +40,11 @@ class Thresholds(Frozen):
         "share of the DUT core's time",
         "time the hypervisor gave the DUT's core to somebody else",
     )
+    dut_waiting_share: float = _threshold(
+        0.05,
+        "share of the trial's time",
+        "time that a DUT in user space was ready to forward and did not run: other programs had its core",
+    )
     dut_contended_share: float = _threshold(
         0.10,
         "share of the looks at the DUT's core",

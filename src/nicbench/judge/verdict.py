@@ -36,6 +36,7 @@ class Evidence(Frozen):
     clock_step_ns: int | None = None
     ports: tuple[PortEvidence, ...] = ()
     dut_cpus: tuple[CpuTime, ...] = ()
+    dut_waiting_share: float | None = None
     peer_failure: str | None = None
 
     @classmethod
@@ -63,6 +64,7 @@ class Evidence(Frozen):
                 for port in reading.ports
             ),
             dut_cpus=tuple(cpu for cpu in health.cpus if cpu.cpu in dut_cpus),
+            dut_waiting_share=reading.dut_waiting_share,
             peer_failure=peer_failure,
         )
 
@@ -76,6 +78,7 @@ def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
     yield from _worker(evidence, thresholds)
     for cpu in evidence.dut_cpus:
         yield from _dut_core(cpu, thresholds)
+    yield from _dut_process(evidence, thresholds)
     yield from _clock(evidence, thresholds)
     yield from _tester(evidence, thresholds)
     if evidence.peer_failure is not None:
@@ -136,6 +139,18 @@ def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
             value=contended,
             limit=thresholds.dut_contended_share,
             text=f"the physical core of the DUT's CPU {cpu.cpu} was shared in {_percent(contended)} of the looks at it",
+        )
+
+
+def _dut_process(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    share = evidence.dut_waiting_share
+    if share is not None and share > thresholds.dut_waiting_share:
+        yield Finding(
+            reason=Reason.DUT_DISTURBED,
+            threshold="dut_waiting_share",
+            value=share,
+            limit=thresholds.dut_waiting_share,
+            text=f"other programs kept the DUT from running for {_percent(share)} of the trial",
         )
 
 

@@ -208,6 +208,8 @@ class Reading(Frozen):
     ledger: tuple[LossPlace, ...] = ()
     unexplained: int | None = None
     dut_work: DutWork | None = None
+    dut_waiting_share: float | None = None
+    """Share of the trial's time in which a DUT that is a process of ours was ready to run and did not."""
 
 
 class Trial(Frozen):

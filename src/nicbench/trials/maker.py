@@ -75,6 +75,7 @@ class TrialMaker:
         await self._dut.begin_trial(self._number)
         drops, overruns = await self._dut.drops(), await self._dut.overruns()
         work = await self._work(request)
+        waited, began = await self._dut.waiting_ns(), time.monotonic_ns()
         try:
             reading = await self._tester.trial(self._number, request, self._addressing)
         except EngineError as error:
@@ -85,6 +86,8 @@ class TrialMaker:
             raise
         failure = await self._dut.failure()
         if failure is None:
+            waiting = _share_of_time(waited, await self._dut.waiting_ns(), time.monotonic_ns() - began)
+            reading = reading.model_copy(update={"dut_waiting_share": waiting})
             reading = with_overruns(reading, overruns, await self._dut.overruns())
             reading = with_ledger(reading, drops, await self._dut.drops())
             if work is not None and (after := await self._work(request)) is not None:
@@ -117,6 +120,13 @@ class TrialMaker:
     def dut(self) -> Dut:
         """The DUT of its trials."""
         return self._dut
+
+
+def _share_of_time(before_ns: int | None, after_ns: int | None, elapsed_ns: int) -> float | None:
+    """None where one of the ends is not known."""
+    if before_ns is None or after_ns is None:
+        return None
+    return max(0, after_ns - before_ns) / max(1, elapsed_ns)
 
 
 def _dead(failure: str, place: str) -> HostError:
