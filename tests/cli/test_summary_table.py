@@ -88,3 +88,20 @@ def test_a_rate_known_only_from_above_is_below_its_bound_in_the_headline_too() -
     below = Bounded(value=None, upper=0.515e6, limited_by=LimitedBy.DUT)
     summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=below),))
     assert headline(summary) == "NDR < 0.5150 Mpps at 64 bytes"
+
+
+def test_a_method_that_brings_a_table_has_one_of_its_own_with_its_units() -> None:
+    values = {
+        "frame_rate_frames_per_s": Bounded(value=9.66e6, limited_by=LimitedBy.TESTER),
+        "tsc_cycles_per_packet": 61.34,
+        "cycles_source": "its own record",
+    }
+    result = Result(id="one/64", method="single-core", parameters={"frame_bytes": 64}, values=values)
+    table = shown(result)
+    assert "Single core" in table
+    assert "[Mpps]" in table
+    assert "≥ 9.66" in table
+    assert "61.3" in table
+    assert "its own record" in table
+    summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(result,))
+    assert str(headline(summary)).startswith("forwards at least 9.66")

@@ -38,21 +38,23 @@ def test_each_value_stands_below_its_heading_and_unknown_is_a_dash() -> None:
     assert section.rows[0].cells == ("64", "9.66", "297.62", "3.25", "4.95", "DUT", "3.70", "61.3", UNKNOWN)
     assert section.rows[1].cells[1] == "3.20"
     assert section.scope == "sum of 2 ports"
-    assert section.notes == ("its own record",)
+    assert section.notes == ("Record of cycles: its own record",)
     assert spoilt(section) == ()
 
 
 def test_a_rate_that_the_tester_limited_is_at_least_that_and_what_disturbed_it_is_said() -> None:
     (section,) = sections([result(64, 9_660_000.0, at_least=True)], {})
     assert section.rows[0].cells[1] == "≥ 9.66"
-    assert section.sentence == "forwards at least 9.66\u00a0Mpps of 64-byte frames on one core"
+    forwards = "forwards at least 9.66\u00a0Mpps of 64-byte frames on one core"
+    assert section.sentence == f"{forwards}, in 61.3 cycles of the time-stamp counter each"
     assert spoilt(section) == ("64 bytes: the worker was held up",)
 
 
 def test_a_dut_without_a_record_is_said_to_have_none() -> None:
     (section,) = sections([result(64, 1e6, cycles=None)], {})
     assert section.rows[0].cells[7] == UNKNOWN
-    assert section.notes == (NO_RECORD,)
+    assert section.notes == (f"Record of cycles: {NO_RECORD}",)
+    assert section.sentence == "forwards 1.00\u00a0Mpps of 64-byte frames on one core"
 
 
 def test_tests_of_one_method_have_a_section_each() -> None:

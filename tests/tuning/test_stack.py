@@ -153,3 +153,17 @@ async def test_a_stack_without_changes_writes_nothing(stack: UndoStack, tmp_path
 
 async def _nothing() -> None:
     return None
+
+
+async def test_what_this_process_holds_is_ended_before_anything_is_undone(stack: UndoStack, host: FakeHost) -> None:
+    seen: list[str] = []
+
+    async def end() -> None:
+        seen.append(host.files[PAGES])
+
+    await stack.set_file(host, PAGES, "8")
+    stack.before_undoing(end)
+    await stack.undo_all()
+    await stack.undo_all()
+    assert seen == ["8"]
+    assert host.files[PAGES] == "4"

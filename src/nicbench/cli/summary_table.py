@@ -35,6 +35,9 @@ def print_summary(console: Console, summary: Summary) -> None:
 
 def headline(summary: Summary) -> str | None:
     """The first rate of the first result, for a list of runs."""
+    own = sections(summary.results, {})
+    if own and not any(_goals(result) and not has_table(result.method) for result in summary.results):
+        return own[0].sentence
     for result in summary.results:
         for goal in _goals(result):
             at = f" at {size_words(result.parameters)}" if "frame_bytes" in result.parameters else ""

@@ -101,7 +101,7 @@ class DutProcess:
         await self._process.write_line(line)
 
     async def waiting_ns(self) -> int | None:
-        """Time that its threads, all of them, waited for a CPU while they could have run, by the scheduler's account."""
+        """Time that its threads, all of them, could have run and waited for a CPU, by the scheduler's account."""
         if self.pid is None:
             return None
         shown = await self._host.run(("sh", "-c", 'cat /proc/"$1"/task/*/schedstat', "sh", str(self.pid)), check=False)

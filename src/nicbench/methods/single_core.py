@@ -33,6 +33,8 @@ _ROUNDING: Final = 1.001
 
 _LIMITS: Final = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 
+_FORWARDS: Final = "forwards {frame_rate_frames_per_s} of {frame_bytes} frames on one core"
+
 NO_RECORD: Final = "this DUT keeps no record of its cycles"
 
 
@@ -100,7 +102,7 @@ class SingleCore(Method):
                 "time-stamp counter (TSC), whose rate is fixed, and of its core, whose clock is probed."
             ),
             columns=(
-                Column(value="frame_bytes", head="Frame", unit="bytes", form="whole"),
+                Column(value="frame_bytes", head="Frame", unit="bytes", form="text"),
                 Column(value="frame_rate_frames_per_s", head="Frame rate", unit="Mpps", form="mpps", is_main=True),
                 Column(value="line_rate_frames_per_s", head="Line rate", unit="Mpps", form="mpps"),
                 Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
@@ -110,8 +112,11 @@ class SingleCore(Method):
                 Column(value="tsc_cycles_per_packet", head="TSC cycles per packet", is_main=True),
                 Column(value="core_cycles_per_packet", head="Core cycles per packet"),
             ),
-            sentence="forwards {frame_rate_frames_per_s} of {frame_bytes} frames on one core",
-            notes=("cycles_source",),
+            sentences=(
+                f"{_FORWARDS}, in {{tsc_cycles_per_packet}} cycles of the time-stamp counter each",
+                _FORWARDS,
+            ),
+            notes=(("cycles_source", "Record of cycles"),),
         )
 
 

@@ -22,13 +22,14 @@ class Column(Frozen):
 
 
 class ResultTable(Frozen):
-    """The section of one method. ``sentence`` answers in words what it found, with ``{value_name}`` in places.
+    """The section of one method. ``sentences`` answer in words what it found, with ``{value_name}`` in places.
 
-    ``notes`` are values that hold words (which record the cycles are from): each is said once below the table.
+    The first is said of which every value is known; it has no subject, for that is the DUT.
+    ``notes`` are values that hold words, each with what it is about ("Record of cycles"): said once below the table.
     """
 
     title: str
     caption: str
     columns: tuple[Column, ...]
-    sentence: str | None = None
-    notes: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()

@@ -39,10 +39,13 @@ class Section:
     @property
     def sentence(self) -> str | None:
         """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core"."""
-        if self.table.sentence is None or not self.rows:
+        if not self.rows:
             return None
-        pairs = zip(self.table.columns, self.rows[0].cells, strict=True)
-        return self.table.sentence.format(**{column.value: _spoken(column, cell) for column, cell in pairs})
+        pairs = list(zip(self.table.columns, self.rows[0].cells, strict=True))
+        unknown = [f"{{{column.value}}}" for column, cell in pairs if cell == UNKNOWN]
+        said = (text for text in self.table.sentences if not any(name in text for name in unknown))
+        spoken = {column.value: _spoken(column, cell) for column, cell in pairs}
+        return next((text.format(**spoken) for text in said), None)
 
 
 def sections(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Section, ...]:
@@ -97,9 +100,9 @@ def _value(result: Result, name: str) -> Value:
     return value if isinstance(value, str | int | float) else None
 
 
-def _notes(results: Iterable[Result], table: ResultTable) -> tuple[str, ...]:
-    said = (result.values.get(name) for result in results for name in table.notes)
-    return tuple(dict.fromkeys(str(text) for text in said if text is not None))
+def _notes(results: Sequence[Result], table: ResultTable) -> tuple[str, ...]:
+    said = ((about, result.values.get(name)) for name, about in table.notes for result in results)
+    return tuple(dict.fromkeys(f"{about}: {text}" for about, text in said if text is not None))
 
 
 def _spoken(column: Column, cell: str) -> str:
