@@ -57,7 +57,7 @@ async def test_its_death_is_told_with_its_last_words_of_both_kinds(changes: Undo
 
 async def test_one_that_says_nothing_is_given_up_with_what_it_was_to_do(changes: UndoStack) -> None:
     process = await started(changes)
-    with pytest.raises(HostError, match="did not open its ports within 0.2 s"):
+    with pytest.raises(HostError, match=r"did not open its ports within 0\.2 s"):
         await process.wait_for(lambda line: line == "never", 0.2, "open its ports")
     await changes.undo_all()
 

@@ -139,5 +139,5 @@ class PacketsTester(Tester):
 
 
 def _without_early_link(port: dict[str, Any]) -> dict[str, Any]:
-    """memif joins its ends a moment after the reply: that it is down there is no news, and is not told as such."""
+    """A memif joins its ends a moment after the reply: that it is down there is no news, and is not told as such."""
     return {**port, "link_up": None} if port.get("driver") == "net_memif" and not port.get("link_up") else port
