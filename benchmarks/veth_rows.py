@@ -24,7 +24,7 @@ def veth_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: flo
 
     ours = sample(Nicbench(worker_cpu=cpus.worker))
     testpmd = sample(Testpmd(worker_cpu=cpus.worker, main_cpu=cpus.other))
-    trafgen = sample(Trafgen(cpu=cpus.worker))
+    trafgen = sample(Trafgen())
     return [
         Row("generate, 256 flows, veth, `net_af_xdp`", "txonly", 1.0, ours, testpmd, "Mpps"),
         Row("generate, 256 flows, veth, `net_af_xdp`", "trafgen", 2.0, ours, trafgen, "Mpps"),
