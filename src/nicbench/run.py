@@ -34,7 +34,13 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
             addressing = dut.addressing(testbed, bench.traffic.ip)
             dut_cpus = dut.cpus(testbed)
             tester = make_tester(
-                bench, testbed, dut_cpus, folder.run_id, engine_path, neighbours=dut.neighbours(testbed)
+                bench,
+                testbed,
+                dut_cpus,
+                folder.run_id,
+                engine_path,
+                neighbours=dut.neighbours(testbed),
+                run_folder=folder.path,
             )
             try:
                 bus.publish(StageStarted(stage="tester", text="starting the tester"))

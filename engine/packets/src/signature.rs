@@ -13,8 +13,9 @@ pub const MAXIMUM_FLOWS: u64 = 1 << 24;
 /// Times are kept in 40 bits.
 pub const TIME_MASK: u64 = (1 << 40) - 1;
 
-/// A trial this much older than the present one is no longer recognised.
-const EARLIER_TRIALS: u32 = 1 << 16;
+/// A trial this much older than the present one is no longer recognised: its frames are long gone, and a broken signature looks like
+/// one of so many trials in one case of four million.
+const EARLIER_TRIALS: u32 = 1 << 10;
 
 const MARK_FACTOR: u32 = 0x9E37_79B1;
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
@@ -67,6 +67,19 @@ Link = Annotated[tuple[Name, Name], BeforeValidator(_link_ends)]
 """Two ports that a cable joins, written ``t0 <-> d0``."""
 
 
+class Capture(Frozen):
+    """Received frames of each trial as pcapng: the first ``frames``, or ``around_loss`` before and after each loss."""
+
+    frames: int | None = Field(default=None, ge=1, le=65_536)
+    around_loss: int | None = Field(default=None, ge=1, le=4_096)
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> Capture:
+        if (self.frames is None) == (self.around_loss is None):
+            raise ValueError("give either `frames` (the first of each trial) or `around_loss` (before and after each)")
+        return self
+
+
 class Tester(Frozen):
     """How the engine sends and receives. ``None`` leaves the choice to nicbench; the plan says what was chosen."""
 
@@ -80,6 +93,9 @@ class Tester(Frozen):
     burst: int = Field(default=32, ge=1, le=512)
     catch_up: Seconds = Field(default=0.001, le=1.0)
     latency_from: Literal["software", "scheduled"] = "software"
+    capture: Capture | None = None
+    per_flow: Literal["counts", "histograms"] | None = None
+    """A line for each flow of each trial, in the run folder; histograms take up to 112 KiB of memory a flow."""
 
 
 Section = dict[str, Any] | str

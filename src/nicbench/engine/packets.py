@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from nicbench.duts.base import Addressing
@@ -21,6 +22,17 @@ LEARNING_FRAMES = 8
 LEARNING_S = 0.01
 # What a transmission may take beyond its duration before the engine is given up for dead.
 GRACE_S = 15.0
+# Histograms by groups of flows, where latency is what a trial is for (protocol: ``start``).
+FLOW_GROUPS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Files that trials write beside their readings, into ``folder`` on the engine's host."""
+
+    folder: Path
+    capture: dict[str, int] | None = None
+    per_flow: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,7 @@ class PacketsOptions:
     latency_from: str
     traffic: Traffic
     eal: tuple[str, ...] = ()
+    recording: Recording | None = None
     fault: dict[str, float] | None = None
     """For tests only: a fault of the tester itself, e.g. a pause of its receiver (protocol: ``start``)."""
 
@@ -99,12 +112,28 @@ class PacketsTester(Tester):
             burst=self._options.burst,
             latency_from=self._options.latency_from,
             fault=self._options.fault,
+            flow_groups=FLOW_GROUPS if request.purpose is Purpose.LATENCY else 1,
+            **self._files(number, request.purpose),
             streams=self._streams(directions, request, request.load_frames_per_s),
         )
         await client.wait_for("transmitted", within_s=request.duration_s + GRACE_S, trial=2 * number)
         drained = await client.request("drain", duration_s=request.drain_s, within_s=request.drain_s + GRACE_S)
         settled = await client.request("settle", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
         return parse_reading(drained, settled["late"])
+
+    def _files(self, number: int, purpose: Purpose) -> dict[str, Any]:
+        """The files that this trial writes; trials of the tester itself write none."""
+        recording = self._options.recording
+        if recording is None or purpose in (Purpose.CEILING, Purpose.TESTER_LATENCY):
+            return {}
+        recording.folder.mkdir(parents=True, exist_ok=True)
+        files: dict[str, Any] = {}
+        if recording.capture is not None:
+            files["capture"] = {"path": str(recording.folder / f"t{number:04d}.pcapng"), **recording.capture}
+        if recording.per_flow is not None:
+            path = str(recording.folder / f"t{number:04d}-flows.ndjson")
+            files["flow_report"] = {"path": path, "histograms": recording.per_flow == "histograms"}
+        return files
 
     async def close(self) -> None:
         if self._client is not None:

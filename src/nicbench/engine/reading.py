@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nicbench.engine.received import received, recorded
 from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
 from nicbench.model.trial import (
@@ -62,6 +63,7 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
         ports=ports,
         latency=merge([stream.latency for stream in streams if stream.latency]),
         health=_health(drain["health"]),
+        **recorded(drain),
     )
 
 
@@ -75,6 +77,7 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
         maximum_burst=raw.get("maximum_burst"),
         transmit_gaps=TransmitGaps(**_known(TransmitGaps, raw["transmit_gaps"])) if raw.get("transmit_gaps") else None,
         latency=_latency(raw["latency"]) if raw.get("latency") else None,
+        **received(raw),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from nicbench.model.analysis import Capture, FlowGroup, FlowReport, Flows, Intervals, Reordering, Variation
 from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
 from nicbench.model.frame_size import Mix, Size
@@ -134,6 +135,13 @@ class StreamReading(Frozen):
     maximum_burst: int | None = None
     transmit_gaps: TransmitGaps | None = None
     latency: Latency | None = None
+    checked_bytes: int | None = None
+    """Of each frame, those that the receiver compares: signature and payload."""
+    reordering: Reordering | None = None
+    variation: Variation | None = None
+    intervals: Intervals | None = None
+    groups: tuple[FlowGroup, ...] = ()
+    flows: Flows | None = None
 
 
 class PortReading(Frozen):
@@ -207,6 +215,8 @@ class Reading(Frozen):
     health: Health
     ledger: tuple[LossPlace, ...] = ()
     unexplained: int | None = None
+    capture: Capture | None = None
+    flow_report: FlowReport | None = None
     dut_work: DutWork | None = None
     dut_waiting_share: float | None = None
     """Share of the trial's time in which a DUT that is a process of ours was ready to run and did not."""

@@ -9,6 +9,7 @@ from nicbench.model.plan import Plan
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Trial
 from nicbench.report import answer
+from nicbench.report.detail import detail_tables
 from nicbench.report.latency import latency_tables
 from nicbench.report.model import CALIBRATION, Report, TrialGroup
 from nicbench.report.tables import has_table, sections
@@ -57,6 +58,8 @@ def gather(folder: RunFolder) -> Report:
         changed_files=folder.differences(),
         measured_s=next((event.measured_s for event in reversed(events) if isinstance(event, RunFinished)), None),
         ledger=tuple(trial for trial in trials.values() if _has_ledger(trial)),
+        detail=detail_tables(summary.results, tests, trials),
+        captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
 
 

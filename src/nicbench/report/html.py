@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nicbench.judge.repeats import RepeatPolicy
-from nicbench.report import answer, charts, disclosure, facts, numbers
+from nicbench.report import answer, charts, disclosure, facts, limits, numbers
 from nicbench.report.gather import gather
 from nicbench.report.model import LatencyTable, Report, ThroughputTable
 from nicbench.report.svg import identifiers, svg
@@ -90,6 +90,8 @@ def _environment() -> Environment:
         disclosed_command=disclosure.command,
         threshold_why=disclosure.threshold_why,
         counter_label=disclosure.counter_label,
+        near_ceiling=limits.near_ceiling,
+        near_own_latency=limits.near_own_latency,
     )
     return environment
 

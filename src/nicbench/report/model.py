@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nicbench.events import CeilingFound, Note
+from nicbench.model.analysis import Capture
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Purpose, Trial
+from nicbench.report.detail import DetailTable
 from nicbench.report.tables import Section
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
 
@@ -162,6 +164,8 @@ class Report:
     changed_files: tuple[str, ...] = ()
     measured_s: float | None = None
     ledger: tuple[Trial, ...] = field(default=())
+    detail: tuple[DetailTable, ...] = ()
+    captures: tuple[Capture, ...] = ()
 
     @property
     def trials(self) -> int:

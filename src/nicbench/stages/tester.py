@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from nicbench.bench_file.frame_sizes import sizes_of
 from nicbench.bench_file.models import BenchFile
 from nicbench.engine.binary import find_binary
-from nicbench.engine.packets import PacketsOptions, PacketsTester
+from nicbench.engine.packets import PacketsOptions, PacketsTester, Recording
+from nicbench.engine.received import RAW
 from nicbench.engine.tester import Tester, TesterFacts
 from nicbench.errors import BenchFileError
 from nicbench.labs.base import Testbed, TesterPort
@@ -25,8 +27,12 @@ def make_tester(
     engine_folder: str | None,
     fault: dict[str, float] | None = None,
     neighbours: tuple[tuple[dict[str, Any], ...], ...] = (),
+    run_folder: Path | None = None,
 ) -> PacketsTester:
-    """The tester, not started yet. ``fault`` is for tests; ``neighbours``: addresses each port answers for."""
+    """The tester, not started yet. ``fault`` is for tests; ``neighbours``: addresses each port answers for.
+
+    Without ``run_folder`` no files are written.
+    """
     tester = bench.tester
     worker = tester.worker_cpu if tester.worker_cpu is not None else testbed.cores.worker
     options = PacketsOptions(
@@ -45,9 +51,21 @@ def make_tester(
         latency_from=tester.latency_from,
         traffic=bench.traffic,
         eal=testbed.eal,
+        recording=_recording(bench, run_folder),
         fault=fault,
     )
     return PacketsTester(testbed.tester, str(find_binary("nicbench-packets", engine_folder)), options)
+
+
+def _recording(bench: BenchFile, run_folder: Path | None) -> Recording | None:
+    capture, per_flow = bench.tester.capture, bench.tester.per_flow
+    if run_folder is None or (capture is None and per_flow is None):
+        return None
+    return Recording(
+        folder=run_folder / RAW,
+        capture=capture.model_dump(exclude_none=True) if capture else None,
+        per_flow=per_flow,
+    )
 
 
 def run_key(run_id: str, seed: int) -> int:

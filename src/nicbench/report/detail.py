@@ -1,0 +1,139 @@
+"""Trials in detail: order, copies, corruption, variation and the rate over time, one trial for each point measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from nicbench.model.analysis import Flows, Intervals
+from nicbench.model.frame_size import label_of
+from nicbench.model.result import Result
+from nicbench.model.trial import Reading, Trial
+
+_WIDTH, _HEIGHT = 132, 26
+
+
+@dataclass(frozen=True, slots=True)
+class Over100Ms:
+    """A stream's received frames over time, as a small drawing: points of a line, and where frames were missing."""
+
+    points: str
+    missing: tuple[float, ...]
+    interval_ns: int
+    lowest_frames_per_s: float
+    highest_frames_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DetailRow:
+    """One trial. Sums are over its streams, maxima of them; unknown is None."""
+
+    size: str
+    frame_bytes: float
+    trial: Trial
+    checked_bytes: int | None
+    maximum_extent: int | None
+    mean_extent: float | None
+    by_three_or_more: int | None
+    pdv_ns: float | None
+    ipdv_mean_ns: float | None
+    ipdv_maximum_ns: int | None
+    flows: Flows | None
+    over_time: Over100Ms | None
+
+
+@dataclass(frozen=True, slots=True)
+class DetailTable:
+    """The trials behind the results of one test."""
+
+    test: str
+    rows: tuple[DetailRow, ...]
+
+
+def detail_tables(
+    results: Iterable[Result], tests: Mapping[str, str], trials: Mapping[str, Trial]
+) -> tuple[DetailTable, ...]:
+    """``tests`` maps a result's id to the name of its test. Results whose engine told no details have no row."""
+    grouped: dict[str, list[DetailRow]] = {}
+    for result in results:
+        trial = _telling([trials[name] for name in result.trials if name in trials])
+        if trial is not None and any(stream.flows for stream in trial.reading.streams):
+            test = tests.get(result.id, result.id.partition("/")[0])
+            grouped.setdefault(test, []).append(_row(trial))
+    return tuple(DetailTable(test, tuple(rows)) for test, rows in grouped.items())
+
+
+def _telling(trials: list[Trial]) -> Trial | None:
+    """The trial at the highest load without a failed frame; else the one that failed least."""
+    if not trials:
+        return None
+    return min(trials, key=lambda trial: (trial.reading.counts.loss_ratio, -(trial.request.load_frames_per_s or 0.0)))
+
+
+def _row(trial: Trial) -> DetailRow:
+    streams = trial.reading.streams
+    reorderings = [stream.reordering for stream in streams if stream.reordering]
+    variations = [stream.variation for stream in streams if stream.variation]
+    measured = sum(found.measured for found in reorderings)
+    extents = sum((found.mean_extent or 0.0) * found.measured for found in reorderings)
+    pairs = sum(found.pairs for found in variations)
+    checked = [stream.checked_bytes for stream in streams if stream.checked_bytes is not None]
+    return DetailRow(
+        size=label_of(trial.parameters) or f"{trial.request.frame_bytes:g}",
+        frame_bytes=trial.request.frame_bytes,
+        trial=trial,
+        checked_bytes=min(checked) if checked else None,
+        maximum_extent=max((found.maximum_extent for found in reorderings), default=None),
+        mean_extent=extents / measured if measured else None,
+        by_three_or_more=sum(found.by_three_or_more for found in reorderings) if reorderings else None,
+        pdv_ns=_pdv_ns(trial.reading),
+        ipdv_mean_ns=sum(found.mean_ns * found.pairs for found in variations) / pairs if pairs else None,
+        ipdv_maximum_ns=max((found.maximum_ns for found in variations), default=None),
+        flows=_flows([stream.flows for stream in streams if stream.flows]),
+        over_time=_over_time([stream.intervals for stream in streams if stream.intervals]),
+    )
+
+
+def _pdv_ns(reading: Reading) -> float | None:
+    """RFC 8219 7.3.2: the 99.9th percentile less the minimum; the delays themselves are RFC 5481's PDV."""
+    tail = reading.latency.percentiles_ns.get("99.9") if reading.latency else None
+    return None if tail is None or reading.latency is None else float(tail - reading.latency.minimum_ns)
+
+
+def _flows(parts: list[Flows]) -> Flows | None:
+    """Of all streams; the numbers of single flows are those of the stream that they are taken from."""
+    if not parts:
+        return None
+    names = ("flows", "silent", "with_loss", "with_reordering", "with_duplicates", "with_corruption")
+    lossy = [part.most_lost for part in parts if part.most_lost]
+    slow = [part.slowest for part in parts if part.slowest]
+    return Flows(
+        **{name: sum(getattr(part, name) for part in parts) for name in names},
+        most_lost=max(lossy, key=lambda found: found[1]) if lossy else None,
+        slowest=max(slow, key=lambda found: found[1]) if slow else None,
+    )
+
+
+def _over_time(parts: list[Intervals]) -> Over100Ms | None:
+    """The sum of all streams. The last interval is cut short by the trial's end and left out where there are others."""
+    width_ns = max((part.interval_ns for part in parts), default=0)
+    same = [part for part in parts if part.interval_ns == width_ns]
+    length = max((len(part.received) for part in same), default=0)
+    received = [sum(part.received[at] for part in same if at < len(part.received)) for at in range(length)]
+    missing = [sum(part.missing[at] for part in same if at < len(part.missing)) for at in range(length)]
+    if len(received) < 3 or max(received) == 0:
+        return None
+    received, missing = received[:-1], missing[:-1]
+    step = _WIDTH / (len(received) - 1)
+    top = max(received)
+    points = " ".join(
+        f"{at * step:.1f},{_HEIGHT - 2 - (_HEIGHT - 4) * count / top:.1f}" for at, count in enumerate(received)
+    )
+    per_s = 1e9 / width_ns
+    return Over100Ms(
+        points=points,
+        missing=tuple(round(at * step, 1) for at, count in enumerate(missing) if count > 0),
+        interval_ns=width_ns,
+        lowest_frames_per_s=min(received) * per_s,
+        highest_frames_per_s=top * per_s,
+    )

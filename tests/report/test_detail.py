@@ -1,0 +1,134 @@
+"""The section "Frame by frame", and what is said of results near the tester's own limits."""
+
+from nicbench.model.analysis import Flows, Intervals, Reordering, Variation
+from nicbench.model.counts import Counts
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
+from nicbench.model.verdict import Verdict
+from nicbench.report.detail import detail_tables
+from nicbench.report.limits import near_ceiling, near_own_latency
+from nicbench.report.model import Goal, LatencyRow, LatencyTable, ThroughputRow, ThroughputTable
+
+
+def stream(
+    name: str, reordering: Reordering | None, received: tuple[int, ...], missing: tuple[int, ...]
+) -> StreamReading:
+    return StreamReading(
+        name=name,
+        counts=Counts(intended=100, sent=100, received=100, lost=0),
+        checked_bytes=22,
+        reordering=reordering,
+        variation=Variation(pairs=10, mean_ns=50.0, maximum_ns=700),
+        intervals=Intervals(interval_ns=100_000_000, received=received, missing=missing),
+        flows=Flows(
+            flows=4, silent=0, with_loss=1, with_reordering=0, with_duplicates=0, with_corruption=0, most_lost=(2, 5)
+        ),
+    )
+
+
+def trial(name: str, load_frames_per_s: float, lost: int, streams: tuple[StreamReading, ...] | None = None) -> Trial:
+    once = Reordering(maximum_extent=4, mean_extent=2.0, measured=3, by_three_or_more=1)
+    streams = streams or (
+        stream("0->1", once, (10, 20, 20, 1), (0, 3, 0, 0)),
+        stream("1->0", None, (10, 20, 20, 1), (0, 0, 0, 0)),
+    )
+    latency = Latency(
+        source="software", count=200, minimum_ns=1000, mean_ns=2000.0, maximum_ns=9000, percentiles_ns={"99.9": 8000}
+    )
+    return Trial(
+        id=name,
+        key=name,
+        test="throughput",
+        configuration="default",
+        parameters={},
+        repeat=0,
+        request=TrialRequest(
+            frame_bytes=64,
+            load_frames_per_s=load_frames_per_s,
+            duration_s=0.4,
+            drain_s=0.1,
+            settle_s=0.1,
+            purpose=Purpose.SEARCH,
+        ),
+        reading=Reading(
+            transmit_ns=400_000_000,
+            counts=Counts(intended=200, sent=200, received=200 - lost, lost=lost),
+            streams=streams,
+            ports=(),
+            latency=latency,
+            health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
+        ),
+        verdict=Verdict(),
+    )
+
+
+RESULT = Result(
+    id="throughput/64",
+    method="throughput",
+    scope="per port",
+    parameters={"frame_bytes": 64},
+    values={},
+    verdict=ResultVerdict.VALID,
+    trials=("low", "high", "lossy"),
+)
+
+
+def test_the_trial_shown_is_the_highest_load_without_a_failed_frame() -> None:
+    trials = {
+        name: trial(name, load, lost) for name, load, lost in (("low", 1e5, 0), ("high", 3e5, 0), ("lossy", 4e5, 9))
+    }
+    (table,) = detail_tables([RESULT], {"throughput/64": "throughput"}, trials)
+    (row,) = table.rows
+    assert (table.test, row.trial.id) == ("throughput", "high")
+    assert (row.maximum_extent, row.mean_extent, row.by_three_or_more) == (4, 2.0, 1)
+    assert (row.pdv_ns, row.ipdv_mean_ns, row.ipdv_maximum_ns) == (7000.0, 50.0, 700)
+    assert row.flows is not None
+    assert (row.flows.flows, row.flows.with_loss, row.flows.most_lost) == (8, 2, (2, 5))
+
+
+def test_rates_over_time_leave_out_the_interval_that_was_cut_short_and_mark_where_frames_were_missing() -> None:
+    (table,) = detail_tables([RESULT], {}, {"low": trial("low", 1e5, 0)})
+    over_time = table.rows[0].over_time
+    assert over_time is not None
+    assert (over_time.lowest_frames_per_s, over_time.highest_frames_per_s) == (200.0, 400.0)
+    assert (len(over_time.points.split()), over_time.missing) == (3, (66.0,))
+
+
+def test_results_without_details_have_no_row() -> None:
+    bare = StreamReading(name="0->1", counts=Counts(intended=1, sent=1, received=1, lost=0))
+    assert detail_tables([RESULT], {}, {"low": trial("low", 1e5, 0, (bare,))}) == ()
+    assert detail_tables([RESULT], {}, {}) == ()
+
+
+def throughput(rate_frames_per_s: float, ceiling_frames_per_s: float | None) -> ThroughputTable:
+    rate = Bounded(
+        value=rate_frames_per_s, lower=rate_frames_per_s, upper=rate_frames_per_s * 1.01, limited_by=LimitedBy.DUT
+    )
+    row = ThroughputRow(
+        frame_bytes=64,
+        size="64",
+        rates={"ndr": rate},
+        percents={"ndr": None},
+        line_rate_frames_per_s=None,
+        ceiling_frames_per_s=ceiling_frames_per_s,
+        result=RESULT,
+    )
+    return ThroughputTable("throughput", "default", "per port", (Goal("ndr", "NDR", 0.0),), (row,))
+
+
+def test_a_rate_within_five_percent_of_the_testers_ceiling_is_near_its_limit() -> None:
+    assert near_ceiling(throughput(0.96e6, 1e6)) == ("64 bytes",)
+    assert near_ceiling(throughput(0.94e6, 1e6)) == ()
+    assert near_ceiling(throughput(0.96e6, None)) == ()
+
+
+def test_a_median_below_twice_the_testers_own_is_near_its_limit() -> None:
+    def table(own_ns: float | None) -> LatencyTable:
+        values = {"latency_p50_ns": 10_000.0, "tester_latency_p50_ns": own_ns}
+        row = LatencyRow(64, "64", 100.0, "NDR", values, None, None, None, None, (), RESULT)
+        return LatencyTable("latency", "default", "per port", "100 % of the NDR", (row,))
+
+    assert near_own_latency(table(6_000.0)) == ("64 bytes",)
+    assert near_own_latency(table(4_000.0)) == ()
+    assert near_own_latency(table(None)) == ()
