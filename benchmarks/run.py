@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -28,6 +29,8 @@ HUGE_PAGES = 480
 def main() -> int:
     """Prints the table; status 1 where a target is missed and ``--strict`` is given."""
     options = parse_arguments()
+    # What was changed is undone and every process ended also where this one is told to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if not generate_memory.is_root():
         print("bench: namespaces and huge pages need root\n  next: call it with sudo", file=sys.stderr)
         return 3

@@ -69,7 +69,7 @@ class Testpmd:
 
 
 class Trafgen:
-    """netsniff-ng's generator, on a packet socket's ring: one prepared packet, sent again and again, on the first CPU."""
+    """netsniff-ng's generator, on a packet socket's ring and the first CPU: one prepared packet, again and again."""
 
     name: ClassVar[str] = "trafgen"
 
