@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from nicbench.model.frame_size import IMIX, Size, mean_bytes
 from nicbench.model.trial import Purpose, TrialRequest
 
 from .lab_bench import short
@@ -21,13 +22,24 @@ CASES = {
     "policer, IPv6, both ways": ("{kind: policer, rate: 100 kpps}", "traffic: {ip: 6}", 128, True),
     "AF_PACKET sockets": ("{kind: kernel-forward}", "tester: {driver: net_af_packet}", 64, False),
     "huge pages": ("{kind: kernel-forward}", "tester: {huge_pages: true}", 64, False),
+    "IMIX": ("{kind: kernel-forward}", "traffic: {flows: 32}", IMIX, False),
+    "one tag": ("{kind: bridge}", "traffic: {vlan: 100}", 66, False),
+    "two tags and TCP": ("{kind: bridge}", "traffic: {vlan: [200, 100], protocol: tcp}", 128, False),
+    "VXLAN over IPv6": ("{kind: kernel-forward}", "traffic: {ip: 6, vxlan: {vni: 7}}", 256, False),
+    "TCP over IPv6 with drawn ports": (
+        "{kind: kernel-forward}",
+        "traffic: {ip: 6, protocol: tcp, fields: {source_port: {first: 1024, count: 9999, seed: 3}}}",
+        128,
+        True,
+    ),
 }
 
 
 @pytest.mark.parametrize(("dut", "more", "frame_bytes", "bidirectional"), CASES.values(), ids=list(CASES))
-def test_frames_pass_whole_and_in_order(dut: str, more: str, frame_bytes: int, bidirectional: bool) -> None:
+def test_frames_pass_whole_and_in_order(dut: str, more: str, frame_bytes: Size, bidirectional: bool) -> None:
     request = TrialRequest(
-        frame_bytes=frame_bytes,
+        frame_bytes=mean_bytes(frame_bytes),
+        mix=None if isinstance(frame_bytes, int) else frame_bytes,
         load_frames_per_s=20_000,
         duration_s=0.5,
         drain_s=0.2,
@@ -35,9 +47,7 @@ def test_frames_pass_whole_and_in_order(dut: str, more: str, frame_bytes: int, b
         purpose=Purpose.LATENCY,
         bidirectional=bidirectional,
     )
-    (reading,) = asyncio.run(
-        readings("nb-test-traffic", short(dut, more=more, frame_bytes=frame_bytes), [(request, None)])
-    )
+    (reading,) = asyncio.run(readings("nb-test-traffic", short(dut, more=more, frame_bytes=256), [(request, None)]))
     counts = reading.counts
     assert len(reading.streams) == 1 + bidirectional
     assert counts.sent > 1_000  # of 10,000 or 20,000; a busy machine sends fewer

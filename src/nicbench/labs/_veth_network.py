@@ -24,9 +24,9 @@ _QUIET = (
     ("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"),
     ("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"),
 )
-# They would merge frames, or leave checksums to a card that is not there: frames must be on the link what they are on
-# a wire.
-OFFLOADS_OFF = ("tx", "tso", "gso")
+# They would merge frames, or leave checksums and tags to a card that is not there (AF_XDP then sees no tag): frames
+# must be on the link what they are on a wire.
+OFFLOADS_OFF = ("tx", "tso", "gso", "txvlan", "tx-vlan-stag-hw-insert")
 _LINK_TRIES = 100
 _LINK_STEP_S = 0.05
 
