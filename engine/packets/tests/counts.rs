@@ -11,6 +11,8 @@ fn reading(dut: Value, start: Value) -> Value {
     assert_eq!(engine.finish(), Some(0));
     let names = ["sent", "unsent_tester", "unsent_backpressure"];
     assert_eq!(count(&reading, "intended"), names.iter().map(|name| count(&reading, name)).sum::<u64>(), "{reading}");
+    let fates = ["received", "late", "corrupted", "unattributed", "lost"];
+    assert_eq!(count(&reading, "sent"), fates.iter().map(|name| count(&reading, name)).sum::<u64>(), "{reading}");
     reading
 }
 
@@ -49,7 +51,8 @@ fn a_corrupted_signature_belongs_to_no_stream() {
     stream["destination_address"] = "2001:2::2".into();
     let reading = reading(json!({"corrupt": 0.05}), start);
     assert_eq!(reading["ports"][1]["corrupted_unattributed"], counter(&reading, 0, "simulated_corrupted"));
-    assert_eq!(count(&reading, "corrupted"), 0);
+    assert_eq!((count(&reading, "corrupted"), count(&reading, "lost")), (0, 0));
+    assert_eq!(reading["ports"][1]["corrupted_unattributed"], count(&reading, "unattributed"));
 }
 
 #[test]
@@ -141,4 +144,48 @@ fn both_directions_and_many_flows_are_kept_apart() {
     let (reading, _) = engine.trial(start);
     assert_eq!(count(&reading, "lost"), counter(&reading, 0, "simulated_lost"));
     assert_eq!((&reading["streams"][1]["received"], &reading["streams"][1]["lost"]), (&json!(5000), &json!(0)));
+}
+
+#[test]
+fn frames_around_losses_and_a_line_for_each_flow_are_written_where_start_says() {
+    let folder = std::env::temp_dir().join(format!("nicbench-counts-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let mut start = start(1, 50_000.0, 64);
+    start["streams"][0]["flows"] = 4.into();
+    start["flow_groups"] = 64.into();
+    start["capture"] = json!({"path": path("a.pcapng"), "around_loss": 2});
+    start["flow_report"] = json!({"path": path("a.ndjson"), "histograms": true});
+    let reading = reading(json!({"seed": 1, "loss": 0.002, "delay_ns": 10_000}), start);
+    assert!(reading["capture"]["jumps"].as_u64().unwrap() > 2, "{reading}");
+    assert!(std::fs::metadata(path("a.pcapng")).unwrap().len() > 60 * reading["capture"]["frames"].as_u64().unwrap());
+    let lines = std::fs::read_to_string(path("a.ndjson")).unwrap();
+    let lost: u64 = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|line| line["lost"].as_u64().unwrap())
+        .sum();
+    assert_eq!((lines.lines().count(), lost), (4, count(&reading, "lost")));
+    assert_eq!(reading["streams"][0]["groups"].as_array().unwrap().len(), 4);
+    assert_eq!(
+        reading["streams"][0]["intervals"]["received"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|of| of.as_u64().unwrap())
+            .sum::<u64>(),
+        count(&reading, "received")
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused_before_the_transmission() {
+    let mut engine = Engine::with_ports("virtual", json!([port("t0", 1, json!({})), port("t1", 0, json!({}))]));
+    let mut start = start(1, 1000.0, 64);
+    start["capture"] = json!({"path": "/nowhere/at/all.pcapng", "frames": 10});
+    let refused = engine.ask(start.clone());
+    assert_eq!((&refused["ok"], &refused["error"]["kind"]), (&json!(false), &json!("bad_request")));
+    start["capture"] = json!({"path": "/tmp/x", "frames": 10, "around_loss": 10});
+    assert_eq!(engine.ask(start)["error"]["kind"], "bad_request");
 }
