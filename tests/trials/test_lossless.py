@@ -16,6 +16,7 @@ from nicbench.methods.single_core import SingleCore
 from nicbench.methods.throughput import SearchChoice, Throughput
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result
+from nicbench.model.traffic import Traffic
 from nicbench.model.trial import Reading, TrialRequest
 from nicbench.trials.ceiling import Ceilings
 from nicbench.trials.context import TestContext
@@ -45,7 +46,7 @@ def context(tester: FakeTester) -> TestContext:
         link_bits_per_s=10e9, link_is_nominal=True,
     )  # fmt: skip
     return TestContext(
-        test="t", seed=1, link_bits_per_s=10e9, bidirectional=False, maker=maker,
+        test="t", seed=1, link_bits_per_s=10e9, traffic=Traffic(), maker=maker,
         ceilings=Ceilings(maker, None, testbed, UndoStack("x", None), bus), repeats=Repeats(time_budget_s=600.0),
         earlier={}, bus=bus,
     )  # fmt: skip
