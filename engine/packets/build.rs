@@ -86,7 +86,7 @@ const STATIC_VERBS: &[&str] = &["mlx5", "mlx4", "ibverbs"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    for file in ["shim.c", "shim_burst.c", "shim.h", "shim_port.h"] {
+    for file in ["shim.c", "shim_burst.c", "shim_pool.c", "shim.h", "shim_port.h"] {
         println!("cargo:rerun-if-changed=src/sys/dpdk/{file}");
     }
     if env::var_os("CARGO_FEATURE_DPDK").is_none() {
@@ -137,7 +137,7 @@ fn compile_shim(dpdk: &Dpdk) {
     let mut build = cc::Build::new();
     // DPDK 22.11's headers hold functions that are unused here and extensions of GNU C.
     build
-        .files(["src/sys/dpdk/shim.c", "src/sys/dpdk/shim_burst.c"])
+        .files(["src/sys/dpdk/shim.c", "src/sys/dpdk/shim_burst.c", "src/sys/dpdk/shim_pool.c"])
         .std("gnu11")
         .warnings(true)
         .flag("-Wno-unused-parameter");

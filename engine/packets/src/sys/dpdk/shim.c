@@ -21,7 +21,6 @@
 #include <rte_launch.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
-#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 #include <rte_version.h>
 
@@ -109,87 +108,6 @@ static int on_link_change(uint16_t number, enum rte_eth_event_type event, void *
 	return 0;
 }
 
-/* The bytes for a frame in each buffer. */
-static uint32_t buffer_room(const struct nb_port_options *options)
-{
-	const uint32_t before = sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM;
-	uint32_t wanted = options->frame_bytes + (options->umem ? XDP_PACKET_HEADROOM : 0);
-	uint32_t room = RTE_MAX(RTE_ALIGN_CEIL(wanted, (uint32_t)RTE_CACHE_LINE_SIZE), (uint32_t)RTE_MBUF_DEFAULT_DATAROOM);
-
-	/* A chunk of a umem is a buffer with all its headers, and the kernel refuses chunks over a page. */
-	while (options->umem && rte_mempool_calc_obj_size(before + room, 0, NULL) > sysconf(_SC_PAGESIZE))
-		room -= RTE_CACHE_LINE_SIZE;
-	return room;
-}
-
-/*
- * DPDK's driver of AF_XDP registers buffers x size of a buffer, counted from the pool's start, as the umem. An ordinary
- * pool keeps each buffer within a page and leaves gaps, so that its later buffers lie outside: the kernel throws away
- * what is sent from them (tx_invalid_descs). Buffers that need no contiguous IOVA are packed without gaps. That is also
- * faster where pages are small: with a buffer at the start of each page, all headers fall into one set of the cache.
- */
-static struct rte_mempool *create_packed_pool(const char *name, uint32_t buffers, uint16_t room, int socket)
-{
-	struct rte_pktmbuf_pool_private private = { .mbuf_data_room_size = room };
-	struct rte_mempool *pool = rte_mempool_create_empty(name, buffers, sizeof(struct rte_mbuf) + room, 256,
-							    sizeof(private), socket, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
-
-	if (pool == NULL)
-		return NULL;
-	if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL) != 0) {
-		rte_mempool_free(pool);
-		return NULL;
-	}
-	rte_pktmbuf_pool_init(pool, &private);
-	if (rte_mempool_populate_default(pool) < 0) {
-		rte_mempool_free(pool);
-		return NULL;
-	}
-	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
-	return pool;
-}
-
-static void note_end(struct rte_mempool *pool, void *end, void *buffer, unsigned int index)
-{
-	RTE_SET_USED(index);
-	*(uintptr_t *)end = RTE_MAX(*(uintptr_t *)end, (uintptr_t)buffer + pool->elt_size + pool->trailer_size);
-}
-
-/* Whether every buffer lies in what the driver will register. */
-static int is_one_umem(struct rte_mempool *pool)
-{
-	uintptr_t end = 0, start;
-
-	if (pool->nb_mem_chunks != 1)
-		return 0;
-	rte_mempool_obj_iter(pool, note_end, &end);
-	start = (uintptr_t)STAILQ_FIRST(&pool->mem_list)->addr;
-	return end - start <= (uintptr_t)pool->populated_size * (pool->header_size + pool->elt_size + pool->trailer_size);
-}
-
-/* What every buffer that is allocated begins with: as rte_mbuf_refcnt, data_off and the rest say in a new one. */
-static void note_buffer_start(struct nb_port *port, const struct nb_port_options *options)
-{
-	struct rte_mbuf fresh = { 0 };
-
-	fresh.data_off = RTE_PKTMBUF_HEADROOM;
-	fresh.nb_segs = 1;
-	fresh.port = RTE_MBUF_PORT_INVALID;
-	rte_mbuf_refcnt_set(&fresh, 1);
-	memcpy(&port->rearm, &fresh.rearm_data, sizeof(port->rearm));
-	port->room = buffer_room(options);
-}
-
-static struct rte_mempool *create_pool(uint16_t number, uint32_t queue, const struct nb_port_options *options, int socket)
-{
-	char name[RTE_MEMPOOL_NAMESIZE];
-
-	snprintf(name, sizeof(name), "nicbench_%u_%u", number, queue);
-	if (options->umem || options->packed)
-		return create_packed_pool(name, options->buffers, RTE_PKTMBUF_HEADROOM + buffer_room(options), socket);
-	return rte_pktmbuf_pool_create(name, options->buffers, 256, 0, RTE_PKTMBUF_HEADROOM + buffer_room(options), socket);
-}
-
 static void read_facts(struct nb_port *port, const struct rte_eth_dev_info *info, struct nb_port_facts *facts)
 {
 	struct rte_ether_addr mac = { 0 };
@@ -216,11 +134,11 @@ static int set_up_queues(struct nb_port *port, const struct nb_port_options *opt
 	port->queues = RTE_MAX(options->transmit_queues, options->receive_queues);
 	for (uint32_t queue = 0; queue < port->queues; queue++) {
 		*step = "allocating its buffers (memory_mib may be too small)";
-		port->pools[queue] = create_pool(port->number, queue, options, socket);
+		port->pools[queue] = nb_pool_create(port->number, queue, options, socket);
 		if (port->pools[queue] == NULL)
 			return -rte_errno;
 		*step = "allocating its buffers in one piece (memory_mib may be too small)";
-		if (options->umem && !is_one_umem(port->pools[queue]))
+		if (options->umem && !nb_pool_is_one_umem(port->pools[queue]))
 			return -ENOMEM;
 	}
 	for (uint32_t queue = 0; queue < options->transmit_queues; queue++) {
@@ -273,7 +191,7 @@ static int start_port(struct nb_port *port, const struct nb_port_options *option
 	result = rte_eth_dev_adjust_nb_rx_tx_desc(port->number, &receive, &transmit);
 	if (result < 0)
 		return result;
-	note_buffer_start(port, options);
+	nb_pool_note_start(port, options);
 	result = set_up_queues(port, options, receive, transmit, socket, step);
 	if (result < 0)
 		return result;
@@ -289,7 +207,7 @@ static int start_port(struct nb_port *port, const struct nb_port_options *option
 	facts->transmit_descriptors = transmit;
 	facts->receive_descriptors = receive;
 	/* The kernel keeps XDP_PACKET_HEADROOM of each umem chunk for itself. */
-	facts->buffer_bytes = buffer_room(options) - (options->umem ? XDP_PACKET_HEADROOM : 0);
+	facts->buffer_bytes = port->room - (options->umem ? XDP_PACKET_HEADROOM : 0);
 	read_facts(port, &info, facts);
 	return 0;
 }

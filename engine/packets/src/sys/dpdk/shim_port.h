@@ -34,4 +34,8 @@ struct nb_queue {
 	uint64_t unlinearised;
 } __rte_cache_aligned;
 
+struct rte_mempool *nb_pool_create(uint16_t number, uint32_t queue, const struct nb_port_options *options, int socket);
+int nb_pool_is_one_umem(struct rte_mempool *pool);
+void nb_pool_note_start(struct nb_port *port, const struct nb_port_options *options);
+
 #endif
