@@ -21,7 +21,12 @@ from nicbench.registry import find
 
 
 def test_the_registry_finds_every_kind_of_dut() -> None:
-    assert sorted(find("nicbench.duts", Dut)) == ["bridge", "external", "kernel-forward", "policer", "simulated"]
+    kernel, user_space, others = (
+        ["bridge", "kernel-forward", "policer"],
+        ["l3fwd", "reflector", "testpmd"],
+        ["external", "simulated"],
+    )
+    assert sorted(find("nicbench.duts", Dut)) == sorted([*kernel, *user_space, *others])
 
 
 @pytest.mark.parametrize("ip", [4, 6])
