@@ -4,28 +4,30 @@
 //! of their flows are asked for; then each frame is judged, when its flow's line has come. Totals that can be had from
 //! the flows or the histograms are computed at the reading, not per frame.
 
+mod aside;
+mod detail;
 mod intervals;
 mod losses;
 mod outcome;
 mod reading;
 mod tally;
 
-use nicbench_protocol::MAXIMUM_FLOW_GROUPS;
-
+pub use detail::{Detail, FLOW_HISTOGRAM_LIMIT_BYTES};
 pub use losses::Losses;
 pub use outcome::{FlowOutcome, Group, Outcome};
 pub use reading::ReceivedReading;
 pub use tally::{PortTally, StreamTally};
 
 use crate::capture::Capture;
-use crate::error::{EngineError, ErrorKind};
+use crate::error::EngineError;
 use crate::flows::{Arrival, FlowTable, LONGEST_KEPT_NS, Variation};
 use crate::latency::LatencyCounts;
 use crate::port::Frame;
-use crate::signature::{Owner, SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
+use crate::signature::{SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
 use crate::sys::prefetch::prefetch;
-use crate::template::{Template, signature_offset};
+use crate::template::Template;
 use crate::traffic::Elsewhere;
+use detail::{Grouping, check_memory, groupings};
 use intervals::Intervals;
 
 /// What the receiver must know of a stream.
@@ -36,32 +38,6 @@ pub struct Expected {
     /// Flows are numbered over all streams.
     pub first_flow: u32,
     pub flows: u32,
-}
-
-/// What is kept beyond the totals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Detail {
-    /// Groups of flows with a histogram of their own, over all streams; a stream has one at least.
-    pub flow_groups: u32,
-    /// A histogram for each flow.
-    pub flow_histograms: bool,
-}
-
-impl Default for Detail {
-    fn default() -> Self {
-        Self { flow_groups: 1, flow_histograms: false }
-    }
-}
-
-/// Histograms of single flows may take so much memory.
-pub const FLOW_HISTOGRAM_LIMIT_BYTES: usize = 1 << 30;
-
-/// Where the latencies of a stream's flows are counted: groups are runs of flows, as long as a power of two.
-#[derive(Debug, Clone, Copy)]
-struct Grouping {
-    first_group: usize,
-    shift: u32,
-    groups: usize,
 }
 
 /// Frames whose signatures are checked together, before any is judged.
@@ -255,43 +231,6 @@ impl Analyser {
         }
     }
 
-    /// An arrival out of its place: whether it is ahead of all before it; `None` where it counts no further.
-    #[cold]
-    fn place(&mut self, index: usize, port: usize, signature: Signature, arrival: Arrival) -> Option<bool> {
-        let tally = &mut self.streams[index];
-        match arrival {
-            Arrival::Next => Some(true),
-            Arrival::Ahead(jumped) => {
-                tally.missing += jumped as i64;
-                if let Some(capture) = &mut self.capture {
-                    capture.trigger(signature, jumped);
-                }
-                Some(true)
-            }
-            Arrival::BehindBroken => {
-                tally.missing -= 1;
-                tally.unpaired += 1;
-                Some(false)
-            }
-            Arrival::Reordered(extent) => {
-                tally.missing -= 1;
-                tally.reordered += 1;
-                tally.reordering.merge(&extent);
-                self.flows.count(signature.flow, |line| &mut line.reordered);
-                Some(false)
-            }
-            Arrival::Duplicate => {
-                tally.duplicated += 1;
-                self.flows.count(signature.flow, |line| &mut line.duplicated);
-                None
-            }
-            Arrival::Impossible => {
-                self.count_foreign(port);
-                None
-            }
-        }
-    }
-
     #[inline(always)]
     fn stream_of(&mut self, flow: u32) -> Option<usize> {
         let is_in = |stream: &Expected| flow.wrapping_sub(stream.first_flow) < stream.flows;
@@ -301,79 +240,6 @@ impl Analyser {
         let found = self.expected.iter().position(is_in)?;
         self.last_stream = found;
         Some(found)
-    }
-
-    /// Its signature is ours and the rest is not whole. Its sequence counts as seen.
-    #[cold]
-    fn count_corrupted(&mut self, index: usize, port: usize, signature: Signature) {
-        if self.after_drain {
-            return; // It stays lost.
-        }
-        let arrival = self.flows.observe_broken(signature.flow, signature.sequence);
-        let tally = &mut self.streams[index];
-        match arrival {
-            Arrival::Duplicate | Arrival::Impossible => {
-                self.place(index, port, signature, arrival);
-                return;
-            }
-            Arrival::Ahead(jumped) => tally.missing += jumped as i64,
-            Arrival::BehindBroken | Arrival::Reordered(_) => tally.missing -= 1,
-            Arrival::Next => {}
-        }
-        tally.corrupted += 1;
-        self.flows.count(signature.flow, |line| &mut line.corrupted);
-    }
-
-    #[cold]
-    fn count_late(&mut self, index: usize, port: usize, signature: Signature) {
-        match self.flows.observe(signature.flow, signature.sequence) {
-            Arrival::Duplicate => {}
-            Arrival::Impossible => self.count_foreign(port),
-            _ => self.streams[index].late += 1,
-        }
-    }
-
-    #[cold]
-    fn count_foreign(&mut self, port: usize) {
-        if let Some(tally) = self.ports.get_mut(port).filter(|_| !self.after_drain) {
-            tally.foreign += 1;
-        }
-    }
-
-    /// There is no signature where the last one was: it is elsewhere, of another trial, broken, or of somebody else.
-    #[cold]
-    #[inline(never)]
-    fn analyse_elsewhere(&mut self, port: usize, frame: &[u8], now_ns: u64) {
-        let owner = |offset: usize| {
-            let payload = frame.get(offset..).and_then(|rest| rest.first_chunk::<SIGNATURE_BYTES>());
-            payload.map_or(Owner::Unknown, |payload| self.signer.read(payload))
-        };
-        // Where the headers lead, where this trial's streams put theirs, and, if the headers are broken, where they were.
-        let led = signature_offset(frame).into_iter().chain(self.elsewhere.offsets(frame));
-        let places = led.chain(self.offsets.iter().copied());
-        let read = places.map(|offset| (offset, owner(offset))).find(|(_, owner)| *owner != Owner::Unknown);
-        match read {
-            Some((offset, Owner::Ours(signature))) => {
-                self.offset = offset;
-                self.analyse_ours(port, frame, signature, now_ns);
-            }
-            Some(_) => {}
-            None => self.analyse_unknown(port, frame),
-        }
-    }
-
-    fn analyse_unknown(&mut self, port: usize, frame: &[u8]) {
-        let ours = |stream: &Expected| stream.receive_port == port && stream.template.is_addressed_as_ours(frame);
-        match self.expected.iter().position(ours) {
-            None => self.count_foreign(port),
-            Some(_) if self.after_drain => {}
-            Some(index) => {
-                self.streams[index].unattributed += 1;
-                if let Some(tally) = self.ports.get_mut(port) {
-                    tally.corrupted_unattributed += 1;
-                }
-            }
-        }
     }
 
     #[cold]
@@ -406,42 +272,6 @@ impl Analyser {
 fn elapsed(then_ns: u64, now_ns: u64) -> u64 {
     let difference = now_ns.wrapping_sub(then_ns) & TIME_MASK;
     if difference > TIME_MASK / 2 { 0 } else { difference }
-}
-
-/// Histograms of single flows are refused beyond their limit.
-fn check_memory(flows: usize, detail: Detail) -> Result<(), EngineError> {
-    let bytes = flows * LatencyCounts::BYTES;
-    if !detail.flow_histograms || bytes <= FLOW_HISTOGRAM_LIMIT_BYTES {
-        return Ok(());
-    }
-    let mib = |bytes: usize| bytes >> 20;
-    let message = format!(
-        "histograms of {flows} flows may take {} MiB, and the limit is {} MiB",
-        mib(bytes),
-        mib(FLOW_HISTOGRAM_LIMIT_BYTES)
-    );
-    let next = format!(
-        "use at most {} flows, or do without `histograms` in `flow_report`",
-        FLOW_HISTOGRAM_LIMIT_BYTES / LatencyCounts::BYTES
-    );
-    Err(EngineError::new(ErrorKind::BadRequest, message, next))
-}
-
-/// The groups are shared out evenly over the streams.
-fn groupings(expected: &[Expected], detail: Detail) -> Vec<Grouping> {
-    let wanted = detail.flow_groups.clamp(1, MAXIMUM_FLOW_GROUPS);
-    let share = (wanted / (expected.len().max(1) as u32)).max(1);
-    let mut first_group = 0;
-    let grouping = |stream: &Expected| {
-        let last_flow = stream.flows.saturating_sub(1);
-        let fits = |shift: &u32| (last_flow >> shift) < share;
-        let shift = if detail.flow_histograms { 0 } else { (0..32).find(fits).unwrap_or(31) };
-        let groups = (last_flow >> shift) as usize + 1;
-        let grouping = Grouping { first_group, shift, groups };
-        first_group += groups;
-        grouping
-    };
-    expected.iter().map(grouping).collect()
 }
 
 #[cfg(test)]

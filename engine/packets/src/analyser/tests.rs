@@ -1,6 +1,7 @@
 use nicbench_protocol::StreamRequest;
 
 use super::*;
+use crate::error::ErrorKind;
 use crate::frame_writer::FrameWriter;
 
 const RUN_KEY: u64 = 0x0123_4567_89AB_CDEF;
