@@ -4,6 +4,7 @@
 mod conversation;
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use conversation::{Engine, count, start};
 use nicbench_packets::reflector::expectation::expectation;
@@ -12,12 +13,17 @@ use serde_json::{Value, json};
 
 /// A forwarder that was given its configuration on stdin and is forwarding.
 fn forwarder(configuration: &Value) -> Engine {
+    timed_forwarder(configuration).0
+}
+
+/// The same, and how fast it found the time-stamp counter to be.
+fn timed_forwarder(configuration: &Value) -> (Engine, f64) {
     let mut engine = Engine::start_with(&["reflect"]);
     assert_eq!(engine.read()["event"], "ready");
     engine.write(&configuration.to_string());
     let event = engine.read();
     assert_eq!(event["event"], "forwarding", "{event}");
-    engine
+    (engine, event["clock"]["hz"].as_f64().unwrap())
 }
 
 fn ring() -> Value {
@@ -102,37 +108,79 @@ fn memif(folder: &Folder, role: &str, name: &str) -> Value {
     json!([port(0), port(1)])
 }
 
-/// Trials until the links are up: memif joins its ends a moment after both have started.
-fn connected(engine: &mut Engine) -> u32 {
+/// A tester with these ports, and how fast it found the time-stamp counter to be.
+fn timed_tester(ports: Value) -> (Engine, f64) {
+    let mut engine = Engine::start();
+    assert_eq!(engine.read()["event"], "ready");
+    let configure = json!({"command": "configure", "run_key": "0123456789abcdef", "clock": "tsc", "ports": ports});
+    let reply = engine.ask(configure);
+    assert_eq!(reply["ok"], true, "{reply}");
+    (engine, reply["clock"]["hz"].as_f64().unwrap())
+}
+
+/// Trials until the links are up (memif joins its ends a moment after both have started): the last one, and the frames of all.
+fn connected(engine: &mut Engine) -> (u32, u64) {
+    let mut sent = 0;
     for trial in 1..100 {
         let (reading, _) = engine.trial(start(trial, 100.0, 64));
+        sent += count(&reading, "sent");
         if count(&reading, "received") > 0 {
-            return trial;
+            return (trial, sent);
         }
     }
     panic!("the links never came up");
 }
 
+/// Waits until the forwarder has had so many frames of the tester's and none is left in it.
+fn wait_until_through(forwarder: &mut Engine, tester: &mut Engine, frames: u64) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let is_late = Instant::now() > deadline;
+        forwarder.write(r#"{"command":"stats"}"#);
+        let stats = forwarder.read();
+        let way = &stats["directions"][0];
+        if way["received"] == frames && way["under_way"] == 0 {
+            return;
+        }
+        assert!(!is_late, "{frames} frames were sent, and a minute later there is {stats}");
+        // The tester ends when nobody speaks to it.
+        tester.ask(json!({"command": "renew"}));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+const DELAY_NS: u64 = 2_000_000;
+/// Two differences of times in whole nanoseconds, each cut off.
+const ROUNDING_NS: f64 = 3.0;
+
 #[test]
 fn over_memif_the_testers_counts_are_those_of_the_log() {
     let folder = Folder::new("reflect-memif");
     let log_file = folder.file("fates.ndjson");
-    let mut forwarder = forwarder(&json!({
+    let (mut forwarder, forwarder_hz) = timed_forwarder(&json!({
         "ports": memif(&folder, "server", "d"), "mode": "mac_swap", "memory_mib": 256,
-        "faults": {"seed": 5, "delay_ns": 2_000_000, "loss": 0.05, "duplicate": 0.05, "reorder": 0.05, "reorder_by": 2,
+        "faults": {"seed": 5, "delay_ns": DELAY_NS, "loss": 0.05, "duplicate": 0.05, "reorder": 0.05, "reorder_by": 2,
                    "corrupt_payload": 0.05, "corrupt_signature": 0.05},
         "log": {"file": log_file, "run_key": "0123456789abcdef"},
     }));
-    let mut tester = Engine::with_ports("tsc", memif(&folder, "client", "t"));
-    let trial = connected(&mut tester) + 1;
+    let (mut tester, tester_hz) = timed_tester(memif(&folder, "client", "t"));
+    let (last, sent_before) = connected(&mut tester);
+    // A frame that is still under way would be one of the next trial to the log, and of none to the tester.
+    wait_until_through(&mut forwarder, &mut tester, sent_before);
+    let trial = last + 1;
     forwarder.write(&json!({"command": "trial", "trial": trial}).to_string());
     assert_eq!(forwarder.read()["event"], "stats");
     assert_eq!(tester.ask(start(trial, 20_000.0, 128))["ok"], true);
-    // So long that no frame comes after it, however busy the machine is, and that the tester polls without haste again: the
-    // driver unmaps the memory of a peer that leaves, whoever is reading it.
+    assert_eq!(tester.read()["event"], "transmitted");
+    let sent = tester.ask(json!({"command": "stats"}))["streams"][0]["sent"].as_u64().unwrap();
+    wait_until_through(&mut forwarder, &mut tester, sent_before + sent);
+    // So long that the tester polls without haste again: the driver unmaps the memory of a peer that leaves, whoever is
+    // reading it.
     let reading = tester.ask(json!({"command": "drain", "duration_s": 1.2}));
+    assert_eq!(reading["ok"], true, "{reading}");
     forwarder.write(r#"{"command":"close"}"#);
     let report = forwarder.read();
+    assert_eq!(report["event"], "report", "{report}");
     assert_eq!((&report["log"]["file"], &report["log"]["left_out"]), (&json!(log_file), &json!(0)));
     assert_eq!(forwarder.finish(), Some(0));
     tester.finish();
@@ -146,5 +194,8 @@ fn over_memif_the_testers_counts_are_those_of_the_log() {
     assert_eq!(counts, logged, "{reading}");
     assert_eq!(reading["ports"][1]["corrupted_unattributed"], expected.corrupted_unattributed);
     assert!(expected.reordered > 10 && expected.lost > 10 && expected.corrupted_unattributed > 10);
-    assert!(reading["streams"][0]["latency"]["minimum_ns"].as_u64().unwrap() >= 2_000_000);
+    // Each process timed the counter for itself, so the nanoseconds of the one are not quite those of the other.
+    let least_ns = DELAY_NS as f64 * forwarder_hz / tester_hz - ROUNDING_NS;
+    let minimum_ns = reading["streams"][0]["latency"]["minimum_ns"].as_f64().unwrap();
+    assert!(minimum_ns >= least_ns, "{minimum_ns} ns, of at least {least_ns} ns");
 }
