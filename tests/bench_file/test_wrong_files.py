@@ -35,6 +35,14 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + "lab: {kind: vethe}\ndut: {kind: policer}\n" + TESTS,
         [(3, 13, "no lab of the kind `vethe`", "did you mean `veth`?")],
     ),
+    "two workers on one CPU": (
+        HEAD + "tester: {workers: [{cpu: 1, transmit: [t0]}, {cpu: 1, receive: [t1]}]}\n" + LAB + TESTS,
+        [(3, 9, "each worker polls on a CPU of its own", None)],
+    ),
+    "a worker without a port": (
+        HEAD + "tester: {workers: [{cpu: 1}]}\n" + LAB + TESTS,
+        [(3, 20, "neither transmits nor receives", None)],
+    ),
     "text where a number belongs": (
         HEAD + "seed: seven\n" + LAB + TESTS,
         [(3, 7, "`seed` must be a whole number, not `seven`", "write a whole number")],

@@ -22,6 +22,12 @@ CASES = {
     "policer, IPv6, both ways": ("{kind: policer, rate: 100 kpps}", "traffic: {ip: 6}", 128, True),
     "AF_PACKET sockets": ("{kind: kernel-forward}", "tester: {driver: net_af_packet}", 64, False),
     "huge pages": ("{kind: kernel-forward}", "tester: {huge_pages: true}", 64, False),
+    "sent by one core, received by another": (
+        "{kind: kernel-forward}",
+        "tester: {workers: [{cpu: 0, transmit: [t0]}, {cpu: 1, receive: [t1]}]}",
+        64,
+        False,
+    ),
     "IMIX": ("{kind: kernel-forward}", "traffic: {flows: 32}", IMIX, False),
     "one tag": ("{kind: bridge}", "traffic: {vlan: 100}", 66, False),
     "two tags and TCP": ("{kind: bridge}", "traffic: {vlan: [200, 100], protocol: tcp}", 128, False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -80,11 +80,26 @@ class Capture(Frozen):
         return self
 
 
+class Worker(Frozen):
+    """A core of the tester: the ports, by name, at which it sends and receives."""
+
+    cpu: int = Field(ge=0)
+    transmit: tuple[Name, ...] = ()
+    receive: tuple[Name, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_work(self) -> Self:
+        if not self.transmit and not self.receive:
+            raise ValueError("a worker that neither transmits nor receives has nothing to do: name its ports")
+        return self
+
+
 class Tester(Frozen):
     """How the engine sends and receives. ``None`` leaves the choice to nicbench; the plan says what was chosen."""
 
     driver: Literal["net_af_xdp", "net_af_packet"] = "net_af_xdp"
     worker_cpu: int | None = Field(default=None, ge=0)
+    workers: tuple[Worker, ...] = ()
     huge_pages: bool = False
     memory: Bytes = Field(default=512 * 2**20, ge=64 * 2**20)
     transmit_descriptors: int = Field(default=2048, ge=64, le=32_768)
@@ -96,6 +111,17 @@ class Tester(Frozen):
     capture: Capture | None = None
     per_flow: Literal["counts", "histograms"] | None = None
     """A line for each flow of each trial, in the run folder; histograms take up to 112 KiB of memory a flow."""
+
+    @model_validator(mode="after")
+    def _workers_have_cores_of_their_own(self) -> Self:
+        cpus = [worker.cpu for worker in self.workers]
+        if cpus and self.worker_cpu is not None:
+            raise ValueError(
+                "`worker_cpu` is the CPU of one worker that does everything: leave it out beside `workers`"
+            )
+        if len(set(cpus)) < len(cpus):
+            raise ValueError("each worker polls on a CPU of its own: give every one another `cpu`")
+        return self
 
 
 Section = dict[str, Any] | str

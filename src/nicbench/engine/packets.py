@@ -52,6 +52,8 @@ class PacketsOptions:
     traffic: Traffic
     eal: tuple[str, ...] = ()
     recording: Recording | None = None
+    workers: tuple[dict[str, Any], ...] = ()
+    """As the protocol's `configure` has them; none: one on ``worker_cpu`` does everything."""
     fault: dict[str, float] | None = None
     """For tests only: a fault of the tester itself, e.g. a pause of its receiver (protocol: ``start``)."""
 
@@ -75,6 +77,7 @@ class PacketsTester(Tester):
             run_key=f"{options.run_key:016x}",
             clock="virtual" if options.virtual_clock else "tsc",
             worker_cpu=options.worker_cpu,
+            workers=list(options.workers),
             watch_cpus=list(options.watch_cpus),
             huge_pages=options.huge_pages,
             memory_mib=options.memory_mib,
@@ -90,6 +93,7 @@ class PacketsTester(Tester):
                 "clock": configured.get("clock"),
                 "eal_arguments": configured.get("eal_arguments"),
                 "command": [self._binary],
+                "workers": list(options.workers),
                 "burst": options.burst,
                 "catch_up_s": options.catch_up_s,
                 "latency_from": options.latency_from,

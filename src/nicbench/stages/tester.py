@@ -41,7 +41,8 @@ def make_tester(
             _port(bench, port, neighbours[index] if index < len(neighbours) else ())
             for index, port in enumerate(testbed.tester_ports)
         ),
-        worker_cpu=None if testbed.simulated else worker,
+        worker_cpu=None if testbed.simulated or tester.workers else worker,
+        workers=_workers(bench, testbed),
         watch_cpus=dut_cpus,
         virtual_clock=testbed.simulated,
         huge_pages=tester.huge_pages,
@@ -55,6 +56,27 @@ def make_tester(
         fault=fault,
     )
     return PacketsTester(testbed.tester, str(find_binary("nicbench-packets", engine_folder)), options)
+
+
+def _workers(bench: BenchFile, testbed: Testbed) -> tuple[dict[str, Any], ...]:
+    """The workers with numbers of ports in place of names."""
+    numbers = {port.name: number for number, port in enumerate(testbed.tester_ports)}
+    for worker in bench.tester.workers:
+        for name in (*worker.transmit, *worker.receive):
+            if name not in numbers:
+                raise BenchFileError(
+                    f"tester.workers: the tester has no port {name}",
+                    place=str(bench.path),
+                    next_step=f"its ports are {', '.join(numbers)}",
+                )
+    return tuple(
+        {
+            "cpu": worker.cpu,
+            "transmit": [numbers[name] for name in worker.transmit],
+            "receive": [numbers[name] for name in worker.receive],
+        }
+        for worker in bench.tester.workers
+    )
 
 
 def _recording(bench: BenchFile, run_folder: Path | None) -> Recording | None:
