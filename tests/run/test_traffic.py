@@ -24,7 +24,7 @@ CASES = {
     "huge pages": ("{kind: kernel-forward}", "tester: {huge_pages: true}", 64, False),
     "sent by one core, received by another": (
         "{kind: kernel-forward}",
-        "tester: {workers: [{cpu: 0, transmit: [t0]}, {cpu: 1, receive: [t1]}]}",
+        "tester: {workers: [{cpu: 0, transmit: [t0, t1]}, {cpu: 1, receive: [t0, t1]}]}",
         64,
         False,
     ),
