@@ -18,7 +18,7 @@ test: ## every check: format, lint, types, import rules, Rust tests, Python test
 lint: install ## the checks that run nothing: format, lint, types, import rules
 	@scripts/check lint
 
-bench: ## nicbench beside its peers, every row of benchmarks/README.md, interleaved (needs root, under ten minutes)
+bench: ## nicbench beside its peers, every row of benchmarks/README.md, interleaved (needs root)
 	@scripts/setup --test
 	@.venv/bin/python benchmarks/run.py
 

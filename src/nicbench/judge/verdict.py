@@ -117,29 +117,22 @@ def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
     whole_ns = ticks_ns + cpu.softirq_ns + cpu.irq_ns + cpu.steal_ns + cpu.idle_ns
     # Ticks seldom find a program that interrupts keep interrupting; the tasks' own account does.
     foreign_ns = ticks_ns if cpu.other_tasks_ns is None else cpu.other_tasks_ns
+    stolen, foreign = _share(cpu.steal_ns, whole_ns), _share(foreign_ns, whole_ns)
+    shared = _share(cpu.slow_samples or 0, cpu.speed_samples or 0)
+    core = f"the DUT's core {cpu.cpu}"
     rows = (
-        ("dut_foreign_cpu_share", foreign_ns, thresholds.dut_foreign_cpu_share, "other programs used {} of the DUT's"),
-        ("dut_steal_share", cpu.steal_ns, thresholds.dut_steal_share, "the hypervisor took {} of the DUT's"),
+        ("dut_foreign_cpu_share", foreign, f"other programs used {_percent(foreign)} of {core}"),
+        ("dut_steal_share", stolen, f"the hypervisor took {_percent(stolen)} of {core}"),
+        (
+            "dut_contended_share",
+            shared,
+            f"the physical core of {core} was shared in {_percent(shared)} of the looks at it",
+        ),
     )
-    for name, used_ns, limit, text in rows:
-        share = _share(used_ns, whole_ns)
+    for name, share, text in rows:
+        limit = getattr(thresholds, name)
         if share > limit:
-            yield Finding(
-                reason=Reason.DUT_DISTURBED,
-                threshold=name,
-                value=share,
-                limit=limit,
-                text=f"{text.format(_percent(share))} core {cpu.cpu}",
-            )
-    contended = _share(cpu.slow_samples or 0, cpu.speed_samples or 0)
-    if contended > thresholds.dut_contended_share:
-        yield Finding(
-            reason=Reason.DUT_DISTURBED,
-            threshold="dut_contended_share",
-            value=contended,
-            limit=thresholds.dut_contended_share,
-            text=f"the physical core of the DUT's CPU {cpu.cpu} was shared in {_percent(contended)} of the looks at it",
-        )
+            yield Finding(reason=Reason.DUT_DISTURBED, threshold=name, value=share, limit=limit, text=text)
 
 
 def _dut_process(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
