@@ -71,6 +71,13 @@ def test_a_neighbour_on_the_duts_physical_core_disturbs_it(reading: MakeReading,
     assert verdict_on(reading(cpus=(cpu(0), shared.model_copy(update={"slow_samples": 5})))).valid
 
 
+def test_a_pause_of_the_duts_core_disturbs_it(reading: MakeReading, cpu: MakeCpu) -> None:
+    paused = cpu(1).model_copy(update={"longest_pause_ns": 9_000_000})
+    (finding,) = verdict_on(reading(cpus=(cpu(0), paused))).findings
+    assert (finding.threshold, finding.value) == ("dut_pause_ms", 9.0)
+    assert verdict_on(reading(cpus=(cpu(0), paused.model_copy(update={"longest_pause_ns": 2_000_000})))).valid
+
+
 def test_interrupt_time_on_the_duts_core_is_its_own_work(reading: MakeReading, cpu: MakeCpu) -> None:
     assert verdict_on(reading(cpus=(cpu(1, softirq=5_000, irq=500),))).valid
 

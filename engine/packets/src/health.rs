@@ -96,6 +96,7 @@ pub fn parse_stat(stat: &str, watched: &[u32], ns_per_tick: u64) -> Vec<CpuTimes
             other_tasks_ns: None,
             speed_samples: None,
             slow_samples: None,
+            longest_pause_ns: None,
         })
     };
     watched.iter().filter_map(|cpu| line(*cpu)).collect()
@@ -118,6 +119,7 @@ fn difference(first: &Moment, last: &Moment) -> Vec<CpuTimes> {
             other_tasks_ns: tasks.map(|(before, tasks)| tasks.since(before, after.cpu)),
             speed_samples: None,
             slow_samples: None,
+            longest_pause_ns: None,
         })
     };
     last.cpus.iter().filter_map(change).collect()

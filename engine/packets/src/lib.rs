@@ -22,6 +22,7 @@ pub mod pacer;
 pub mod part;
 pub mod plan;
 pub mod port;
+pub mod pulse;
 pub mod reflector;
 pub mod sender;
 pub mod session;

@@ -1,13 +1,16 @@
-//! A witness on each of the DUT's cores: fifty times a second it looks for 10 microseconds how much of the physical
-//! core there is. A neighbour on the other hyperthread takes up to half of it, and no counter of a virtual machine says so.
+//! A witness on each of the DUT's cores, for what no counter of a virtual machine says. Fifty times a second it looks for
+//! 10 microseconds how much of the physical core there is (a neighbour on the other hyperthread takes up to half of it)
+//! and whether the CPU stood still in the meantime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nicbench_protocol::CpuTimes;
 
+use crate::pulse::Pulse;
 use crate::sys;
 use crate::task_times::WITNESS_THREAD;
 
@@ -41,6 +44,8 @@ struct Notes {
     ended: AtomicBool,
     samples: AtomicU32,
     slow: AtomicU32,
+    /// Nothing where a whole CPU cannot be watched.
+    pulse: Mutex<Option<Pulse>>,
 }
 
 impl Witnesses {
@@ -55,6 +60,7 @@ impl Witnesses {
         for post in &self.posts {
             post.notes.samples.store(0, Ordering::Relaxed);
             post.notes.slow.store(0, Ordering::Relaxed);
+            post.notes.with_pulse(Pulse::start);
             post.notes.looking.store(true, Ordering::Release);
             post.wake();
         }
@@ -68,6 +74,7 @@ impl Witnesses {
             if let Some(cpu) = cpus.iter_mut().find(|times| times.cpu == notes.cpu && samples > 0) {
                 cpu.speed_samples = Some(samples);
                 cpu.slow_samples = Some(notes.slow.load(Ordering::Relaxed).min(samples));
+                cpu.longest_pause_ns = notes.with_pulse(Pulse::stop);
             }
         }
     }
@@ -76,7 +83,7 @@ impl Witnesses {
 impl Post {
     /// `None` where no thread can be bound to that CPU and run before others.
     fn new(cpu: u32) -> Option<Self> {
-        let notes = Arc::new(Notes { cpu, ..Notes::default() });
+        let notes = Arc::new(Notes { cpu, pulse: Mutex::new(Pulse::of(cpu).ok()), ..Notes::default() });
         let of_thread = Arc::clone(&notes);
         let body = move || of_thread.keep();
         let thread = thread::Builder::new().name(WITNESS_THREAD.into()).spawn(body).ok()?;
@@ -110,15 +117,25 @@ impl Notes {
         (0..FIRST_LOOKS).for_each(|_| speeds.remember(sys::core_speed::parallel_speed()));
         while !self.ended.load(Ordering::Acquire) {
             if self.looking.load(Ordering::Acquire) {
-                let speed = sys::core_speed::parallel_speed();
-                speeds.remember(speed);
-                self.slow.fetch_add(u32::from(speed < SLOW_SHARE * speeds.best()), Ordering::Relaxed);
-                self.samples.fetch_add(1, Ordering::Relaxed);
+                self.look(&mut speeds);
                 thread::sleep(PERIOD);
             } else {
                 thread::park();
             }
         }
+    }
+
+    fn look(&self, speeds: &mut Speeds) {
+        let speed = sys::core_speed::parallel_speed();
+        speeds.remember(speed);
+        self.slow.fetch_add(u32::from(speed < SLOW_SHARE * speeds.best()), Ordering::Relaxed);
+        self.samples.fetch_add(1, Ordering::Relaxed);
+        self.with_pulse(Pulse::feel);
+    }
+
+    fn with_pulse<T>(&self, action: impl FnOnce(&mut Pulse) -> T) -> Option<T> {
+        // Whoever panicked with the lock did not leave half a pulse behind.
+        self.pulse.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(action)
     }
 }
 

@@ -210,6 +210,9 @@ pub struct CpuTimes {
     /// Of those, how many found under 80 % of the best: another hyperthread or guest used the same core.
     #[serde(default)]
     pub slow_samples: Option<u32>,
+    /// The longest that the core stood still: how late an interrupt of its timer came; null where nobody could look.
+    #[serde(default)]
+    pub longest_pause_ns: Option<u64>,
 }
 
 #[cfg(test)]

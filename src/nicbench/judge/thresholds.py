@@ -50,6 +50,11 @@ class Thresholds(Frozen):
         "share of the looks at the DUT's core",
         "the DUT's core ran under 80 % of its best speed: another hyperthread, or guest, used the same physical core",
     )
+    dut_pause_ms: float = _threshold(
+        5.0,
+        "ms",
+        "longest time that the DUT's core stood still: an interrupt of its own timer came that much late",
+    )
     clock_step_ms: float = _threshold(
         1.0,
         "ms",

@@ -119,6 +119,7 @@ def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
     foreign_ns = ticks_ns if cpu.other_tasks_ns is None else cpu.other_tasks_ns
     stolen, foreign = _share(cpu.steal_ns, whole_ns), _share(foreign_ns, whole_ns)
     shared = _share(cpu.slow_samples or 0, cpu.speed_samples or 0)
+    paused_ms = (cpu.longest_pause_ns or 0) / 1e6
     core = f"the DUT's core {cpu.cpu}"
     rows = (
         ("dut_foreign_cpu_share", foreign, f"other programs used {_percent(foreign)} of {core}"),
@@ -128,11 +129,12 @@ def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
             shared,
             f"the physical core of {core} was shared in {_percent(shared)} of the looks at it",
         ),
+        ("dut_pause_ms", paused_ms, f"{core} stood still for {paused_ms:.1f} ms at once"),
     )
-    for name, share, text in rows:
+    for name, value, text in rows:
         limit = getattr(thresholds, name)
-        if share > limit:
-            yield Finding(reason=Reason.DUT_DISTURBED, threshold=name, value=share, limit=limit, text=text)
+        if value > limit:
+            yield Finding(reason=Reason.DUT_DISTURBED, threshold=name, value=value, limit=limit, text=text)
 
 
 def _dut_process(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:

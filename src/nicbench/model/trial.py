@@ -82,6 +82,8 @@ class CpuTime(Frozen):
     """Looks taken at how much of the physical core this CPU got; None where nobody could look."""
     slow_samples: int | None = None
     """Of those, how many found it slower than 80 % of its best: a neighbour on the other hyperthread."""
+    longest_pause_ns: int | None = None
+    """The longest that it stood still: how late an interrupt of its timer came; None where nobody could look."""
 
 
 class WorkerHealth(Frozen):
