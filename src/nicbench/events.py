@@ -73,6 +73,16 @@ class CeilingFound(Frozen):
     text: str
 
 
+class TesterLatencyFound(Frozen):
+    """The tester's own median latency at a frame size, over a cable in the DUT's place, nanoseconds."""
+
+    event: Literal["tester_latency_found"] = "tester_latency_found"
+    frame_bytes: int | float
+    mix: str | None = None
+    latency_p50_ns: int
+    text: str
+
+
 class ResultReady(Frozen):
     """A result row is complete."""
 
@@ -106,6 +116,7 @@ Event = Annotated[
     | TrialStarted
     | TrialFinished
     | CeilingFound
+    | TesterLatencyFound
     | ResultReady
     | Note
     | RunFinished,

@@ -8,6 +8,7 @@ from nicbench.events import Bus, RunFinished, StageStarted
 from nicbench.inventory.collect import collect
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.result import Summary
+from nicbench.stages.calibrate import calibrate
 from nicbench.stages.machine import machine
 from nicbench.stages.measure import measure
 from nicbench.stages.plan import describe
@@ -51,7 +52,9 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
                 )
                 folder.write_json("inventory.json", await collect(testbed))
                 maker = TrialMaker(tester, dut, addressing, thresholds, dut_cpus, journaled, bus)
-                ceilings = Ceilings(maker, lab, testbed, changes, bus)
+                sending_ports = len(addressing) if bench.traffic.bidirectional else 1
+                ceilings = Ceilings(maker, lab, testbed, changes, bus, sending_ports=sending_ports)
+                await calibrate(bench, ceilings, bus)
                 results = await measure(bench, testbed.link_bits_per_s, maker, ceilings, bus)
                 complete = True
             finally:

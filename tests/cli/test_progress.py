@@ -12,12 +12,13 @@ from rich.console import Console
 from nicbench.cli import progress
 from nicbench.cli.progress import make_progress
 from nicbench.cli.time_left import TimeLeft
-from nicbench.events import Note, StageStarted, TestStarted, TrialFinished, TrialStarted
+from nicbench.events import CeilingFound, Note, StageStarted, TestStarted, TrialFinished, TrialStarted
 from nicbench.model.counts import Counts
 from nicbench.model.trial import Health, Purpose, Reading, Trial, TrialRequest
 from nicbench.model.verdict import Verdict
 
 PLANNED = [("throughput", 60.0), ("latency", 20.0)]
+CALIBRATING = StageStarted(stage="calibration", text="calibrating without a DUT: all of it")
 FIRST_TEST = TestStarted(test="throughput", method="throughput", points=1, estimate_s=60.0)
 SECOND_TEST = TestStarted(test="latency", method="latency", points=1, estimate_s=20.0)
 
@@ -93,11 +94,15 @@ def test_nothing_runs_or_draws_while_a_trial_runs(screen: io.StringIO) -> None:
 def test_a_log_gets_one_plain_line_for_each_trial(screen: io.StringIO) -> None:
     with make_progress(PLANNED, enabled=True) as display:
         display.show(StageStarted(stage="testbed", text="making the testbed"))
+        display.show(CALIBRATING)
+        display.show(CeilingFound(frame_bytes=64, ceiling_frames_per_s=1e6, calibrated=True, text="it sends 1 Mpps"))
         display.show(FIRST_TEST)
         display.show(trial_started())
         display.show(trial_finished())
     assert screen.getvalue().splitlines() == [
         "making the testbed",
+        "calibrating without a DUT: all of it",
+        "  it sends 1 Mpps",
         "test throughput (throughput): 1 points, at most 60 s",
         "  t0001  throughput  64 bytes  search  0.4120 Mpps  lost 10 of 1000  valid",
     ]
@@ -113,8 +118,8 @@ def test_without_progress_only_warnings_are_said(screen: io.StringIO) -> None:
     assert screen.getvalue() == "warning: a torn line [was] dropped\n"
 
 
-def left_after(*events: Any) -> str:
-    time_left = TimeLeft(PLANNED)
+def left_after(*events: Any, calibration_s: float = 0.0) -> str:
+    time_left = TimeLeft([("calibration", calibration_s), *PLANNED])
     for event in events:
         time_left.note(event)
     return time_left.text()
@@ -122,6 +127,12 @@ def left_after(*events: Any) -> str:
 
 def test_a_finished_trial_shortens_what_is_left() -> None:
     assert left_after(FIRST_TEST, trial_finished()) == "at most 50 s left"
+
+
+def test_the_calibration_has_a_share_of_its_own_and_gives_back_what_it_did_not_use() -> None:
+    assert left_after(StageStarted(stage="tester", text=""), CALIBRATING, calibration_s=40.0) == "at most 2 min left"
+    assert left_after(CALIBRATING, trial_finished(), calibration_s=40.0) == "at most 90 s left"
+    assert left_after(CALIBRATING, FIRST_TEST, calibration_s=40.0) == "at most 80 s left"
 
 
 def test_a_test_that_ends_early_gives_its_time_back() -> None:

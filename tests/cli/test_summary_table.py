@@ -68,6 +68,19 @@ def test_the_latency_is_that_at_the_highest_load() -> None:
     assert "9.0" not in table
 
 
+def test_the_testers_own_limits_stand_beside_what_was_measured_where_they_are_known() -> None:
+    table = shown(
+        rate(ndr_frames_per_s=INTERVAL, ceiling_frames_per_s=0.8777e6),
+        latency(100.0, 21_450.0).model_copy(
+            update={"values": {"latency_p50_ns": 21_450.0, "tester_latency_p50_ns": 8_120.0}}
+        ),
+    )
+    assert "0.8777" in table
+    assert "8.1" in table
+    assert table.count("tester") == 2
+    assert "tester" not in shown(rate(ndr_frames_per_s=INTERVAL), latency(100.0, 21_450.0))
+
+
 def test_an_unknown_latency_is_a_dash() -> None:
     assert "-" in shown(latency(100.0, None))
 

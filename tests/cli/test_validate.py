@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 HERE = Path(__file__).parent
 POLICER = (HERE.parents[1] / "examples" / "policer.yaml").read_text()
 
@@ -22,8 +24,17 @@ def test_the_plan_as_json_names_points_and_duration(nicbench: Any) -> None:
     plan = json.loads(nicbench("validate", "policer.yaml", "--json").stdout)
     assert plan["valid"] is True
     assert plan["tests"][0]["points"] == 2
-    assert plan["estimate_s"] == sum(test["estimate_s"] for test in plan["tests"])
+    assert plan["calibration"]["frame_sizes"] == ["64", "1518"]
+    assert plan["calibration"]["ceilings"] is plan["calibration"]["latencies"] is True
+    tests_s = sum(test["estimate_s"] for test in plan["tests"])
+    assert plan["estimate_s"] == pytest.approx(plan["calibration"]["estimate_s"] + tests_s)
     assert plan["dut"]["rate"] == 200_000.0
+
+
+def test_a_plan_without_anything_to_put_in_the_duts_place_says_so(nicbench: Any) -> None:
+    printed = nicbench("validate", "bench.yaml").stdout
+    assert "calibration: none: nothing can stand in the DUT's place here" in printed
+    assert json.loads(nicbench("validate", "bench.yaml", "--json").stdout)["calibration"]["estimate_s"] == 0.0
 
 
 def test_validating_leaves_nothing_behind(nicbench: Any) -> None:

@@ -57,7 +57,7 @@ async def test_it_has_no_sink_and_no_cable_of_its_own(tmp_path: Path) -> None:
     lab, changes = MemifLab(MemifOptions()), UndoStack("x", None, tmp_path)
     testbed = await lab.up(changes, root_host())
     async with lab.without_dut(testbed, changes) as sink, lab.cable(testbed, changes) as cable:
-        assert (sink, cable) == (False, False)
+        assert (sink, cable) == (lab.has_sink, lab.has_cable) == (False, False)
 
 
 async def test_without_root_it_says_what_works_without(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ async def test_it_has_neither_a_sink_nor_a_cable(tmp_path: Path) -> None:
     testbed = await lab.up(stack, FakeHost())
 
     async with lab.without_dut(testbed, stack) as there_is_a_sink, lab.cable(testbed, stack) as there_is_a_cable:
-        assert (there_is_a_sink, there_is_a_cable) == (False, False)
+        assert (there_is_a_sink, there_is_a_cable) == (lab.has_sink, lab.has_cable) == (False, False)
 
 
 def test_it_asks_for_no_root() -> None:

@@ -22,6 +22,7 @@ def result(frame_bytes: int, rate: float, *, at_least: bool = False, cycles: flo
             "percent_of_line_rate": 100 * rate / 297_619_047.6,
             "throughput_l2_bits_per_s": rate * frame_bytes * 8,
             "limited_by": "tester" if at_least else "DUT",
+            "ceiling_frames_per_s": 20e6,
             "core_clock_hz": 3.696e9,
             "tsc_cycles_per_packet": cycles,
             "core_cycles_per_packet": None,
@@ -35,7 +36,7 @@ def result(frame_bytes: int, rate: float, *, at_least: bool = False, cycles: flo
 def test_each_value_stands_below_its_heading_and_unknown_is_a_dash() -> None:
     (section,) = sections([result(64, 9_660_000.0), result(1518, 3_200_000.0)], {"one/64": "one", "one/1518": "one"})
     assert [column.head for column in section.table.columns][:3] == ["Frame", "Frame rate", "Line rate"]
-    assert section.rows[0].cells == ("64", "9.66", "297.62", "3.25", "4.95", "DUT", "3.70", "61.3", UNKNOWN)
+    assert section.rows[0].cells == ("64", "9.66", "297.62", "3.25", "4.95", "DUT", "20.00", "3.70", "61.3", UNKNOWN)
     assert section.rows[1].cells[1] == "3.20"
     assert section.scope == "sum of 2 ports"
     assert section.notes == ("Record of cycles: its own record",)
@@ -52,7 +53,7 @@ def test_a_rate_that_the_tester_limited_is_at_least_that_and_what_disturbed_it_i
 
 def test_a_dut_without_a_record_is_said_to_have_none() -> None:
     (section,) = sections([result(64, 1e6, cycles=None)], {})
-    assert section.rows[0].cells[7] == UNKNOWN
+    assert section.rows[0].cells[8] == UNKNOWN
     assert section.notes == (f"Record of cycles: {NO_RECORD}",)
     assert section.sentence == "forwards 1.00\u00a0Mpps of 64-byte frames on one core"
 

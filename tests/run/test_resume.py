@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import signal
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from nicbench.labs.base import Testbed
+from nicbench.labs.simulated import SimulatedLab
 from nicbench.store.folder import RunFolder
+from nicbench.tuning.changes import Changes
 
 from .simulated_bench import make_folder, run_in_child, run_whole, trial_lines
 
@@ -24,6 +30,20 @@ class Reference:
         self.trials = trial_lines(folder)
         self.writes = (folder.path / "journal.ndjson").read_bytes().count(b"\n")
         self.seconds = seconds
+
+
+@pytest.fixture
+def calibrating(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulated lab, in a run and its children, lets the DUT stand for the sink and the cable it has not."""
+
+    @asynccontextmanager
+    async def there_is_one(self: SimulatedLab, testbed: Testbed, changes: Changes) -> AsyncIterator[bool]:
+        yield True
+
+    for name in ("without_dut", "cable"):
+        monkeypatch.setattr(SimulatedLab, name, there_is_one)
+    for name in ("has_sink", "has_cable"):
+        monkeypatch.setattr(SimulatedLab, name, True)
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +87,19 @@ def test_killed_at_random_moments_it_resumes_to_the_same_bytes(
         folder = make_folder(tmp_path)
         run_in_child(folder, kill_after_s=draw.uniform(0.01, max(0.02, reference.seconds)))
         check_resumed(folder, reference)
+
+
+@pytest.mark.usefixtures("calibrating")
+def test_killed_in_its_calibration_it_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    whole = make_folder(tmp_path)
+    run_whole(whole)
+    reference = Reference(whole, 0.0)
+    calibration = list(itertools.takewhile(lambda key: key.startswith(("ceiling/", "cable/")), reference.trials))
+    ids = [f"t{number:04}" for number in range(1, len(reference.trials) + 1)]
+    assert len(calibration) == 2 * 4, "three floods and a trial over the cable at each of two sizes, before any test"
+    assert [trial.id for trial in whole.journal.trials().values()] == ids
+    for write in range(1, 2 * len(calibration)):
+        folder = make_folder(tmp_path)
+        assert run_in_child(folder, kill_at=f"{write}:after") == -signal.SIGKILL
+        check_resumed(folder, reference)
+        assert [trial.id for trial in RunFolder.open(folder.path).journal.trials().values()] == ids

@@ -28,6 +28,10 @@ def checked() -> tuple[str, ...]:
     return tuple(phrase for phrase, _ in _CHECKS)
 
 
+# As the keys of the calibration's trials begin (trials/ceiling.py), and the name of its stage.
+_TAKEN_NAMES: Final = frozenset({"calibration", "cable", "ceiling"})
+
+
 def _test_names_are_unique(bench: BenchFile, root: Node) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, test in enumerate(bench.tests):
@@ -35,6 +39,10 @@ def _test_names_are_unique(bench: BenchFile, root: Node) -> Iterator[Problem]:
             position = root.position_of(("tests", index, "name"))
             yield Problem(position, f"two tests are called {quote(test.name)}", "give each test a name of its own")
         seen.add(test.name)
+        if test.name in _TAKEN_NAMES:
+            position = root.position_of(("tests", index, "name"))
+            message = f"{quote(test.name)} is what trials of the tester by itself are called"
+            yield Problem(position, message, "give the test another name")
 
 
 def _needed_tests_come_earlier(bench: BenchFile, root: Node) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from typing import Final
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
-from nicbench.model.frame_size import IMIX
+from nicbench.model.frame_size import IMIX, Size
 from nicbench.model.traffic import Frames, Traffic
 
 ETHERNET_HEADER_BYTES: Final = 14
@@ -30,6 +30,13 @@ def sizes_of(size: int | str, traffic: Traffic) -> tuple[int, ...]:
         return (size,)
     mix = traffic.mix(size)
     return tuple(one.frame_bytes for one in mix.sizes) if mix else ()
+
+
+def planned_sizes(bench: BenchFile) -> tuple[Size, ...]:
+    """Every frame size and mix of the tests, once, in the order in which they come."""
+    written = dict.fromkeys(size for test in bench.tests for size in test.build().frame_sizes())
+    sizes = (size if isinstance(size, int) else bench.traffic.mix(size) for size in written)
+    return tuple(size for size in sizes if size is not None)
 
 
 def smallest_frame_bytes(traffic: Traffic) -> int:

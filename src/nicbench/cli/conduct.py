@@ -16,6 +16,8 @@ from nicbench.cli.summary_table import print_summary
 from nicbench.errors import InterruptedRunError, NicbenchError
 from nicbench.events import Bus
 from nicbench.model.result import ResultVerdict, Summary
+from nicbench.model.trial import CALIBRATION
+from nicbench.stages.calibrate import planned_calibration
 from nicbench.store.folder import RunFolder
 
 RunIt = Callable[[BenchFile, RunFolder, Bus], Awaitable[Summary]]
@@ -35,7 +37,10 @@ def conduct(
     """Runs ``bench`` in ``folder`` and shows what came of it. ReportedError where it ended with an error."""
     bus = Bus()
     bus.subscribe(folder.journal.append)
-    planned = [(test.name, test.build().estimate_s()) for test in bench.tests]
+    planned = [
+        (CALIBRATION, planned_calibration(bench).estimate_s),
+        *((test.name, test.build().estimate_s()) for test in bench.tests),
+    ]
     try:
         with make_progress(planned, enabled=with_progress) as progress:
             bus.subscribe(progress.show)

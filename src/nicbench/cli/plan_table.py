@@ -13,7 +13,9 @@ from nicbench.bench_file import BenchFile, Choice
 from nicbench.bench_file.checks import checked
 from nicbench.bench_file.frame_sizes import headers_in_words, smallest_frame_bytes
 from nicbench.cli.output import FORMAT
+from nicbench.model.frame_size import size_label
 from nicbench.model.traffic import FieldValue, Traffic
+from nicbench.stages.calibrate import planned_calibration
 from nicbench.units import format_duration_s
 
 
@@ -36,7 +38,10 @@ def print_plan(console: Console, bench: BenchFile) -> None:
         at_most = _whole_seconds(method.estimate_s())
         table.add_row(escape(test.name), test.method_kind, str(method.points()), sizes, at_most)
     console.print(table)
-    console.print(f"estimated duration: at most {_whole_seconds(total_s)}, without calibration and repeats")
+    calibration = planned_calibration(bench)
+    total_s += calibration.estimate_s
+    console.print(f"before the first test, calibration: {escape(str(calibration))}", soft_wrap=True)
+    console.print(f"estimated duration: at most {_whole_seconds(total_s)}, without repeats")
     for deviation in _deviations(bench):
         console.print(f"  differs from the standard: {escape(deviation)}", soft_wrap=True)
     for phrase in checked():
@@ -46,6 +51,7 @@ def print_plan(console: Console, bench: BenchFile) -> None:
 
 def plan_document(bench: BenchFile) -> dict[str, Any]:
     """The plan for programs."""
+    calibration = planned_calibration(bench)
     tests = [(test, test.build()) for test in bench.tests]
     return {
         "format": FORMAT,
@@ -63,7 +69,13 @@ def plan_document(bench: BenchFile) -> dict[str, Any]:
             }
             for test, method in tests
         ],
-        "estimate_s": sum(method.estimate_s() for _, method in tests),
+        "calibration": {
+            "frame_sizes": [size_label(size) for size in calibration.sizes],
+            "ceilings": calibration.ceilings,
+            "latencies": calibration.latencies,
+            "estimate_s": calibration.estimate_s,
+        },
+        "estimate_s": calibration.estimate_s + sum(method.estimate_s() for _, method in tests),
         "deviations": _deviations(bench),
         "checked": list(checked()),
     }

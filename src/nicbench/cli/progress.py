@@ -15,7 +15,17 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from nicbench.cli.output import messages
 from nicbench.cli.time_left import TimeLeft
-from nicbench.events import Event, Note, ResultReady, StageStarted, TestStarted, TrialFinished, TrialStarted
+from nicbench.events import (
+    CeilingFound,
+    Event,
+    Note,
+    ResultReady,
+    StageStarted,
+    TesterLatencyFound,
+    TestStarted,
+    TrialFinished,
+    TrialStarted,
+)
 from nicbench.model.frame_size import size_words
 from nicbench.model.trial import Trial
 from nicbench.units import format_mpps
@@ -30,7 +40,7 @@ class Display(Protocol):
 
 @contextmanager
 def make_progress(planned: Sequence[tuple[str, float]], *, enabled: bool) -> Iterator[Display]:
-    """The display that suits stderr. ``planned`` are the tests in order with their estimates in seconds."""
+    """The display that suits stderr. ``planned``: calibration and tests in order, with their estimates in seconds."""
     console = messages()
     if not enabled:
         yield _Notes(console)
@@ -106,6 +116,8 @@ class _Bar(_Notes):
 def _line(event: Event) -> str | None:
     if isinstance(event, StageStarted):
         return event.text
+    if isinstance(event, CeilingFound | TesterLatencyFound):
+        return f"  {event.text}"
     if isinstance(event, TestStarted):
         return f"test {event.test} ({event.method}): {event.points} points, at most {event.estimate_s:.0f} s"
     if isinstance(event, TrialFinished):

@@ -15,6 +15,8 @@ from nicbench.report.tables import Section, has_table, sections
 from nicbench.units import format_mpps
 
 _RATE = "_frames_per_s"
+_CEILING = "ceiling_frames_per_s"
+_OWN_LATENCY = "tester_latency_p50_ns"
 _LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 _STYLES = {ResultVerdict.VALID: "green", ResultVerdict.DISTURBED: "yellow", ResultVerdict.INCOMPLETE: "red"}
 
@@ -58,12 +60,17 @@ def _table(rates: Sequence[Result], latencies: Sequence[Result]) -> Table:
         table.add_column(f"{goal}\n\\[Mpps]", justify="right")
         table.add_column("of line\nrate \\[%]", justify="right")
         table.add_column("limited\nby")
+    own = _of_the_tester(rates, latencies)
+    if _CEILING in own:
+        table.add_column("tester\n\\[Mpps]", justify="right")
     if latencies:
         table.add_column("latency\np50 \\[us]", justify="right")
         table.add_column("\np99.9 \\[us]", justify="right")
+    if _OWN_LATENCY in own:
+        table.add_column("tester\np50 \\[us]", justify="right")
     table.add_column("\nverdict")
     for size in dict.fromkeys(label_of(result.parameters) for result in (*rates, *latencies)):
-        table.add_row(*_row(size, goals, rates, latencies))
+        table.add_row(*_row(size, goals, rates, latencies, own))
     return table
 
 
@@ -87,7 +94,19 @@ def _section_table(section: Section) -> Table:
     return table
 
 
-def _row(size: str | None, goals: Sequence[str], rates: Sequence[Result], latencies: Sequence[Result]) -> list[str]:
+def _of_the_tester(rates: Sequence[Result], latencies: Sequence[Result]) -> frozenset[str]:
+    """Which of the tester's own limits are known for some size: they stand beside what was measured."""
+    places = ((_CEILING, rates), (_OWN_LATENCY, latencies))
+    return frozenset(name for name, results in places if any(result.values.get(name) for result in results))
+
+
+def _row(
+    size: str | None,
+    goals: Sequence[str],
+    rates: Sequence[Result],
+    latencies: Sequence[Result],
+    own: frozenset[str],
+) -> list[str]:
     rate = _first(rates, size)
     latency = _first(sorted(latencies, key=_load, reverse=True), size)
     cells = ["-" if size is None else size]
@@ -101,8 +120,13 @@ def _row(size: str | None, goals: Sequence[str], rates: Sequence[Result], latenc
             f"{share:.2f}" if isinstance(share, float) else "-",
             _LIMITS[limit] if limit else "-",
         ]
+    if _CEILING in own:
+        ceiling = rate.values.get(_CEILING) if rate else None
+        cells.append(format_mpps(ceiling) if isinstance(ceiling, int | float) else "-")
     if latencies:
         cells += [_microseconds(latency, "latency_p50_ns"), _microseconds(latency, "latency_p99_9_ns")]
+    if _OWN_LATENCY in own:
+        cells.append(_microseconds(latency, _OWN_LATENCY))
     verdicts = [result.verdict for result in (rate, latency) if result is not None]
     worst = max(verdicts, key=list(ResultVerdict).index)
     return [*cells, _verdict(worst)]

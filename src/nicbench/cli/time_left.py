@@ -1,11 +1,11 @@
-"""How much of a run is left, by the estimates of its tests and the time of the trials made so far."""
+"""How much of a run is left, by the estimates of its calibration and tests and the time of the trials made so far."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nicbench.events import Event, RunFinished, TestStarted, TrialFinished
-from nicbench.model.trial import TrialRequest
+from nicbench.events import Event, RunFinished, StageStarted, TestStarted, TrialFinished
+from nicbench.model.trial import CALIBRATION, TrialRequest
 from nicbench.units import format_duration_s
 
 
@@ -21,10 +21,10 @@ class TimeLeft:
 
     def note(self, event: Event) -> None:
         """Takes account of an event."""
-        if isinstance(event, TestStarted | RunFinished):
+        if isinstance(event, StageStarted | TestStarted | RunFinished):
             self._ended_s += self._planned_s.get(self._current or "", 0.0)
             self._spent_s = 0.0
-            self._current = event.test if isinstance(event, TestStarted) else None
+            self._current = _begun(event)
         elif isinstance(event, TrialFinished):
             self._spent_s += _took_s(event.trial.request)
 
@@ -42,8 +42,15 @@ class TimeLeft:
 
     @property
     def _done_s(self) -> float:
-        # Ceilings and repeats are in no estimate: they never make a test look more than finished.
+        # Repeats are in no estimate: they never make a test look more than finished.
         return self._ended_s + min(self._spent_s, self._planned_s.get(self._current or "", 0.0))
+
+
+def _begun(event: StageStarted | TestStarted | RunFinished) -> str | None:
+    """Calibration is the one stage with an estimate of its own."""
+    if isinstance(event, TestStarted):
+        return event.test
+    return event.stage if isinstance(event, StageStarted) and event.stage == CALIBRATION else None
 
 
 def _took_s(request: TrialRequest) -> float:

@@ -39,6 +39,8 @@ class Dut(ABC):
     Options: ClassVar[type[Frozen]]
     port_kind: ClassVar[str] = "kernel"
     """What it stands on: interfaces of the kernel, or what a lab of the same ``port_kind`` gives."""
+    can_be_sink: ClassVar[bool] = False
+    """Whether ``as_sink`` can be entered."""
 
     def __init__(self, options: Frozen) -> None:
         self.options = options

@@ -53,6 +53,7 @@ class Testpmd(Dut):
     kind = "testpmd"
     Options = TestpmdOptions
     port_kind = "memif"
+    can_be_sink = True
     options: TestpmdOptions
 
     def __init__(self, options: Frozen) -> None:

@@ -90,6 +90,11 @@ class Lab(ABC):
     port_kind: ClassVar[str] = "kernel"
     """What the DUT's ports are: only a DUT of the same ``port_kind`` can stand on them."""
 
+    has_sink: ClassVar[bool] = True
+    """Whether ``without_dut`` can be entered, so that a plan knows beforehand what will be calibrated."""
+    has_cable: ClassVar[bool] = True
+    """The same of ``cable``."""
+
     def __init__(self, options: Frozen) -> None:
         self.options = options
 

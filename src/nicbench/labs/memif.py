@@ -64,6 +64,8 @@ class MemifLab(Lab):
     kind = "memif"
     Options = MemifOptions
     port_kind = "memif"
+    has_sink = False
+    has_cable = False
     options: MemifOptions
 
     async def up(self, changes: Changes, local: Host) -> Testbed:

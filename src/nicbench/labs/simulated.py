@@ -66,6 +66,8 @@ class SimulatedLab(Lab):
     Options = SimulatedOptions
     touches_machine = False
     port_kind = "simulated"
+    has_sink = False
+    has_cable = False
     options: SimulatedOptions
 
     async def up(self, changes: Changes, local: Host) -> Testbed:

@@ -108,6 +108,7 @@ class SingleCore(Method):
                 Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
                 Column(value="throughput_l2_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits"),
                 Column(value="limited_by", head="Limited by", form="text"),
+                Column(value="ceiling_frames_per_s", head="Tester's ceiling", unit="Mpps", form="mpps"),
                 Column(value="core_clock_hz", head="DUT's core", unit="GHz", form="gigahertz"),
                 Column(value="tsc_cycles_per_packet", head="TSC cycles per packet", is_main=True),
                 Column(value="core_cycles_per_packet", head="Core cycles per packet"),

@@ -1,8 +1,8 @@
 """Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
 
-Steps, for each frame size: the tester's own ceiling is measured without a DUT; a search looks, between a minimum load
-and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial. Verified: each
-frame is recognised by its signature, its payload compared, and a trial the tester spoilt is not charged to the DUT.
+Steps, for each frame size: the tester's own ceiling is known, measured without a DUT; a search looks, between a minimum
+load and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial. Verified:
+each frame is recognised by its signature, its payload compared, and a trial the tester spoilt is not charged to the DUT.
 """
 
 from __future__ import annotations

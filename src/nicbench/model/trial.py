@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -12,6 +12,9 @@ from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
 from nicbench.model.frame_size import Mix, Size
 from nicbench.model.verdict import Verdict
+
+CALIBRATION: Final = "calibration"
+"""What the trials of the tester by itself have in the place of a test's name, and what their stage is called."""
 
 
 class Purpose(StrEnum):
@@ -241,3 +244,8 @@ class Trial(Frozen):
     reading: Reading
     verdict: Verdict
     at_s: float | None = None
+
+    @property
+    def number(self) -> int:
+        """Its place among the trials of the run, 1.., which its id holds."""
+        return int(self.id.removeprefix("t"))

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from nicbench.events import CeilingFound, Event, Note, ResultReady, RunFinished, RunStarted, TrialFinished
+from nicbench.events import (
+    CeilingFound,
+    Event,
+    Note,
+    ResultReady,
+    RunFinished,
+    RunStarted,
+    TesterLatencyFound,
+    TrialFinished,
+)
 from nicbench.model.plan import Plan
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Trial
@@ -49,6 +58,11 @@ def gather(folder: RunFolder) -> Report:
             row for row in summary.results if row.method not in ("throughput", "latency") and not has_table(row.method)
         ),
         ceilings=_latest_ceilings(events),
+        own_latencies=tuple(
+            {
+                (event.frame_bytes, event.mix): event for event in events if isinstance(event, TesterLatencyFound)
+            }.values()
+        ),
         groups=_groups(trials),
         notes=tuple(event for event in events if isinstance(event, Note)),
         plan=plan,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nicbench.events import CeilingFound, Note
+from nicbench.events import CeilingFound, Note, TesterLatencyFound
 from nicbench.model.analysis import Capture
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
@@ -136,6 +136,29 @@ class TrialCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class TesterLimits:
+    """What the tester by itself can do at a frame size; None where it could not be measured."""
+
+    ceiling: CeilingFound | None
+    latency: TesterLatencyFound | None
+
+    @property
+    def size(self) -> str:
+        """The number of bytes, or the name of a mix."""
+        known = self.ceiling or self.latency
+        return "" if known is None else known.mix or f"{known.frame_bytes:g}"
+
+    @property
+    def words(self) -> str:
+        """How it is known."""
+        ceiling = self.ceiling
+        taught = (
+            f"{'calibrated' if ceiling.calibrated else 'learnt from a shortfall'}: {ceiling.text}" if ceiling else ""
+        )
+        return "; ".join(text for text in (taught, self.latency.text if self.latency else "") if text)
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything on the page, in its order."""
 
@@ -155,6 +178,7 @@ class Report:
     sections: tuple[Section, ...]
     other_results: tuple[Result, ...]
     ceilings: tuple[CeilingFound, ...]
+    own_latencies: tuple[TesterLatencyFound, ...]
     groups: tuple[TrialGroup, ...]
     notes: tuple[Note, ...]
     plan: Plan | None
@@ -166,6 +190,13 @@ class Report:
     ledger: tuple[Trial, ...] = field(default=())
     detail: tuple[DetailTable, ...] = ()
     captures: tuple[Capture, ...] = ()
+
+    @property
+    def tester_limits(self) -> tuple[TesterLimits, ...]:
+        """One row for each frame size at which something is known of the tester by itself, smallest first."""
+        ceilings = {(found.frame_bytes, found.mix or ""): found for found in self.ceilings}
+        latencies = {(found.frame_bytes, found.mix or ""): found for found in self.own_latencies}
+        return tuple(TesterLimits(ceilings.get(size), latencies.get(size)) for size in sorted({*ceilings, *latencies}))
 
     @property
     def trials(self) -> int:

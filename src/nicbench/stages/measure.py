@@ -1,4 +1,4 @@
-"""Fifth stage: every test of the bench file, in order; each result is journaled as soon as it is known."""
+"""Sixth stage: every test of the bench file, in order; each result is journaled as soon as it is known."""
 
 from __future__ import annotations
 

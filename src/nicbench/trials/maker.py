@@ -43,7 +43,9 @@ class TrialMaker:
         self._dut_cpus = dut_cpus
         self._journaled = journaled
         self._bus = bus
-        self._number = 0
+        # A journaled trial keeps its number, and a new one takes the next: also where an older nicbench ordered them
+        # in another way.
+        self._number = max((trial.number for trial in journaled.values()), default=0)
         self._began = time.monotonic()
 
     def has(self, key: str) -> bool:
@@ -52,7 +54,6 @@ class TrialMaker:
 
     async def make(self, key: str, test: str, parameters: dict[str, Any], request: TrialRequest, repeat: int) -> Trial:
         """The trial of this key: replayed if it was journaled, else sent now, judged and published."""
-        self._number += 1
         known = self._journaled.get(key)
         if known is not None:
             if known.request != request:
@@ -62,6 +63,7 @@ class TrialMaker:
                     next_step="the bench file or nicbench itself changed since: start a new run",
                 )
             return known
+        self._number += 1
         self._bus.publish(
             TrialStarted(
                 test=test,
