@@ -115,6 +115,10 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + LAB + "tests:\n  - {name: t, method: throughput}\n  - {name: t, method: throughput}\n",
         [(7, 12, "two tests are called `t`", "a name of its own")],
     ),
+    "a test with the name of the calibration": (
+        HEAD + LAB + "tests:\n  - {name: ceiling, method: throughput}\n",
+        [(6, 12, "`ceiling` is what trials of the tester by itself are called", "another name")],
+    ),
     "a test that builds on one below it": (
         HEAD + LAB + "tests:\n  - {name: l, method: latency, at: t}\n  - {name: t, method: throughput}\n",
         [(6, 36, "`t` is not above this one", "move it above")],

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from nicbench.cli.summary_table import headline, print_summary
 from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.model.result import NearLimit, Result, ResultVerdict, Summary
 
 
 def rate(**values: Bounded | float | None) -> Result:
@@ -79,6 +79,12 @@ def test_the_testers_own_limits_stand_beside_what_was_measured_where_they_are_kn
     assert "8.1" in table
     assert table.count("tester") == 2
     assert "tester" not in shown(rate(ndr_frames_per_s=INTERVAL), latency(100.0, 21_450.0))
+
+
+def test_a_result_near_the_testers_own_limit_says_so() -> None:
+    near = NearLimit(value="ndr_frames_per_s", limit="ceiling_frames_per_s", text="0.41 Mpps are 99 % [of it]")
+    table = shown(rate(ndr_frames_per_s=INTERVAL).model_copy(update={"near_tester_limit": (near,)}))
+    assert "throughput/64: near the tester's own limit: 0.41 Mpps are 99 % [of it]" in table
 
 
 def test_an_unknown_latency_is_a_dash() -> None:

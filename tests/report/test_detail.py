@@ -1,14 +1,11 @@
-"""The section "Frame by frame", and what is said of results near the tester's own limits."""
+"""The section "Frame by frame"."""
 
 from nicbench.model.analysis import Flows, Intervals, Reordering, Variation
 from nicbench.model.counts import Counts
-from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
 from nicbench.model.verdict import Verdict
 from nicbench.report.detail import detail_tables
-from nicbench.report.limits import near_ceiling, near_own_latency
-from nicbench.report.model import Goal, LatencyRow, LatencyTable, ThroughputRow, ThroughputTable
 
 
 def stream(
@@ -99,36 +96,3 @@ def test_results_without_details_have_no_row() -> None:
     bare = StreamReading(name="0->1", counts=Counts(intended=1, sent=1, received=1, lost=0))
     assert detail_tables([RESULT], {}, {"low": trial("low", 1e5, 0, (bare,))}) == ()
     assert detail_tables([RESULT], {}, {}) == ()
-
-
-def throughput(rate_frames_per_s: float, ceiling_frames_per_s: float | None) -> ThroughputTable:
-    rate = Bounded(
-        value=rate_frames_per_s, lower=rate_frames_per_s, upper=rate_frames_per_s * 1.01, limited_by=LimitedBy.DUT
-    )
-    row = ThroughputRow(
-        frame_bytes=64,
-        size="64",
-        rates={"ndr": rate},
-        percents={"ndr": None},
-        line_rate_frames_per_s=None,
-        ceiling_frames_per_s=ceiling_frames_per_s,
-        result=RESULT,
-    )
-    return ThroughputTable("throughput", "default", "per port", (Goal("ndr", "NDR", 0.0),), (row,))
-
-
-def test_a_rate_within_five_percent_of_the_testers_ceiling_is_near_its_limit() -> None:
-    assert near_ceiling(throughput(0.96e6, 1e6)) == ("64 bytes",)
-    assert near_ceiling(throughput(0.94e6, 1e6)) == ()
-    assert near_ceiling(throughput(0.96e6, None)) == ()
-
-
-def test_a_median_below_twice_the_testers_own_is_near_its_limit() -> None:
-    def table(own_ns: float | None) -> LatencyTable:
-        values = {"latency_p50_ns": 10_000.0, "tester_latency_p50_ns": own_ns}
-        row = LatencyRow(64, "64", 100.0, "NDR", values, None, None, None, None, (), RESULT)
-        return LatencyTable("latency", "default", "per port", "100 % of the NDR", (row,))
-
-    assert near_own_latency(table(6_000.0)) == ("64 bytes",)
-    assert near_own_latency(table(4_000.0)) == ()
-    assert near_own_latency(table(None)) == ()

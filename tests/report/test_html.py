@@ -12,6 +12,8 @@ import pytest
 
 from nicbench import report
 from nicbench.errors import UsageError
+from nicbench.judge.near_limits import with_near_limits
+from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.report.model import Report
 from nicbench.store import RunFolder
@@ -171,9 +173,30 @@ def test_a_method_the_report_does_not_know_is_listed(synthetic_run: Callable[...
     assert "X unknown" in text
 
 
-def test_a_latency_that_was_not_measured_says_why(synthetic_run: Callable[..., Any]) -> None:
-    from nicbench.model.rate import Bounded
+@pytest.mark.parametrize(
+    ("method", "values", "said"),
+    [
+        ("throughput", {"ndr_frames_per_s": Bounded(value=1e6), "ceiling_frames_per_s": 1e6}, "at 64 bytes a rate is"),
+        ("latency", {"latency_p50_ns": 10, "tester_latency_p50_ns": 9}, "at 64 bytes the median is less than twice"),
+        (
+            "single-core",
+            {"frame_rate_frames_per_s": Bounded(value=1e6), "ceiling_frames_per_s": 1e6},
+            "64 bytes: 1 Mpps",
+        ),
+    ],
+)
+def test_a_result_near_the_testers_own_limit_says_so(
+    synthetic_run: Callable[..., Any], method: str, values: dict[str, Any], said: str
+) -> None:
+    result = Result(id=f"{method}/64", method=method, parameters={"frame_bytes": 64}, values=values)
+    for judged, is_said in ((with_near_limits(result), True), (result, False)):
+        run = synthetic_run()
+        run.publish(method, judged)
+        text = text_of(report.build(run.folder.path).read_text(encoding="utf-8"))
+        assert (f"own limit: {said}" in text) is is_said
 
+
+def test_a_latency_that_was_not_measured_says_why(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.publish(
         "latency",

@@ -24,8 +24,9 @@ def test_the_published_schema_is_current() -> None:
     )
 
 
-def test_a_summary_of_the_first_format_is_kept() -> None:
-    assert "summary-1.0.json" in [path.name for path in RELEASED]
+def test_a_summary_of_every_format_is_kept() -> None:
+    current = Summary.model_fields["format"].default
+    assert [path.stem for path in RELEASED] == [f"summary-{version}" for version in ("1.0", current)]
 
 
 @pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)

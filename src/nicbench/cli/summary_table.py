@@ -33,6 +33,8 @@ def print_summary(console: Console, summary: Summary) -> None:
     for result in summary.results:
         for disturbance in result.disturbances:
             console.print(f"  {result.id}: {disturbance}", markup=False)
+        for near in result.near_tester_limit or ():
+            console.print(f"  {result.id}: near the tester's own limit: {near.text}", markup=False)
 
 
 def headline(summary: Summary) -> str | None:

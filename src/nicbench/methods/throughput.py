@@ -2,7 +2,7 @@
 
 Steps, for each frame size: the tester's own ceiling is known, measured without a DUT; a search looks, between a minimum
 load and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial. Verified:
-each frame is recognised by its signature, its payload compared, and a trial the tester spoilt is not charged to the DUT.
+each frame is recognised by its signature, its payload compared, and a trial that the tester spoilt is not the DUT's.
 """
 
 from __future__ import annotations

@@ -19,6 +19,14 @@ class ResultVerdict(StrEnum):
     INCOMPLETE = "incomplete"
 
 
+class NearLimit(Frozen):
+    """One value so near to the tester's own ``limit`` (both names in ``values``) that it may be the tester's."""
+
+    value: str
+    limit: str
+    text: str
+
+
 class Result(Frozen):
     """One row: one test, one configuration, one set of parameters. Names in ``values`` carry their unit."""
 
@@ -31,12 +39,14 @@ class Result(Frozen):
     verdict: ResultVerdict = ResultVerdict.VALID
     disturbances: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
+    near_tester_limit: tuple[NearLimit, ...] | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Since format 1.1, which always says it; None, and not written, in a result of format 1.0."""
 
 
 class Summary(Frozen):
     """The whole of summary.json."""
 
-    format: str = "1.0"
+    format: str = "1.1"
     title: str
     verdict: ResultVerdict
     results: tuple[Result, ...] = Field(default_factory=tuple)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nicbench.judge.repeats import RepeatPolicy
-from nicbench.report import answer, charts, disclosure, facts, limits, numbers
+from nicbench.report import answer, charts, disclosure, facts, numbers
 from nicbench.report.gather import gather
-from nicbench.report.model import LatencyTable, Report, ThroughputTable
+from nicbench.report.model import LatencyRow, LatencyTable, Report, ThroughputRow, ThroughputTable
 from nicbench.report.svg import identifiers, svg
 from nicbench.report.tables import spoilt
 from nicbench.store import RunFolder
@@ -90,10 +90,14 @@ def _environment() -> Environment:
         disclosed_command=disclosure.command,
         threshold_why=disclosure.threshold_why,
         counter_label=disclosure.counter_label,
-        near_ceiling=limits.near_ceiling,
-        near_own_latency=limits.near_own_latency,
+        near_limit=_near_limit,
     )
     return environment
+
+
+def _near_limit(rows: Iterable[ThroughputRow | LatencyRow]) -> tuple[str, ...]:
+    """The frame sizes of a table at which a result is near the tester's own limit, by the result's own word."""
+    return tuple(row.size_words for row in rows if row.result.near_tester_limit)
 
 
 def _breakable(text: str) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.events import Bus, TestStarted
+from nicbench.judge.near_limits import with_near_limits
 from nicbench.judge.repeats import Repeats
 from nicbench.model.result import Result
 from nicbench.trials.ceiling import Ceilings
@@ -31,5 +32,5 @@ async def measure(
             earlier=by_test,
             bus=bus,
         )
-        by_test[test.name] = await method.run(context)
+        by_test[test.name] = tuple(map(with_near_limits, await method.run(context)))
     return tuple(result for results in by_test.values() for result in results)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nicbench.events import Bus, CeilingFound, ResultReady
+from nicbench.judge.near_limits import with_near_limits
 from nicbench.judge.repeats import Repeats
 from nicbench.methods.base import Found
 from nicbench.model.frame_size import IMIX, Size, mean_bytes, words_of
@@ -123,7 +124,7 @@ class TestContext:
 
     def publish(self, result: Result) -> None:
         """Journals and shows a result."""
-        self._bus.publish(ResultReady(test=self._test, result=result))
+        self._bus.publish(ResultReady(test=self._test, result=with_near_limits(result)))
 
     def _tell_ceiling(self, size: Size, rate_frames_per_s: float) -> None:
         self._bus.publish(
