@@ -115,7 +115,7 @@ def test_a_method_that_brings_a_table_has_one_of_its_own_with_its_units() -> Non
         "tsc_cycles_per_packet": 61.34,
         "cycles_source": "its own record",
     }
-    result = Result(id="one/64", method="single-core", parameters={"frame_bytes": 64}, values=values)
+    result = Result(id="one/64", method="single-core", parameters={"frame_bytes": 64, "size": "64"}, values=values)
     table = shown(result)
     assert "Single core" in table
     assert "[Mpps]" in table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ import pytest
 from nicbench.errors import NicbenchError
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Found
-from nicbench.methods.single_core import NO_RECORD, SingleCore
+from nicbench.methods.single_core import NO_RECORD, SingleCore, values_of
 from nicbench.model.counts import Counts
+from nicbench.model.frame_size import IMIX, Size, mean_bytes
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import DutWork, Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
 from nicbench.model.verdict import Finding, Reason, Verdict
+from nicbench.report.tables import sections
 from nicbench.search.base import Goal, Limits, Search
 from nicbench.units import l2_bits_per_s, line_rate_frames_per_s
 
@@ -41,13 +43,16 @@ class KnownDut:
         self.requests: list[TrialRequest] = []
         self.published: list[Result] = []
 
-    def line_rate_frames_per_s(self, frame_bytes: int) -> float:
-        return line_rate_frames_per_s(25e9, frame_bytes)
+    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
+        return tuple(IMIX if isinstance(size, str) else size for size in written)
 
-    async def ceiling_frames_per_s(self, frame_bytes: int) -> float | None:
+    def line_rate_frames_per_s(self, size: Size) -> float:
+        return line_rate_frames_per_s(25e9, mean_bytes(size))
+
+    async def ceiling_frames_per_s(self, size: Size) -> float | None:
         return self.ceiling
 
-    async def tester_latency(self, frame_bytes: int) -> Latency | None:
+    async def tester_latency(self, size: Size) -> Latency | None:
         return None
 
     async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
@@ -59,7 +64,7 @@ class KnownDut:
         one = Counts(
             intended=intended, sent=passed, unsent_backpressure=max(0, intended - passed), received=passed, lost=0
         )
-        streams = tuple(StreamReading(name=f"{port}", counts=one) for port in range(self.ports))
+        streams = tuple(StreamReading(name=f"{port}->{1 - port} a", counts=one) for port in range(self.ports))
         finding = Finding(reason=Reason.DISTURBED, threshold="x", value=2.0, limit=1.0, text="the worker was held up")
         reading = Reading(
             transmit_ns=int(request.duration_s * 1e9), counts=Counts.sum_of([one] * self.ports), streams=streams,
@@ -85,7 +90,7 @@ class KnownDut:
 
 
 async def measured(dut: KnownDut, **options: Any) -> Result:
-    (result,) = await SingleCore("one", SingleCore.Options(frame_bytes=(64,), **options)).run(dut)
+    (result,) = await SingleCore("one", SingleCore.Options(**{"frame_bytes": (64,), **options})).run(dut)
     assert dut.published == [result]
     return result
 
@@ -124,6 +129,25 @@ async def test_with_both_ports_rates_and_line_rate_are_sums_of_both() -> None:
     assert rate_of(result).value == pytest.approx(18e6)
     assert result.values["line_rate_frames_per_s"] == pytest.approx(2 * 25e9 / (84 * 8))
     assert result.values["percent_of_line_rate"] == pytest.approx(100 * 9e6 / (25e9 / (84 * 8)))
+
+
+async def test_several_streams_of_a_port_are_one_port() -> None:
+    trial, _ = await KnownDut(capacity=9e6).measure({}, TrialTimes().request(64, 9e6, Purpose.AVERAGE))
+    both = tuple(trial.reading.streams[0].model_copy(update={"name": f"0->1 {name}"}) for name in ("a", "b"))
+    trial = trial.model_copy(update={"reading": trial.reading.model_copy(update={"streams": both})})
+    assert values_of(trial, 37e6, None)["line_rate_frames_per_s"] == 37e6
+
+
+async def test_a_mix_is_one_size_with_rates_by_its_mean() -> None:
+    dut = KnownDut(capacity=3e6)
+    result = await measured(dut, frame_bytes=("imix",))
+    assert (result.id, result.parameters["size"], result.parameters["mix"]) == ("one/imix", "imix", "imix")
+    assert dut.requests[0].mix == IMIX
+    assert result.values["throughput_l2_bits_per_s"] == pytest.approx(3e6 * IMIX.frame_bytes * 8)
+    assert result.values["percent_of_line_rate"] == pytest.approx(100 * 3e6 / (25e9 / ((IMIX.frame_bytes + 20) * 8)))
+    (section,) = sections([result], {})
+    assert section.rows[0].cells[0] == "imix"
+    assert str(section.sentence).startswith("forwards 3.00\u00a0Mpps of imix frames on one core")
 
 
 async def test_cycles_of_the_counter_and_of_the_core_are_two_fields() -> None:

@@ -188,7 +188,7 @@ def test_a_method_the_report_does_not_know_is_listed(synthetic_run: Callable[...
 def test_a_result_near_the_testers_own_limit_says_so(
     synthetic_run: Callable[..., Any], method: str, values: dict[str, Any], said: str
 ) -> None:
-    result = Result(id=f"{method}/64", method=method, parameters={"frame_bytes": 64}, values=values)
+    result = Result(id=f"{method}/64", method=method, parameters={"frame_bytes": 64, "size": "64"}, values=values)
     for judged, is_said in ((with_near_limits(result), True), (result, False)):
         run = synthetic_run()
         run.publish(method, judged)

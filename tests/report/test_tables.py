@@ -15,7 +15,7 @@ def result(frame_bytes: int, rate: float, *, at_least: bool = False, cycles: flo
         id=f"one/{frame_bytes}",
         method=SingleCore.kind,
         scope="sum of 2 ports",
-        parameters={"frame_bytes": frame_bytes, "load_percent": 100.0},
+        parameters={"frame_bytes": frame_bytes, "size": str(frame_bytes), "load_percent": 100.0},
         values={
             "frame_rate_frames_per_s": Bounded(value=rate, upper=None if at_least else rate, limited_by=limit),
             "line_rate_frames_per_s": 297_619_047.6,

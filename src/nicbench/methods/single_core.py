@@ -1,10 +1,10 @@
 """Single core: what a DUT forwards on one core, averaged over a trial, and the cycles that a packet takes it.
 
-The test of the published DPDK reports (two ports on one core, 8192 UDP flows, 60 s). Steps, for each frame size: the
-load is the highest that tester and line carry (or a share of it); one judged trial; the rate is what came back intact
-over the time of the transmission, whatever was lost. With ``traffic: {bidirectional: true}`` both ports carry traffic,
-and rates and line rate are sums of both. Cycles are the DUT's own record (its forwarding loop while packets were
-handled), of the time-stamp counter and of the core, whose clock is another: two fields. Verified: each frame by its
+The test of the published DPDK reports (two ports on one core, 8192 UDP flows, 60 s). Steps, for each frame size or mix:
+the load is the highest that tester and line carry (or a share of it); one judged trial; the rate is what came back
+intact over the time of the transmission, whatever was lost. With ``traffic: {bidirectional: true}`` both ports carry
+traffic, and rates and line rate are sums of both. Cycles are the DUT's own record (its forwarding loop while packets
+were handled), of the time-stamp counter and of the core, whose clock is another: two fields. Verified: each frame by its
 signature; that a rate above the line rate is refused.
 """
 
@@ -18,7 +18,8 @@ from nicbench.errors import NicbenchError
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
-from nicbench.model.quantity import FrameBytes, Percent
+from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.table import Column, ResultTable
@@ -33,7 +34,7 @@ _ROUNDING: Final = 1.001
 
 _LIMITS: Final = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 
-_FORWARDS: Final = "forwards {frame_rate_frames_per_s} of {frame_bytes} frames on one core"
+_FORWARDS: Final = "forwards {frame_rate_frames_per_s} of {size} frames on one core"
 
 NO_RECORD: Final = "this DUT keeps no record of its cycles"
 
@@ -46,7 +47,7 @@ class SingleCore(Method):
     class Options(Frozen):
         """Options of the bench file. ``load`` is a share of the highest load that tester and line carry."""
 
-        frame_bytes: tuple[FrameBytes, ...] = Field(default=FRAME_BYTES, min_length=1)
+        frame_bytes: tuple[FrameSize, ...] = Field(default=FRAME_BYTES, min_length=1)
         load: Percent = 100.0
         trial: TrialTimes = TrialTimes()
 
@@ -55,7 +56,7 @@ class SingleCore(Method):
     def points(self) -> int:
         return len(self.options.frame_bytes)
 
-    def frame_sizes(self) -> tuple[int, ...]:
+    def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
 
     def estimate_s(self) -> float:
@@ -67,25 +68,25 @@ class SingleCore(Method):
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
-        for frame_bytes in self.options.frame_bytes:
-            result = await self._measure_size(context, frame_bytes)
+        for size in context.sizes(self.options.frame_bytes):
+            result = await self._measure_size(context, size)
             context.publish(result)
             results.append(result)
         return tuple(results)
 
-    async def _measure_size(self, context: Context, frame_bytes: int) -> Result:
-        line_rate = context.line_rate_frames_per_s(frame_bytes)
-        ceiling = await context.ceiling_frames_per_s(frame_bytes)
+    async def _measure_size(self, context: Context, size: Size) -> Result:
+        line_rate = context.line_rate_frames_per_s(size)
+        ceiling = await context.ceiling_frames_per_s(size)
         highest = min(line_rate, ceiling if ceiling is not None else line_rate)
         load = highest * self.options.load / 100.0
-        request = self.options.trial.request(frame_bytes, load, Purpose.AVERAGE)
-        trial, disturbed = await context.measure({"frame_bytes": frame_bytes}, request)
-        ports = len(trial.reading.streams)
+        request = self.options.trial.request(size, load, Purpose.AVERAGE)
+        trial, disturbed = await context.measure(size_parameters(size), request)
+        ports = _sending_ports(trial)
         return Result(
-            id=f"{self.name}/{frame_bytes}",
+            id=f"{self.name}/{size_label(size)}",
             method=self.kind,
             scope="per port" if ports == 1 else f"sum of {ports} ports",
-            parameters={"frame_bytes": frame_bytes, "load_percent": self.options.load},
+            parameters={**size_parameters(size), "size": size_label(size), "load_percent": self.options.load},
             values=values_of(trial, line_rate, ceiling, self.options.load),
             verdict=ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
             disturbances=tuple(finding.text for finding in trial.verdict.findings) if disturbed else (),
@@ -102,7 +103,7 @@ class SingleCore(Method):
                 "time-stamp counter (TSC), whose rate is fixed, and of its core, whose clock is probed."
             ),
             columns=(
-                Column(value="frame_bytes", head="Frame", unit="bytes", form="text"),
+                Column(value="size", head="Frame", unit="bytes", form="text"),
                 Column(value="frame_rate_frames_per_s", head="Frame rate", unit="Mpps", form="mpps", is_main=True),
                 Column(value="line_rate_frames_per_s", head="Line rate", unit="Mpps", form="mpps"),
                 Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
@@ -126,7 +127,7 @@ def values_of(
 ) -> dict[str, Bounded | float | int | str | None]:
     """What a trial came to. The rates of a port, and what went through all that carried traffic, on one basis."""
     reading, frame_bytes = trial.reading, trial.request.frame_bytes
-    ports = max(1, len(reading.streams))
+    ports = _sending_ports(trial)
     basis = line_rate_frames_per_s * ports
     rate = reading.counts.received * 1e9 / reading.transmit_ns
     if rate > basis * _ROUNDING:
@@ -152,6 +153,11 @@ def values_of(
         "ceiling_frames_per_s": None if ceiling_frames_per_s is None else ceiling_frames_per_s * ports,
         **_cycles(work),
     }
+
+
+def _sending_ports(trial: Trial) -> int:
+    """Each has one or several streams, whose names begin with the ports that they run between ("0->1 voice")."""
+    return max(1, len({stream.name.partition(" ")[0] for stream in trial.reading.streams}))
 
 
 def _cycles(work: DutWork | None) -> dict[str, float | str | None]:

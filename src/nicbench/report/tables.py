@@ -107,7 +107,7 @@ def _notes(results: Sequence[Result], table: ResultTable) -> tuple[str, ...]:
 
 def _spoken(column: Column, cell: str) -> str:
     if column.unit == "bytes":
-        return f"{cell}-byte"
+        return f"{cell}-byte" if cell.isdigit() else cell
     return f"{cell}{_GAP}{column.unit}".replace("≥ ", "at least ") if column.unit else cell
 
 
