@@ -305,6 +305,30 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + LAB + "traffic: {streams: [{name: a, share: 50 %}, {name: b, share: 40 %}]}\n" + TESTS,
         [(5, 20, "add up to 90 %", None)],
     ),
+    "a stream with neither a share nor a rate, and one with both": (
+        HEAD + LAB + "traffic: {streams: [{name: a}, {name: b, share: 50 %, rate: 1 kpps}]}\n" + TESTS,
+        [(5, 21, "the stream a needs either a `share`", None), (5, 32, "the stream b needs either", None)],
+    ),
+    "streams of which none takes what is left of the load": (
+        HEAD + LAB + "traffic: {streams: [{name: a, rate: 1 kpps}, {name: b, rate: 2 kpps}]}\n" + TESTS,
+        [(5, 20, "one at least needs a `share`", None)],
+    ),
+    "a rate of a stream without its unit": (
+        HEAD + LAB + "traffic: {streams: [{name: a, rate: 1000}, {name: b, share: 100 %}]}\n" + TESTS,
+        [(5, 37, "1000 has no unit", "200 kpps")],
+    ),
+    "no frames at all": (
+        HEAD + LAB + "traffic: {frames: 0}\n" + TESTS,
+        [(5, 19, "`traffic.frames` is `0`: it must be at least 1", "at least 1")],
+    ),
+    "a raw frame without a whole Ethernet header": (
+        HEAD + LAB + "traffic: {raw_frame: '020000000001'}\n" + TESTS,
+        [(5, 22, "6 bytes are no frame: an Ethernet header alone has 14", None)],
+    ),
+    "headers beside a raw frame": (
+        HEAD + LAB + f"traffic: {{raw_frame: '{'00' * 14}', hop_limit: 5}}\n" + TESTS,
+        [(5, 54, "a raw frame has headers of its own, so `hop_limit` has no meaning", "remove `hop_limit`")],
+    ),
     "headers beside a capture": (
         HEAD + LAB + "traffic: {pcap: x.pcap, vlan: 5}\n" + TESTS,
         [(5, 25, "the frames of a capture have headers of their own", "remove `vlan`")],

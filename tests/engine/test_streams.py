@@ -11,6 +11,7 @@ from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.duts.base import Addressing
 from nicbench.engine.streams import stream_requests
 from nicbench.model.frame_size import IMIX
+from nicbench.model.stream_rates import stream_rates_frames_per_s
 from nicbench.model.traffic import Traffic
 from nicbench.units import line_rate_frames_per_s
 
@@ -31,7 +32,8 @@ def traffic(**written: Any) -> Traffic:
 
 
 def streams(size: Any = 128, load: float | None = 1000.0, **written: Any) -> list[dict[str, Any]]:
-    return stream_requests(traffic(**written), WAY, size, load)
+    rates = stream_rates_frames_per_s(traffic(**written), load)
+    return stream_requests(traffic(**written), WAY, size, rates, 2.0)
 
 
 def layer_names(stream: dict[str, Any]) -> list[str]:
@@ -97,6 +99,40 @@ def test_a_mix_is_sizes_with_weights_and_its_line_rate_is_that_of_the_mean() -> 
     (stream,) = streams(size=IMIX)
     assert [(size["frame_bytes"], size["weight"]) for size in stream["sizes"]] == [(64, 7), (570, 4), (1518, 1)]
     assert line_rate_frames_per_s(10e9, IMIX.frame_bytes) == pytest.approx(12 * 10e9 / 8 / (4246 + 12 * 20))
+
+
+STREAMS = [
+    {"name": "bulk", "share": 0.75},
+    {"name": "voice", "rate": 100.0},
+    {"name": "rest", "share": 0.25},
+    {"name": "clock", "rate": 20.0},
+]
+
+
+def test_streams_with_a_rate_of_their_own_keep_it_and_the_others_share_what_is_left_of_the_load() -> None:
+    assert [stream["rate_frames_per_s"] for stream in streams(load=1000.0, streams=STREAMS)] == [660, 100, 220, 20]
+    assert [stream["rate_frames_per_s"] for stream in streams(load=5120.0, streams=STREAMS)] == [3750, 100, 1250, 20]
+
+
+def test_of_a_load_below_their_own_rates_streams_leave_a_hundredth_to_the_others() -> None:
+    rates = [stream["rate_frames_per_s"] for stream in streams(load=60.0, streams=STREAMS)]
+    assert rates == pytest.approx([0.45, 49.5, 0.15, 9.9])
+    assert sum(rates) == pytest.approx(60.0)
+
+
+def test_a_fixed_number_of_frames_ends_a_stream_that_would_send_more_and_no_other() -> None:
+    (stream,) = streams(load=1000.0, frames=500)
+    assert stream["frames"] == 500
+    for load in (250.0, 100.0, None):  # 2 s of them are as many, fewer, and as fast as it goes
+        (stream,) = streams(load=load, frames=500)
+        assert "frames" not in stream
+
+
+def test_a_raw_frame_is_sent_as_it_stands_and_says_the_smallest_frame() -> None:
+    (stream,) = streams(raw_frame="02 00 00 00 00 01 02 00 00 00 00 00 88 b5" + " 00" * 40)
+    assert stream["layers"] == [{"layer": "raw", "hex": "02000000000102000000000088b5" + "00" * 40}]
+    assert (stream["flows"], "source_mac" in stream) == (1, False)
+    assert smallest_frame_bytes(traffic(raw_frame="00" * 54)) == 54 + 16 + 4
 
 
 def test_a_capture_gets_the_addresses_of_the_link_and_no_headers() -> None:

@@ -33,6 +33,11 @@ KINDS: dict[str, tuple[str, Any]] = {
     "QinQ and TCP": ("{vlan: [200, 100], protocol: tcp}", 128),
     "VXLAN over IPv6": ("{ip: 6, vxlan: {vni: 5}}", 256),
     "drawn fields": ("{fields: {source_port: {first: 1, count: 60000, seed: 3}, traffic_class: 8}}", 64),
+    "a raw frame": ("{raw_frame: '020000000001 020000000000 88b5 0102030405060708'}", 64),
+    "a stream with a rate of its own": (
+        "{streams: [{name: a, share: 100 %}, {name: clock, rate: 2 kpps, flows: 1}]}",
+        128,
+    ),
     "two streams": (
         "{streams: [{name: a, share: 75 %}, {name: b, share: 25 %, vlan: 7, protocol: tcp}], bidirectional: true}",
         128,
@@ -66,3 +71,23 @@ def test_a_mix_is_one_size_with_its_name_and_its_mean(tmp_path: Path) -> None:
     assert result.parameters == {"frame_bytes": 160.0, "mix": "small"}
     assert result.values["line_rate_frames_per_s"] == pytest.approx(10e9 / (180 * 8))
     assert plan.traffic["mixes"] == {"small": "3 x 128 + 1 x 256 bytes (mean 160.0)"}
+
+
+def test_a_fixed_number_of_frames_ends_each_trial(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, BENCH.format(traffic="{frames: 300, bidirectional: true}", size=64), "Frames")
+    run_whole(folder)
+    trials = list(folder.journal.trials().values())
+    assert trials
+    for trial in trials:
+        due = 2 * min(300, int((trial.request.load_frames_per_s or 0.0) * trial.request.duration_s))
+        assert trial.reading.counts.sent == trial.reading.counts.intended == due
+        assert trial.reading.transmit_ns <= trial.request.duration_s * 1e9
+
+
+def test_a_stream_keeps_its_own_rate_at_every_load(tmp_path: Path) -> None:
+    traffic = "{streams: [{name: a, share: 100 %}, {name: clock, rate: 3 kpps, flows: 1}]}"
+    folder = RunFolder.create(tmp_path, BENCH.format(traffic=traffic, size=64), "Rates")
+    run_whole(folder)
+    trials = list(folder.journal.trials().values())
+    assert len({trial.request.load_frames_per_s for trial in trials}) > 2
+    assert {trial.reading.streams[1].counts.intended for trial in trials} == {300}

@@ -9,9 +9,8 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.model.frame_size import IMIX, Size
-from nicbench.model.traffic import Frames, Traffic
+from nicbench.model.traffic import ETHERNET_HEADER_BYTES, Frames, Traffic
 
-ETHERNET_HEADER_BYTES: Final = 14
 FCS_BYTES: Final = 4
 TAG_BYTES: Final = 4
 VXLAN_BYTES: Final = 8
@@ -52,6 +51,8 @@ def headers_in_words(frames: Frames, ip: int) -> str:
     raw = (f"{len(frames.raw) // 2} raw bytes",) if frames.raw else ()
     if frames.pcap is not None:
         return f"the frames of {frames.pcap}"
+    if frames.raw_frame is not None:
+        return f"a raw frame of {len(frames.raw_frame) // 2} bytes"
     return ", ".join((*tags, *carrier, frames.protocol.upper(), *raw))
 
 
@@ -82,6 +83,8 @@ def _header_bytes(frames: Frames, ip: int) -> int:
     """Everything before the signature."""
     if frames.pcap is not None:
         return 0
+    if frames.raw_frame is not None:
+        return len(frames.raw_frame) // 2
     outer = ETHERNET_HEADER_BYTES + TAG_BYTES * len(frames.vlan or ()) + IP_HEADER_BYTES[ip]
     carrier = UDP_HEADER_BYTES + VXLAN_BYTES + ETHERNET_HEADER_BYTES + IP_HEADER_BYTES[4] if frames.vxlan else 0
     transport = TCP_HEADER_BYTES if frames.protocol == "tcp" else UDP_HEADER_BYTES

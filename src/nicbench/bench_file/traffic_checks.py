@@ -1,4 +1,4 @@
-"""Traffic that contradicts itself: fields of headers that no frame has, a capture beside headers, VXLAN in vain."""
+"""Traffic that contradicts itself: fields of headers that no frame has, a capture or a raw frame beside headers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,18 @@ _NEEDS = {
     "tcp_acknowledgement": ("TCP", "`protocol: tcp`"),
     "tcp_flags": ("TCP", "`protocol: tcp`"),
 }
-_OF_HEADERS = ("protocol", "flows", "vlan", "vxlan", "udp_checksum", "fields", "raw", "source_port", "destination_port")
+_OF_HEADERS = (
+    "protocol",
+    "flows",
+    "vlan",
+    "vxlan",
+    "udp_checksum",
+    "fields",
+    "raw",
+    "source_port",
+    "destination_port",
+    "hop_limit",
+)
 
 
 def traffic_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -29,7 +40,7 @@ def traffic_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for index, stream in enumerate(streams):
         own: tuple[Step, ...] = ("traffic", "streams", index) if bench.traffic.streams else ("traffic",)
         yield from _field_problems(bench.traffic.ip, stream, root, own)
-        yield from _capture_problems(stream, root, own)
+        yield from _whole_frame_problems(stream, root, own)
 
 
 def _field_problems(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
@@ -40,24 +51,28 @@ def _field_problems(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ..
         "VXLAN": stream.vxlan is not None,
         "TCP": stream.protocol == "tcp",
     }
-    for name in stream.fields.given() if stream.pcap is None else ():
+    for name in stream.fields.given() if stream.pcap is None and stream.raw_frame is None else ():
         needed, instead = _NEEDS.get(name, (None, None))
         if needed is not None and not has[needed]:
             message = f"the frames have no {needed.removeprefix('a ')}, so {quote(f'fields.{name}')} has no meaning"
             yield Problem(_position(root, own, "fields", name), message, f"remove it, or add {instead}")
 
 
-def _capture_problems(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
+def _whole_frame_problems(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
     written = (root.find(own).entries or {}) if root.child("traffic") is not None else {}
-    if stream.pcap is None:
-        if stream.signature_offset is not None:
-            message = "`signature_offset` says where in a capture's frames the signature goes, and there is no capture"
-            yield Problem(_position(root, own, "signature_offset"), message, "remove it, or add `pcap: FILE`")
+    if stream.pcap is None and stream.signature_offset is not None:
+        message = "`signature_offset` says where in a capture's frames the signature goes, and there is no capture"
+        yield Problem(_position(root, own, "signature_offset"), message, "remove it, or add `pcap: FILE`")
+    if stream.pcap is None and stream.raw_frame is None:
         return
-    for name in _OF_HEADERS:
+    whole = "pcap" if stream.pcap is not None else "raw_frame"
+    what = "the frames of a capture have" if stream.pcap is not None else "a raw frame has"
+    for name in _OF_HEADERS if whole == "raw_frame" else (*_OF_HEADERS, "raw_frame"):
         if name in written:
-            message = f"the frames of a capture have headers of their own, so {quote(name)} has no meaning"
-            yield Problem(root.position_of_key((*own, name)), message, f"remove {quote(name)}, or remove `pcap`")
+            message = f"{what} headers of {'their' if whole == 'pcap' else 'its'} own, so {quote(name)} has no meaning"
+            yield Problem(
+                root.position_of_key((*own, name)), message, f"remove {quote(name)}, or remove {quote(whole)}"
+            )
 
 
 def _position(root: Node, own: tuple[Step, ...], *path: Step) -> Position:

@@ -16,7 +16,7 @@ from nicbench.cli.output import FORMAT
 from nicbench.model.frame_size import size_label
 from nicbench.model.traffic import FieldValue, Traffic
 from nicbench.stages.calibrate import planned_calibration
-from nicbench.units import format_duration_s
+from nicbench.units import format_duration_s, format_mpps
 
 
 def print_plan(console: Console, bench: BenchFile) -> None:
@@ -105,11 +105,14 @@ def _streams(traffic: Traffic) -> list[str]:
     """One line for each stream of a port."""
     lines = []
     for stream in traffic.each_stream():
-        share = f"{stream.name}, {100 * stream.share:g} %: " if traffic.streams else ""
-        flows = "" if stream.pcap else f", {stream.flows} flows"
+        part = f"{format_mpps(stream.rate)} Mpps" if stream.rate is not None else f"{100 * (stream.share or 0.0):g} %"
+        share = f"{stream.name}, {part}: " if traffic.streams else ""
+        flows = "" if stream.pcap or stream.raw_frame else f", {stream.flows} flows"
         fields = ", ".join(f"{name} {_field(value)}" for name, value in stream.fields.given().items())
         bursts = f", bursts of {stream.burst_frames} frames" if stream.burst_frames else ""
-        lines.append(f"{share}{headers_in_words(stream, traffic.ip)}{flows}{f', {fields}' if fields else ''}{bursts}")
+        ends = f", at most {stream.frames} frames a trial" if stream.frames else ""
+        headers = headers_in_words(stream, traffic.ip)
+        lines.append(f"{share}{headers}{flows}{f', {fields}' if fields else ''}{bursts}{ends}")
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from nicbench.engine.streams import stream_requests
 from nicbench.engine.tester import Tester, TesterFacts
 from nicbench.errors import EngineError
 from nicbench.hosts.base import Host
+from nicbench.model.frame_size import Size
+from nicbench.model.stream_rates import stream_rates_frames_per_s
 from nicbench.model.traffic import Traffic
 from nicbench.model.trial import Purpose, Reading, TrialRequest
 
@@ -118,7 +120,12 @@ class PacketsTester(Tester):
             fault=self._options.fault,
             flow_groups=FLOW_GROUPS if request.purpose is Purpose.LATENCY else 1,
             **self._files(number, request.purpose),
-            streams=self._streams(directions, request, request.load_frames_per_s),
+            streams=self._streams(
+                directions,
+                request.size,
+                stream_rates_frames_per_s(self._options.traffic, request.load_frames_per_s),
+                request.duration_s,
+            ),
         )
         await client.wait_for("transmitted", within_s=request.duration_s + GRACE_S, trial=2 * number)
         drained = await client.request("drain", duration_s=request.drain_s, within_s=request.drain_s + GRACE_S)
@@ -147,23 +154,21 @@ class PacketsTester(Tester):
     async def _learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
         """Both directions send a few frames, which nobody counts; then the settle time."""
         client = self._running()
+        learning_rates = [LEARNING_FRAMES / LEARNING_S for _ in self._options.traffic.each_stream()]
         await client.request(
             "start",
             trial=number,
             duration_s=LEARNING_S,
-            streams=self._streams(addressing, request, LEARNING_FRAMES / LEARNING_S * self._streams_per_port()),
+            streams=self._streams(addressing, request.size, learning_rates, LEARNING_S),
         )
         await client.wait_for("transmitted", within_s=GRACE_S, trial=number)
         await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
 
     def _streams(
-        self, ways: Iterable[Addressing], request: TrialRequest, load_frames_per_s: float | None
+        self, ways: Iterable[Addressing], size: Size, rates_frames_per_s: Sequence[float], duration_s: float
     ) -> list[dict[str, Any]]:
         traffic = self._options.traffic
-        return [one for way in ways for one in stream_requests(traffic, way, request.size, load_frames_per_s)]
-
-    def _streams_per_port(self) -> int:
-        return max(1, len(self._options.traffic.streams))
+        return [one for way in ways for one in stream_requests(traffic, way, size, rates_frames_per_s, duration_s)]
 
     def _running(self) -> EngineClient:
         if self._client is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from nicbench.duts.base import Addressing
@@ -17,27 +18,33 @@ CARRIED_ADDRESSES: Final = ("192.0.2.1", "192.0.2.2")  # RFC 5737: documentation
 
 
 def stream_requests(
-    traffic: Traffic, way: Addressing, size: Size, load_frames_per_s: float | None
+    traffic: Traffic, way: Addressing, size: Size, rates_frames_per_s: Sequence[float], duration_s: float
 ) -> list[dict[str, Any]]:
-    """The streams of one direction; ``load_frames_per_s`` is that of the port, None for as fast as it takes frames."""
+    """The streams of one direction; each has a rate, 0 for as fast as the port takes frames."""
     streams = traffic.each_stream()
     return [
         {
             "name": f"{way.transmit}->{way.receive}" + (f" {stream.name}" if len(streams) > 1 else ""),
             "transmit_port": way.transmit,
             "receive_port": way.receive,
-            "rate_frames_per_s": (load_frames_per_s or 0.0) * stream.share,
-            **_burst(stream, load_frames_per_s),
+            "rate_frames_per_s": rate_frames_per_s,
+            **_bounds(stream, rate_frames_per_s, duration_s),
             **_frames(stream, way),
             **_sizes(size),
         }
-        for stream in streams
+        for stream, rate_frames_per_s in zip(streams, rates_frames_per_s, strict=True)
     ]
 
 
-def _burst(stream: StreamSpec, load_frames_per_s: float | None) -> dict[str, Any]:
-    """As fast as the port takes frames there are no bursts."""
-    return {"burst_frames": stream.burst_frames} if stream.burst_frames and load_frames_per_s else {}
+def _bounds(stream: StreamSpec, rate_frames_per_s: float, duration_s: float) -> dict[str, Any]:
+    """As fast as the port takes frames there are no bursts, and no end but the time's."""
+    if not rate_frames_per_s:
+        return {}
+    ends_early = stream.frames is not None and stream.frames < rate_frames_per_s * duration_s
+    return {
+        **({"burst_frames": stream.burst_frames} if stream.burst_frames else {}),
+        **({"frames": stream.frames} if ends_early else {}),
+    }
 
 
 def _sizes(size: Size) -> dict[str, Any]:
@@ -51,6 +58,8 @@ def _frames(stream: StreamSpec, way: Addressing) -> dict[str, Any]:
     if stream.pcap is not None:
         macs = {"source_mac": way.source_mac, "destination_mac": way.destination_mac}
         return {**macs, "pcap": stream.pcap, "signature_offset": stream.signature_offset}
+    if stream.raw_frame is not None:  # the same headers in all of them: to whoever forwards them, one flow
+        return {"flows": 1, "layers": [{"layer": "raw", "hex": stream.raw_frame}]}
     if not stream.is_plain():
         return {"flows": stream.flows, "layers": layers(stream, way)}
     return {

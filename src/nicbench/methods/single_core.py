@@ -4,8 +4,8 @@ The test of the published DPDK reports (two ports on one core, 8192 UDP flows, 6
 the load is the highest that tester and line carry (or a share of it); one judged trial; the rate is what came back
 intact over the time of the transmission, whatever was lost. With ``traffic: {bidirectional: true}`` both ports carry
 traffic, and rates and line rate are sums of both. Cycles are the DUT's own record (its forwarding loop while packets
-were handled), of the time-stamp counter and of the core, whose clock is another: two fields. Verified: each frame by its
-signature; that a rate above the line rate is refused.
+were handled), of the time-stamp counter and of the core, whose clock is another: two fields. Verified: each frame by
+its signature; that a rate above the line rate is refused.
 """
 
 from __future__ import annotations

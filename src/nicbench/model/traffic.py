@@ -8,11 +8,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import IMIX, Mix, MixName, WeightedSize
-from nicbench.model.quantity import Ratio
+from nicbench.model.quantity import FramesPerSecond, Ratio
 
 LARGEST_PORT: Final = 65_535
 VXLAN_PORT: Final = 4789  # RFC 7348 section 8
 MOST_STREAMS: Final = 16
+ETHERNET_HEADER_BYTES: Final = 14
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 """A name given by the bench file's author: it becomes part of trial keys and file names."""
@@ -31,6 +32,12 @@ def _whole_bytes(text: str) -> str:
     if len(digits) % 2 or any(character not in "0123456789abcdefABCDEF" for character in digits):
         raise ValueError("these are no bytes: write pairs of hexadecimal digits")
     return digits.lower()
+
+
+def _has_an_ethernet_header(digits: str) -> str:
+    if len(digits) < 2 * ETHERNET_HEADER_BYTES:
+        raise ValueError(f"{len(digits) // 2} bytes are no frame: an Ethernet header alone has {ETHERNET_HEADER_BYTES}")
+    return digits
 
 
 Tags = Annotated[tuple[VlanId, ...], BeforeValidator(_tags), Field(min_length=1, max_length=2)]
@@ -121,9 +128,12 @@ class Frames(Frozen):
     udp_checksum: bool = False
     fields: Fields = Fields()
     raw: HexBytes | None = None
+    raw_frame: Annotated[HexBytes, AfterValidator(_has_an_ethernet_header)] | None = None
     pcap: str | None = Field(default=None, min_length=1)
     signature_offset: int | None = Field(default=None, ge=14, le=65_535)
     burst_frames: int | None = Field(default=None, ge=1, le=2**20)
+    frames: int | None = Field(default=None, ge=1, le=10**12)
+    """So many in each trial and no more, where rate and duration come to more."""
 
     def is_plain(self) -> bool:
         """Whether the frames are Ethernet, IP and UDP and no more."""
@@ -131,15 +141,25 @@ class Frames(Frozen):
             self.protocol == "udp"
             and not self.udp_checksum
             and not self.fields.given()
-            and all(part is None for part in (self.vlan, self.vxlan, self.raw, self.pcap))
+            and all(part is None for part in (self.vlan, self.vxlan, self.raw, self.raw_frame, self.pcap))
         )
 
 
 class StreamSpec(Frames):
-    """One of several streams of a port; what it leaves out is the traffic's own."""
+    """One of several streams of a port; what it leaves out is the traffic's own.
+
+    ``share`` is of what the streams with a ``rate`` of their own leave of the port's load.
+    """
 
     name: Name
-    share: Ratio
+    share: Ratio | None = None
+    rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] | None = None
+
+    @model_validator(mode="after")
+    def _has_one_of_them(self) -> StreamSpec:
+        if (self.share is None) == (self.rate is None):
+            raise ValueError(f"the stream {self.name} needs either a `share` of the load or a `rate` of its own")
+        return self
 
 
 class Traffic(Frames):
@@ -153,9 +173,13 @@ class Traffic(Frames):
     @field_validator("streams")
     @classmethod
     def _shares_are_the_whole(cls, streams: tuple[StreamSpec, ...]) -> tuple[StreamSpec, ...]:
-        total = sum(stream.share for stream in streams)
-        if streams and abs(total - 1.0) > 1e-9:
-            raise ValueError(f"their shares add up to {100 * total:g} %: make them 100 %")
+        shares = [stream.share for stream in streams if stream.share is not None]
+        if streams and not shares:
+            raise ValueError(
+                "all of them have a `rate` of their own: one at least needs a `share`, or no load could vary"
+            )
+        if streams and abs(sum(shares) - 1.0) > 1e-9:
+            raise ValueError(f"their shares add up to {100 * sum(shares):g} %: make them 100 %")
         names = [stream.name for stream in streams]
         if len(set(names)) < len(names):
             raise ValueError("two streams have the same name")
