@@ -74,7 +74,7 @@ impl Witnesses {
             if let Some(cpu) = cpus.iter_mut().find(|times| times.cpu == notes.cpu && samples > 0) {
                 cpu.speed_samples = Some(samples);
                 cpu.slow_samples = Some(notes.slow.load(Ordering::Relaxed).min(samples));
-                cpu.longest_pause_ns = notes.with_pulse(Pulse::stop);
+                cpu.longest_pause_ns = notes.with_pulse(Pulse::stop).flatten();
             }
         }
     }
