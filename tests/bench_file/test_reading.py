@@ -10,6 +10,7 @@ from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.reader import read as read_tree
 from nicbench.errors import UsageError
+from nicbench.model.frame_size import SizeSweep
 from nicbench.model.traffic import Traffic
 
 Read = Callable[[str | bytes], BenchFile]
@@ -50,6 +51,20 @@ def test_a_kind_without_options_may_stand_alone(read: Read) -> None:
     bench = read(SMALL)
     assert bench.lab is not None
     assert bench.lab.kind == "veth"
+
+
+def test_minimum_and_maximum_are_the_extremes_of_the_frames_and_the_lab(read: Read) -> None:
+    words = SMALL.replace("[64]", "[minimum, 512, maximum]").replace("lab: veth", "lab: {kind: veth, mtu: 2000}")
+    assert read(words).tests[0].build().frame_sizes() == (64, 512, 2018)
+    assert read(words + "traffic: {ip: 6, vlan: 7}\n").tests[0].build().frame_sizes() == (86, 512, 2018)
+
+
+def test_a_sweep_takes_the_ends_that_it_leaves_out_from_the_frames_and_the_lab(read: Read) -> None:
+    bench = read(SMALL.replace("[64]", "[every, some]") + "traffic: {mixes: {every: {step: 2}, some: {largest: 70}}}\n")
+    assert bench.traffic.mixes["every"] == SizeSweep(smallest=64, largest=1518, step=2)
+    some = bench.traffic.mix("some")
+    assert some is not None
+    assert (str(some), some.frame_bytes) == ("64 to 70 bytes in turn (mean 67.0)", 67.0)
 
 
 def test_a_test_builds_its_method(read: Read) -> None:

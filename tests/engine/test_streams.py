@@ -135,6 +135,22 @@ def test_a_raw_frame_is_sent_as_it_stands_and_says_the_smallest_frame() -> None:
     assert smallest_frame_bytes(traffic(raw_frame="00" * 54)) == 54 + 16 + 4
 
 
+def test_a_sweep_is_every_size_in_turn_and_its_mean_is_theirs() -> None:
+    written = traffic(mixes={"every": {"smallest": 64, "largest": 70, "step": 3}})
+    every = written.mix("every")
+    assert every is not None
+    assert every.frame_bytes == 67.0
+    (stream,) = stream_requests(written, WAY, every, [1000.0], 1.0)
+    assert stream["size_sweep"] == {"from": 64, "to": 70, "step": 3}
+    assert "frame_bytes" not in stream
+
+
+def test_streams_with_sizes_of_their_own_send_those_whatever_the_tests() -> None:
+    own = [{"name": "a", "share": 0.5, "frame_bytes": 64}, {"name": "b", "share": 0.5, "frame_bytes": "imix"}]
+    small, mixed = streams(size=1518, streams=own)
+    assert (small["frame_bytes"], len(mixed["sizes"])) == (64, 3)
+
+
 def test_a_capture_gets_the_addresses_of_the_link_and_no_headers() -> None:
     (stream,) = streams(pcap="/captures/a.pcap", signature_offset=60)
     assert (stream["pcap"], stream["signature_offset"]) == ("/captures/a.pcap", 60)

@@ -33,6 +33,11 @@ KINDS: dict[str, tuple[str, Any]] = {
     "QinQ and TCP": ("{vlan: [200, 100], protocol: tcp}", 128),
     "VXLAN over IPv6": ("{ip: 6, vxlan: {vni: 5}}", 256),
     "drawn fields": ("{fields: {source_port: {first: 1, count: 60000, seed: 3}, traffic_class: 8}}", 64),
+    "a sweep over sizes": ("{mixes: {every: {smallest: 64, largest: 264, step: 3}}}", "every"),
+    "streams with sizes of their own": (
+        "{streams: [{name: a, share: 75 %, frame_bytes: 64}, {name: b, share: 25 %, frame_bytes: imix}]}",
+        "streams",
+    ),
     "a raw frame": ("{raw_frame: '020000000001 020000000000 88b5 0102030405060708'}", 64),
     "a stream with a rate of its own": (
         "{streams: [{name: a, share: 100 %}, {name: clock, rate: 2 kpps, flows: 1}]}",
@@ -91,3 +96,16 @@ def test_a_stream_keeps_its_own_rate_at_every_load(tmp_path: Path) -> None:
     trials = list(folder.journal.trials().values())
     assert len({trial.request.load_frames_per_s for trial in trials}) > 2
     assert {trial.reading.streams[1].counts.intended for trial in trials} == {300}
+
+
+def test_streams_with_sizes_of_their_own_have_the_mean_of_their_shares(tmp_path: Path) -> None:
+    traffic = "{streams: [{name: a, share: 75 %, frame_bytes: 64}, {name: b, share: 25 %, frame_bytes: 1264}]}"
+    folder = RunFolder.create(tmp_path, BENCH.format(traffic=traffic, size="streams"), "Sizes")
+    run_whole(folder)
+    summary, plan = folder.summary(), folder.plan()
+    assert summary is not None
+    assert plan is not None
+    (result,) = summary.results
+    assert result.parameters == {"frame_bytes": 364.0, "mix": "streams"}
+    assert result.values["line_rate_frames_per_s"] == pytest.approx(10e9 / (384 * 8))
+    assert plan.traffic["mixes"] == {"streams": "the streams' own sizes (mean 364.0)"}

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from nicbench.model.frame_size import IMIX, Size, mean_bytes
+from nicbench.model.frame_size import IMIX, Mix, Size, SizeSweep, mean_bytes
 from nicbench.model.trial import Purpose, TrialRequest
 
 from .lab_bench import short
@@ -14,6 +14,7 @@ from .one_trial import readings
 
 pytestmark = pytest.mark.lab
 
+EVERY_SIZE = Mix(name="every", sweep=SizeSweep(smallest=64, largest=1518))
 CASES = {
     "kernel forwarding, IPv4": ("{kind: kernel-forward}", "traffic: {flows: 64}", 64, False),
     "kernel forwarding, IPv6, 8192 flows": ("{kind: kernel-forward}", "traffic: {ip: 6, flows: 8192}", 82, False),
@@ -29,6 +30,9 @@ CASES = {
         False,
     ),
     "IMIX": ("{kind: kernel-forward}", "traffic: {flows: 32}", IMIX, False),
+    "every size in turn": ("{kind: kernel-forward}", "traffic: {flows: 32}", EVERY_SIZE, False),
+    "a raw frame": ("{kind: bridge}", "traffic: {raw_frame: '020000000a01 020000000a02 88b5 0102'}", 64, False),
+    "a fixed number of frames": ("{kind: bridge}", "traffic: {frames: 5000}", 64, True),
     "one tag": ("{kind: bridge}", "traffic: {vlan: 100}", 66, False),
     "two tags and TCP": ("{kind: bridge}", "traffic: {vlan: [200, 100], protocol: tcp}", 128, False),
     "VXLAN over IPv6": ("{kind: kernel-forward}", "traffic: {ip: 6, vxlan: {vni: 7}}", 256, False),

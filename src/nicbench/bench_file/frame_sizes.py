@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.models import BenchFile, Choice
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
-from nicbench.model.frame_size import IMIX, Size
-from nicbench.model.traffic import ETHERNET_HEADER_BYTES, Frames, Traffic
+from nicbench.model.frame_size import IMIX, MAXIMUM, STREAMS, Size, SizeSweep
+from nicbench.model.traffic import ETHERNET_HEADER_BYTES, Frames, StreamSpec, Traffic
 
 FCS_BYTES: Final = 4
 TAG_BYTES: Final = 4
@@ -27,8 +27,23 @@ def sizes_of(size: int | str, traffic: Traffic) -> tuple[int, ...]:
     """The sizes that an entry of ``frame_bytes`` stands for; none for an unknown name."""
     if isinstance(size, int):
         return (size,)
-    mix = traffic.mix(size)
-    return tuple(one.frame_bytes for one in mix.sizes) if mix else ()
+    return tuple(frame_bytes for frame_bytes, _ in _cases(size, traffic))
+
+
+def _cases(size: int | str, traffic: Traffic) -> Iterator[tuple[int, tuple[StreamSpec, ...]]]:
+    """The same, each with the streams that send it; a sweep is known by its ends."""
+    every = traffic.each_stream()
+    found = size if isinstance(size, int) else traffic.mix(size)
+    if isinstance(found, int):
+        yield found, every
+    elif found is not None and found.mean_of_streams_bytes is not None:
+        for stream in every:
+            for frame_bytes in sizes_of(stream.frame_bytes or 0, traffic):
+                yield frame_bytes, (stream,)
+    elif found is not None and found.sweep is not None:
+        yield from ((frame_bytes, every) for frame_bytes in (found.sweep.frame_bytes[0], found.sweep.frame_bytes[-1]))
+    elif found is not None:
+        yield from ((one.frame_bytes, every) for one in found.sizes)
 
 
 def planned_sizes(bench: BenchFile) -> tuple[Size, ...]:
@@ -38,9 +53,9 @@ def planned_sizes(bench: BenchFile) -> tuple[Size, ...]:
     return tuple(size for size in sizes if size is not None)
 
 
-def smallest_frame_bytes(traffic: Traffic) -> int:
-    """The smallest frame that holds the headers and the signature of every stream: 64 bytes with IPv4 and UDP."""
-    needed = max(_header_bytes(stream, traffic.ip) for stream in traffic.each_stream())
+def smallest_frame_bytes(traffic: Traffic, streams: tuple[StreamSpec, ...] = ()) -> int:
+    """The smallest frame that holds headers and signature of these streams, or of all: 64 bytes with IPv4 and UDP."""
+    needed = max(_header_bytes(stream, traffic.ip) for stream in streams or traffic.each_stream())
     return max(SMALLEST_ETHERNET_FRAME_BYTES, needed + SIGNATURE_BYTES + FCS_BYTES)
 
 
@@ -56,23 +71,34 @@ def headers_in_words(frames: Frames, ip: int) -> str:
     return ", ".join((*tags, *carrier, frames.protocol.upper(), *raw))
 
 
-def largest_frame_bytes(bench: BenchFile) -> int | None:
+def largest_frame_bytes(lab: Choice | None) -> int | None:
     """The largest frame the lab's links carry, None where only the machine knows."""
-    mtu = getattr(bench.lab.options, "mtu", None) if bench.lab else None
-    return mtu + ETHERNET_HEADER_BYTES + FCS_BYTES if isinstance(mtu, int) else None
+    if lab is None:
+        return None
+    mtu = getattr(lab.options, "mtu", None)
+    largest: int | None = lab.plugin.largest_frame_bytes
+    return mtu + ETHERNET_HEADER_BYTES + FCS_BYTES if isinstance(mtu, int) else largest
 
 
 def frame_size_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """One problem for each frame size that cannot be sent."""
     for index, test in enumerate(bench.tests):
-        for number, size in enumerate(test.build().frame_sizes()):
-            sizes = sizes_of(size, bench.traffic)
-            if not sizes:
-                known = [IMIX.name, *bench.traffic.mixes]
-                message = f"there is no mix of sizes called {quote(size)}"
-                yield Problem(_position(root, index, number), message, suggest(str(size), known, "mix"))
-            for frame_bytes in sizes:
-                why = _why_not(bench, frame_bytes)
+        every = test.build().frame_sizes()
+        for number, size in enumerate(every):
+            if size in every[:number]:
+                what = f"{size} bytes are" if isinstance(size, int) else f"{quote(size)} is"
+                message = f"{what} among the frame sizes of {quote(test.name)} twice"
+                yield Problem(_position(root, index, number), message, "remove one of them")
+                continue
+            cases = list(_cases(size, bench.traffic))
+            if not cases:
+                yield Problem(_position(root, index, number), *_unknown(bench, str(size)))
+            elif size != STREAMS and any(stream.frame_bytes is not None for stream in bench.traffic.streams):
+                message = "the streams have frames of their own sizes, so a test can send no other"
+                yield Problem(_position(root, index, number), message, f"write `frame_bytes: [{STREAMS}]`")
+                break
+            for frame_bytes, streams in cases:
+                why = _why_not(bench, frame_bytes, streams)
                 if why is not None:
                     of_mix = "" if isinstance(size, int) else f"{quote(size)}: "
                     yield Problem(_position(root, index, number), of_mix + why[0], why[1])
@@ -91,16 +117,32 @@ def _header_bytes(frames: Frames, ip: int) -> int:
     return outer + carrier + transport + len(frames.raw or "") // 2
 
 
-def _why_not(bench: BenchFile, frame_bytes: int) -> tuple[str, str] | None:
-    """What is wrong with a frame size, and what to do; None where it can be sent."""
+def _unknown(bench: BenchFile, name: str) -> tuple[str, str]:
+    """Why a word among the sizes says no size, and what to do."""
+    sweep = bench.traffic.mixes.get(name)
+    if name == MAXIMUM or isinstance(sweep, SizeSweep):
+        end = "" if name == MAXIMUM else f", so {quote(name)} has no end"
+        instead = "write the size in bytes" if name == MAXIMUM else f"write `mixes: {{{name}: {{largest: 1518}}}}`"
+        return f"how large a frame of these ports can be is known to the ports alone{end}", instead
+    if name == STREAMS:
+        why = "the mix `streams` is made of the sizes and the shares of the streams, and not every stream has both"
+        return why, "give each stream `share` and `frame_bytes`, or each test its own sizes"
+    return f"there is no mix of sizes called {quote(name)}", suggest(name, [IMIX.name, *bench.traffic.mixes], "mix")
+
+
+def _why_not(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSpec, ...]) -> tuple[str, str] | None:
+    """What is wrong with a frame size, and what to do; None where these streams can send it."""
     traffic = bench.traffic
-    smallest, largest = smallest_frame_bytes(traffic), largest_frame_bytes(bench)
+    smallest, largest = smallest_frame_bytes(traffic, streams), largest_frame_bytes(bench.lab)
     if frame_bytes < smallest:
-        stream = max(traffic.each_stream(), key=lambda stream: _header_bytes(stream, traffic.ip))
+        stream = max(streams, key=lambda stream: _header_bytes(stream, traffic.ip))
         headers = headers_in_words(stream, traffic.ip)
         room = f"{frame_bytes} bytes are too few for {headers} and a signature: the minimum is {smallest} bytes"
         instead = ", or `traffic: {ip: 4}`" if traffic.ip == 6 else ""
         return room, f"use frames of {smallest} bytes or more{instead}"
+    if largest is not None and frame_bytes > largest and not hasattr(bench.lab and bench.lab.options, "mtu"):
+        room = f"{frame_bytes} bytes are too many for the ports of this lab: the maximum is {largest} bytes with FCS"
+        return room, "use smaller frames"
     if largest is not None and frame_bytes > largest:
         mtu = largest - ETHERNET_HEADER_BYTES - FCS_BYTES
         room = f"{frame_bytes} bytes are too many for the lab's MTU of {mtu}: the maximum is {largest} bytes with FCS"

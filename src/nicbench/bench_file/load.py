@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from nicbench.bench_file.checks import cross_check
+from nicbench.bench_file.extremes import Extremes
 from nicbench.bench_file.models import BenchFile, Choice, Document, TestHead, TestSpec
-from nicbench.bench_file.problems import WrongBenchFileError
+from nicbench.bench_file.problems import Problem, WrongBenchFileError
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, read
 from nicbench.bench_file.sections import Reading
 from nicbench.bench_file.wording import Step
@@ -45,6 +48,13 @@ def parse(content: bytes, path: Path) -> BenchFile:
     tests = [_test(reading, index) for index in _indices(reading)]
     if reading.problems or document is None or dut is None:
         raise WrongBenchFileError(str(path), reading.problems)
+    try:
+        extremes = Extremes.of(document.traffic, lab)
+        traffic = extremes.in_traffic(document.traffic)
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        problem = Problem(root.position_of(("traffic", "mixes")), f"a sweep cannot be: {why}", "give both of its ends")
+        raise WrongBenchFileError(str(path), [problem]) from error
     bench = BenchFile(
         path=path,
         source=content.decode("utf-8-sig"),
@@ -58,9 +68,9 @@ def parse(content: bytes, path: Path) -> BenchFile:
         links=document.links,
         dut=dut,
         tester=document.tester,
-        traffic=document.traffic,
+        traffic=traffic,
         thresholds=document.thresholds.model_dump(exclude_unset=True),
-        tests=tuple(test for test in tests if test is not None),
+        tests=tuple(extremes.in_test(test) for test in tests if test is not None),
     )
     if problems := list(cross_check(bench, root)):
         raise WrongBenchFileError(str(path), problems)

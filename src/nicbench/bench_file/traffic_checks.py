@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
-from nicbench.bench_file.problems import Position, Problem, quote
+from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.wording import Step
-from nicbench.model.traffic import StreamSpec
+from nicbench.model.frame_size import IMIX, STREAMS
+from nicbench.model.traffic import StreamSpec, Traffic
 
 _NEEDS = {
     "vlan": ("a tag", "`vlan: 100`"),
@@ -41,6 +42,7 @@ def traffic_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         own: tuple[Step, ...] = ("traffic", "streams", index) if bench.traffic.streams else ("traffic",)
         yield from _field_problems(bench.traffic.ip, stream, root, own)
         yield from _whole_frame_problems(stream, root, own)
+        yield from _size_problems(bench.traffic, stream, root, own)
 
 
 def _field_problems(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
@@ -73,6 +75,24 @@ def _whole_frame_problems(stream: StreamSpec, root: Node, own: tuple[Step, ...])
             yield Problem(
                 root.position_of_key((*own, name)), message, f"remove {quote(name)}, or remove {quote(whole)}"
             )
+
+
+def _size_problems(traffic: Traffic, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
+    """A size of a stream's own is a number or a mix, of streams whose mean does not follow the load."""
+    if stream.frame_bytes is None:
+        return
+    position = root.position_of((*own, "frame_bytes"))
+    if stream.frame_bytes == STREAMS or traffic.size_of(stream) is None:
+        known = [IMIX.name, *traffic.mixes]
+        message = f"there is no mix of sizes called {quote(stream.frame_bytes)} for a stream"
+        yield Problem(position, message, suggest(str(stream.frame_bytes), known, "mix"))
+    elif any(other.rate is not None for other in traffic.streams):
+        message = (
+            "with a stream of a `rate` of its own the mean size, and with it the line rate, would change with the load"
+        )
+        yield Problem(
+            position, message, "give all streams a `share`, or remove `frame_bytes` and size them by the tests"
+        )
 
 
 def _position(root: Node, own: tuple[Step, ...], *path: Step) -> Position:

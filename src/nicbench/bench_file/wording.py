@@ -127,17 +127,22 @@ def _keys_of(model: type[BaseModel] | None) -> list[str]:
 
 
 def _model_at(model: type[BaseModel] | None, location: Sequence[Step]) -> type[BaseModel] | None:
-    """The model that reads the node at ``location``, for the names of its keys; None where it cannot be told."""
+    """The model that reads the node at ``location``, for the names of its keys; None where it cannot be told.
+
+    Steps that are no field are keys of a mapping, or name a union's branch: the model of that name reads it.
+    """
+    models = [] if model is None else [model]
     for step in location:
-        if model is None or isinstance(step, int):
+        if any(candidate.__name__ == step for candidate in models):
+            models = [candidate for candidate in models if candidate.__name__ == step]
             continue
-        field = model.model_fields.get(step)
-        model = _model_in(field.annotation) if field else None
-    return model
+        fields = [candidate.model_fields[step] for candidate in models if step in candidate.model_fields]
+        if fields:
+            models = [found for field in fields for found in _models_in(field.annotation)]
+    return models[0] if models else None
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
-        return annotation
-    models = (_model_in(part) for part in typing.get_args(annotation))
-    return next((model for model in models if model is not None), None)
+        return [annotation]
+    return [model for part in typing.get_args(annotation) for model in _models_in(part)]

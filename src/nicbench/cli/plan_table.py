@@ -13,7 +13,7 @@ from nicbench.bench_file import BenchFile, Choice
 from nicbench.bench_file.checks import checked
 from nicbench.bench_file.frame_sizes import headers_in_words, smallest_frame_bytes
 from nicbench.cli.output import FORMAT
-from nicbench.model.frame_size import size_label
+from nicbench.model.frame_size import size_label, words_of
 from nicbench.model.traffic import FieldValue, Traffic
 from nicbench.stages.calibrate import planned_calibration
 from nicbench.units import format_duration_s, format_mpps
@@ -112,7 +112,9 @@ def _streams(traffic: Traffic) -> list[str]:
         bursts = f", bursts of {stream.burst_frames} frames" if stream.burst_frames else ""
         ends = f", at most {stream.frames} frames a trial" if stream.frames else ""
         headers = headers_in_words(stream, traffic.ip)
-        lines.append(f"{share}{headers}{flows}{f', {fields}' if fields else ''}{bursts}{ends}")
+        size = traffic.size_of(stream)
+        own = "" if size is None else f", {words_of(size)}"
+        lines.append(f"{share}{headers}{own}{flows}{f', {fields}' if fields else ''}{bursts}{ends}")
     return lines
 
 

@@ -30,7 +30,7 @@ def stream_requests(
             "rate_frames_per_s": rate_frames_per_s,
             **_bounds(stream, rate_frames_per_s, duration_s),
             **_frames(stream, way),
-            **_sizes(size),
+            **_sizes(traffic.size_of(stream) or size),
         }
         for stream, rate_frames_per_s in zip(streams, rates_frames_per_s, strict=True)
     ]
@@ -50,6 +50,9 @@ def _bounds(stream: StreamSpec, rate_frames_per_s: float, duration_s: float) -> 
 def _sizes(size: Size) -> dict[str, Any]:
     if isinstance(size, int):
         return {"frame_bytes": size}
+    if size.sweep is not None:
+        sweep = size.sweep
+        return {"size_sweep": {"from": sweep.smallest, "to": sweep.largest, "step": sweep.step}}
     return {"sizes": [one.model_dump() for one in size.sizes]}
 
 

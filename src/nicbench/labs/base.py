@@ -90,6 +90,8 @@ class Lab(ABC):
     port_kind: ClassVar[str] = "kernel"
     """What the DUT's ports are: only a DUT of the same ``port_kind`` can stand on them."""
 
+    largest_frame_bytes: ClassVar[int | None] = None
+    """The largest frame of its ports, FCS included, where it is known before they are there; an ``mtu`` says it too."""
     has_sink: ClassVar[bool] = True
     """Whether ``without_dut`` can be entered, so that a plan knows beforehand what will be calibrated."""
     has_cable: ClassVar[bool] = True

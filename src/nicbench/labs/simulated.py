@@ -66,6 +66,7 @@ class SimulatedLab(Lab):
     Options = SimulatedOptions
     touches_machine = False
     port_kind = "simulated"
+    largest_frame_bytes = 9018  # as the engine's simulated ports are
     has_sink = False
     has_cable = False
     options: SimulatedOptions

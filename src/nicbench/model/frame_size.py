@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import FrameBytes
+
+MINIMUM: Final = "minimum"
+"""Among the sizes of a test: the smallest frame that holds the headers and the signature."""
+
+MAXIMUM: Final = "maximum"
+"""Among the sizes of a test: the largest frame of the ports."""
+
+STREAMS: Final = "streams"
+"""Among the sizes of a test: each stream of a port has a size, or a mix, of its own."""
+
+MOST_SIZES: Final = 16_384
+"""Of one sweep, as many as the engine takes."""
 
 MixName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
 """As it stands among the frame sizes of a test."""
@@ -23,19 +35,63 @@ class WeightedSize(Frozen):
     weight: int = Field(ge=1, le=65_536)
 
 
+class SizeSweep(Frozen):
+    """Every size from ``smallest`` to ``largest`` in turn; an end that is left out is the extreme that can be sent."""
+
+    smallest: FrameBytes | None = None
+    largest: FrameBytes | None = None
+    step: int = Field(default=1, ge=1, le=65_535)
+
+    @model_validator(mode="after")
+    def _has_sizes(self) -> SizeSweep:
+        if self.smallest is not None and self.largest is not None:
+            if self.smallest > self.largest:
+                raise ValueError(f"it begins at {self.smallest} bytes and ends before, at {self.largest}")
+            if len(self.frame_bytes) > MOST_SIZES:
+                raise ValueError(f"it has {len(self.frame_bytes)} sizes: make `step` larger, for at most {MOST_SIZES}")
+        return self
+
+    @property
+    def frame_bytes(self) -> range:
+        """The sizes; none where an end is not known."""
+        if self.smallest is None or self.largest is None:
+            return range(0)
+        return range(self.smallest, self.largest + 1, self.step)
+
+    def within(self, smallest: int, largest: int | None) -> SizeSweep:
+        """With the ends that were left out, where they are known. ValueError where that leaves no size."""
+        ends = {"smallest": self.smallest or smallest, "largest": self.largest or largest}
+        return SizeSweep(**ends, step=self.step)
+
+    def __str__(self) -> str:
+        steps = f" in steps of {self.step}" if self.step > 1 else ""
+        return f"{self.smallest} to {self.largest} bytes in turn{steps}"
+
+
 class Mix(Frozen):
-    """Sizes in exact proportions. ``frame_bytes`` is their mean, from which every bit rate follows."""
+    """Sizes in exact proportions, in turn, or of several streams. Every bit rate follows from their mean."""
 
     name: str
-    sizes: tuple[WeightedSize, ...]
+    sizes: tuple[WeightedSize, ...] = ()
+    sweep: SizeSweep | None = None
+    mean_of_streams_bytes: float | None = None
+    """Where each stream of a port has sizes of its own."""
 
     @property
     def frame_bytes(self) -> float:
         """The mean size, FCS counted."""
+        if self.mean_of_streams_bytes is not None:
+            return self.mean_of_streams_bytes
+        if self.sweep is not None:
+            return sum(self.sweep.frame_bytes) / len(self.sweep.frame_bytes)
         frames = sum(size.weight for size in self.sizes)
         return sum(size.frame_bytes * size.weight for size in self.sizes) / frames
 
     def __str__(self) -> str:
+        if self.mean_of_streams_bytes is not None:
+            return f"the streams' own sizes (mean {self.frame_bytes:.1f})"
+        if self.sweep is not None:
+            return f"{self.sweep} (mean {self.frame_bytes:.1f})"
         parts = " + ".join(f"{size.weight} x {size.frame_bytes}" for size in self.sizes)
         return f"{parts} bytes (mean {self.frame_bytes:.1f})"
 

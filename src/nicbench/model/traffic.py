@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from nicbench.model.base import Frozen
-from nicbench.model.frame_size import IMIX, Mix, MixName, WeightedSize
+from nicbench.model.frame_size import (
+    IMIX,
+    MAXIMUM,
+    MINIMUM,
+    STREAMS,
+    FrameSize,
+    Mix,
+    MixName,
+    Size,
+    SizeSweep,
+    WeightedSize,
+    mean_bytes,
+)
 from nicbench.model.quantity import FramesPerSecond, Ratio
 
 LARGEST_PORT: Final = 65_535
@@ -39,6 +51,16 @@ def _has_an_ethernet_header(digits: str) -> str:
         raise ValueError(f"{len(digits) // 2} bytes are no frame: an Ethernet header alone has {ETHERNET_HEADER_BYTES}")
     return digits
 
+
+def _kind_of_mix(written: Any) -> str:
+    return "SizeSweep" if isinstance(written, dict | SizeSweep) else "WeightedSize"
+
+
+MixSizes = Annotated[
+    Annotated[tuple[WeightedSize, ...], Tag("WeightedSize")] | Annotated[SizeSweep, Tag("SizeSweep")],
+    Discriminator(_kind_of_mix),
+]
+"""Sizes with weights, or every one in turn; the tags are the names by which errors find the keys."""
 
 Tags = Annotated[tuple[VlanId, ...], BeforeValidator(_tags), Field(min_length=1, max_length=2)]
 """One identifier (802.1Q) or two, the outer one first (802.1ad, QinQ)."""
@@ -152,6 +174,8 @@ class StreamSpec(Frames):
     """
 
     name: Name
+    frame_bytes: FrameSize | None = None
+    """A size, or a mix, of its own; the tests then name ``streams`` for a size."""
     share: Ratio | None = None
     rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] | None = None
 
@@ -167,7 +191,7 @@ class Traffic(Frames):
 
     ip: Literal[4, 6] = 4
     bidirectional: bool = False
-    mixes: dict[MixName, tuple[WeightedSize, ...]] = Field(default_factory=dict)
+    mixes: dict[MixName, MixSizes] = Field(default_factory=dict)
     streams: tuple[StreamSpec, ...] = Field(default=(), max_length=MOST_STREAMS)
 
     @field_validator("streams")
@@ -188,6 +212,10 @@ class Traffic(Frames):
     @model_validator(mode="after")
     def _mixes_are_whole(self) -> Traffic:
         for name, sizes in self.mixes.items():
+            if name in (MINIMUM, MAXIMUM, STREAMS):
+                raise ValueError(f"`{name}` has a meaning of its own among frame sizes: give the mix another name")
+            if isinstance(sizes, SizeSweep):
+                continue
             if not sizes or len({size.frame_bytes for size in sizes}) < len(sizes):
                 raise ValueError(f"the mix {name} has no sizes, or one of them twice: give each size one weight")
         return self
@@ -203,8 +231,27 @@ class Traffic(Frames):
         )
 
     def mix(self, name: str) -> Mix | None:
-        """The mix of this name: of the bench file, or ``imix``."""
+        """The mix of this name: of the bench file, ``imix``, or ``streams`` where each has sizes of its own."""
+        if name == STREAMS:
+            return self._mix_of_streams()
         sizes = self.mixes.get(name)
+        if isinstance(sizes, SizeSweep):
+            return Mix(name=name, sweep=sizes) if sizes.frame_bytes else None
         if sizes is not None:
             return Mix(name=name, sizes=sizes)
         return IMIX if name == IMIX.name else None
+
+    def size_of(self, stream: StreamSpec) -> Size | None:
+        """The stream's own; None where it has none, or none of that name."""
+        return self.mix(stream.frame_bytes) if isinstance(stream.frame_bytes, str) else stream.frame_bytes
+
+    def _mix_of_streams(self) -> Mix | None:
+        parts = [(stream.share, self.size_of(stream)) for stream in self.streams if stream.frame_bytes != STREAMS]
+        if not parts or len(parts) < len(self.streams):
+            return None
+        mean = 0.0
+        for share, size in parts:
+            if share is None or size is None:
+                return None
+            mean += share * mean_bytes(size)
+        return Mix(name=STREAMS, mean_of_streams_bytes=mean)
