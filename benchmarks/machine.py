@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine_process import Engine, engine, stream
-from pairs import held
+from engine_process import engine, stream
 
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 
@@ -46,23 +44,14 @@ def huge_pages(count: int) -> Iterator[bool]:
 class ClockProbe:
     """The worker core's clock, timed before and after samples: on virtual machines it moves while the TSC does not."""
 
-    process: Engine
+    cpu: int
     seen_hz: list[float] = field(default_factory=list)
 
     def take(self) -> float:
-        """Now, in Hz."""
-        os.kill(self.process.pid, signal.SIGCONT)
-        reading = self.process.trial([stream(rate_frames_per_s=1000)], 0.001)
-        self.process.request("settle", duration_s=0.0)
+        """Now, in Hz; an engine of its own, for one that waits too long for its next request ends."""
+        port = {"name": "probe", "kind": "simulated", "link_bits_per_s": 1e9, "sends_to": 0, "dut": {}}
+        with engine([port], worker_cpu=self.cpu, memory_mib=64) as process:
+            reading = process.trial([stream(rate_frames_per_s=1000)], 0.001)
         clock = float(sum(reading["health"]["core_clock_hz"]) / 2)
-        os.kill(self.process.pid, signal.SIGSTOP)
         self.seen_hz.append(clock)
         return clock
-
-
-@contextmanager
-def clock_probe(cpu: int) -> Iterator[ClockProbe]:
-    """A process of its own on that CPU, which stands still between probes."""
-    port = {"name": "probe", "kind": "simulated", "link_bits_per_s": 1e9, "sends_to": 0, "dut": {}}
-    with engine([port], worker_cpu=cpu, memory_mib=64) as process, held(process.pid):
-        yield ClockProbe(process)

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import cycles
 import generate_memory
 import validity
-from machine import Cpus, clock_probe, huge_pages, two_cpus
+from machine import ClockProbe, Cpus, huge_pages, two_cpus
 from pairs import HEADER, Row
 from veth_rows import veth_rows
 
@@ -67,7 +67,7 @@ def group(
 ) -> list[Row]:
     """The pairs of some rows, interleaved; the core's clock is probed before and after each round."""
     with ExitStack() as stack:
-        probe = stack.enter_context(clock_probe(cpus.worker))
+        probe = ClockProbe(cpus.worker)
         rows = make(stack, cpus, pages, options.seconds)
         probe.take()
         for number in range(options.pairs):
