@@ -19,7 +19,7 @@ lint: install ## the checks that run nothing: format, lint, types, import rules
 	@scripts/check lint
 
 bench: ## nicbench beside its peers, every row of benchmarks/README.md, interleaved (needs root)
-	@scripts/setup --test
+	@scripts/setup --bench
 	@.venv/bin/python benchmarks/run.py
 
 acceptance: ## the long checks: known rates, repeatability, kills and resumes (needs root)

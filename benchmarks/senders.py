@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -92,10 +92,11 @@ class Trafgen:
             )  # fmt: skip
             try:
                 if not frames_arrive(pair, process):
-                    raise RefusedError("no frame of trafgen arrives")
+                    raise RefusedError("no frame of trafgen arrives; is it installed (package netsniff-ng)?")
                 yield process.pid
             finally:
-                os.killpg(process.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
 

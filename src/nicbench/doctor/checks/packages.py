@@ -34,7 +34,7 @@ class Packages(Examination):
 
 
 def judge(packages: Iterable[Package], installed: frozenset[str], *, engine_is_built: bool) -> tuple[Check, ...]:
-    """Packages for building are needed until the engine is built; those for tests are never missed here."""
+    """Packages for building are needed until the engine is built; those for checks and benchmarks are never missed."""
     checks: list[Check] = []
     for purpose, lacking_is in (("runtime", missing), ("build", warning if engine_is_built else missing)):
         wanted = [package for package in packages if package.needed_for == purpose]
