@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,6 +12,7 @@ from rich.table import Table
 from nicbench.model.frame_size import label_of, size_words
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.report.grids import Crossing, GridTable
 from nicbench.report.tables import Section, has_table, sections
 from nicbench.units import format_mpps
 
@@ -28,10 +30,16 @@ def print_summary(console: Console, summary: Summary) -> None:
     console.print(f"\n[bold]{escape(summary.title)}[/bold]: {_verdict(summary.verdict)}")
     if rates or latencies:
         console.print(_table(rates, latencies))
+    in_grids: set[str] = set()
     for section in sections(summary.results, {}):
-        console.print(_section_table(section))
+        for table in map(partial(_grid_table, section), section.grids) if section.grids else [_section_table(section)]:
+            console.print(table)
+        spoilt = [row for row in section.rows if section.grids and row.result.verdict is not ResultVerdict.VALID]
+        in_grids |= {row.result.id for row in spoilt}
+        if spoilt:
+            console.print(f"* {len(spoilt)} of {len(section.rows)} are disturbed or incomplete; the report says why")
     for result in summary.results:
-        for disturbance in result.disturbances:
+        for disturbance in () if result.id in in_grids else result.disturbances:
             console.print(f"  {result.id}: {disturbance}", markup=False)
         for near in result.near_tester_limit or ():
             console.print(f"  {result.id}: near the tester's own limit: {near.text}", markup=False)
@@ -94,6 +102,28 @@ def _section_table(section: Section) -> Table:
     for note in section.notes:
         table.caption = escape(note) if table.caption is None else f"{table.caption}\n{escape(note)}"
     return table
+
+
+def _grid_table(section: Section, grid: GridTable) -> Table:
+    """Loads down, what they were measured with across; a star where a cell rests on a disturbed trial."""
+    title = f"{section.table.title}, {grid.title}" if grid.title else section.table.title
+    cell = section.table.grid.cell if section.table.grid else None
+    unit = f": {cell.head.lower()} [{cell.unit}]" if cell else ""
+    table = Table(header_style="bold", title=escape(f"{title}{unit}"), title_justify="left", title_style="bold")
+    table.add_column(escape(grid.corner), justify="right")
+    for heads in zip(*grid.heads, strict=True):
+        table.add_column(escape("\n".join(heads)), justify="right")
+    for head, crossings in grid.rows:
+        table.add_row(escape(head), *(_crossing(crossing) for crossing in crossings))
+    return table
+
+
+def _crossing(crossing: Crossing | None) -> str:
+    if crossing is None:
+        return "-"
+    verdict = crossing.result.verdict
+    star = "" if verdict is ResultVerdict.VALID else f" [{_STYLES[verdict]}]*[/]"
+    return f"{escape(crossing.text)}{star}"
 
 
 def _of_the_tester(rates: Sequence[Result], latencies: Sequence[Result]) -> frozenset[str]:

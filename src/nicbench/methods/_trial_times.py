@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -14,6 +15,14 @@ from nicbench.model.trial import Purpose, TrialRequest
 
 # RFC 2544 section 9.1 for Ethernet.
 RFC_2544_FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
+
+
+def missing_sizes(frame_bytes: Iterable[int | str]) -> tuple[str, ...]:
+    """The sizes of RFC 2544 section 9.1 that are not measured, in words for the report."""
+    missing = [str(size) for size in RFC_2544_FRAME_BYTES if size not in set(frame_bytes)]
+    asked = "RFC 2544 section 9.1 asks for seven"
+    return (f"no frames of {', '.join(missing)} bytes, {asked}",) if missing else ()
+
 
 SHORTEST_TRIAL_S = 0.001
 LONGEST_TIME_S = 86_400.0

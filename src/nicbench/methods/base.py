@@ -26,6 +26,10 @@ class Context(Protocol):
     """What a method may use. Behind it every trial is judged, repeated where needed, and journaled."""
 
     seed: int
+    bidirectional: bool
+    """Whether the traffic goes both ways at once."""
+    ports: int
+    """How many of the tester's ports take part in it."""
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
         """The frame sizes of a test's options, with mixes in place of their names."""

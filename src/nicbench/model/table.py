@@ -6,12 +6,16 @@ from typing import Literal
 
 from nicbench.model.base import Frozen
 
-Form = Literal["mpps", "gigabits", "percent", "gigahertz", "number", "whole", "text"]
-"""How a value is written: ``gigahertz`` of Hz, ``number`` with three significant digits."""
+Form = Literal["mpps", "gigabits", "percent", "trimmed", "of_frames", "gigahertz", "number", "whole", "text"]
+"""How a value is written: ``gigahertz`` of Hz, ``number`` with three significant digits, ``trimmed`` with at most three
+decimals and no zero at their end; ``of_frames`` likewise, a percentage that is 0 only of none and 100 only of all."""
 
 
 class Column(Frozen):
-    """One column: the ``value`` (of a result's values, else of its parameters), its heading, and its unit."""
+    """One column: the ``value`` (of a result's values, else of its parameters), its heading, and its unit.
+
+    The unit may hold ``{name}`` of a parameter that all results of the section share.
+    """
 
     value: str
     head: str
@@ -21,11 +25,33 @@ class Column(Frozen):
     """The figure that the table is about, printed bold."""
 
 
+class Grid(Frozen):
+    """The same results laid out across: a row for each of ``rows``, a column for each combination of ``across``.
+
+    In the crossing stands ``cell``. There is one such table for each value of ``each``.
+    """
+
+    rows: Column
+    across: tuple[Column, ...]
+    cell: Column
+    each: Column | None = None
+
+
+class Curve(Frozen):
+    """``y`` against ``x``, both in percent and drawn from 0 to 100; one line for each combination of ``lines``."""
+
+    x: Column
+    y: Column
+    lines: tuple[Column, ...]
+    caption: str
+
+
 class ResultTable(Frozen):
     """The section of one method. ``sentences`` answer in words what it found, with ``{value_name}`` in places.
 
     The first is said of which every value is known; it has no subject, for that is the DUT.
     ``notes`` are values that hold words, each with what it is about ("Record of cycles"): said once below the table.
+    Where there is a ``grid``, it comes first, and the columns are the details behind it.
     """
 
     title: str
@@ -33,3 +59,5 @@ class ResultTable(Frozen):
     columns: tuple[Column, ...]
     sentences: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+    grid: Grid | None = None
+    curve: Curve | None = None

@@ -25,6 +25,7 @@ class Purpose(StrEnum):
     SEARCH = "search"
     LATENCY = "latency"
     AVERAGE = "average"
+    LOSS = "loss"  # at a load that is given: how many frames come back
 
 
 class TrialRequest(Frozen):

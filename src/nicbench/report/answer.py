@@ -68,8 +68,8 @@ def subject_of(plan: Plan | None) -> str:
     return f"The DUT ({known or kind})"
 
 
-def verdict_text(summary: Summary, plan: Plan | None, run_id: str) -> str:
-    """What the verdict means, and what to make of it."""
+def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: bool = False) -> str:
+    """What the verdict means, and what to make of it. A ``complete`` run may have fewer results than were planned."""
     total = len(summary.results)
     disturbed = sum(1 for result in summary.results if result.verdict is ResultVerdict.DISTURBED)
     if summary.verdict is ResultVerdict.VALID:
@@ -81,7 +81,7 @@ def verdict_text(summary: Summary, plan: Plan | None, run_id: str) -> str:
         )
     marked = f" {disturbed} of {total} are disturbed." if disturbed else ""
     planned = sum(test.points for test in plan.tests) if plan else 0
-    if not plan or total < planned:
+    if not complete and (not plan or total < planned):
         counted = f"{total} of {planned} planned results are here" if planned else f"{total} results are here"
         ended = f"The run ended before everything was measured: {counted}."
         return f"{ended}{marked} To go on where it stopped: nicbench resume {run_id}"

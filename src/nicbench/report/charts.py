@@ -50,7 +50,7 @@ def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | N
     others = [*points.references, *([_BELOW] if points.below else [])]
     domain = names + others
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))] + [MUTED] * len(others)
-    shapes = [_SHAPES[number % len(_SHAPES)] for number in range(len(names))]
+    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
     shapes += [_ARROW_ALONE if name == _BELOW else "stroke" for name in others]
     legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=2, symbolOpacity=1, columns=form.columns)
     colour = alt.Color("goal:N", scale=alt.Scale(domain=domain, range=colours), legend=legend)
@@ -76,12 +76,12 @@ def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | N
         below = [point for point in points.below if point["goal"] == name]
         if below:
             hollow = alt.Chart(alt.InlineData(values=below)).encode(x=x, y=y, color=colour)
-            mark = _SHAPES[number % len(_SHAPES)]
+            mark = SHAPES[number % len(SHAPES)]
             layers += [
                 hollow.mark_point(size=62, filled=False, opacity=1, strokeWidth=1.6, shape=mark, xOffset=shift),
                 hollow.mark_point(size=120, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW, xOffset=shift),
             ]
-    return _finished(alt.layer(*layers), form)
+    return finished(alt.layer(*layers), form)
 
 
 def throughput_caption(table: ThroughputTable, plan: Plan | None) -> str:
@@ -154,22 +154,23 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
             order="order:Q",
             color=alt.Color("size:N", scale=alt.Scale(domain=sizes, range=colours), legend=legend),
             strokeDash=alt.StrokeDash(
-                "size:N", scale=alt.Scale(domain=sizes, range=[_DASHES[n % len(_DASHES)] for n in range(len(sizes))])
+                "size:N", scale=alt.Scale(domain=sizes, range=[DASHES[n % len(DASHES)] for n in range(len(sizes))])
             ),
         )
     )
-    return _finished(chart, form)
+    return finished(chart, form)
 
 
 _BOUND_DASHES = MappingProxyType({LINE_RATE: [6, 3], CEILING: [2, 3]})
 _BELOW = "below"
-_SHAPES = ("circle", "triangle-up", "square", "diamond")
+SHAPES = ("circle", "triangle-up", "square", "diamond")
 _ARROW_ALONE = "M0,-1L0,1M-0.6,0.2L0,1L0.6,0.2"
 _ARROW = "M0,0.5L0,2.4M-0.6,1.6L0,2.4L0.6,1.6"
-_DASHES = ([1, 0], [7, 2], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3])
+DASHES = ([1, 0], [7, 2], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3])
 
 
-def _finished(chart: Any, form: Format) -> dict[str, Any]:
+def finished(chart: Any, form: Format) -> dict[str, Any]:
+    """With the size and the letters of every chart of the page."""
     styled = (
         chart.properties(width=form.width, height=form.height, background="transparent", padding=4)
         .configure_view(stroke=None)

@@ -39,6 +39,8 @@ def gather(folder: RunFolder) -> Report:
     latency = latency_tables(summary.results, tests, trials)
     tables = sections(summary.results, tests)
     inventory = folder.read_json("inventory.json")
+    ended = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
+    complete = folder.finished and ended is not None and ended.complete
     return Report(
         run_id=folder.run_id,
         title=summary.title,
@@ -46,7 +48,7 @@ def gather(folder: RunFolder) -> Report:
         started=_label_of_time(started.wall_time) if started else None,
         nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
         verdict=summary.verdict,
-        verdict_text=answer.verdict_text(summary, plan, folder.run_id),
+        verdict_text=answer.verdict_text(summary, plan, folder.run_id, complete=complete),
         headline=answer.headline(throughput, latency, summary, plan, tables),
         details=answer.details(throughput, latency, tables),
         statements=plan.statements if plan else (),
@@ -70,7 +72,7 @@ def gather(folder: RunFolder) -> Report:
         bench_text=folder.bench_text,
         core_clock_hz=_core_clock(trials),
         changed_files=folder.differences(),
-        measured_s=next((event.measured_s for event in reversed(events) if isinstance(event, RunFinished)), None),
+        measured_s=ended.measured_s if ended else None,
         ledger=tuple(trial for trial in trials.values() if _has_ledger(trial)),
         detail=detail_tables(summary.results, tests, trials),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),

@@ -13,10 +13,11 @@ from markupsafe import Markup, escape
 
 from nicbench.judge.repeats import RepeatPolicy
 from nicbench.report import answer, charts, disclosure, facts, numbers
+from nicbench.report.curves import curve_chart
 from nicbench.report.gather import gather
 from nicbench.report.model import LatencyRow, LatencyTable, Report, ThroughputRow, ThroughputTable
 from nicbench.report.svg import identifiers, svg
-from nicbench.report.tables import spoilt
+from nicbench.report.tables import Section, spoilt
 from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
 from nicbench.units import format_bits_per_s, format_duration_s
@@ -42,6 +43,7 @@ def render(report: Report) -> str:
         report=report,
         style=style,
         throughput_figure=lambda table: _figure(charts.throughput_chart, table, numbered, "Frame rate by frame size"),
+        curve_figure=lambda section: _figure(curve_chart, section, numbered, f"{section.table.title}: curve"),
         tail_figure=lambda table: _figure(charts.tail_chart, table, numbered, f"Latency tail at {table.load}"),
     )
 
@@ -108,7 +110,7 @@ def _breakable(text: str) -> Markup:
 
 def _figure(
     draw: Callable[[Any, charts.Format], dict[str, Any] | None],
-    table: ThroughputTable | LatencyTable,
+    table: ThroughputTable | LatencyTable | Section,
     numbered: Iterator[int],
     label: str,
 ) -> Markup | None:

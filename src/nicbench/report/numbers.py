@@ -75,6 +75,35 @@ def percent(value: float | None) -> str:
     return UNKNOWN if value is None else significant(value)
 
 
+def trimmed(value: float | None) -> str:
+    """At most three decimals and no zero at their end: 100, 99.9, 94.146."""
+    return UNKNOWN if value is None else _with_decimals(value, decimals_of([value]))
+
+
+def decimals_of(values: Iterable[float | None], most: int = 3) -> int:
+    """Decimals that show each of the values to so many, and none that would be zeros in all of them."""
+    texts = [f"{value:.{most}f}".rstrip("0") for value in values if value is not None]
+    return max((len(text.partition(".")[2]) for text in texts), default=0)
+
+
+def of_frames(value: float | None, decimals: int = 3) -> str:
+    """A percentage of frames: 0 is none of them and 100 is all, so one frame in many millions is not rounded away."""
+    if value is None:
+        return UNKNOWN
+    if value in (0.0, 100.0):
+        return f"{value:.0f}"
+    step = 10.0**-decimals
+    if value < step / 2:
+        return f"< {_with_decimals(step, decimals)}"
+    return (
+        f"> {_with_decimals(100.0 - step, decimals)}" if value > 100.0 - step / 2 else _with_decimals(value, decimals)
+    )
+
+
+def _with_decimals(value: float, decimals: int) -> str:
+    return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
+
+
 def share(ratio: float | None) -> str:
     """A share of one, in percent with its sign: "0.5 %", "0 %"."""
     return UNKNOWN if ratio is None else f"{ratio * 100:.3g}{THIN_SPACE}%"

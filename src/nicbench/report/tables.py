@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import Any
 
 from nicbench.methods.base import Method
-from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column, Form, ResultTable
+from nicbench.model.table import Column, ResultTable
 from nicbench.registry import find
-from nicbench.report.numbers import UNKNOWN, gigabits, mpps, mpps_decimals, percent, significant, whole
+from nicbench.report.cells import texts, with_unit
+from nicbench.report.grids import GridTable, grid_tables
+from nicbench.report.numbers import UNKNOWN
 
 _GAP = "\u00a0"
-Value = Bounded | float | int | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Section:
     table: ResultTable
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    grids: tuple[GridTable, ...] = ()
 
     @property
     def sentence(self) -> str | None:
@@ -58,9 +60,11 @@ def sections(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Secti
             grouped.setdefault((result.method, test, result.configuration, result.scope), []).append(result)
     found = []
     for (method, test, configuration, scope), members in grouped.items():
-        table = tables[method]
+        table = _filled(tables[method], members[0].parameters)
         if table is not None:
-            found.append(Section(test, configuration, scope, table, _rows(members, table), _notes(members, table)))
+            grids = grid_tables(members, table.grid) if table.grid else ()
+            rows, notes = _rows(members, table), _notes(members, table)
+            found.append(Section(test, configuration, scope, table, rows, notes, grids))
     return tuple(found)
 
 
@@ -70,34 +74,23 @@ def has_table(method: str) -> bool:
     return method in methods and methods[method].table() is not None
 
 
+def _filled(table: ResultTable | None, parameters: Mapping[str, Any]) -> ResultTable | None:
+    """With the names in its units replaced by the parameters that all results share ("% of {load_of}")."""
+    known = defaultdict(lambda: UNKNOWN, parameters)
+
+    def filled(part: Any, key: str = "") -> Any:
+        if isinstance(part, dict):
+            return {name: filled(value, name) for name, value in part.items()}
+        if isinstance(part, tuple):
+            return tuple(map(filled, part))
+        return part.format_map(known) if key == "unit" and part else part
+
+    return None if table is None else ResultTable.model_validate(filled(table.model_dump()))
+
+
 def _rows(results: Sequence[Result], table: ResultTable) -> tuple[Row, ...]:
-    columns = [_texts(column, [_value(result, column.value) for result in results]) for column in table.columns]
-    return tuple(Row(tuple(texts[number] for texts in columns), result) for number, result in enumerate(results))
-
-
-def _texts(column: Column, values: Sequence[Value]) -> list[str]:
-    """A column's values, with as many decimals in all of them as the smallest rate needs."""
-    least = [value.at_least if isinstance(value, Bounded) else False for value in values]
-    numbers = [value.value if isinstance(value, Bounded) else value for value in values]
-    if column.form == "mpps":
-        decimals = mpps_decimals([number for number in numbers if not isinstance(number, str)])
-        texts = [UNKNOWN if number is None else mpps(float(number), decimals) for number in numbers]
-    else:
-        texts = [_text(column.form, number) for number in numbers]
-    return [f"≥ {text}" if at_least else text for text, at_least in zip(texts, least, strict=True)]
-
-
-def _text(form: Form, value: float | int | str | None) -> str:
-    if value is None:
-        return UNKNOWN
-    return str(value) if isinstance(value, str) or form == "text" else _FORMS[form](float(value))
-
-
-def _value(result: Result, name: str) -> Value:
-    if name in result.values:
-        return result.values[name]
-    value = result.parameters.get(name)
-    return value if isinstance(value, str | int | float) else None
+    columns = [texts(column, results) for column in table.columns]
+    return tuple(Row(tuple(cells[number] for cells in columns), result) for number, result in enumerate(results))
 
 
 def _notes(results: Sequence[Result], table: ResultTable) -> tuple[str, ...]:
@@ -112,21 +105,18 @@ def _spoken(column: Column, cell: str) -> str:
 
 
 def spoilt(section: Section) -> tuple[str, ...]:
-    """A sentence for each row that rests on a disturbed trial."""
-    head = section.table.columns[0]
+    """A sentence for each row that rests on a disturbed trial, or on none."""
     return tuple(
-        f"{row.cells[0]} {head.unit or head.head}: {'; '.join(row.result.disturbances) or row.result.verdict.value}"
+        f"{_name(section.table, row)}: {'; '.join(row.result.disturbances) or row.result.verdict.value}"
         for row in section.rows
         if row.result.verdict is not ResultVerdict.VALID
     )
 
 
-_FORMS: Mapping[Form, Callable[[float], str]] = MappingProxyType(
-    {
-        "gigabits": gigabits,
-        "percent": percent,
-        "gigahertz": lambda value: significant(value / 1e9),
-        "number": significant,
-        "whole": whole,
-    }
-)
+def _name(table: ResultTable, row: Row) -> str:
+    """Its first cell; of a grid, where it stands in it: "64 bytes, 75 % of line rate"."""
+    if table.grid is None:
+        head = table.columns[0]
+        return f"{row.cells[0]} {head.unit or head.head}"
+    placed = (*([table.grid.each] if table.grid.each else []), *table.grid.across, table.grid.rows)
+    return ", ".join(with_unit(column, texts(column, [row.result])[0]) for column in placed)

@@ -41,6 +41,8 @@ class TestContext:
         bus: Bus,
     ) -> None:
         self.seed = seed
+        self.bidirectional = traffic.bidirectional
+        self.ports = maker.ports
         self._test = test
         self._link_bits_per_s = link_bits_per_s
         self._traffic = traffic

@@ -119,6 +119,11 @@ class TrialMaker:
         return await self._dut.work() if request.purpose is Purpose.AVERAGE else None
 
     @property
+    def ports(self) -> int:
+        """How many of the tester's ports its frames leave or come to."""
+        return len({port for way in self._addressing for port in (way.transmit, way.receive)})
+
+    @property
     def dut(self) -> Dut:
         """The DUT of its trials."""
         return self._dut

@@ -1,0 +1,112 @@
+"""What 100 % of the loads of a test is: the line rate, the most that tester and line carry, or a rate of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
+
+from nicbench.methods.base import Context
+from nicbench.model.frame_size import Size, mean_bytes
+from nicbench.model.trial import Trial
+from nicbench.units import Percent, format_bits_per_s, format_rate, l1_bits_per_s, parse_rate
+
+LINE_RATE: Final = "line_rate"
+HIGHEST: Final = "highest"
+# Below the ceiling, so that a tester whose rate wavers can send it.
+_ROOM: Final = 0.01
+# Loads that differ by less, relatively, are the same load: only rounding lies between them.
+_CLOSE: Final = 1e-6
+_ACCEPTED = '`line_rate`, `highest` (the most that tester and line carry), or a frame rate such as "800 kpps"'
+
+
+def _read(value: Any) -> Any:
+    """The two words as they are, a rate in frames per second; everything else is refused as quantities are."""
+    if value in (LINE_RATE, HIGHEST) or (isinstance(value, float) and value > 0.0):
+        return value
+    try:
+        rate = parse_rate(value) if isinstance(value, str) else None
+    except ValueError:
+        rate = None
+    if rate is None or isinstance(rate, Percent) or rate == 0.0:
+        why = f"{value} is no rate that could be 100 %"
+        raise PydanticCustomError("quantity", "{why}", {"why": why, "accepted": _ACCEPTED})
+    return rate
+
+
+FullRate = Annotated[Literal["line_rate", "highest"] | float, BeforeValidator(_read)]
+"""Of a bench file: ``line_rate``, ``highest``, or frames per second of each port, from "800 kpps"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """100 % at one frame size, in frames per second of one port in one direction.
+
+    ``highest_percent`` is the highest load that tester and line carry, of that rate: 100 where they carry all of it.
+    """
+
+    words: str
+    rate_frames_per_s: float
+    line_rate_frames_per_s: float
+    ceiling_frames_per_s: float | None
+
+    @property
+    def highest_percent(self) -> float:
+        """At most 100."""
+        highest = highest_frames_per_s(self.line_rate_frames_per_s, self.ceiling_frames_per_s)
+        return min(100.0, 100.0 * highest / self.rate_frames_per_s)
+
+    def carries(self, percent: float) -> bool:
+        """Whether tester and line carry this load."""
+        return percent <= self.highest_percent * (1.0 + _CLOSE)
+
+    def load_frames_per_s(self, percent: float) -> float:
+        """Of one port in one direction."""
+        return self.rate_frames_per_s * percent / 100.0
+
+    def after(self, load_frames_per_s: float, trial: Trial) -> Full:
+        """The same; or, where the context had to lower the load of that trial, with what was sent as the ceiling."""
+        sent = trial.request.load_frames_per_s
+        if sent is None or sent >= load_frames_per_s * (1.0 - _CLOSE):
+            return self
+        return replace(self, ceiling_frames_per_s=sent)
+
+    @property
+    def why_not_more(self) -> str:
+        """Why a load above ``highest_percent`` cannot be offered."""
+        line_rate, ceiling = self.line_rate_frames_per_s, self.ceiling_frames_per_s
+        if ceiling is not None and ceiling < line_rate:
+            share = 100.0 * ceiling / line_rate
+            return f"the tester sends no more than {format_rate(ceiling)}, {share:.3g} % of the line rate"
+        return f"the line carries no more than {format_rate(line_rate)}"
+
+
+def highest_frames_per_s(line_rate_frames_per_s: float, ceiling_frames_per_s: float | None) -> float:
+    """The most that tester and line carry."""
+    if ceiling_frames_per_s is None:
+        return line_rate_frames_per_s
+    return min(line_rate_frames_per_s, ceiling_frames_per_s)
+
+
+async def full_rate(context: Context, size: Size, of: float | str) -> Full:
+    """What ``of`` comes to at this frame size, on this tester and line."""
+    line_rate = context.line_rate_frames_per_s(size)
+    ceiling = await context.ceiling_frames_per_s(size)
+    highest = highest_frames_per_s(line_rate, None if ceiling is None else ceiling * (1.0 - _ROOM))
+    rates = {LINE_RATE: line_rate, HIGHEST: highest}
+    rate = rates[of] if isinstance(of, str) else of
+    return Full(words_of(of), rate, line_rate, ceiling)
+
+
+def words_of(of: float | str) -> str:
+    """After "% of": "line rate", "the tester's highest load", "800.0 kpps"."""
+    words = {LINE_RATE: "line rate", HIGHEST: "the highest load"}
+    return words[of] if isinstance(of, str) else format_rate(of)
+
+
+def link_words(context: Context, size: Size) -> str:
+    """The speed of a port, and whether both directions carry traffic: "10 Gb/s, one way"."""
+    speed = format_bits_per_s(l1_bits_per_s(context.line_rate_frames_per_s(size), mean_bytes(size)))
+    return f"{speed}, {'both ways' if context.bidirectional else 'one way'}"

@@ -1,0 +1,170 @@
+"""Frame loss rate (RFC 2544 section 26.3): the share of frames that the DUT does not return, at falling loads.
+
+Steps, for each frame size: a judged trial at 100 % of the line rate (or of a rate of one's own, or, where the tester
+cannot send that, at the most it can), then in steps of at most 10 % downwards, until two successive trials lose
+nothing. The loss rate is (offered - returned) / offered. Verified: every frame by its signature and its payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from nicbench.methods._full_rate import LINE_RATE, Full, FullRate, full_rate, words_of
+from nicbench.methods._returned import COLUMNS, HOW_IT_IS_CHECKED, returned, verdict_of
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
+from nicbench.methods.base import Context, Method
+from nicbench.model.base import Frozen
+from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.frame_size import words_of as size_words
+from nicbench.model.quantity import Percent
+from nicbench.model.result import Result
+from nicbench.model.table import Column, Curve, Grid, ResultTable
+from nicbench.model.trial import Purpose, Trial
+
+SMALLEST_STEP_PERCENT, LARGEST_STEP_PERCENT = 0.1, 10.0
+TRIALS_WITHOUT_LOSS = 2
+# Closer than that two loads are one: only rounding lies between them.
+_CLOSE_PERCENT = 1e-6
+
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
+_LOSS = Column(value="loss_percent", head="Frame loss rate", unit="%", form="of_frames", is_main=True)
+
+
+def _step(percent: float) -> float:
+    """RFC 2544 section 26.3: at most 10 %, finer is encouraged."""
+    if not SMALLEST_STEP_PERCENT <= percent <= LARGEST_STEP_PERCENT:
+        why = f"the load cannot fall by {percent:g} % each time"
+        accepted = f"{SMALLEST_STEP_PERCENT:g} % to {LARGEST_STEP_PERCENT:g} %, which RFC 2544 section 26.3 allows"
+        raise PydanticCustomError("quantity", "{why}", {"why": why, "accepted": accepted})
+    return percent
+
+
+Step = Annotated[Percent, AfterValidator(_step)]
+
+
+class FrameLoss(Method):
+    """The frame loss rate of each frame size at falling loads."""
+
+    kind: ClassVar[str] = "frame-loss"
+
+    class Options(Frozen):
+        """Options of the bench file. ``of`` is the rate that 100 % is of, ``step`` how far the load falls each time."""
+
+        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        of: FullRate = LINE_RATE
+        step: Step = LARGEST_STEP_PERCENT
+        trial: TrialTimes = TrialTimes()
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes) * len(list(falling(100.0, self.options.step)))
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def estimate_s(self) -> float:
+        return self.options.trial.estimate_s(self.points())
+
+    def deviations(self) -> tuple[str, ...]:
+        of = self.options.of
+        other = f"100 % is {words_of(of)}, RFC 2544 section 26.3 begins at the line rate"
+        return (
+            *self.options.trial.deviations(),
+            *missing_sizes(self.options.frame_bytes),
+            *(() if of == LINE_RATE else (other,)),
+        )
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results: list[Result] = []
+        for size in context.sizes(self.options.frame_bytes):
+            full = await full_rate(context, size, self.options.of)
+            results += await self._fall(context, size, full)
+        return tuple(results)
+
+    async def _fall(self, context: Context, size: Size, full: Full) -> list[Result]:
+        """Loads from above until two successive trials lose nothing; a disturbed one does not count as such."""
+        results: list[Result] = []
+        without_loss = 0
+        start = full.why_not_more if full.highest_percent < 100.0 else None
+        for percent in falling(full.highest_percent, self.options.step):
+            if not full.carries(percent):
+                continue
+            load = full.load_frames_per_s(percent)
+            parameters = {**size_parameters(size), "load_of": full.words, "load_percent": percent}
+            request = self.options.trial.request(size, load, Purpose.LOSS)
+            trial, disturbed = await context.measure(parameters, request)
+            full = full.after(load, trial)
+            lossless = not disturbed and trial.reading.counts.failed == 0
+            without_loss = without_loss + 1 if lossless else 0
+            ended = without_loss == TRIALS_WITHOUT_LOSS
+            lowest = percent <= self.options.step + _CLOSE_PERCENT
+            notes = {
+                "start": start if not results else None,
+                "end": "no two successive trials lost nothing" if lowest and not ended else None,
+            }
+            result = self._result(size, full, min(percent, full.highest_percent), trial, disturbed, notes)
+            context.publish(result)
+            results.append(result)
+            if ended:
+                break
+        return results
+
+    def _result(
+        self, size: Size, full: Full, percent: float, trial: Trial, disturbed: bool, notes: dict[str, str | None]
+    ) -> Result:
+        label = size_label(size)
+        parameters: dict[str, Any] = {
+            **size_parameters(size),
+            "size": label,
+            "load_of": full.words,
+            "load_percent": round(percent, 6),
+        }
+        return Result(
+            id=f"{self.name}/{label}/{percent:g}",
+            method=self.kind,
+            scope="per port",
+            parameters=parameters,
+            values={
+                **returned(trial, full),
+                **{name: f"at {size_words(size)} {text}" if text else None for name, text in notes.items()},
+            },
+            verdict=verdict_of(trial, disturbed),
+            disturbances=tuple(finding.text for finding in trial.verdict.findings),
+            trials=(trial.id,),
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Frame loss rate",
+            caption=(
+                f"RFC 2544 section 26.3: (offered - returned) / offered, at loads that fall until "
+                f"{TRIALS_WITHOUT_LOSS} successive trials lose nothing; lower loads were not tried. {HOW_IT_IS_CHECKED}"
+            ),
+            columns=(_SIZE, _LOAD, _LOSS, *(column for column in COLUMNS if column.value != _LOSS.value)),
+            sentences=("loses {loss_percent} of {size} frames at {load_percent}",),
+            notes=(("start", "Highest load"), ("end", "Lowest load")),
+            grid=Grid(rows=_LOAD, across=(_SIZE,), cell=_LOSS),
+            curve=Curve(
+                x=_LOAD,
+                y=_LOSS,
+                lines=(_SIZE,),
+                caption="RFC 2544 section 26.3: the frame loss rate against the load, both from 0 to 100 %.",
+            ),
+        )
+
+
+def falling(highest_percent: float, step_percent: float) -> Iterator[float]:
+    """The loads in percent: the highest, then the multiples of the step below 100 % that are lower, above 0."""
+    yield highest_percent
+    number = 1
+    while (percent := 100.0 - number * step_percent) > _CLOSE_PERCENT:
+        if percent < highest_percent - _CLOSE_PERCENT:
+            yield percent
+        number += 1

@@ -1,0 +1,125 @@
+"""Load sweep: the share of frames returned intact at each of a list of loads, for each frame size.
+
+The measurement of the published report on a four-port card (SmartBits, 2000): loads from 100 to 1 % of the line rate,
+64 and 1000 bytes, in each mode of the link, on two and on four ports. Steps, for each frame size and load: one judged
+trial. A load that tester or line do not carry is not measured, and the result says why. Verified: the payload of every
+frame that comes back, in place of the sniffer beside the published measurement.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from nicbench.methods._full_rate import LINE_RATE, Full, FullRate, full_rate, link_words, words_of
+from nicbench.methods._returned import COLUMNS, HOW_IT_IS_CHECKED, not_offered, returned, verdict_of
+from nicbench.methods._trial_times import TrialTimes
+from nicbench.methods.base import Context, Method
+from nicbench.model.base import Frozen
+from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.quantity import Percent
+from nicbench.model.result import Result
+from nicbench.model.table import Column, Curve, Grid, ResultTable
+from nicbench.model.trial import Purpose, Trial
+
+LOADS_PERCENT = (100.0, 75.0, 50.0, 45.0, 42.0, 35.0, 25.0, 20.0, 10.0, 1.0)
+FRAME_BYTES = (64, 1000)
+
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
+_MODE = Column(value="mode", head="Link", form="text")
+_PORTS = Column(value="ports", head="Ports", unit="ports", form="whole")
+_RETURNED = Column(value="returned_percent", head="Returned intact", unit="%", form="of_frames", is_main=True)
+
+
+class LoadSweep(Method):
+    """The share of frames returned intact at each load."""
+
+    kind: ClassVar[str] = "load-sweep"
+
+    class Options(Frozen):
+        """Options of the bench file; defaults are those of the published measurement."""
+
+        frame_bytes: tuple[FrameSize, ...] = Field(default=FRAME_BYTES, min_length=1)
+        of: FullRate = LINE_RATE
+        loads: tuple[Percent, ...] = Field(default=LOADS_PERCENT, min_length=1)
+        trial: TrialTimes = TrialTimes()
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes) * len(self.options.loads)
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def estimate_s(self) -> float:
+        return self.options.trial.estimate_s(self.points())
+
+    def deviations(self) -> tuple[str, ...]:
+        of = self.options.of
+        other = f"100 % is {words_of(of)}, the published measurement takes the line rate"
+        return (*self.options.trial.deviations(), *(() if of == LINE_RATE else (other,)))
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results = []
+        for size in context.sizes(self.options.frame_bytes):
+            full = await full_rate(context, size, self.options.of)
+            for percent in self.options.loads:
+                load = full.load_frames_per_s(percent)
+                parameters = _parameters(context, size, full, percent)
+                trial, disturbed = None, False
+                if full.carries(percent):
+                    request = self.options.trial.request(size, load, Purpose.LOSS)
+                    trial, disturbed = await context.measure(parameters, request)
+                    full = full.after(load, trial)
+                result = self._result(parameters, full, trial, disturbed)
+                context.publish(result)
+                results.append(result)
+        return tuple(results)
+
+    def _result(self, parameters: dict[str, Any], full: Full, trial: Trial | None, disturbed: bool) -> Result:
+        """Without a trial, or where the tester sent less than this load, there is no value."""
+        percent = parameters["load_percent"]
+        offered = trial if full.carries(percent) else None
+        return Result(
+            id=f"{self.name}/{parameters['size']}/{percent:g}",
+            method=self.kind,
+            scope="per port",
+            parameters=parameters,
+            values=returned(offered, full) if offered else not_offered(percent, full),
+            verdict=verdict_of(offered, disturbed),
+            disturbances=tuple(found.text for found in offered.verdict.findings) if offered else (full.why_not_more,),
+            trials=(trial.id,) if trial else (),
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Load sweep",
+            caption=f"The share of the offered frames that came back intact. {HOW_IT_IS_CHECKED}",
+            columns=(
+                *(_SIZE, _LOAD, _MODE, _PORTS, _RETURNED),
+                *(column for column in COLUMNS if column.value != _RETURNED.value),
+            ),
+            sentences=("returns {returned_percent} of {size} frames intact at {load_percent}",),
+            grid=Grid(rows=_LOAD, across=(_MODE, _PORTS), cell=_RETURNED, each=_SIZE),
+            curve=Curve(
+                x=_LOAD,
+                y=_RETURNED,
+                lines=(_SIZE, _MODE, _PORTS),
+                caption="The share of frames that came back intact, against the load.",
+            ),
+        )
+
+
+def _parameters(context: Context, size: Size, full: Full, percent: float) -> dict[str, Any]:
+    return {
+        **size_parameters(size),
+        "size": size_label(size),
+        "load_of": full.words,
+        "load_percent": percent,
+        "mode": link_words(context, size),
+        "ports": context.ports,
+    }

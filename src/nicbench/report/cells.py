@@ -1,0 +1,85 @@
+"""A value of a result as the text of a cell: for every table alike, on the page and on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result
+from nicbench.model.table import Column, Form
+from nicbench.report.numbers import (
+    UNKNOWN,
+    decimals_of,
+    gigabits,
+    mpps,
+    mpps_decimals,
+    of_frames,
+    percent,
+    significant,
+    trimmed,
+    whole,
+)
+
+Value = Bounded | float | int | str | None
+
+
+def value_of(result: Result, name: str) -> Value:
+    """The value of this name; else the parameter."""
+    if name in result.values:
+        return result.values[name]
+    value = result.parameters.get(name)
+    return value if isinstance(value, str | int | float) else None
+
+
+def number_of(result: Result, name: str) -> float | None:
+    """The value of this name where it is a number."""
+    value = value_of(result, name)
+    value = value.value if isinstance(value, Bounded) else value
+    return None if value is None or isinstance(value, str) else float(value)
+
+
+def texts(column: Column, results: Sequence[Result]) -> list[str]:
+    """A column's cells, with as many decimals in all of them as one of them needs."""
+    values = [value_of(result, column.value) for result in results]
+    least = [value.at_least if isinstance(value, Bounded) else False for value in values]
+    plain = [value.value if isinstance(value, Bounded) else value for value in values]
+    write = _writer(column.form, [float(value) for value in plain if isinstance(value, int | float)])
+    written = [UNKNOWN if value is None else value if isinstance(value, str) else write(value) for value in plain]
+    return [f"≥ {text}" if at_least else text for text, at_least in zip(written, least, strict=True)]
+
+
+def text_of(column: Column, result: Result) -> str:
+    """One cell by itself."""
+    return texts(column, [result])[0]
+
+
+def with_unit(column: Column, text: str) -> str:
+    """In a heading or a legend: "64 bytes", "100 % of line rate"; a mix of sizes is its name."""
+    if column.unit == "bytes" and not text.isdigit():
+        return text
+    return f"{text} {column.unit}" if column.unit else text
+
+
+def _writer(form: Form, numbers: Sequence[float]) -> Callable[[float], str]:
+    """How a column of these numbers is written."""
+    if form == "mpps":
+        decimals = mpps_decimals(numbers)
+        return lambda number: mpps(number, decimals)
+    if form == "of_frames":
+        decimals = decimals_of(numbers)
+        return lambda number: of_frames(number, decimals)
+    return _FORMS[form]
+
+
+_FORMS: Mapping[Form, Callable[[float], str]] = MappingProxyType(
+    {
+        "gigabits": gigabits,
+        "percent": percent,
+        "trimmed": trimmed,
+        "gigahertz": lambda value: significant(value / 1e9),
+        "number": significant,
+        "whole": whole,
+        "text": str,
+    }
+)

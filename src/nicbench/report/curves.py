@@ -1,0 +1,64 @@
+"""The chart of a section: a percentage against a percentage, both from 0 to 100 (RFC 2544 section 26.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from nicbench.model.result import Result
+from nicbench.model.table import Column
+from nicbench.report.cells import number_of, text_of, with_unit
+from nicbench.report.charts import DASHES, SHAPES, Format, finished
+from nicbench.report.svg import SERIES
+from nicbench.report.tables import Section
+
+_HUNDRED = alt.Scale(domain=[0, 100], nice=False)
+_TENS = alt.Axis(values=list(range(0, 101, 10)), labelFlush=False)
+
+
+def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
+    """One line for each combination of the curve's ``lines``; None where the table has no curve or nothing is known."""
+    curve = section.table.curve
+    if curve is None:
+        return None
+    known = [row.result for row in section.rows if number_of(row.result, curve.y.value) is not None]
+    if not known:
+        return None
+    points: list[dict[str, Any]] = [
+        {"x": number_of(result, curve.x.value), "y": number_of(result, curve.y.value), "line": line}
+        for result, line in zip(known, _lines(known, curve.lines), strict=True)
+    ]
+    names = list(dict.fromkeys(point["line"] for point in points))
+    longest = max(map(len, names))
+    legend = alt.Legend(
+        orient="top", title=None, columns=max(1, form.columns * 10 // longest), symbolSize=70, labelLimit=0
+    )
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
+    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
+    dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
+    base = alt.Chart(alt.InlineData(values=points)).encode(
+        x=alt.X("x:Q", title=_titled(curve.x.head, curve.x.unit), scale=_HUNDRED, axis=_TENS),
+        y=alt.Y("y:Q", title=_titled(curve.y.head, curve.y.unit), scale=_HUNDRED, axis=_TENS),
+        color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
+    )
+    line = base.mark_line(strokeWidth=1.6).encode(
+        strokeDash=alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
+    )
+    dots = base.mark_point(size=52, filled=True, opacity=1).encode(
+        shape=alt.Shape("line:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
+    )
+    return finished(alt.layer(line, dots), form)
+
+
+def _lines(results: Sequence[Result], columns: Sequence[Column]) -> list[str]:
+    """What tells each result's line from the others: what all have in common is not said."""
+    texts = [[with_unit(column, text_of(column, result)) for column in columns] for result in results]
+    telling = [number for number, level in enumerate(zip(*texts, strict=True)) if len(set(level)) > 1] or [0]
+    return [", ".join(words[number] for number in telling) for words in texts]
+
+
+def _titled(head: str, unit: str | None) -> str:
+    """As in a table's heading: "Load [% of line rate]"."""
+    return f"{head} [{unit}]" if unit else head

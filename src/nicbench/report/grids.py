@@ -1,0 +1,73 @@
+"""Results laid out across: loads down, and across what they were measured with, as published load sweeps print them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from nicbench.model.result import Result
+from nicbench.model.table import Column, Grid
+from nicbench.report.cells import number_of, text_of, texts, with_unit
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """One cell."""
+
+    text: str
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class GridTable:
+    """``heads`` has one tuple for each level, outermost first, each as long as a row has cells.
+
+    ``title`` says what the whole table has in common ("64 bytes"); None where there is but one table. A crossing is
+    None where nobody measured.
+    """
+
+    title: str | None
+    corner: str
+    heads: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[str, tuple[Crossing | None, ...]], ...]
+
+    def spans(self, level: int) -> tuple[tuple[str, int], ...]:
+        """The headings of a level, and over how many columns each reaches: as far as those above it are the same."""
+        columns = zip(*self.heads[: level + 1], strict=True)
+        return tuple((path[-1], sum(1 for _ in same)) for path, same in groupby(columns))
+
+
+def grid_tables(results: Sequence[Result], grid: Grid) -> tuple[GridTable, ...]:
+    """One for each value of ``each``; the highest row first, columns in the order of the results."""
+    groups: dict[str | None, list[Result]] = {}
+    for result in results:
+        title = with_unit(grid.each, text_of(grid.each, result)) if grid.each else None
+        groups.setdefault(title, []).append(result)
+    return tuple(_table(title, members, grid) for title, members in groups.items())
+
+
+def _table(title: str | None, results: Sequence[Result], grid: Grid) -> GridTable:
+    crossings = map(Crossing, texts(grid.cell, results), results)
+    at = {(text_of(grid.rows, cell.result), _path(cell.result, grid.across)): cell for cell in crossings}
+    downwards = sorted(results, key=lambda result: -(number_of(result, grid.rows.value) or 0.0))
+    rows = dict.fromkeys(text_of(grid.rows, result) for result in downwards)
+    columns = _columns([path for _, path in at])
+    return GridTable(
+        title=title,
+        corner=f"{grid.rows.head} [{grid.rows.unit}]" if grid.rows.unit else grid.rows.head,
+        heads=tuple(
+            tuple(with_unit(column, path[level]) for path in columns) for level, column in enumerate(grid.across)
+        ),
+        rows=tuple((row, tuple(at.get((row, path)) for path in columns)) for row in rows),
+    )
+
+
+def _path(result: Result, across: tuple[Column, ...]) -> tuple[str, ...]:
+    return tuple(text_of(column, result) for column in across)
+
+
+def _columns(paths: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Each once, those with the same outer heading beside each other."""
+    seen = [list(dict.fromkeys(level)) for level in zip(*paths, strict=True)]
+    return sorted(set(paths), key=lambda path: [names.index(text) for names, text in zip(seen, path, strict=True)])

@@ -1,0 +1,143 @@
+"""Tables laid out across: a measured sweep, and the published one cell for cell by the same code."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from nicbench.cli.summary_table import print_summary
+from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.report import charts, numbers
+from nicbench.report.curves import curve_chart
+from nicbench.report.tables import Section, sections, spoilt
+
+PUBLISHED = Path(__file__).parents[1] / "reference" / "nsfnic4_2000_load_sweep.csv"
+
+
+def published() -> list[dict[str, str]]:
+    with PUBLISHED.open() as file:
+        return list(csv.DictReader(file))
+
+
+def as_result(row: dict[str, str]) -> Result:
+    """A line of the published table as the method would have given it."""
+    mode = f"{row['link_mbps']} Mb/s, {row['duplex']} duplex"
+    return Result(
+        id=f"sweep/{row['frame_bytes']}/{row['load_percent']}/{mode}/{row['ports']}",
+        method="load-sweep",
+        scope="per port",
+        parameters={
+            "frame_bytes": int(row["frame_bytes"]),
+            "size": row["frame_bytes"],
+            "load_of": "line rate",
+            "load_percent": float(row["load_percent"]),
+            "mode": mode,
+            "ports": int(row["ports"]),
+        },
+        values={"returned_percent": float(row["returned_percent"])},
+    )
+
+
+def result(
+    size: str, load: float, loss: float, *, method: str = "frame-loss", verdict: ResultVerdict = ResultVerdict.VALID
+) -> Result:
+    return Result(
+        id=f"loss/{size}/{load:g}",
+        method=method,
+        scope="per port",
+        parameters={"size": size, "load_of": "line rate", "load_percent": load, "mode": "1 Gb/s, one way", "ports": 2},
+        values={"loss_percent": loss, "returned_percent": 100.0 - loss},
+        verdict=verdict,
+        disturbances=("the worker was held up",) if verdict is ResultVerdict.DISTURBED else (),
+    )
+
+
+def section_of(*results: Result) -> Section:
+    (section,) = sections(results, {})
+    return section
+
+
+def test_the_published_sweep_is_rendered_cell_for_cell() -> None:
+    rows = published()
+    section = section_of(*map(as_result, rows))
+    assert [grid.title for grid in section.grids] == ["64 bytes", "1000 bytes"]
+    for grid, number in zip(section.grids, ("6", "7"), strict=True):
+        cells = [row["returned_percent"] for row in rows if row["table"] == number]
+        assert grid.corner == "Load [% of line rate]"
+        assert [head for head, _ in grid.rows] == ["100", "75", "50", "45", "42", "35", "25", "20", "10", "1"]
+        assert [cell.text if cell else None for _, crossings in grid.rows for cell in crossings] == cells
+        modes = [f"{speed} Mb/s, {duplex} duplex" for speed in (10, 100) for duplex in ("half", "full")]
+        assert grid.spans(0) == tuple((mode, 2) for mode in modes)
+        assert grid.spans(1) == (("2 ports", 1), ("4 ports", 1)) * 4
+
+
+def test_a_cell_that_nobody_measured_is_empty() -> None:
+    (grid,) = section_of(result("64", 100.0, 20.0), result("64", 90.0, 0.0), result("512", 100.0, 0.0)).grids
+    assert grid.title is None
+    assert grid.heads == (("64 bytes", "512 bytes"),)
+    assert [[cell.text if cell else None for cell in crossings] for _, crossings in grid.rows] == [
+        ["20", "0"],
+        ["0", None],
+    ]
+
+
+def test_loads_of_several_sequences_stand_highest_first() -> None:
+    (grid,) = section_of(result("64", 87.3, 1.5), result("64", 80.0, 0.0), result("imix", 100.0, 0.25)).grids
+    assert [head for head, _ in grid.rows] == ["100", "87.3", "80"]
+    assert grid.heads == (("64 bytes", "imix"),)
+    assert grid.rows[1][1][0] is not None
+    assert grid.rows[1][1][0].text == "1.50"  # as many decimals as its neighbours
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (100.0, "100"), (1e-7, "< 0.001"), (99.99999, "> 99.999"), (0.0016, "0.002"), (26.5, "26.500")],
+)
+def test_one_frame_in_many_millions_is_never_rounded_away(value: float, text: str) -> None:
+    assert numbers.of_frames(value) == text
+
+
+def test_the_answer_names_loss_size_and_load() -> None:
+    section = section_of(result("64", 100.0, 20.0))
+    assert section.sentence == "loses 20\u00a0% of 64-byte frames at 100\u00a0% of line rate"
+    swept = section_of(result("imix", 100.0, 20.0, method="load-sweep"))
+    assert swept.sentence == "returns 80\u00a0% of imix frames intact at 100\u00a0% of line rate"
+
+
+def test_a_spoilt_cell_is_named_by_its_place() -> None:
+    section = section_of(result("64", 90.0, 20.0, method="load-sweep", verdict=ResultVerdict.DISTURBED))
+    place = "64 bytes, 1 Gb/s, one way, 2 ports, 90 % of line rate"
+    assert spoilt(section) == (f"{place}: the worker was held up",)
+
+
+def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes() -> None:
+    section = section_of(result("64", 100.0, 20.0), result("64", 90.0, 0.0), result("1518", 100.0, 0.0))
+    for form in (charts.WIDE, charts.NARROW):
+        chart = curve_chart(section, form)
+        assert chart is not None
+        for layer in chart["layer"]:
+            for axis in ("x", "y"):
+                assert layer["encoding"][axis]["scale"]["domain"] == [0, 100]
+            assert layer["encoding"]["x"]["title"] == "Load [% of line rate]"
+            assert layer["encoding"]["y"]["title"] == "Frame loss rate [%]"
+
+
+def test_a_section_of_which_nothing_is_known_has_no_graph() -> None:
+    nothing = result("64", 100.0, 0.0).model_copy(update={"values": {}})
+    assert curve_chart(section_of(nothing), charts.WIDE) is None
+
+
+def test_the_terminal_has_the_same_table() -> None:
+    text = io.StringIO()
+    results = (result("64", 100.0, 20.0, verdict=ResultVerdict.DISTURBED), result("512", 90.0, 0.0))
+    summary = Summary(title="Loss", verdict=ResultVerdict.DISTURBED, results=results)
+    print_summary(Console(file=text, width=150, color_system=None), summary)
+    shown = text.getvalue()
+    for part in ("Frame loss rate: frame loss rate [%]", "Load [% of line rate]", "64 bytes", "20 *", "-"):
+        assert part in shown
+    assert "* 1 of 2 are disturbed or incomplete; the report says why" in shown
+    assert "the worker was held up" not in shown  # a line for each cell would hide the table
