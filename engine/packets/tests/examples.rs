@@ -2,7 +2,8 @@
 
 mod conversation;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use conversation::Engine;
 use serde_json::Value;
@@ -28,8 +29,17 @@ fn difference(place: &str, expected: &Value, actual: &Value) -> Option<String> {
     }
 }
 
+/// The lines of a file that the conversation tells of; of a binary one its length, "*" where it holds anything.
+fn lines_of(file: &Path) -> Vec<Value> {
+    let content = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let lines = std::str::from_utf8(&content).ok().map(|text| text.lines().map(serde_json::from_str).collect());
+    lines.and_then(|lines: Result<_, _>| lines.ok()).unwrap_or_else(|| vec![content.len().into()])
+}
+
 fn replay(path: &Path) {
-    let mut engine = Engine::start();
+    let folder = Folder::new(path);
+    let mut files: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut engine = Engine::start_in(&folder.0);
     for (number, line) in std::fs::read_to_string(path).unwrap().lines().enumerate() {
         if let Some(request) = line.strip_prefix("> ") {
             engine.write(request);
@@ -37,9 +47,33 @@ fn replay(path: &Path) {
             let expected: Value = serde_json::from_str(expected).unwrap();
             let difference = difference("", &expected, &engine.read());
             assert_eq!(difference, None, "{}:{}", path.display(), number + 1);
+        } else if let Some((name, expected)) = line.strip_prefix("= ").and_then(|rest| rest.split_once(' ')) {
+            files.entry(name.into()).or_default().push(serde_json::from_str(expected).unwrap());
         }
     }
+    for (name, expected) in files {
+        let difference = difference(&name, &expected.into(), &lines_of(&folder.0.join(&name)).into());
+        assert_eq!(difference, None, "{}", path.display());
+    }
     assert_eq!(engine.finish(), Some(0), "{}", path.display());
+}
+
+/// An empty folder, gone when the conversation is over.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(example: &Path) -> Self {
+        let name = example.file_stem().unwrap().to_string_lossy().into_owned();
+        let folder = std::env::temp_dir().join(format!("nicbench-example-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test binary uses its own part.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -21,8 +22,16 @@ impl Engine {
 
     /// Starts the binary with arguments; nothing is read yet.
     pub fn start_with(arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nicbench-packets"));
-        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        Self::of(Command::new(env!("CARGO_BIN_EXE_nicbench-packets")).args(arguments))
+    }
+
+    /// Starts the binary in a folder, which paths are then relative to; nothing is read yet.
+    pub fn start_in(folder: &Path) -> Self {
+        Self::of(Command::new(env!("CARGO_BIN_EXE_nicbench-packets")).current_dir(folder))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         Self { child, stdin, stdout, next_id: 0 }
