@@ -25,7 +25,7 @@ def stream(
 
 
 def trial(name: str, load_frames_per_s: float, lost: int, streams: tuple[StreamReading, ...] | None = None) -> Trial:
-    once = Reordering(maximum_extent=4, mean_extent=2.0, measured=3, by_three_or_more=1)
+    once = Reordering(maximum_extent=4, mean_extent=2.0, measured=3, by_three_or_more=1, n_reordered=(3, 2, 1))
     streams = streams or (
         stream("0->1", once, (10, 20, 20, 1), (0, 3, 0, 0)),
         stream("1->0", None, (10, 20, 20, 1), (0, 0, 0, 0)),
@@ -90,6 +90,21 @@ def test_rates_over_time_leave_out_the_interval_that_was_cut_short_and_mark_wher
     assert over_time is not None
     assert (over_time.lowest_frames_per_s, over_time.highest_frames_per_s) == (200.0, 400.0)
     assert (len(over_time.points.split()), over_time.missing) == (3, (66.0,))
+
+
+def test_n_reordering_beyond_three_is_told_where_it_was_asked_for() -> None:
+    def row(*counts: tuple[int, ...]) -> tuple[int, ...]:
+        streams = tuple(
+            stream(f"{number}", Reordering(maximum_extent=9, mean_extent=1.0, measured=9, by_three_or_more=1,
+                                           n_reordered=count), (1, 1, 1), (0, 0, 0))
+            for number, count in enumerate(counts)
+        )  # fmt: skip
+        (table,) = detail_tables([RESULT], {}, {"low": trial("low", 1e5, 0, streams)})
+        return table.rows[0].n_reordered
+
+    assert row((4, 3, 2, 1)) == (4, 3, 2, 1)
+    assert row((4, 3, 2, 1), (1, 1, 1, 1)) == (5, 4, 3, 2)
+    assert row((3, 2, 1)) == ()
 
 
 def test_results_without_details_have_no_row() -> None:

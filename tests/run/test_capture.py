@@ -74,6 +74,27 @@ def test_the_frames_around_each_loss_are_in_the_run_folder(tmp_path: Path) -> No
     assert trials[0].reading.capture.name in build(folder.path).read_text()
 
 
+def test_n_reordering_is_counted_as_far_as_is_asked_and_the_report_tells_it(tmp_path: Path) -> None:
+    text = BENCH.format(tester="{reordering_n: 8}").replace("delay: 20 us", "reorder: 2 %, swap: 48")
+    folder = RunFolder.create(tmp_path, text, "Reordered")
+    bus = Bus()
+    bus.subscribe(folder.journal.append)
+    asyncio.run(run(load(folder.path / "bench.yaml"), folder, bus))
+    trials = [trial for trial in folder.journal.trials().values() if trial.reading.streams[0].reordering]
+    assert trials
+    for trial in trials:
+        found = trial.reading.streams[0].reordering
+        assert found is not None
+        counts = found.n_reordered
+        assert (len(counts), counts[2]) == (8, found.by_three_or_more)
+        assert sorted(counts, reverse=True) == list(counts)
+        assert counts[0] <= found.measured
+        assert counts[3] > 0, "48 frames of 8 flows overtake: about 6 of each frame's own flow"
+        assert not any(counts[found.maximum_extent :]), "no frame is right behind more than came since it was overtaken"
+    page = build(folder.path).read_text()
+    assert "n-reordering, RFC 4737, 5.3), for n = 1 to 8: " in page
+
+
 def test_the_first_frames_and_a_line_for_each_flow_are_in_the_run_folder(tmp_path: Path) -> None:
     folder, trials = run_with(tmp_path, "{capture: {frames: 10}, per_flow: histograms}")
     for trial in trials:

@@ -90,7 +90,7 @@ impl Analyser {
         Ok(Self {
             signer,
             elsewhere,
-            flows: FlowTable::new(flows),
+            flows: FlowTable::new(flows, detail.reordering_n as usize),
             streams: vec![StreamTally::default(); expected.len()],
             groupings,
             counts: (0..groups).map(|_| LatencyCounts::new()).collect(),

@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io::{BufWriter, Error, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nicbench_protocol::{CaptureReading, CaptureRequest, FlowReport, FlowReportReading, MAXIMUM_FLOW_GROUPS, Start};
+use nicbench_protocol::{
+    CaptureReading, CaptureRequest, FlowReport, FlowReportReading, MAXIMUM_FLOW_GROUPS, MAXIMUM_REORDERING_N,
+    MINIMUM_REORDERING_N, Start,
+};
 use serde::Serialize;
 
 use crate::analyser::{Analyser, Detail};
@@ -27,6 +30,10 @@ impl Details {
             let message = format!("flow_groups is {}", start.flow_groups);
             return Err(bad_request(message, format!("give a value from 1 to {MAXIMUM_FLOW_GROUPS}")));
         }
+        if !(MINIMUM_REORDERING_N..=MAXIMUM_REORDERING_N).contains(&start.reordering_n) {
+            let next = format!("give a value from {MINIMUM_REORDERING_N} to {MAXIMUM_REORDERING_N}");
+            return Err(bad_request(format!("reordering_n is {}", start.reordering_n), next));
+        }
         if let Some(request) = &start.capture {
             check_capture(request)?;
         }
@@ -38,7 +45,7 @@ impl Details {
         }
         let flow_histograms = start.flow_report.as_ref().is_some_and(|report| report.histograms);
         Ok(Self {
-            detail: Detail { flow_groups: start.flow_groups, flow_histograms },
+            detail: Detail { flow_groups: start.flow_groups, flow_histograms, reordering_n: start.reordering_n },
             capture: start.capture.clone(),
             flow_report: start.flow_report.clone(),
         })

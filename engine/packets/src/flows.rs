@@ -10,7 +10,7 @@ mod line;
 
 use broken::BrokenAhead;
 use holes::Holes;
-pub use holes::Reordering;
+pub use holes::{FEWEST_COUNTED, Overtaken, Reordering};
 pub use line::{FlowLine, LONGEST_KEPT_NS, Variation};
 
 const BITS: u64 = 64;
@@ -27,7 +27,7 @@ pub enum Arrival {
     /// Greater than expected: so many were jumped over.
     Ahead(u64),
     /// A greater one of its flow came before it (RFC 4737 3.2).
-    Reordered(Reordering),
+    Reordered(Overtaken),
     /// Only broken frames with greater sequences came before it.
     BehindBroken,
     /// It came before.
@@ -48,16 +48,22 @@ pub struct FlowTable {
 }
 
 impl FlowTable {
-    pub fn new(flows: usize) -> Self {
+    /// n-reordering (RFC 4737 5.3) is counted up to `counted`.
+    pub fn new(flows: usize, counted: usize) -> Self {
         let share = (RING_BUDGET_WORDS / flows.max(1)).clamp(SMALLEST_RING_WORDS, LARGEST_RING_WORDS);
         let ring_words = 1usize << share.ilog2();
         Self {
             lines: vec![FlowLine::default(); flows],
             ring: vec![0; flows * ring_words],
             ring_words,
-            holes: Holes::new(flows),
+            holes: Holes::new(flows, counted),
             broken_ahead: BrokenAhead::default(),
         }
+    }
+
+    /// Up to which n n-reordering is counted.
+    pub fn counted(&self) -> usize {
+        self.holes.counted()
     }
 
     /// In the order of the flows.
@@ -125,7 +131,7 @@ impl FlowTable {
         let (block, present) = (full / BITS, (line.next - 1) / BITS);
         if present - block > ring.len() as u64 {
             // Too old to tell: a late frame is likelier than a late copy, and calling it lost would charge the DUT.
-            return Arrival::Reordered(Reordering::default());
+            return Arrival::Reordered(Overtaken::default());
         }
         let slot = (block % ring.len() as u64) as usize;
         let word = if block == present { &mut line.recent } else { &mut ring[slot] };
@@ -135,7 +141,7 @@ impl FlowTable {
         }
         *word |= bit;
         if !whole {
-            return Arrival::Reordered(Reordering::default());
+            return Arrival::Reordered(Overtaken::default());
         }
         if !self.broken_ahead.is_empty() && self.broken_ahead.is_behind_broken_only(flow as u32, full, line.next) {
             return Arrival::BehindBroken;

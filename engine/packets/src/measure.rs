@@ -76,7 +76,7 @@ fn analyse(clock: &TscClock, name: &str, flows: u32, frame_bytes: u32, flow_grou
     let template = Template::new(&request(frame_bytes, flows)?)?;
     let signer = Signer::new(1, 1);
     let expected = Expected { template: template.clone(), receive_port: 0, first_flow: 0, flows };
-    let detail = Detail { flow_groups, flow_histograms: false };
+    let detail = Detail { flow_groups, flow_histograms: false, ..Detail::default() };
     let mut analyser = Analyser::with_detail(signer, vec![expected], 1, detail)?;
     let mut pool = FramePool::default();
     let mut frames: Vec<Frame> = (0..PACKETS).map(|_| pool.take(template.length())).collect();

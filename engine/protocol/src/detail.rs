@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 /// Groups of flows with a histogram of their own, at most, over all streams.
 pub const MAXIMUM_FLOW_GROUPS: u32 = 64;
+/// n-reordering (RFC 4737 5.3) is counted up to this n at least: three are what makes TCP send again.
+pub const MINIMUM_REORDERING_N: u32 = 3;
+/// And up to this one at most.
+pub const MAXIMUM_REORDERING_N: u32 = 64;
 
 /// A line for each flow, in a file on the engine's host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +59,7 @@ pub struct FlowReportReading {
 }
 
 /// RFC 4737 of one stream.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReorderingReading {
     /// Section 4.2: arrivals since the first frame with a greater sequence.
     pub maximum_extent: u64,
@@ -65,6 +69,9 @@ pub struct ReorderingReading {
     pub measured: u64,
     /// Section 5.3, n = 3: right behind three or more frames with greater sequences.
     pub by_three_or_more: u64,
+    /// The same for every n from 1 on.
+    #[serde(default)]
+    pub n_reordered: Vec<u64>,
 }
 
 /// RFC 5481 4.1, between frames of a flow that follow one another.

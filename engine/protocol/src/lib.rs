@@ -16,7 +16,7 @@ mod traffic;
 pub use configure::{AddressRange, ClockSource, Configure, PortKind, PortRequest, SimulatedDut, WorkerRequest};
 pub use detail::{
     CaptureReading, CaptureRequest, FlowReport, FlowReportReading, FlowsReading, GroupReading, IntervalsReading,
-    MAXIMUM_FLOW_GROUPS, ReorderingReading, VariationReading,
+    MAXIMUM_FLOW_GROUPS, MAXIMUM_REORDERING_N, MINIMUM_REORDERING_N, ReorderingReading, VariationReading,
 };
 pub use error::{ErrorKind, ErrorReport};
 pub use reading::{

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::detail::{CaptureRequest, FlowReport};
+use crate::detail::{CaptureRequest, FlowReport, MINIMUM_REORDERING_N};
 use crate::traffic::{Layer, SizeSweep, WeightedSize};
 
 /// The fields of `start`.
@@ -29,6 +29,9 @@ pub struct Start {
     /// Groups of flows with a histogram of their own, over all streams.
     #[serde(default = "one")]
     pub flow_groups: u32,
+    /// n-reordering (RFC 4737 5.3) is counted for n from 1 to this.
+    #[serde(default = "default_reordering_n")]
+    pub reordering_n: u32,
     /// A line for each flow.
     #[serde(default)]
     pub flow_report: Option<FlowReport>,
@@ -39,6 +42,10 @@ pub struct Start {
 
 fn default_catch_up_s() -> f64 {
     0.001
+}
+
+fn default_reordering_n() -> u32 {
+    MINIMUM_REORDERING_N
 }
 
 fn default_burst() -> u32 {

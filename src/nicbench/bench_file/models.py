@@ -109,6 +109,8 @@ class Tester(Frozen):
     catch_up: Seconds = Field(default=0.001, le=1.0)
     latency_from: Literal["software", "scheduled"] = "software"
     capture: Capture | None = None
+    reordering_n: int = Field(default=3, ge=3, le=64)
+    """n-reordering (RFC 4737 section 5.3) is counted for n from 1 to this."""
     per_flow: Literal["counts", "histograms"] | None = None
     """A line for each flow of each trial, in the run folder; histograms take up to 112 KiB of memory a flow."""
 

@@ -52,6 +52,7 @@ class PacketsOptions:
     catch_up_s: float
     latency_from: str
     traffic: Traffic
+    reordering_n: int = 3
     eal: tuple[str, ...] = ()
     recording: Recording | None = None
     workers: tuple[dict[str, Any], ...] = ()
@@ -119,6 +120,7 @@ class PacketsTester(Tester):
             latency_from=self._options.latency_from,
             fault=self._options.fault,
             flow_groups=FLOW_GROUPS if request.purpose is Purpose.LATENCY else 1,
+            reordering_n=self._options.reordering_n,
             **self._files(number, request.purpose),
             streams=self._streams(
                 directions,

@@ -6,12 +6,14 @@ from nicbench.model.base import Frozen
 
 
 class Reordering(Frozen):
-    """RFC 4737: extents (4.2) of the frames whose extent is known, and n-reordering (5.3) for n = 3."""
+    """RFC 4737: extents (4.2) of the frames whose extent is known, and n-reordering (5.3)."""
 
     maximum_extent: int
     mean_extent: float | None
     measured: int
     by_three_or_more: int
+    n_reordered: tuple[int, ...] = ()
+    """Frames right behind n or more with greater sequences, for n from 1 on; of an older engine none."""
 
 
 class Variation(Frozen):

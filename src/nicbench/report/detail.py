@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from nicbench.model.analysis import Flows, Intervals
+from nicbench.model.analysis import Flows, Intervals, Reordering
 from nicbench.model.frame_size import label_of
 from nicbench.model.result import Result
 from nicbench.model.trial import Reading, Trial
 
 _WIDTH, _HEIGHT = 132, 26
+_USUAL_N = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class DetailRow:
     maximum_extent: int | None
     mean_extent: float | None
     by_three_or_more: int | None
+    n_reordered: tuple[int, ...]
+    """Frames behind n or more greater ones, for n from 1 on, where more than the usual three were asked for."""
     pdv_ns: float | None
     ipdv_mean_ns: float | None
     ipdv_maximum_ns: int | None
@@ -86,12 +89,20 @@ def _row(trial: Trial) -> DetailRow:
         maximum_extent=max((found.maximum_extent for found in reorderings), default=None),
         mean_extent=extents / measured if measured else None,
         by_three_or_more=sum(found.by_three_or_more for found in reorderings) if reorderings else None,
+        n_reordered=_n_reordered(reorderings),
         pdv_ns=_pdv_ns(trial.reading),
         ipdv_mean_ns=sum(found.mean_ns * found.pairs for found in variations) / pairs if pairs else None,
         ipdv_maximum_ns=max((found.maximum_ns for found in variations), default=None),
         flows=_flows([stream.flows for stream in streams if stream.flows]),
         over_time=_over_time([stream.intervals for stream in streams if stream.intervals]),
     )
+
+
+def _n_reordered(parts: list[Reordering]) -> tuple[int, ...]:
+    """Of all streams; only what the table's column for three does not say already."""
+    most = max((len(part.n_reordered) for part in parts), default=0)
+    padded = [(*part.n_reordered, *[0] * (most - len(part.n_reordered))) for part in parts]
+    return tuple(map(sum, zip(*padded, strict=True))) if most > _USUAL_N else ()
 
 
 def _pdv_ns(reading: Reading) -> float | None:

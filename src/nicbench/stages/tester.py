@@ -50,6 +50,7 @@ def make_tester(
         burst=tester.burst,
         catch_up_s=tester.catch_up,
         latency_from=tester.latency_from,
+        reordering_n=tester.reordering_n,
         traffic=bench.traffic,
         eal=testbed.eal,
         recording=_recording(bench, run_folder),

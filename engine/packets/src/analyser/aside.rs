@@ -24,10 +24,10 @@ impl Analyser {
                 tally.unpaired += 1;
                 Some(false)
             }
-            Arrival::Reordered(extent) => {
+            Arrival::Reordered(overtaken) => {
                 tally.missing -= 1;
                 tally.reordered += 1;
-                tally.reordering.merge(&extent);
+                tally.reordering.add(overtaken);
                 self.flows.count(signature.flow, |line| &mut line.reordered);
                 Some(false)
             }

@@ -1,6 +1,6 @@
 //! What is kept beyond the totals: which flows share a histogram, and how much memory histograms may take.
 
-use nicbench_protocol::MAXIMUM_FLOW_GROUPS;
+use nicbench_protocol::{MAXIMUM_FLOW_GROUPS, MINIMUM_REORDERING_N};
 
 use super::Expected;
 use crate::error::{EngineError, ErrorKind};
@@ -13,11 +13,13 @@ pub struct Detail {
     pub flow_groups: u32,
     /// A histogram for each flow.
     pub flow_histograms: bool,
+    /// n-reordering (RFC 4737 5.3) is counted for n from 1 to this.
+    pub reordering_n: u32,
 }
 
 impl Default for Detail {
     fn default() -> Self {
-        Self { flow_groups: 1, flow_histograms: false }
+        Self { flow_groups: 1, flow_histograms: false, reordering_n: MINIMUM_REORDERING_N }
     }
 }
 

@@ -6,6 +6,7 @@ use nicbench_protocol::{
 
 use super::{Analyser, Group, Outcome};
 use crate::error::EngineError;
+use crate::flows::FEWEST_COUNTED;
 use crate::latency::{self, Stamping};
 
 /// See the module.
@@ -29,7 +30,7 @@ impl Analyser {
         let in_reading = groups.len() > 1 && groups.len() <= nicbench_protocol::MAXIMUM_FLOW_GROUPS as usize;
         Ok(ReceivedReading {
             latency: latency::reading(&outcome.latency, &outcome.counts, stamping)?,
-            reordering: reordering(&outcome),
+            reordering: reordering(&outcome, self.flows.counted()),
             variation: variation(&outcome),
             intervals: (outcome.tally.received > 0).then(|| IntervalsReading {
                 interval_ns: outcome.interval_ns,
@@ -68,13 +69,14 @@ impl Analyser {
     }
 }
 
-fn reordering(outcome: &Outcome) -> Option<ReorderingReading> {
-    let found = outcome.tally.reordering;
+fn reordering(outcome: &Outcome, counted: usize) -> Option<ReorderingReading> {
+    let found = &outcome.tally.reordering;
     (outcome.tally.reordered > 0).then(|| ReorderingReading {
         maximum_extent: found.maximum_extent,
         mean_extent: (found.measured > 0).then(|| found.extent_sum as f64 / found.measured as f64),
         measured: found.measured,
-        by_three_or_more: found.by_three_or_more,
+        by_three_or_more: found.by_or_more(FEWEST_COUNTED),
+        n_reordered: (1..=counted).map(|n| found.by_or_more(n)).collect(),
     })
 }
 

@@ -201,7 +201,7 @@ fn variation_is_that_of_frames_that_follow_one_another() {
 
 #[test]
 fn groups_of_flows_have_histograms_of_their_own_that_add_up() {
-    let mut analyser = with_flows(2, 100, Detail { flow_groups: 64, flow_histograms: false });
+    let mut analyser = with_flows(2, 100, Detail { flow_groups: 64, flow_histograms: false, ..Detail::default() });
     for flow in 0..100 {
         analyser.analyse(1, &frame(2, flow, 0, 0), 1000 + u64::from(flow));
     }
@@ -214,7 +214,7 @@ fn groups_of_flows_have_histograms_of_their_own_that_add_up() {
 #[test]
 fn histograms_of_single_flows_are_refused_over_their_limit_with_the_memory_they_need() {
     let expected = Expected { template: template(128), receive_port: 1, first_flow: 0, flows: 20_000 };
-    let detail = Detail { flow_groups: 1, flow_histograms: true };
+    let detail = Detail { flow_groups: 1, flow_histograms: true, ..Detail::default() };
     let error = Analyser::with_detail(Signer::new(1, 1), vec![expected], 2, detail).unwrap_err();
     assert!(error.kind == ErrorKind::BadRequest && error.message.contains("1024 MiB"), "{error}");
     assert_eq!(with_flows(2, 3, detail).groups(0).count(), 3);
@@ -247,7 +247,7 @@ fn latencies_too_long_for_a_flows_line_keep_their_exact_extremes() {
 #[test]
 fn two_receivers_of_one_trial_add_up_to_one() {
     let flows = 16;
-    let detail = Detail { flow_groups: 4, flow_histograms: false };
+    let detail = Detail { flow_groups: 4, flow_histograms: false, ..Detail::default() };
     let (mut whole, mut one, mut two) =
         (with_flows(2, flows, detail), with_flows(2, flows, detail), with_flows(2, flows, detail));
     for number in 0..4_000u32 {

@@ -63,7 +63,7 @@ impl Bytes<'_> {
 pub fn judge(input: &[u8]) -> u64 {
     let streams = streams();
     let signer = Signer::new(RUN_KEY, TRIAL);
-    let detail = Detail { flow_groups: 8, flow_histograms: false };
+    let detail = Detail { flow_groups: 8, flow_histograms: false, ..Detail::default() };
     let mut analyser = Analyser::with_detail(signer, streams.clone(), PORTS, detail).expect("an analyser");
     let memory = analyser.flow_table_bytes();
     let mut bytes = Bytes(input);

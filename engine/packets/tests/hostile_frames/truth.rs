@@ -79,7 +79,7 @@ pub fn compare(random: &mut Random) -> u64 {
     let flows = 1 + random.below(most) as u32;
     let expected = Expected { template: template.clone(), receive_port: 1, first_flow: 0, flows };
     let groups = 1 + random.below(64) as u32;
-    let detail = Detail { flow_groups: groups, flow_histograms: false };
+    let detail = Detail { flow_groups: groups, flow_histograms: false, ..Detail::default() };
     let mut analyser =
         Analyser::with_detail(Signer::new(RUN_KEY, TRIAL), vec![expected], 2, detail).expect("an analyser");
     let (mut record, mut pool, mut now_ns, mut arrived) = (Record::default(), FramePool::default(), 1_000_000, 0);
