@@ -128,6 +128,18 @@ def test_a_fixed_number_of_frames_ends_a_stream_that_would_send_more_and_no_othe
         assert "frames" not in stream
 
 
+def test_a_number_of_frames_of_the_port_is_shared_out_to_the_last_frame() -> None:
+    made = traffic(
+        streams=[{"name": name, "share": share} for name, share in (("a", "33 %"), ("b", "33 %"), ("c", "34 %"))]
+    )
+    rates = stream_rates_frames_per_s(made, 1000.0)
+    parts = [stream["frames"] for stream in stream_requests(made, WAY, 128, rates, 2.0, 1001)]
+    assert sum(parts) == 1001
+    assert parts == [330, 331, 340]
+    (whole,) = stream_requests(traffic(), WAY, 128, [1000.0], 2.0, 1500)
+    assert whole["frames"] == 1500
+
+
 def test_a_raw_frame_is_sent_as_it_stands_and_says_the_smallest_frame() -> None:
     (stream,) = streams(raw_frame="02 00 00 00 00 01 02 00 00 00 00 00 88 b5" + " 00" * 40)
     assert stream["layers"] == [{"layer": "raw", "hex": "02000000000102000000000088b5" + "00" * 40}]

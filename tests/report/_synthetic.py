@@ -12,6 +12,7 @@ from pathlib import Path
 from hdrh.histogram import HdrHistogram
 
 from nicbench.events import CeilingFound, Note, ResultReady, RunFinished, RunStarted, TestStarted, TrialFinished
+from nicbench.methods._tail import BINS_S, tail_values
 from nicbench.model.counts import Counts
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded, LimitedBy
@@ -188,6 +189,7 @@ class SyntheticRun:
                     "latency_source": reading.source,
                     "pdv_ns": reading.percentiles_ns["99.9"] - reading.minimum_ns,
                     "tester_latency_p50_ns": 5_400 + size,
+                    **tail_values(reading, BINS_S),
                 },
                 trials=(trial.id,),
             ),

@@ -8,7 +8,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from nicbench.model.trial import Latency
-from nicbench.stats.latency import merge, percentiles_ns, tail, with_percentiles
+from nicbench.stats.latency import frames_above, merge, percentiles_ns, tail, with_percentiles
 
 
 def encoded(values: list[int]) -> str:
@@ -46,7 +46,8 @@ def test_percentiles_agree_with_sorting_within_three_digits(values: list[int]) -
 
 
 @pytest.mark.parametrize(
-    ("count", "highest"), [(1, None), (2, "50"), (100, "99"), (1_000, "99.9"), (9_999, "99.9"), (10_000, "99.99")]
+    ("count", "highest"),
+    [(1, None), (2, "50"), (100, "99"), (1_000, "99.9"), (9_999, "99.9"), (10_000, "99.99"), (1_000_000, "99.9999")],
 )
 def test_a_percentile_above_which_no_frame_lies_is_absent(count: int, highest: str | None) -> None:
     known = percentiles_ns(encoded([1_000] * count))
@@ -115,3 +116,18 @@ def test_the_tail_of_frames_that_took_equally_long_is_empty() -> None:
 def test_what_is_no_histogram_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match="not an HdrHistogram"):
         percentiles_ns(text)
+
+
+def test_frames_above_bounds_are_counted_as_sorting_counts_them(values: list[int]) -> None:
+    bounds = [1_000, 5_000, 8_192, 20_000, 10**9]
+    counted = frames_above(latency(values), bounds)
+    assert counted is not None
+    for bound, above in zip(bounds, counted, strict=True):
+        surely, perhaps = (sum(1 for value in values if value > limit) for limit in (bound * 1.001, bound))
+        assert surely <= above <= perhaps
+    assert counted[-1] == 0
+
+
+def test_the_exact_maximum_decides_where_the_histogram_is_coarse() -> None:
+    assert frames_above(latency([1_000_001, 1_000_003]), [1_000_003]) == (0,)
+    assert frames_above(latency([5]).model_copy(update={"histogram": None}), [1]) is None

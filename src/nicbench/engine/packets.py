@@ -127,6 +127,7 @@ class PacketsTester(Tester):
                 request.size,
                 stream_rates_frames_per_s(self._options.traffic, request.load_frames_per_s),
                 request.duration_s,
+                request.frames,
             ),
         )
         await client.wait_for("transmitted", within_s=request.duration_s + GRACE_S, trial=2 * number)
@@ -167,10 +168,17 @@ class PacketsTester(Tester):
         await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
 
     def _streams(
-        self, ways: Iterable[Addressing], size: Size, rates_frames_per_s: Sequence[float], duration_s: float
+        self,
+        ways: Iterable[Addressing],
+        size: Size,
+        rates_frames_per_s: Sequence[float],
+        duration_s: float,
+        frames: int | None = None,
     ) -> list[dict[str, Any]]:
         traffic = self._options.traffic
-        return [one for way in ways for one in stream_requests(traffic, way, size, rates_frames_per_s, duration_s)]
+        return [
+            one for way in ways for one in stream_requests(traffic, way, size, rates_frames_per_s, duration_s, frames)
+        ]
 
     def _running(self) -> EngineClient:
         if self._client is None:

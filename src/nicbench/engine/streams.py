@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from nicbench.duts.base import Addressing
@@ -18,32 +19,51 @@ CARRIED_ADDRESSES: Final = ("192.0.2.1", "192.0.2.2")  # RFC 5737: documentation
 
 
 def stream_requests(
-    traffic: Traffic, way: Addressing, size: Size, rates_frames_per_s: Sequence[float], duration_s: float
+    traffic: Traffic,
+    way: Addressing,
+    size: Size,
+    rates_frames_per_s: Sequence[float],
+    duration_s: float,
+    frames: int | None = None,
 ) -> list[dict[str, Any]]:
-    """The streams of one direction; each has a rate, 0 for as fast as the port takes frames."""
+    """The streams of one direction; each has a rate, 0 for as fast as the port takes frames.
+
+    ``frames`` is how many the port sends at most, all streams together.
+    """
     streams = traffic.each_stream()
+    parts = _parts(frames, rates_frames_per_s)
     return [
         {
             "name": f"{way.transmit}->{way.receive}" + (f" {stream.name}" if len(streams) > 1 else ""),
             "transmit_port": way.transmit,
             "receive_port": way.receive,
             "rate_frames_per_s": rate_frames_per_s,
-            **_bounds(stream, rate_frames_per_s, duration_s),
+            **_bounds(stream, rate_frames_per_s, duration_s, part),
             **_frames(stream, way),
             **_sizes(traffic.size_of(stream) or size),
         }
-        for stream, rate_frames_per_s in zip(streams, rates_frames_per_s, strict=True)
+        for stream, rate_frames_per_s, part in zip(streams, rates_frames_per_s, parts, strict=True)
     ]
 
 
-def _bounds(stream: StreamSpec, rate_frames_per_s: float, duration_s: float) -> dict[str, Any]:
+def _parts(frames: int | None, rates_frames_per_s: Sequence[float]) -> list[int | None]:
+    """Whole frames for each stream, in proportion to its rate, which together are all of them."""
+    whole = sum(rates_frames_per_s)
+    if frames is None or not whole:
+        return [None for _ in rates_frames_per_s]
+    ends = [round(frames * rate / whole) for rate in accumulate(rates_frames_per_s)]
+    return [end - begin for begin, end in pairwise([0, *ends])]
+
+
+def _bounds(stream: StreamSpec, rate_frames_per_s: float, duration_s: float, part: int | None = None) -> dict[str, Any]:
     """As fast as the port takes frames there are no bursts, and no end but the time's."""
     if not rate_frames_per_s:
         return {}
-    ends_early = stream.frames is not None and stream.frames < rate_frames_per_s * duration_s
+    most = min((frames for frames in (stream.frames, part) if frames is not None), default=None)
+    ends_early = most is not None and most < rate_frames_per_s * duration_s
     return {
         **({"burst_frames": stream.burst_frames} if stream.burst_frames else {}),
-        **({"frames": stream.frames} if ends_early else {}),
+        **({"frames": most} if ends_early else {}),
     }
 
 

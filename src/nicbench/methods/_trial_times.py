@@ -26,6 +26,8 @@ def missing_sizes(frame_bytes: Iterable[int | str]) -> tuple[str, ...]:
 
 SHORTEST_TRIAL_S = 0.001
 LONGEST_TIME_S = 86_400.0
+# The time of a trial that ends with its last frame; that it ends in time is the engine's own count's affair.
+_SLACK = 1.01
 
 
 def _sensible_duration(duration_s: float) -> float:
@@ -68,6 +70,16 @@ class TrialTimes(Frozen):
             settle_s=self.settle,
             purpose=purpose,
         )
+
+    def request_of_frames(
+        self, size: Size, load_frames_per_s: float, purpose: Purpose, frames: int | None
+    ) -> TrialRequest:
+        """The same, ended after so many frames of each port where its duration brings as many."""
+        request = self.request(size, load_frames_per_s, purpose)
+        if frames is None or load_frames_per_s * self.duration < frames:
+            return request
+        long_enough_s = min(self.duration, _SLACK * frames / load_frames_per_s)
+        return request.model_copy(update={"frames": frames, "duration_s": long_enough_s})
 
     def estimate_s(self, trials: int) -> float:
         """Time that many trials take: learning frames, settle, transmission, drain, settle."""

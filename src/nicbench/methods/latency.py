@@ -1,8 +1,10 @@
 """Latency (RFC 2544 section 26.2) under load: every frame of a trial is timed, not a tagged few.
 
 Steps, for each frame size: the load is a share of the throughput that an earlier test found (RFC 2544: at the
-throughput); one judged trial per load. Minimum, mean, percentiles and maximum come from all frames; delay variation is
-p99.9 - minimum (RFC 8219 section 7.3.2). Latency runs from the moment the frame was handed to the port to the moment
+throughput); one judged trial per load, or one of exactly so many frames. Minimum, mean, percentiles and maximum come
+from all frames, and a percentile only where a frame lies above it; delay variation is p99.9 - minimum (RFC 8219 section
+7.3.2). The long tail is the number of frames in each of a list of latency bins, and outside each of their bounds: of
+the trial, and scaled to 100 million frames. Latency runs from the moment the frame was handed to the port to the moment
 the receiver took it; the source of the time stamps and their uncertainty stand beside it.
 """
 
@@ -12,7 +14,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes
+from nicbench.methods._tail import BINS_S, Bins, tail_values
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
@@ -21,8 +24,12 @@ from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Latency as LatencyReading
 from nicbench.model.trial import Purpose, Trial
+from nicbench.stats.latency import PERCENTILES
 
-PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999")
+NDR = "NDR"
+
+# RFC 2544 section 26.2 asks for the throughput; how latency grows towards it shows at lower loads.
+LOADS_PERCENT = (100.0, 90.0, 50.0, 10.0)
 
 
 class Latency(Method):
@@ -34,9 +41,11 @@ class Latency(Method):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is 100 %."""
 
         at: str
-        of: str = "NDR"
-        loads: tuple[Percent, ...] = Field(default=(100.0,), min_length=1)
+        of: str = NDR
+        loads: tuple[Percent, ...] = Field(default=LOADS_PERCENT, min_length=1)
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        bins: Bins = BINS_S
+        frames: int | None = Field(default=None, ge=1, le=10**12)
         trial: TrialTimes = TrialTimes(duration=120.0)
 
     options: Options
@@ -54,10 +63,20 @@ class Latency(Method):
         return self.options.at
 
     def deviations(self) -> tuple[str, ...]:
-        duration = self.options.trial.duration
-        shorter = (f"trial {duration:g} s, RFC 2544 section 26.2 asks for 120 s",) if duration < 120.0 else ()
-        once = "one trial in which every frame is timed, RFC 2544 section 26.2 tags one frame in each of 20 trials"
-        return (*shorter, once)
+        options, duration = self.options, self.options.trial.duration
+        section = "RFC 2544 section 26.2"
+        told = {
+            f"trial {duration:g} s, {section} asks for 120 s": duration < 120.0,
+            f"a trial ends after {options.frames} frames, {section} asks for 120 s": options.frames is not None,
+            f"not at the throughput itself, as {section} asks (no load of 100 %)": 100.0 not in options.loads,
+            f"100 % is the {options.of}, {section} measures at the throughput, without loss": options.of != NDR,
+        }
+        once = f"one trial in which every frame is timed, {section} tags one frame in each of 20 trials"
+        runs = (
+            "latency runs from handing a frame to the port to taking it from the port, RFC 1242 section 3.8 from its "
+            "last bit in to its first bit out"
+        )
+        return (*(text for text, so in told.items() if so), *missing_sizes(options.frame_bytes), once, runs)
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
@@ -75,13 +94,15 @@ class Latency(Method):
             reason = f"{self.options.at} found no {self.options.of} at {size_words(parameters)}"
             return self._result(parameters, {"latency_mean_ns": Bounded(value=None, reason_null=reason)}, None, False)
         load = rate * percent / 100.0
-        request = self.options.trial.request(size, load, Purpose.LATENCY)
+        request = self.options.trial.request_of_frames(size, load, Purpose.LATENCY, self.options.frames)
         trial, disturbed = await context.measure(parameters, request)
         own = await context.tester_latency(size)
         values: dict[str, Bounded | float | int | str | None] = {
             "load_frames_per_s": load,
             "loss_ratio": trial.reading.counts.loss_ratio,
             **_latency_values(trial.reading.latency),
+            "sent_frames": trial.reading.counts.sent,
+            **tail_values(trial.reading.latency, self.options.bins),
             "tester_latency_p50_ns": own.percentiles_ns.get("50") if own else None,
         }
         return self._result(parameters, values, trial, disturbed)

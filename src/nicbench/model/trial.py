@@ -44,6 +44,8 @@ class TrialRequest(Frozen):
     bidirectional: bool = False
     mix: Mix | None = None
     """Sizes in proportion; ``frame_bytes`` is then their mean."""
+    frames: int | None = None
+    """So many frames of each port that sends, and no more: with the last of them the transmission ends."""
 
     @property
     def size(self) -> Size:

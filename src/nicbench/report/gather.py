@@ -22,6 +22,7 @@ from nicbench.report.detail import detail_tables
 from nicbench.report.latency import latency_tables
 from nicbench.report.model import CALIBRATION, Report, TrialGroup
 from nicbench.report.tables import has_table, sections
+from nicbench.report.tails import tail_tables
 from nicbench.report.throughput import throughput_tables
 from nicbench.store import RunFolder
 
@@ -75,6 +76,7 @@ def gather(folder: RunFolder) -> Report:
         measured_s=ended.measured_s if ended else None,
         ledger=tuple(trial for trial in trials.values() if _has_ledger(trial)),
         detail=detail_tables(summary.results, tests, trials),
+        tails=tail_tables(summary.results, tests),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
 

@@ -18,6 +18,8 @@ from nicbench.report.gather import gather
 from nicbench.report.model import LatencyRow, LatencyTable, Report, ThroughputRow, ThroughputTable
 from nicbench.report.svg import identifiers, svg
 from nicbench.report.tables import Section, spoilt
+from nicbench.report.tail_bins import bins_chart
+from nicbench.report.tails import TailTable
 from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
 from nicbench.units import format_bits_per_s, format_duration_s
@@ -43,6 +45,7 @@ def render(report: Report) -> str:
         report=report,
         style=style,
         throughput_figure=lambda table: _figure(charts.throughput_chart, table, numbered, "Frame rate by frame size"),
+        bins_figure=lambda table: _figure(bins_chart, table, numbered, f"Long tail at {table.load}"),
         curve_figure=lambda section: _figure(curve_chart, section, numbered, f"{section.table.title}: curve"),
         tail_figure=lambda table: _figure(charts.tail_chart, table, numbered, f"Latency tail at {table.load}"),
     )
@@ -110,7 +113,7 @@ def _breakable(text: str) -> Markup:
 
 def _figure(
     draw: Callable[[Any, charts.Format], dict[str, Any] | None],
-    table: ThroughputTable | LatencyTable | Section,
+    table: ThroughputTable | LatencyTable | TailTable | Section,
     numbered: Iterator[int],
     label: str,
 ) -> Markup | None:

@@ -14,6 +14,7 @@ from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Purpose, Trial
 from nicbench.report.detail import DetailTable
 from nicbench.report.tables import Section
+from nicbench.report.tails import TailTable
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
@@ -190,6 +191,7 @@ class Report:
     ledger: tuple[Trial, ...] = field(default=())
     detail: tuple[DetailTable, ...] = ()
     captures: tuple[Capture, ...] = ()
+    tails: tuple[TailTable, ...] = ()
 
     @property
     def tester_limits(self) -> tuple[TesterLimits, ...]:

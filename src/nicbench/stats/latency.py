@@ -15,7 +15,7 @@ from hdrh.histogram import HdrHistogram
 from nicbench.model.base import Frozen
 from nicbench.model.trial import Latency
 
-PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999")
+PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999", "99.9999")
 LOWEST_NS, HIGHEST_NS, DIGITS = 1, 100_000_000_000, 3
 """1 ns to 100 s with three digits, as the engine records."""
 
@@ -40,6 +40,21 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
             value = int(decoded.get_value_at_percentile(float(name)))
             known[name] = value if maximum_ns is None else min(value, maximum_ns)
     return known
+
+
+def frames_above(latency: Latency, bounds_ns: Sequence[int]) -> tuple[int, ...] | None:
+    """How many frames took longer than each bound; None without a histogram.
+
+    The histogram keeps three digits: a frame that took less than 0.1 % longer than a bound may count as within it.
+    """
+    if latency.histogram is None:
+        return None
+    decoded = _decode(latency.histogram)
+    recorded = [(decoded.get_lowest_equivalent_value(value_ns), count) for value_ns, count in _recorded(decoded)]
+    return tuple(
+        0 if latency.maximum_ns <= bound_ns else sum(count for lowest_ns, count in recorded if lowest_ns > bound_ns)
+        for bound_ns in bounds_ns
+    )
 
 
 def with_percentiles(latency: Latency) -> Latency:

@@ -16,7 +16,7 @@ _COUNTS = (
     "intended", "sent", "unsent_tester", "unsent_backpressure", "received", "lost", "late", "duplicated", "reordered",
     "corrupted", "unattributed", "corrupted_unattributed", "foreign",
 )  # fmt: skip
-_PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99"}
+_PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99", "99.999": "p99_999"}
 
 _SCHEMA = pa.schema(
     [

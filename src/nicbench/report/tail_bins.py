@@ -1,0 +1,54 @@
+"""The chart of the long tail: frames in each latency bin on a logarithmic axis, sizes or configurations abreast."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+
+from nicbench.report.charts import Format, finished
+from nicbench.report.svg import SERIES
+from nicbench.report.tails import TailTable
+
+_ALL = 1e8
+
+
+def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
+    """A group of bars for each bin, one for each row; a bin without a frame has none. None where nothing is known."""
+    points = [
+        {"bin": head, "row": row.name, "frames": count} for row in table.rows for head, count in row.counts if count > 0
+    ]
+    if not points:
+        return None
+    least = min(count for row in table.rows for _, count in row.counts if count > 0)
+    bottom = 10.0 ** min(0, math.floor(math.log10(least)))
+    decades = [10.0**decade for decade in range(round(math.log10(bottom)), 9)]
+    names = [row.name for row in table.rows]
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
+    columns = max(1, form.columns * 10 // max(map(len, names)))
+    chart = (
+        alt.Chart(alt.InlineData(values=points))
+        .mark_bar()
+        .encode(
+            x=alt.X("bin:N", title="latency [µs]", axis=alt.Axis(labelAngle=0 if form.columns > 4 else -45, grid=False))
+            .sort(list(table.bins))
+            .scale(domain=list(table.bins), paddingInner=0.25),
+            xOffset=alt.XOffset("row:N", sort=names, scale=alt.Scale(domain=names)),
+            y=alt.Y(
+                "frames:Q",
+                title="frames of 100 million",
+                scale=alt.Scale(type="log", domain=[bottom, _ALL], nice=False),
+                axis=alt.Axis(
+                    values=decades, labelExpr="replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')"
+                ),
+            ),
+            y2=alt.Y2(datum=bottom),
+            color=alt.Color(
+                "row:N",
+                scale=alt.Scale(domain=names, range=colours),
+                legend=alt.Legend(orient="top", title=None, columns=columns, labelLimit=0),
+            ),
+        )
+    )
+    return finished(chart, form)

@@ -1,0 +1,171 @@
+"""Latency: at shares of a rate that was found, with the long tail in bins; against a DUT whose delays are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from pydantic import ValidationError
+
+from nicbench.methods._trial_times import TrialTimes
+from nicbench.methods.base import Found
+from nicbench.methods.latency import Latency
+from nicbench.model.counts import Counts
+from nicbench.model.frame_size import Size
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.trial import Health, Purpose, Reading, StreamReading, Trial, TrialRequest
+from nicbench.model.trial import Latency as LatencyReading
+from nicbench.model.verdict import Verdict
+from nicbench.search.base import Goal, Limits, Search
+from nicbench.stats.latency import with_percentiles
+
+US = 1000
+
+
+class KnownDelays:
+    """A context whose DUT delays so many frames by so many nanoseconds, at any load; ``rate`` was found before."""
+
+    seed = 1
+    bidirectional, ports = False, 2
+
+    def __init__(self, delays_ns: dict[int, int], rate: float | None = 1e6) -> None:
+        self.delays_ns, self.rate = delays_ns, rate
+        self.requests: list[TrialRequest] = []
+        self.published: list[Result] = []
+
+    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
+        return tuple(size for size in written if isinstance(size, int))
+
+    def line_rate_frames_per_s(self, size: Size) -> float:
+        return 1.488e6
+
+    async def ceiling_frames_per_s(self, size: Size) -> float | None:
+        return None
+
+    async def tester_latency(self, size: Size) -> LatencyReading | None:
+        return None
+
+    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        self.requests.append(request)
+        frames = sum(self.delays_ns.values())
+        histogram = HdrHistogram(1, 100_000_000_000, 3)
+        for delay_ns, count in self.delays_ns.items():
+            histogram.record_value(delay_ns, count)
+        latency = with_percentiles(
+            LatencyReading(
+                source="software",
+                count=frames,
+                minimum_ns=min(self.delays_ns),
+                mean_ns=sum(delay * count for delay, count in self.delays_ns.items()) / frames,
+                maximum_ns=max(self.delays_ns),
+                histogram=histogram.encode().decode(),
+            )
+        )
+        counts = Counts(intended=frames, sent=frames, received=frames, lost=0)
+        reading = Reading(
+            transmit_ns=10**9, counts=counts, streams=(StreamReading(name="0->1", counts=counts),), ports=(),
+            latency=latency,
+            health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
+        )  # fmt: skip
+        trial = Trial(
+            id="t0001", key="k", test="t", configuration="default", parameters=point, repeat=0, request=request,
+            reading=reading, verdict=Verdict(),
+        )  # fmt: skip
+        return trial, False
+
+    async def search(
+        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+    ) -> Found:
+        raise AssertionError("latency is no search")
+
+    def results_of(self, test: str) -> tuple[Result, ...]:
+        rate = Bounded(value=self.rate, lower=self.rate, upper=self.rate)
+        return (Result(id="x", method="throughput", parameters={"frame_bytes": 64}, values={"ndr_frames_per_s": rate}),)
+
+    def publish(self, result: Result) -> None:
+        self.published.append(result)
+
+
+async def measured(dut: KnownDelays, **options: Any) -> tuple[Result, ...]:
+    return await Latency("lat", Latency.Options(at="throughput", frame_bytes=(64,), **options)).run(dut)
+
+
+async def test_it_is_measured_at_the_throughput_and_at_90_50_and_10_percent_of_it() -> None:
+    dut = KnownDelays({5 * US: 100})
+    results = await measured(dut)
+    assert [request.load_frames_per_s for request in dut.requests] == [1e6, 0.9e6, 0.5e6, 0.1e6]
+    assert [result.parameters["load_percent"] for result in results] == [100.0, 90.0, 50.0, 10.0]
+    assert {request.purpose for request in dut.requests} == {Purpose.LATENCY}
+
+
+async def test_frames_are_counted_in_their_bins_and_outside_each_bound() -> None:
+    """Bounds belong to the bin below them, as in "10..20": what took 10 us is not outside 10 us."""
+    delays = {5 * US: 900, 10 * US: 50, 15 * US: 30, 50 * US: 15, 130 * US: 5}
+    (result,) = await measured(KnownDelays(delays), loads=(100.0,))
+    names = [f"bin_to_{bound}_ns_frames" for bound in (10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 120_000)]
+    assert [result.values[name] for name in names] == [950, 30, 0, 15, 0, 0, 0]
+    assert result.values["bin_over_120000_ns_frames"] == 5
+    assert result.values["outside_10000_ns_frames"] == 50
+    assert result.values["outside_120000_ns_frames"] == 5
+    assert result.values["outside_120000_ns_per_100_million"] == pytest.approx(500_000)
+    assert result.values["timed_frames"] == 1000
+
+
+async def test_percentiles_go_as_far_as_the_frames_can_tell_and_no_farther() -> None:
+    (few,) = await measured(KnownDelays({5 * US: 999, 9 * US: 1}), loads=(100.0,))
+    assert few.values["latency_p99_9_ns"] == pytest.approx(5 * US, rel=0.001)
+    assert few.values["latency_p99_99_ns"] is None
+    (many,) = await measured(KnownDelays({5 * US: 1_999_998, 9 * US: 2}), loads=(100.0,))
+    assert many.values["latency_p99_9999_ns"] == pytest.approx(5 * US, rel=0.001)
+    assert many.values["pdv_ns"] == pytest.approx(0, abs=5)  # p99.9 less the minimum, RFC 8219
+
+
+async def test_a_trial_of_so_many_frames_is_as_long_as_they_take() -> None:
+    dut = KnownDelays({5 * US: 100})
+    await measured(dut, loads=(100.0, 10.0), frames=5_000_000, trial=TrialTimes(duration=20.0))
+    assert [request.frames for request in dut.requests] == [5_000_000, None]  # 10 % would take 50 s
+    assert dut.requests[0].duration_s == pytest.approx(5.0, rel=0.02)
+    assert dut.requests[1].duration_s == 20.0
+
+
+async def test_without_a_throughput_there_is_no_latency() -> None:
+    (result,) = await measured(KnownDelays({5 * US: 100}, rate=None), loads=(100.0,))
+    assert result.verdict is ResultVerdict.INCOMPLETE
+
+
+@pytest.mark.parametrize("bins", [(), (0.0,), (10e-6, 10e-6), (20e-6, 10e-6), (1e-9, 1.2e-9)])
+def test_bounds_that_do_not_rise_are_refused(bins: tuple[float, ...]) -> None:
+    with pytest.raises(ValidationError):
+        Latency.Options(at="throughput", bins=bins)
+
+
+HANDED_OVER = (
+    "latency runs from handing a frame to the port to taking it from the port, RFC 1242 section 3.8 from its last bit "
+    "in to its first bit out"
+)
+ALWAYS = (
+    "one trial in which every frame is timed, RFC 2544 section 26.2 tags one frame in each of 20 trials",
+    HANDED_OVER,
+)
+
+
+def test_what_software_cannot_do_as_the_rfc_asks_is_always_said() -> None:
+    assert Latency("lat", Latency.Options(at="throughput")).deviations() == ALWAYS
+
+
+def test_every_other_deviation_is_declared() -> None:
+    options = Latency.Options(
+        at="throughput", of="PDR", loads=(50.0,), frame_bytes=(64, 128, 256, 512, 1024, 1280),
+        frames=10**8, trial=TrialTimes(duration=10.0),
+    )  # fmt: skip
+    assert Latency("lat", options).deviations() == (
+        "trial 10 s, RFC 2544 section 26.2 asks for 120 s",
+        "a trial ends after 100000000 frames, RFC 2544 section 26.2 asks for 120 s",
+        "not at the throughput itself, as RFC 2544 section 26.2 asks (no load of 100 %)",
+        "100 % is the PDR, RFC 2544 section 26.2 measures at the throughput, without loss",
+        "no frames of 1518 bytes, RFC 2544 section 9.1 asks for seven",
+        *ALWAYS,
+    )
