@@ -37,9 +37,12 @@ WIDE = Format(width=880, height=330, font=13, columns=8)
 NARROW = Format(width=292, height=270, font=12, columns=3)
 
 
-def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | None:
-    """NDR and PDR against frame size with their intervals, and what bounded them where it is near."""
-    points = points_of(table)
+def throughput_chart(table: ThroughputTable, form: Format, plan: Plan | None = None) -> dict[str, Any] | None:
+    """NDR and PDR against frame size with their intervals, and what bounded them where it is near.
+
+    Of real links the line rate is always drawn: RFC 2544 section 26.1 asks for it.
+    """
+    points = points_of(table, line_rate=_is_real(plan))
     if points is None:
         return None
     sizes = [row.size for row in table.rows]
@@ -86,7 +89,7 @@ def throughput_chart(table: ThroughputTable, form: Format) -> dict[str, Any] | N
 
 def throughput_caption(table: ThroughputTable, plan: Plan | None) -> str:
     """What is drawn, and nothing that is not."""
-    points = points_of(table)
+    points = points_of(table, line_rate=_is_real(plan))
     if points is None:
         return ""
     sentences = []
@@ -104,6 +107,11 @@ def throughput_caption(table: ThroughputTable, plan: Plan | None) -> str:
     if names:
         sentences.append(f"Dashed: {' and '.join(names)}.")
     return " ".join(sentences)
+
+
+def _is_real(plan: Plan | None) -> bool:
+    """Whether the line rate is that of a link which could carry it."""
+    return plan is not None and not plan.link_is_nominal and not plan.simulated
 
 
 def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from nicbench.report.svg import identifiers, svg
 from nicbench.report.tables import Section, spoilt
 from nicbench.report.tail_bins import bins_chart
 from nicbench.report.tails import TailTable
+from nicbench.report.zero_loss import ZeroLossTable, zero_loss_chart, zero_loss_table
 from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
 from nicbench.units import format_bits_per_s, format_duration_s
@@ -44,7 +46,10 @@ def render(report: Report) -> str:
     return template.render(
         report=report,
         style=style,
-        throughput_figure=lambda table: _figure(charts.throughput_chart, table, numbered, "Frame rate by frame size"),
+        throughput_figure=lambda table: _figure(
+            partial(charts.throughput_chart, plan=report.plan), table, numbered, "Frame rate by frame size"
+        ),
+        zero_loss_figure=lambda table: _figure(zero_loss_chart, table, numbered, "Frame rate without loss"),
         bins_figure=lambda table: _figure(bins_chart, table, numbered, f"Long tail at {table.load}"),
         curve_figure=lambda section: _figure(curve_chart, section, numbered, f"{section.table.title}: curve"),
         tail_figure=lambda table: _figure(charts.tail_chart, table, numbered, f"Latency tail at {table.load}"),
@@ -89,6 +94,7 @@ def _environment() -> Environment:
         throughput_caption=charts.throughput_caption,
         breakable=_breakable,
         spoilt=spoilt,
+        zero_loss_table=zero_loss_table,
         repeat_policy=RepeatPolicy(),
         disclosed_lab=disclosure.lab,
         disclosed_tester=disclosure.tester,
@@ -113,7 +119,7 @@ def _breakable(text: str) -> Markup:
 
 def _figure(
     draw: Callable[[Any, charts.Format], dict[str, Any] | None],
-    table: ThroughputTable | LatencyTable | TailTable | Section,
+    table: ThroughputTable | ZeroLossTable | LatencyTable | TailTable | Section,
     numbered: Iterator[int],
     label: str,
 ) -> Markup | None:

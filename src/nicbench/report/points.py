@@ -34,8 +34,8 @@ class Points:
         return _with_a_line(self.rates)
 
 
-def points_of(table: ThroughputTable) -> Points | None:
-    """The points of a table; None where it holds no rate."""
+def points_of(table: ThroughputTable, *, line_rate: bool = False) -> Points | None:
+    """The points of a table, the ``line_rate`` always among them or only where it is near; None without any rate."""
     names = {goal.key: goal.name for goal in table.goals}
     rates: list[dict[str, Any]] = []
     below: list[dict[str, Any]] = []
@@ -56,7 +56,7 @@ def points_of(table: ThroughputTable) -> Points | None:
     if not rates and not below:
         return None
     highest = max(*(point["upper"] for point in rates), *(point["rate"] for point in below), 0.0)
-    near = [bound for bound in bounds if bound["rate"] <= _NEAR * highest]
+    near = [bound for bound in bounds if bound["rate"] <= _NEAR * highest or (line_rate and bound["goal"] == LINE_RATE)]
     top = max(highest, *(bound["rate"] for bound in near), 0.0) * _HEADROOM
     drawn = _with_a_line(near)
     return Points(tuple(rates), tuple(below), tuple(bound for bound in bounds if bound["goal"] in drawn), top)
