@@ -262,6 +262,11 @@ def test_every_deviation_is_declared() -> None:
     )
 
 
+def test_the_two_extremes_by_name_are_the_smallest_and_the_largest_size_that_the_rfc_asks_for() -> None:
+    options = FrameLoss.Options(frame_bytes=("minimum", 128, 256, 512, 1024, 1280, "maximum"))
+    assert FrameLoss("loss", options).deviations() == ()
+
+
 def test_the_estimate_holds_for_the_longest_sequence() -> None:
     times = TrialTimes(duration=1.0, drain=0.5, settle=0.25)
     loss = FrameLoss("loss", FrameLoss.Options(trial=times))

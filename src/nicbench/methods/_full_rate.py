@@ -101,7 +101,7 @@ async def full_rate(context: Context, size: Size, of: float | str) -> Full:
 
 
 def words_of(of: float | str) -> str:
-    """After "% of": "line rate", "the tester's highest load", "800.0 kpps"."""
+    """After "% of": "line rate", "the highest load", "800.0 kpps"."""
     words = {LINE_RATE: "line rate", HIGHEST: "the highest load"}
     return words[of] if isinstance(of, str) else format_rate(of)
 

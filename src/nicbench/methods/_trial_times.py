@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from nicbench.model.base import Frozen
-from nicbench.model.frame_size import Size, mean_bytes
+from nicbench.model.frame_size import MAXIMUM, MINIMUM, Size, mean_bytes
 from nicbench.model.quantity import Seconds
 from nicbench.model.trial import Purpose, TrialRequest
 
@@ -19,7 +19,10 @@ RFC_2544_FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 
 def missing_sizes(frame_bytes: Iterable[int | str]) -> tuple[str, ...]:
     """The sizes of RFC 2544 section 9.1 that are not measured, in words for the report."""
-    missing = [str(size) for size in RFC_2544_FRAME_BYTES if size not in set(frame_bytes)]
+    smallest, *_, largest = RFC_2544_FRAME_BYTES
+    extremes: dict[int | str, int] = {MINIMUM: smallest, MAXIMUM: largest}
+    measured = {extremes.get(size, size) for size in frame_bytes}
+    missing = [str(size) for size in RFC_2544_FRAME_BYTES if size not in measured]
     asked = "RFC 2544 section 9.1 asks for seven"
     return (f"no frames of {', '.join(missing)} bytes, {asked}",) if missing else ()
 
