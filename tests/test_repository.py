@@ -19,6 +19,7 @@ from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import Lab
 from nicbench.methods.base import Method
 from nicbench.registry import find
+from nicbench.search.base import Search
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "protocol/README.md", "benchmarks/README.md")
@@ -88,7 +89,7 @@ def of(package: str, base: type[Any]) -> list[type[BaseModel]]:
 
 def test_the_reference_names_every_key_of_a_bench_file() -> None:
     reference = "".join((ROOT / "docs" / page).read_text() for page in ("bench-file.md", "verdicts.md"))
-    plugins = [*of("methods", Method), *of("duts", Dut), *of("labs", Lab), *of("hosts", Host)]
+    plugins = [*of("methods", Method), *of("duts", Dut), *of("labs", Lab), *of("hosts", Host), *of("search", Search)]
     keys = set().union(*(keys_of(model) for model in (Document, Port, Tester, Traffic, *plugins)))
     assert not sorted(key for key in keys if f"`{key}`" not in reference)
 

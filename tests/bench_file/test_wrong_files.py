@@ -142,6 +142,18 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: bisekt}}\n",
         [(6, 50, "no search of the kind `bisekt`", "did you mean `bisect`?")],
     ),
+    "a key that the search does not have": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: step-down, stepp: 5 %}}\n",
+        [(6, 61, "unknown key `tests[0].search.stepp`", "did you mean `step`?")],
+    ),
+    "a key of another search": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: bisect, start: 50 %}}\n",
+        [(6, 58, "unknown key `tests[0].search.start`", None)],
+    ),
+    "a step of nothing": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: step-down, step: 0 %}}\n",
+        [(6, 67, "more than 0", None)],
+    ),
     "a trial of no length": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, trial: {duration: 0 s}}\n",
         [(6, 53, "a trial of 0 s", "60 s")],

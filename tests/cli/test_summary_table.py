@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from nicbench.cli.summary_table import headline, print_summary
-from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import NearLimit, Result, ResultVerdict, Summary
 
 
@@ -52,6 +52,20 @@ def test_a_rate_that_may_be_higher_says_at_least() -> None:
     table = shown(rate(pdr_frames_per_s=at_least))
     assert ">= 1.000" in table
     assert "tester" in table
+
+
+def test_a_dut_that_passes_line_rate_is_said_to() -> None:
+    at_line_rate = Bounded(value=14.88e6, lower=14.88e6, limited_by=LimitedBy.LINE_RATE)
+    assert "line rate, 14.88" in shown(rate(ndr_frames_per_s=at_line_rate))
+
+
+def test_a_dut_that_passes_nothing_is_said_to() -> None:
+    dead = Bounded(
+        value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null=f"{PASSES_NOTHING}: no frame came back"
+    )
+    assert "passes nothing" in shown(rate(ndr_frames_per_s=dead))
+    summary = Summary(title="t", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=dead),))
+    assert headline(summary) == "passes nothing at 64 bytes"
 
 
 def test_a_rate_that_was_not_found_is_none_and_not_zero() -> None:

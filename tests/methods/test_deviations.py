@@ -20,9 +20,20 @@ def test_a_majority_of_trials_is_a_deviation() -> None:
     assert deviations(SearchChoice()) == (said,)
 
 
+NO_VALIDATION = SearchChoice(trials_per_bound=1, validation=0.0)
+
+
 def test_each_time_that_is_shorter_than_the_rfcs_is_named() -> None:
-    said = deviations(SearchChoice(trials_per_bound=1), TrialTimes(duration=1.0, drain=0.2))
-    assert said == (
+    assert deviations(NO_VALIDATION, TrialTimes(duration=1.0, drain=0.2)) == (
         "trial duration 1 s, RFC 2544 section 24 asks for 60 s",
         "drain 0.2 s, RFC 2544 section 23 asks for 2 s",
     )
+
+
+def test_short_trials_whose_answer_is_confirmed_by_a_long_one_are_no_deviation() -> None:
+    assert deviations(SearchChoice(trials_per_bound=1), TrialTimes(duration=1.0)) == ()
+
+
+def test_a_short_validation_trial_is_one() -> None:
+    said = deviations(SearchChoice(trials_per_bound=1, validation=10.0), TrialTimes(duration=1.0))
+    assert said == ("validation trial 10 s, RFC 2544 section 24 asks for 60 s",)

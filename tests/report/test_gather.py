@@ -10,7 +10,7 @@ import pytest
 
 from nicbench.events import CeilingFound, Note, ResultReady, RunStarted
 from nicbench.model.plan import Plan, PlannedTest
-from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Purpose
 from nicbench.report.answer import verdict_text
@@ -194,7 +194,11 @@ def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) ->
     [
         (
             Bounded(value=14.88e6, lower=14.88e6, limited_by=LimitedBy.LINE_RATE),
-            "passes at least 14.88\u00a0Mpps of 64-byte frames without loss (NDR). Limited by the line rate.",
+            "passes the line rate of 64-byte frames, 14.88\u00a0Mpps, without loss (NDR). Limited by the line rate.",
+        ),
+        (
+            Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null=f"{PASSES_NOTHING}: it is dead"),
+            "passes nothing of 64-byte frames (NDR: it is dead). Limited by the device under test (DUT).",
         ),
         (
             Bounded(value=0.9e6, lower=0.9e6, limited_by=LimitedBy.TESTER),
@@ -219,7 +223,7 @@ def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) ->
             "has no NDR for 64-byte frames (no trial was made).",
         ),
     ],
-    ids=["at line rate", "the tester is the limit", "nothing passes", "only an upper bound", "not tried"],
+    ids=["at line rate", "dead", "the tester is the limit", "nothing passes", "only an upper bound", "not tried"],
 )
 def test_the_answer_never_says_more_than_is_known(synthetic_run: Callable[..., Any], rate: Bounded, words: str) -> None:
     run = synthetic_run()

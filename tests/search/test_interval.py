@@ -84,7 +84,7 @@ def test_nothing_that_passes_is_none_with_the_reason() -> None:
     assert (outcome.outcome, outcome.converged) == ("none", True)
     assert outcome.rate.value is None
     assert outcome.rate.upper == 10_000
-    assert outcome.rate.reason_null == "no frame came back at 10000 frames/s, the lowest load tried"
+    assert outcome.rate.reason_null == "passes nothing: no frame came back at 10000 frames/s, the lowest load tried"
 
 
 def test_nothing_that_passes_above_the_minimum_says_that_the_trials_were_spent() -> None:
@@ -98,15 +98,40 @@ def test_no_trial_is_no_rate() -> None:
     assert ndr().rate.reason_null == "no trial was made"
 
 
-def test_a_short_trial_makes_no_bound_where_there_is_a_full_one() -> None:
-    assert bounds(ndr(sample(500_000, 0), sample(900_000, 0, duration_s=0.2), sample(520_000, 1))) == (500_000, 520_000)
+VALIDATED = LIMITS.model_copy(update={"validation_duration_s": 60.0})
 
 
-def test_short_trials_alone_decide_with_a_note_and_never_converge() -> None:
-    outcome = ndr(sample(500_000, 0, duration_s=0.2), sample(510_000, 1, duration_s=0.2))
-    assert bounds(outcome) == (500_000, 510_000)
-    assert not outcome.converged
-    assert any("full duration" in note for note in outcome.notes)
+def test_a_rate_is_settled_when_a_trial_of_full_length_confirmed_it() -> None:
+    short = [sample(500_000, 0), sample(520_000, 1)]
+    unconfirmed = ndr(*short, limits=VALIDATED)
+    assert (unconfirmed.converged, unconfirmed.passed_for_s) == (False, 1.0)
+    assert unconfirmed.notes == ("the trials were spent before one of 60 s could confirm the rate",)
+    confirmed = ndr(*short, sample(500_000, 0, duration_s=60.0), limits=VALIDATED)
+    assert (confirmed.converged, confirmed.passed_for_s) == (True, 60.0)
+    assert bounds(confirmed) == (500_000, 520_000)
+
+
+def test_after_a_failed_validation_a_short_pass_counts_for_nothing() -> None:
+    failed = [sample(480_000, 0), sample(500_000, 0), sample(520_000, 1), sample(500_000, 9, duration_s=60.0)]
+    passed = sample(450_000, 0, duration_s=60.0)
+    outcome = ndr(*failed, passed, limits=VALIDATED)
+    assert bounds(outcome) == (450_000, 500_000)
+    assert not outcome.contradictions
+    assert "shorter trials met the goal and one of 60 s did not" in outcome.notes[-1]
+
+
+def test_where_no_long_trial_passed_before_the_end_the_short_ones_are_reported_as_what_they_are() -> None:
+    outcome = ndr(sample(480_000, 0), sample(500_000, 0), sample(500_000, 9, duration_s=60.0), limits=VALIDATED)
+    assert bounds(outcome) == (480_000, 500_000)
+    assert (outcome.converged, outcome.passed_for_s) == (False, 1.0)
+    assert "could confirm the rate" in outcome.notes[-1]
+
+
+def test_a_validation_that_failed_once_and_passed_twice_has_passed() -> None:
+    long = [sample(500_000, lost, duration_s=60.0) for lost in (5, 0, 0)]
+    outcome = ndr(sample(500_000, 0), sample(520_000, 1), *long, limits=VALIDATED)
+    assert outcome.converged
+    assert bounds(outcome) == (500_000, 520_000)
 
 
 def test_goals_read_the_same_samples_differently() -> None:

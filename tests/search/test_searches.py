@@ -1,4 +1,4 @@
-"""Both searches: budget, ceilings, repeatability. What they find is checked in tests/simulated."""
+"""All searches: budget, ceilings, repeatability. What they find is checked in tests/simulated."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Sample, Search, SearchOptions
 from nicbench.search.bisect import Bisect
 from nicbench.search.mlr import Mlr, offered_only
+from nicbench.search.step_down import StepDown, StepDownOptions
 
 GOALS = (NDR, PDR)
-both = pytest.mark.parametrize("search", [Bisect(), Mlr()], ids=["bisect", "mlr"])
+every = pytest.mark.parametrize("search", [Bisect(), Mlr(), StepDown()], ids=lambda search: search.kind)
 
 
 def limits(**changes: object) -> Limits:
@@ -35,10 +36,10 @@ def noisy() -> SimulatedMachine:
 
 
 def test_the_registry_finds_the_searches() -> None:
-    assert find("nicbench.search", Search) == {"bisect": Bisect, "mlr": Mlr}  # type: ignore[type-abstract]
+    assert find("nicbench.search", Search) == {"bisect": Bisect, "mlr": Mlr, "step-down": StepDown}  # type: ignore[type-abstract]
 
 
-@both
+@every
 @pytest.mark.parametrize("trials", [1, 2, 5, 8])
 def test_no_more_trials_are_made_than_allowed_and_the_outcome_stands_on_them(search: Search, trials: int) -> None:
     machine = noisy()
@@ -47,7 +48,7 @@ def test_no_more_trials_are_made_than_allowed_and_the_outcome_stands_on_them(sea
     assert {outcome.trials for outcome in outcomes.values()} == {trials}
 
 
-@both
+@pytest.mark.parametrize("search", [Bisect(), Mlr()], ids=lambda search: search.kind)
 def test_eight_trials_find_both_rates_of_a_sharp_dut_within_five_percent(search: Search) -> None:
     machine = SimulatedMachine(SimulatedDut(430_000, exact=True), seed=1)
     for outcome in search.run(machine.measure, GOALS, limits()).values():
@@ -57,16 +58,19 @@ def test_eight_trials_find_both_rates_of_a_sharp_dut_within_five_percent(search:
         assert outcome.rate.lower <= 430_000 <= outcome.rate.upper
 
 
-@both
+@every
 def test_what_eight_trials_cannot_settle_is_said_not_to_be_converged(search: Search) -> None:
     outcomes = search.run(noisy().measure, GOALS, limits(precision=0.001))
     assert not outcomes["NDR"].converged
 
 
-@both
-def test_a_search_that_is_given_its_first_trials_again_goes_on_with_the_same_ones(search: Search) -> None:
-    first = noisy()
-    expected = search.run(first.measure, GOALS, limits(maximum_trials=30))
+@every
+@pytest.mark.parametrize("validation_s", [None, 20.0], ids=["short trials", "validated"])
+def test_a_search_that_is_given_its_first_trials_again_goes_on_with_the_same_ones(
+    search: Search, validation_s: float | None
+) -> None:
+    first, wanted = noisy(), limits(maximum_trials=30, validation_duration_s=validation_s)
+    expected = search.run(first.measure, GOALS, wanted)
     for kept in range(len(first.trials)):
         journal, machine = list(first.trials[:kept]), noisy()
 
@@ -76,10 +80,10 @@ def test_a_search_that_is_given_its_first_trials_again_goes_on_with_the_same_one
             made = machine.measure(load, duration_s)
             return journal.pop(0) if journal else made
 
-        assert search.run(resumed, GOALS, limits(maximum_trials=30)) == expected
+        assert search.run(resumed, GOALS, wanted) == expected
 
 
-@both
+@every
 def test_a_dead_dut_costs_few_trials_and_is_none(search: Search) -> None:
     machine = SimulatedMachine(SimulatedDut(0.0), seed=1)
     outcomes = search.run(machine.measure, GOALS, limits())
@@ -88,7 +92,7 @@ def test_a_dead_dut_costs_few_trials_and_is_none(search: Search) -> None:
     assert "no frame came back" in outcomes["NDR"].rate.reason_null
 
 
-@both
+@every
 @pytest.mark.parametrize("says_ceiling", [True, False], ids=["it is told so", "the trial shows it"])
 def test_a_tester_that_cannot_send_more_bounds_the_search_and_is_named(search: Search, says_ceiling: bool) -> None:
     machine = SimulatedMachine(
@@ -101,7 +105,7 @@ def test_a_tester_that_cannot_send_more_bounds_the_search_and_is_named(search: S
     assert outcome.rate.value <= 600_000
 
 
-@both
+@every
 def test_a_tester_that_cannot_even_send_the_minimum_charges_nothing_to_the_dut(search: Search) -> None:
     machine = SimulatedMachine(SimulatedDut(2_000_000), seed=1, ceiling_frames_per_s=5_000)
     outcome = search.run(machine.measure, [NDR], limits())["NDR"]
@@ -109,7 +113,7 @@ def test_a_tester_that_cannot_even_send_the_minimum_charges_nothing_to_the_dut(s
     assert outcome.rate.reason_null == "the tester sends no more than 5000 frames/s, less than the minimum load"
 
 
-@both
+@every
 @pytest.mark.parametrize("valid", [True, False])
 def test_a_rate_bounded_by_a_ceiling_that_only_a_disturbed_trial_showed_is_disturbed(
     search: Search, valid: bool
@@ -125,7 +129,7 @@ def test_a_rate_bounded_by_a_ceiling_that_only_a_disturbed_trial_showed_is_distu
     assert search.run(measure, [NDR], limits())["NDR"].disturbed is not valid
 
 
-@both
+@every
 def test_a_ceiling_that_falls_with_every_trial_ends_within_the_budget(search: Search) -> None:
     made: list[float] = []
 
@@ -138,20 +142,116 @@ def test_a_ceiling_that_falls_with_every_trial_ends_within_the_budget(search: Se
     assert outcomes["NDR"].rate.value is None
 
 
-@both
+@every
 def test_limits_without_room_between_them_are_searched_all_the_same(search: Search) -> None:
     machine = SimulatedMachine(SimulatedDut(2_000_000, exact=True), seed=1)
     narrow = limits(minimum_load_frames_per_s=1_000_000)
     assert search.run(machine.measure, GOALS, narrow)["PDR"].outcome == "at_least"
 
 
-@both
+@every
 @pytest.mark.parametrize("maximum", [50.0, 4_000.0, 3e9])
 def test_rates_far_from_the_usual_are_searched_too(search: Search, maximum: float) -> None:
     machine = SimulatedMachine(SimulatedDut(maximum * 0.4, exact=True), seed=1)
     wide = limits(minimum_load_frames_per_s=maximum / 100, maximum_load_frames_per_s=maximum, trial_duration_s=10.0)
     outcome = search.run(machine.measure, [PDR], wide)["PDR"]
     assert outcome.rate.lower == pytest.approx(maximum * 0.4, rel=0.06)
+
+
+def loads_in_thousands(machine: SimulatedMachine) -> list[int]:
+    return [round(sample.load_frames_per_s / 1000) for sample in machine.trials]
+
+
+def test_stepping_down_goes_from_line_rate_in_the_stated_step_and_refines_by_a_tenth_of_it() -> None:
+    machine = SimulatedMachine(SimulatedDut(773_000, exact=True), seed=1)
+    StepDown(StepDownOptions(trials_per_bound=1)).run(machine.measure, [NDR], limits(precision=0.01, maximum_trials=60))
+    assert loads_in_thousands(machine) == [1000, 900, 800, 700, 790, 780, 770, 772]
+
+
+def test_stepping_down_without_refinement_ends_with_an_interval_of_one_step() -> None:
+    machine = SimulatedMachine(SimulatedDut(773_000, exact=True), seed=1)
+    search = StepDown(StepDownOptions(trials_per_bound=1, step=0.05, refine=False))
+    outcome = search.run(machine.measure, [NDR], limits(precision=0.001, maximum_trials=60))["NDR"]
+    assert loads_in_thousands(machine) == [1000, 950, 900, 850, 800, 750]
+    assert outcome.converged
+    assert (outcome.rate.lower, outcome.rate.upper) == pytest.approx((750_000, 800_000))
+
+
+@pytest.mark.parametrize(
+    ("capacity", "tried"), [(773_000, [800, 700, 790, 780, 770, 772]), (2_000_000, [800, 1000])], ids=["below", "above"]
+)
+def test_a_stated_start_saves_trials_and_costs_no_rate(capacity: int, tried: list[int]) -> None:
+    machine = SimulatedMachine(SimulatedDut(capacity, exact=True), seed=1)
+    search = StepDown(StepDownOptions(trials_per_bound=1, start=0.8))
+    search.run(machine.measure, [NDR], limits(precision=0.01, maximum_trials=60))
+    assert loads_in_thousands(machine) == tried
+
+
+def soft() -> SimulatedMachine:
+    """Loses nothing in 1 s at loads at which it loses some frames in 60 s."""
+    return SimulatedMachine(SimulatedDut(640_000, early=1e-4, knee_width=0.02), seed=3)
+
+
+VALIDATED = limits(precision=0.01, maximum_trials=100, validation_duration_s=60.0)
+
+
+@every
+def test_each_rate_has_passed_a_trial_of_full_length(search: Search) -> None:
+    machine = soft()
+    for outcome in search.run(machine.measure, GOALS, VALIDATED).values():
+        assert outcome.converged
+        assert outcome.passed_for_s == 60.0
+        at_it = [one for one in machine.trials if one.load_frames_per_s == pytest.approx(outcome.rate.value)]
+        assert max(one.duration_s for one in at_it) == 60.0
+
+
+@every
+def test_where_the_validation_fails_the_search_goes_on_below_and_says_so(search: Search) -> None:
+    machine = soft()
+    outcome = search.run(machine.measure, [NDR], VALIDATED)["NDR"]
+    failed = [one for one in machine.trials if one.duration_s == 60.0 and one.counts.lost]
+    assert failed
+    assert outcome.rate.value is not None
+    assert outcome.rate.value < min(one.load_frames_per_s for one in failed)
+    assert any("the search went on below" in note for note in outcome.notes)
+
+
+@every
+def test_the_last_trials_are_kept_for_validation(search: Search) -> None:
+    machine = SimulatedMachine(SimulatedDut(430_000, exact=True), seed=1)
+    few = limits(precision=0.0001, maximum_trials=12, validation_duration_s=60.0)
+    outcomes = search.run(machine.measure, GOALS, few)
+    assert len(machine.trials) <= 12
+    assert {outcome.passed_for_s for outcome in outcomes.values()} == {60.0}
+
+
+@every
+def test_a_dut_that_passes_line_rate_is_validated_there(search: Search) -> None:
+    machine = SimulatedMachine(SimulatedDut(2_000_000, exact=True), seed=1)
+    outcome = search.run(machine.measure, GOALS, VALIDATED)["NDR"]
+    assert (outcome.outcome, outcome.rate.limited_by) == ("at_least", LimitedBy.LINE_RATE)
+    assert [one.duration_s for one in machine.trials][-1] == 60.0
+
+
+@every
+@pytest.mark.parametrize("bursts_per_s", [1 / 30, 1 / 5, 3.0])
+def test_a_strict_goal_under_a_rare_loss_is_answered_and_explained(search: Search, bursts_per_s: float) -> None:
+    machine = SimulatedMachine(SimulatedDut(640_000, bursts_per_s=bursts_per_s, burst_frames=20), seed=5)
+    outcomes = search.run(machine.measure, GOALS, VALIDATED)
+    assert outcomes["PDR"].rate.value == pytest.approx(643_000, rel=0.01)
+    assert not any("comes at any load" in note for note in outcomes["PDR"].notes)
+    why = " ".join(outcomes["NDR"].notes)
+    assert "a loss that comes at any load, not what the DUT can carry" in why
+
+
+@every
+def test_a_soft_knee_is_no_rare_loss(search: Search) -> None:
+    assert not any("comes at any load" in note for note in search.run(soft().measure, GOALS, VALIDATED)["NDR"].notes)
+
+
+def test_a_trial_that_validates_nothing_is_refused() -> None:
+    with pytest.raises(ValidationError, match="validates nothing"):
+        limits(validation_duration_s=1.0)
 
 
 def test_mlrsearch_is_never_shown_what_the_tester_did_not_send() -> None:

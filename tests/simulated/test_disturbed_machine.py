@@ -15,6 +15,7 @@ from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import NDR, PDR, Limits, Sample, Search
 from nicbench.search.bisect import Bisect
 from nicbench.search.mlr import Mlr
+from nicbench.search.step_down import StepDown
 
 MAXIMUM_TRIALS = 20
 TRIAL_S = 1.3
@@ -79,7 +80,7 @@ class NeverQuiet:
         return trial
 
 
-@pytest.mark.parametrize("search", [Bisect(), Mlr()], ids=["bisect", "mlr"])
+@pytest.mark.parametrize("search", [Bisect(), Mlr(), StepDown()], ids=lambda search: search.kind)
 def test_an_always_disturbed_machine_ends_within_its_time_budget_as_disturbed(search: Search) -> None:
     machine = NeverQuiet()
     limits = Limits(

@@ -1,7 +1,8 @@
 """Searches against simulated DUTs whose truth is computed from the curve before the search is run.
 
 A case is right when the outcome is the right kind and its interval meets the band of loads at which a trial passes with
-a probability between 0.9 and 0.1. Three broken searches must fail the very same check.
+a probability between 0.9 and 0.1; where the answer is validated, a trial of that length. Three broken searches must
+fail the very same check.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import NDR, PDR, CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.search.bisect import Bisect
 from nicbench.search.mlr import Mlr
+from nicbench.search.step_down import StepDown
 
 GOALS = (NDR, PDR)
 SHARP_CASES = 200
@@ -59,12 +61,13 @@ class Band:
     hardly: float | None
 
 
-def passing_probability(case: Case, goal: Goal, load: float) -> float:
-    """Whether one trial meets the goal, by the binomial distribution of its losses."""
-    dut, frames = case.dut, int(load * case.limits.trial_duration_s)
+def passing_probability(case: Case, goal: Goal, load: float, duration_s: float | None = None) -> float:
+    """Whether one trial, of full length by default, meets the goal, by the binomial distribution of its losses."""
+    duration_s = duration_s or case.limits.longest_trial_s
+    dut, frames = case.dut, int(load * duration_s)
     allowed = int(goal.loss_ratio * frames)
     if dut.exact:
-        lost = max(0, frames - int(dut.capacity_frames_per_s * case.limits.trial_duration_s + 1e-6))
+        lost = max(0, frames - int(dut.capacity_frames_per_s * duration_s + 1e-6))
         return 1.0 if lost <= allowed else 0.0
     probability = dut.loss_probability(load)
     usual = float(binom.cdf(allowed, frames, probability))
@@ -73,23 +76,26 @@ def passing_probability(case: Case, goal: Goal, load: float) -> float:
 
 
 def band_of(case: Case, goal: Goal) -> Band:
+    """A lower bound has passed a trial of full length; an upper bound may have failed in a short one."""
     low, high = case.limits.minimum_load_frames_per_s, case.reachable_frames_per_s
 
-    def crossing(level: float) -> float | None:
+    def crossing(level: float, duration_s: float) -> float | None:
         """The load at which the probability falls to ``level``; None where it is not above it even at the minimum."""
-        if passing_probability(case, goal, low) <= level:
+        if passing_probability(case, goal, low, duration_s) <= level:
             return None
         below, above = low, high
-        for _ in range(60):
+        for _ in range(40):
             middle = (below + above) / 2
-            if passing_probability(case, goal, middle) > level:
+            if passing_probability(case, goal, middle, duration_s) > level:
                 below = middle
             else:
                 above = middle
         return below
 
-    hardly = (crossing(0.1) or low) if passing_probability(case, goal, high) <= 0.1 else None
-    return Band(crossing(0.9), hardly)
+    full_s = case.limits.longest_trial_s
+    surely = [crossing(0.9, duration_s) for duration_s in {case.limits.trial_duration_s, full_s}]
+    hardly = (crossing(0.1, full_s) or low) if passing_probability(case, goal, high) <= 0.1 else None
+    return Band(None if None in surely else min(filter(None, surely)), hardly)
 
 
 def what_is_wrong(case: Case, goal: Goal, outcome: Outcome, band: Band) -> str | None:
@@ -158,7 +164,7 @@ def draw_limits(draw: random.Random, maximum_trials: int) -> Limits:
         maximum_limited_by=LimitedBy.LINE_RATE,
         precision=draw.choice((0.005, 0.01, 0.02)),
         trial_duration_s=duration_s,
-        initial_trial_duration_s=draw.choice((None, duration_s / 5)),
+        validation_duration_s=draw.choice((None, duration_s * 10)),
         maximum_trials=maximum_trials,
     )
 
@@ -208,6 +214,7 @@ def random_cases(draw: random.Random) -> list[Case]:
 SOUND = [
     pytest.param(Bisect, id="bisect"),
     pytest.param(Mlr, id="mlr"),
+    pytest.param(StepDown, id="step-down"),
 ]
 
 

@@ -45,7 +45,7 @@ def parse(content: bytes, path: Path) -> BenchFile:
     lab = _choice(reading, ("lab",), "nicbench.labs", Lab) if "lab" in _keys(reading, ()) else None
     dut = _choice(reading, ("dut",), "nicbench.duts", Dut) if "dut" in _keys(reading, ()) else None
     hosts = {name: _choice(reading, ("hosts", name), "nicbench.hosts", Host) for name in _keys(reading, ("hosts",))}
-    tests = [_test(reading, index) for index in _indices(reading)]
+    tests = [_test(reading, index, in_a_lab=lab is not None) for index in _indices(reading)]
     if reading.problems or document is None or dut is None:
         raise WrongBenchFileError(str(path), reading.problems)
     try:
@@ -100,7 +100,7 @@ def _choice(reading: Reading, path: tuple[Step, ...], package: str, base: type[A
     return None if chosen is None else Choice(kind=chosen[0].kind, options=chosen[1], plugin=chosen[0])
 
 
-def _test(reading: Reading, index: int) -> TestSpec | None:
+def _test(reading: Reading, index: int, *, in_a_lab: bool) -> TestSpec | None:
     path: tuple[Step, ...] = ("tests", index)
     own = {
         key: node.plain()
@@ -111,4 +111,6 @@ def _test(reading: Reading, index: int) -> TestSpec | None:
     chosen = reading.choose(path, "nicbench.methods", Method, key="method", beside=TestHead.model_fields)
     if head is None or chosen is None:
         return None
-    return TestSpec(name=head.name, method_kind=chosen[0].kind, options=chosen[1], plugin=chosen[0])
+    method, options = chosen
+    options = method.in_a_lab(options) if in_a_lab else options
+    return TestSpec(name=head.name, method_kind=method.kind, options=options, plugin=method)

@@ -73,7 +73,11 @@ def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], know
     if kind == "missing":
         return Problem(root.position_of(location[:-1]), f"{name} is missing", f"add `{location[-1]}: ...`")
     if kind == "extra_forbidden":
-        return Problem(root.position_of_key(location), f"unknown key {name}", suggest(str(location[-1]), known))
+        return Problem(
+            root.position_of_key(location),
+            f"unknown key {name}",
+            suggest(str(location[-1]), context.get("known", known)),
+        )
     message, next_step = _message(kind, name, details, context)
     return Problem(root.position_of(location), message, next_step)
 

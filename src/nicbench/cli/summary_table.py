@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.model.frame_size import label_of, size_words
-from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.report.grids import Crossing, GridTable
 from nicbench.report.tables import Section, has_table, sections
@@ -54,11 +54,13 @@ def headline(summary: Summary) -> str | None:
         for goal in _goals(result):
             at = f" at {size_words(result.parameters)}" if "frame_bytes" in result.parameters else ""
             rate = result.values[goal.lower() + _RATE]
+            if isinstance(rate, Bounded) and rate.passes_nothing:
+                return f"{PASSES_NOTHING}{at}"
             if isinstance(rate, Bounded) and rate.value is None and rate.upper is not None:
                 return f"{goal} < {format_mpps(rate.upper)} Mpps{at}"
             if not isinstance(rate, Bounded) or rate.value is None:
                 return f"no {goal} was found{at}"
-            return f"{goal} {'>= ' if rate.at_least else ''}{format_mpps(rate.value)} Mpps{at}"
+            return f"{goal} {_at_least(rate)} Mpps{at}"
     return None
 
 
@@ -184,14 +186,22 @@ def _load(result: Result) -> float:
 def _interval(value: object) -> str:
     if not isinstance(value, Bounded):
         return "none"
+    if value.passes_nothing:
+        return PASSES_NOTHING
     if value.value is None:
         return "none" if value.upper is None else f"< {format_mpps(value.upper)}"
-    rate = format_mpps(value.value)
     if value.at_least:
-        return f">= {rate}"
+        return _at_least(value)
+    rate = format_mpps(value.value)
     lower = "" if value.lower in (None, value.value) else f"{format_mpps(value.lower or 0.0)} .. "
     upper = "" if value.upper is None else f" .. {format_mpps(value.upper)}"
     return f"{lower}{rate}{upper}"  # a search reports the highest load that passed: then value and lower bound are one
+
+
+def _at_least(value: Bounded) -> str:
+    """Line rate is as much as there can be; any other rate that nothing exceeded may be higher."""
+    rate = format_mpps(value.value or 0.0)
+    return f"line rate, {rate}" if value.is_line_rate else f"{'>= ' if value.at_least else ''}{rate}"
 
 
 def _microseconds(result: Result | None, name: str) -> str:

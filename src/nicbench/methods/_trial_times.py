@@ -53,6 +53,8 @@ def _refused(why: str, accepted: str) -> PydanticCustomError:
 
 Duration = Annotated[Seconds, AfterValidator(_sensible_duration)]
 Pause = Annotated[Seconds, AfterValidator(_sensible_pause)]
+Validation = Annotated[Seconds, AfterValidator(_sensible_pause)]
+"""Zero is no validation trial."""
 
 
 class TrialTimes(Frozen):
@@ -88,11 +90,19 @@ class TrialTimes(Frozen):
         """Time that many trials take: learning frames, settle, transmission, drain, settle."""
         return trials * (self.duration + self.drain + 2 * self.settle)
 
-    def deviations(self) -> tuple[str, ...]:
-        """Where these times are shorter than RFC 2544 asks for, in words for the report."""
+    def deviations(self, validation_s: float | None = None) -> tuple[str, ...]:
+        """Where these times are shorter than RFC 2544 asks for, in words for the report.
+
+        A search may use shorter trials where its answer is confirmed by one of full length, of ``validation_s``.
+        """
         standard = TrialTimes()
         pairs = (
-            ("trial duration", self.duration, standard.duration, "24"),
+            (
+                "validation trial" if validation_s else "trial duration",
+                validation_s or self.duration,
+                standard.duration,
+                "24",
+            ),
             ("drain", self.drain, standard.drain, "23"),
             ("settle time", self.settle, standard.settle, "23"),
         )

@@ -85,6 +85,11 @@ class Method(ABC):
         return ()
 
     @classmethod
+    def in_a_lab(cls, options: Frozen) -> Frozen:
+        """The options with the defaults of a lab made on the spot, where those differ from a laboratory's."""
+        return options
+
+    @classmethod
     def table(cls) -> ResultTable | None:
         """Its section of the report; None where the report has one made for it."""
         return None

@@ -1,18 +1,20 @@
 """Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
 
 Steps, for each frame size: the tester's own ceiling is known, measured without a DUT; a search looks, between a minimum
-load and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial. Verified:
-each frame is recognised by its signature, its payload compared, and a trial that the tester spoilt is not the DUT's.
+load and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial, and a longer
+one confirms the answer (section 24). Verified: each frame is recognised by its signature, its payload compared, and a
+trial that the tester spoilt is not the DUT's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
@@ -24,22 +26,56 @@ from nicbench.registry import find
 from nicbench.search.base import Goal, Limits, Outcome, Search
 
 NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
+# RFC 2544 section 24: a search may use shorter trials, "but the final determination SHOULD be made with full length".
+FULL_TRIAL_S = 60.0
 
 
 class SearchChoice(Frozen):
-    """Which search, for which loss ratios, how narrow, and how many trials at most per frame size."""
+    """Which search, for which loss ratios, how narrow, and how many trials at most per frame size.
+
+    What else the search lets its user choose stands beside these keys, and is read by the search's own ``Options``.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     kind: str = "mlr"
     goals: dict[str, Ratio] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
     precision: Ratio = 0.005
     maximum_trials: int = Field(default=60, ge=2)
     minimum_load: FramesPerSecond = 1000.0
-    trials_per_bound: int = Field(default=3, ge=1, le=21)
+    validation: Validation = FULL_TRIAL_S
+    """Seconds; 0 is none, which is the default in a lab made on the spot."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_by_the_search(cls, written: Any, information: ValidationInfo) -> Any:
+        """The search's own keys; an unknown kind is told by the checks of the bench file, which know its place."""
+        if not isinstance(written, dict):
+            return written
+        search = find("nicbench.search", Search).get(written.get("kind", "mlr"))
+        if search is None:
+            return written
+        own = {key: value for key, value in written.items() if key not in cls.model_fields}
+        known = [*cls.model_fields, *search.Options.model_fields]
+        unknown = [
+            InitErrorDetails(
+                type=PydanticCustomError("extra_forbidden", "unknown key", {"known": known}), loc=(key,), input=value
+            )
+            for key, value in own.items()
+            if key not in known
+        ]
+        if unknown:
+            raise ValidationError.from_exception_data("search", unknown)
+        return {**written, **search.Options.model_validate(own, strict=True, context=information.context).model_dump()}
 
     def build(self) -> Search:
         """The search itself."""
         kind = find("nicbench.search", Search)[self.kind]
-        return kind(kind.Options(trials_per_bound=self.trials_per_bound))
+        return kind(kind.Options.model_validate(self.model_extra or {}))
+
+    def validation_s(self, trial_s: float) -> float | None:
+        """How long the trial that confirms the answer is; ``None`` where the others are as long, or none is wanted."""
+        return self.validation if self.validation > trial_s else None
 
 
 class Throughput(Method):
@@ -62,13 +98,26 @@ class Throughput(Method):
     def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
 
+    @classmethod
+    def in_a_lab(cls, options: Frozen) -> Frozen:
+        """No validation trial unless one is written: a lab of this machine is for quick runs."""
+        if not isinstance(options, cls.Options) or "validation" in options.search.model_fields_set:
+            return options
+        search = options.search.model_copy(update={"validation": 0.0})
+        return options.model_copy(update={"search": search})
+
     def estimate_s(self) -> float:
-        return self.options.trial.estimate_s(self.points() * self.options.search.maximum_trials)
+        """With one validation trial for each goal; those that fail and what follows are within the trials allowed."""
+        search, trial = self.options.search, self.options.trial
+        validation_s = search.validation_s(trial.duration)
+        longer = 0.0 if validation_s is None else len(search.goals) * (validation_s - trial.duration)
+        return trial.estimate_s(self.points() * search.maximum_trials) + self.points() * longer
 
     def deviations(self) -> tuple[str, ...]:
-        votes = self.options.search.trials_per_bound
+        search, trial = self.options.search, self.options.trial
+        votes = search.build().options.trials_per_bound
         majority = f"a bound is settled by the majority of {votes} trials, RFC 2544 section 26.1 uses one"
-        return (*self.options.trial.deviations(), *((majority,) if votes > 1 else ()))
+        return (*trial.deviations(search.validation_s(trial.duration)), *((majority,) if votes > 1 else ()))
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
@@ -91,6 +140,7 @@ class Throughput(Method):
             maximum_limited_by=LimitedBy.TESTER if tester_first else LimitedBy.LINE_RATE,
             precision=options.precision,
             trial_duration_s=times.duration,
+            validation_duration_s=options.validation_s(times.duration),
             maximum_trials=options.maximum_trials,
         )
         goals = tuple(Goal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
@@ -105,6 +155,7 @@ class Throughput(Method):
             values={
                 **{f"{name}_frames_per_s": rate for name, rate in rates.items()},
                 **{f"{name}_percent_of_line_rate": _percent(rate, line_rate) for name, rate in rates.items()},
+                **{f"{name.lower()}_passed_for_s": outcome.passed_for_s for name, outcome in found.outcomes.items()},
                 "line_rate_frames_per_s": line_rate,
                 "ceiling_frames_per_s": ceiling,
                 "search_trials": len(found.trial_ids),

@@ -15,6 +15,10 @@ class LimitedBy(StrEnum):
     LINE_RATE = "line_rate"
 
 
+PASSES_NOTHING = "passes nothing"
+"""How the reason begins where no frame came back at any load that was tried."""
+
+
 class Bounded(Frozen):
     """A value with the interval known to hold it.
 
@@ -34,3 +38,13 @@ class Bounded(Frozen):
     def at_least(self) -> bool:
         """Whether the true value may be higher than any load that was tried."""
         return self.value is not None and self.upper is None
+
+    @property
+    def is_line_rate(self) -> bool:
+        """Whether the DUT passed the most that the line carries."""
+        return self.at_least and self.limited_by is LimitedBy.LINE_RATE
+
+    @property
+    def passes_nothing(self) -> bool:
+        """Whether no frame came back at any load that was tried."""
+        return self.value is None and (self.reason_null or "").startswith(PASSES_NOTHING)

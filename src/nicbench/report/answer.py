@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nicbench.model.plan import Plan
-from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.report.model import Goal, LatencyTable, ThroughputRow, ThroughputTable
 from nicbench.report.numbers import bounds_decimals, gigabits, interval, microseconds, mpps, only_below, share
@@ -118,7 +118,9 @@ def _throughput_sentence(subject: str, table: ThroughputTable) -> str:
     for number, goal in enumerate(goals):
         rate = row.rates[goal.key]
         what = f" of {row.size_name} frames" if number == 0 else ""
-        if only_below(rate):
+        if rate.passes_nothing:
+            text = f"{PASSES_NOTHING}{what} ({goal.name}: {_without_the_words(rate)})"
+        elif only_below(rate):
             text = _failing_clause(goal, row, what, decimals)
         elif rate.value is None and rate.upper is None:  # no trial that counts: nothing is said of the DUT
             text = f"has no {goal.name}{what.replace(' of ', ' for ')} ({rate.reason_null or 'it was not measured'})"
@@ -153,9 +155,15 @@ def _passing_clause(rate: Bounded, goal: Goal, what: str, decimals: int, *, afte
     between = "" if rate.at_least else f", interval {interval(rate, decimals)}{_GAP}Mpps"
     passes = f"{least}{mpps(rate.value, decimals)}{_GAP}Mpps{what}"
     named = f"({goal.name}{between})"
+    if rate.is_line_rate:
+        passes = f"the line rate{what}, {mpps(rate.value, decimals)}{_GAP}Mpps,"
     if after_another:
         return f"{_capitalised(goal_clause(goal))} it passes {passes} {named}"
     return f"passes {passes} {goal_clause(goal)} {named}"
+
+
+def _without_the_words(rate: Bounded) -> str:
+    return (rate.reason_null or "").removeprefix(f"{PASSES_NOTHING}: ")
 
 
 def _capitalised(text: str) -> str:
@@ -168,7 +176,7 @@ def _largest_sentence(table: ThroughputTable) -> str | None:
     if goal is None:
         return None
     rate = row.rates[goal.key]
-    least = "at least " if rate.at_least else ""
+    least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else ""
     l2 = gigabits(row.l2_bits_per_s(goal.key))
     passes = f"{least}{mpps(rate.value)}{_GAP}Mpps {goal_clause(goal)}"
     return f"With {row.size_name} frames it passes {passes}, {l2}{_GAP}Gb/s on layer 2."

@@ -21,6 +21,7 @@ from nicbench.report.svg import identifiers, svg
 from nicbench.report.tables import Section, spoilt
 from nicbench.report.tail_bins import bins_chart
 from nicbench.report.tails import TailTable
+from nicbench.report.throughput import confirmed
 from nicbench.report.zero_loss import ZeroLossTable, zero_loss_chart, zero_loss_table
 from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
@@ -71,6 +72,7 @@ def _environment() -> Environment:
         "microseconds",
         "milliseconds",
         "percent",
+        "seconds",
         "share",
         "uncertainty",
         "whole",
@@ -86,6 +88,8 @@ def _environment() -> Environment:
         label_of=facts.label_of,
         interval=numbers.interval,
         only_below=numbers.only_below,
+        rate_words=numbers.rate_words,
+        confirmed=confirmed,
         limit=numbers.limit,
         threshold=numbers.threshold,
         bounds_decimals=numbers.bounds_decimals,

@@ -104,6 +104,11 @@ def _with_decimals(value: float, decimals: int) -> str:
     return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
 
 
+def seconds(duration_s: float | None) -> str:
+    """Seconds, three significant digits, without the unit."""
+    return UNKNOWN if duration_s is None else significant(duration_s)
+
+
 def share(ratio: float | None) -> str:
     """A share of one, in percent with its sign: "0.5 %", "0 %"."""
     return UNKNOWN if ratio is None else f"{ratio * 100:.3g}{THIN_SPACE}%"
@@ -126,8 +131,16 @@ def limit(rate: Bounded) -> str:
     return UNKNOWN if rate.limited_by is None else LIMITS[rate.limited_by]
 
 
+def rate_words(rate: Bounded, decimals: int) -> str:
+    """A rate in Mpps that was found: "0.40", "≥ 0.40" where it may be higher, "line rate, 14.88"."""
+    number = mpps(rate.value, decimals)
+    return f"line rate, {number}" if rate.is_line_rate else f"{'≥ ' if rate.at_least else ''}{number}"
+
+
 def only_below(rate: Bounded) -> bool:
     """Whether all that is known is a load too high, and one worth naming: no trial was left for lower ones."""
+    if rate.passes_nothing:
+        return False
     return rate.value is None and rate.upper is not None and rate.upper >= LEAST_WORTH_NAMING_FRAMES_PER_S
 
 

@@ -16,6 +16,7 @@ from nicbench.report.model import Goal, ThroughputRow, ThroughputTable
 
 _RATE = "_frames_per_s"
 _PERCENT = "_percent_of_line_rate"
+_PASSED_FOR = "_passed_for_s"
 _CAUSES: Mapping[Reason, str] = MappingProxyType(
     {
         Reason.DISTURBED: "the tester's worker was held up",
@@ -45,6 +46,21 @@ def throughput_tables(
         ThroughputTable(test, configuration, scope, _goals(members, test, plan), tuple(_rows(members, trials)))
         for (test, configuration, scope), members in grouped.items()
     )
+
+
+def confirmed(table: ThroughputTable) -> str | None:
+    """How long the longest trial was that a rate passed, in a sentence; None where the results do not say."""
+    lengths = {
+        length
+        for row in table.rows
+        for key in row.rates
+        if (length := number(row.result.values.get(f"{key}{_PASSED_FOR}"))) is not None
+    }
+    if not lengths:
+        return None
+    if len(lengths) == 1:
+        return f"Every rate has passed a trial of {min(lengths):g} s."
+    return f"Every rate has passed a trial of {min(lengths):g} s at least, and {max(lengths):g} s at most."
 
 
 def number(value: Bounded | float | int | str | None) -> float | None:

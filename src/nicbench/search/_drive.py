@@ -6,9 +6,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from nicbench.model.rate import LimitedBy
-from nicbench.search._interval import outcome_of
+from nicbench.search._explanation import rare_loss
+from nicbench.search._interval import Reading, outcome_of, read
+from nicbench.search._narrowing import halve, next_trial
 from nicbench.search._recorder import BudgetSpent, Recorder
-from nicbench.search.base import CeilingReached, Goal, Limits, Measure, Outcome, Search
+from nicbench.search.base import CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
 
 
 class DrivenSearch(Search):
@@ -35,8 +37,32 @@ class DrivenSearch(Search):
                 limits = lowered
                 ceiling_disturbed = ceiling.disturbed
                 recorder.restart()
-        outcomes = {goal.name: outcome_of(recorder.samples, goal, limits) for goal in goals}
+        outcomes = {goal.name: _explained(recorder.samples, goal, limits) for goal in goals}
         return {name: _marked(outcome) if ceiling_disturbed else outcome for name, outcome in outcomes.items()}
+
+
+class NarrowingSearch(DrivenSearch):
+    """A search that lets ``next_trial`` ask for one trial after another; it only says where an open interval is cut."""
+
+    def choose(self, reading: Reading, samples: Sequence[Sample], limits: Limits) -> float:
+        """The load that narrows an open reading."""
+        return halve(reading, samples, limits)
+
+    def drive(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
+        """Asks for one trial after another until every goal is settled."""
+        while True:
+            wish = next_trial(
+                recorder.samples, goals, limits, self.options.votes_needed, recorder.trials_left, self.choose
+            )
+            if wish is None:
+                return
+            recorder.measure(*wish)
+
+
+def _explained(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome:
+    outcome = outcome_of(samples, goal, limits)
+    riddle = rare_loss(samples, goal, read(samples, goal, limits).bounds, limits)
+    return outcome if riddle is None else outcome.model_copy(update={"notes": (*outcome.notes, riddle)})
 
 
 def _marked(outcome: Outcome) -> Outcome:

@@ -5,6 +5,9 @@ the least trial time; of equal ones, the lowest. Where higher loads never pass b
 (highest load passed below the lowest that failed); where one trial lost frames for a reason of its own, far below loads
 that passed again and again, those outvote it, as the exceed ratio of MLRsearch does, and the trial is listed as a
 contradiction instead of becoming the result. A single pass above a single failure outvotes nothing.
+
+Where a validation trial failed at a load that shorter ones passed, the shorter ones have misled: from then on a short
+pass counts for nothing at loads that no long trial confirmed. A short failure counts on: a longer trial holds it.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.search.base import CLOSE, Contradiction, Goal, Limits, Outcome, Sample
 
 DISTURBED_SHARE = 0.5
@@ -29,6 +32,11 @@ class Load:
     weight: float
     samples: tuple[Sample, ...]
 
+    @property
+    def longest_s(self) -> float:
+        """The duration of the longest trial at this load."""
+        return max(sample.duration_s for sample in self.samples)
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -38,14 +46,19 @@ class Bounds:
     upper: Load | None
 
 
+@dataclass(frozen=True)
+class Reading:
+    """All trials as one goal reads them. ``misled``: short trials passed where a validation trial failed."""
+
+    goal: Goal
+    loads: tuple[Load, ...]
+    bounds: Bounds
+    misled: bool
+
+
 def same_load(one: float, other: float) -> bool:
     """Whether two loads differ by rounding only."""
     return abs(one - other) <= CLOSE * max(abs(one), abs(other))
-
-
-def full_length(samples: Iterable[Sample], limits: Limits) -> list[Sample]:
-    """The trials of full duration; a shorter one can pass on buffers alone, so it never makes a bound."""
-    return [sample for sample in samples if sample.duration_s >= limits.trial_duration_s * (1.0 - CLOSE)]
 
 
 def loads_of(samples: Iterable[Sample], goal: Goal) -> list[Load]:
@@ -62,6 +75,51 @@ def loads_of(samples: Iterable[Sample], goal: Goal) -> list[Load]:
         weight = sum(sign * _weight(sample) for sign, sample in zip(signs, group, strict=True))
         loads.append(Load(group[0].load_frames_per_s, signs.count(1), signs.count(-1), weight, tuple(group)))
     return loads
+
+
+def read(samples: Iterable[Sample], goal: Goal, limits: Limits) -> Reading:
+    """The one rule from samples to bounds."""
+    loads = loads_of(samples, goal)
+    misled = _were_misled(loads, goal, limits)
+    if misled:
+        loads = loads_of(_without_short_passes(loads, goal, limits), goal)
+    return Reading(goal, tuple(loads), bounds_of(loads), misled)
+
+
+def is_long(sample: Sample, limits: Limits) -> bool:
+    """Whether it is a validation trial."""
+    longest = limits.validation_duration_s
+    return longest is not None and sample.duration_s >= longest * (1.0 - CLOSE)
+
+
+def is_validated(load: Load, goal: Goal, limits: Limits) -> bool:
+    """Whether this lower bound needs no validation trial, or passed it (the majority of them, where one failed)."""
+    return limits.validation_duration_s is None or _long_balance(load, goal, limits) > 0
+
+
+def _long_balance(load: Load, goal: Goal, limits: Limits) -> int:
+    """Validation trials passed less those failed."""
+    return sum(1 if goal.passed_by(sample) else -1 for sample in load.samples if is_long(sample, limits))
+
+
+def _were_misled(loads: Sequence[Load], goal: Goal, limits: Limits) -> bool:
+    failed = [load.frames_per_s for load in loads if _long_balance(load, goal, limits) < 0]
+    return bool(failed) and any(
+        goal.passed_by(sample) and not is_long(sample, limits)
+        for load in loads
+        if load.frames_per_s >= failed[0] * (1.0 - CLOSE)
+        for sample in load.samples
+    )
+
+
+def _without_short_passes(loads: Iterable[Load], goal: Goal, limits: Limits) -> list[Sample]:
+    kept: list[Sample] = []
+    for load in loads:
+        confirmed = _long_balance(load, goal, limits) > 0
+        kept += (
+            sample for sample in load.samples if confirmed or is_long(sample, limits) or not goal.passed_by(sample)
+        )
+    return kept
 
 
 def _certainly_above(load: Load) -> float:
@@ -97,44 +155,66 @@ def is_narrow(bounds: Bounds, limits: Limits) -> bool:
         return upper is not None and upper.frames_per_s <= limits.minimum_load_frames_per_s * (1.0 + CLOSE)
     if upper is None:
         return lower.frames_per_s >= limits.maximum_load_frames_per_s * (1.0 - CLOSE)
-    return upper.frames_per_s - lower.frames_per_s <= limits.precision * upper.frames_per_s * (1.0 + CLOSE)
+    enough = max(limits.precision * upper.frames_per_s, limits.narrow_enough_frames_per_s)
+    return upper.frames_per_s - lower.frames_per_s <= enough * (1.0 + CLOSE)
 
 
 def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome:
     """Reads all trials of a search for one goal."""
-    used = full_length(samples, limits)
+    reading = read(samples, goal, limits)
+    loads, bounds = reading.loads, reading.bounds
+    if reading.misled and bounds.lower is None:
+        # The trials were spent before a long one passed: what short ones passed below the failure is all there is.
+        loads = tuple(loads_of(samples, goal))
+        bounds = bounds_of(loads)
+    lower, upper = bounds.lower, bounds.upper
     notes: list[str] = []
-    if samples and not used:
-        used = list(samples)
-        notes.append("the trials were spent before one of full duration: shorter ones decide")
-    loads = loads_of(used, goal)
-    bounds = bounds_of(loads)
     contradictions = _contradictions(loads, bounds, goal)
     if contradictions:
-        notes.append(f"{len(contradictions)} of {len(used)} trials disagree with the reported bounds and are outvoted")
-    narrow = is_narrow(bounds, limits) and not (samples and not full_length(samples, limits))
+        counted = f"{len(contradictions)} of {len(samples)} trials"
+        notes.append(f"{counted} disagree with the reported bounds and are outvoted")
+    narrow = is_narrow(bounds, limits)
+    validated = lower is None or is_validated(lower, goal, limits)
     if not narrow:
         notes.append(_why_open(bounds, limits, len(samples)))
-    lower, upper = bounds.lower, bounds.upper
+    if reading.misled:
+        notes.append(_where_misled(samples, goal, limits))
+    if not validated:
+        notes.append(f"the trials were spent before one of {limits.longest_trial_s:g} s could confirm the rate")
     deciding = [sample for load in (lower, upper) if load is not None for sample in load.samples]
     rate = Bounded(
         value=lower.frames_per_s if lower else None,
         lower=lower.frames_per_s if lower else None,
         upper=_certainly_above(upper) if upper else None,
         limited_by=_limited_by(bounds, limits, narrow),
-        n=len(used),
-        reason_null=None if lower else _why_none(upper, limits, goal),
+        n=len(samples),
+        reason_null=None if lower else _why_none(samples, upper, limits, goal),
     )
     return Outcome(
         goal=goal.name,
         outcome="none" if lower is None else "at_least" if upper is None else "interval",
         rate=rate,
-        converged=narrow,
+        converged=narrow and validated,
+        passed_for_s=_passed_for_s(lower, goal),
         contradictions=contradictions,
         trials=len(samples),
         disturbed=any(not sample.valid for sample in deciding),
         deciding_trial_ids=tuple(name for sample in deciding for name in sample.trial_ids),
         notes=tuple(notes),
+    )
+
+
+def _passed_for_s(lower: Load | None, goal: Goal) -> float | None:
+    """The longest trial that the lower bound passed."""
+    return max((one.duration_s for one in lower.samples if goal.passed_by(one)), default=None) if lower else None
+
+
+def _where_misled(samples: Iterable[Sample], goal: Goal, limits: Limits) -> str:
+    failed = [load for load in loads_of(samples, goal) if _long_balance(load, goal, limits) < 0]
+    load = next((load for load in failed if load.passes), failed[0])
+    return (
+        f"at {load.frames_per_s:.0f} frames/s shorter trials met the goal and one of {limits.longest_trial_s:g} s did "
+        "not: the search went on below it with trials of that length"
     )
 
 
@@ -162,11 +242,11 @@ def _limited_by(bounds: Bounds, limits: Limits, narrow: bool) -> LimitedBy | Non
     return limits.maximum_limited_by if bounds.lower is not None and narrow else None
 
 
-def _why_none(upper: Load | None, limits: Limits, goal: Goal) -> str:
+def _why_none(samples: Sequence[Sample], upper: Load | None, limits: Limits, goal: Goal) -> str:
     if upper is None:
         return "no trial was made"
-    received = sum(sample.counts.received for sample in upper.samples)
-    what = "no frame came back" if received == 0 else _exceeded(goal)
+    dead = all(sample.counts.received == 0 for sample in samples)
+    what = f"{PASSES_NOTHING}: no frame came back" if dead else _exceeded(goal)
     tried = f"at {upper.frames_per_s:.0f} frames/s, the lowest load tried"
     if upper.frames_per_s > limits.minimum_load_frames_per_s * (1.0 + CLOSE):
         return f"{what} {tried}; the trials were spent before the minimum load"

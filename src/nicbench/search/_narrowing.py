@@ -1,66 +1,114 @@
-"""Which load to try next, as a pure function of the samples so far: hints, halving, then confirmation of the bounds."""
+"""Which trial to make next, as a pure function of the samples so far: narrow, settle the bounds, validate the answer.
+
+A trial is as short as ``Limits.trial_duration_s`` until a longer one has something to add: the validation of a lower
+bound, and, where that failed, all further bounds below it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from nicbench.search._interval import Bounds, Load, bounds_of, full_length, is_narrow, loads_of
+from nicbench.search._interval import Load, Reading, is_long, is_narrow, is_validated, read
 from nicbench.search.base import CLOSE, Goal, Limits, Sample
 
 WIDE = 4.0
 """Above this ratio of bounds the middle is geometric: rates spread over decades, precision is relative."""
 
 
-def next_load(samples: Sequence[Sample], goals: Sequence[Goal], limits: Limits, votes_needed: int) -> float | None:
-    """The next load to try at full duration, or ``None`` when every goal is settled.
+class Wish(NamedTuple):
+    """The next trial."""
+
+    load_frames_per_s: float
+    duration_s: float
+
+
+Choose = Callable[[Reading, Sequence[Sample], Limits], float]
+"""The load that narrows an open reading: what tells searches that use it apart."""
+
+
+def next_trial(
+    samples: Sequence[Sample],
+    goals: Sequence[Goal],
+    limits: Limits,
+    votes_needed: int,
+    trials_left: int,
+    choose: Choose,
+) -> Wish | None:
+    """The next trial, or ``None`` when every goal is settled and validated.
 
     The goal that tolerates most comes first: its rate repeats best, and its trials tell most about the others. All
-    intervals are narrowed before any bound is confirmed, so that a small budget is spent where it tells most.
+    intervals are narrowed before any bound is confirmed, so that a small budget is spent where it tells most; what is
+    left of it at last goes to validation.
     """
-    used = full_length(samples, limits)
     by_tolerance = sorted(goals, key=lambda goal: -goal.loss_ratio)
-    found = [(loads := loads_of(used, goal), bounds_of(loads), goal) for goal in by_tolerance]
-    for loads, bounds, goal in found:
-        if not is_narrow(bounds, limits):
-            return _between(loads, bounds, goal, limits)
-    for _, bounds, _ in found:
-        unsettled = _unsettled(bounds, votes_needed)
+    readings = [read(samples, goal, limits) for goal in by_tolerance]
+    unvalidated = [lower for reading in readings if (lower := _unvalidated(reading, limits)) is not None]
+    if unvalidated and trials_left <= len({lower.frames_per_s for lower in unvalidated}):
+        return Wish(unvalidated[0].frames_per_s, limits.longest_trial_s)
+    for reading in readings:
+        if not is_narrow(reading.bounds, limits):
+            if reading.misled and _is_inside(samples[-1], reading):
+                # A short trial that failed needs no long one; this one passed.
+                return Wish(samples[-1].load_frames_per_s, limits.longest_trial_s)
+            return Wish(choose(reading, samples, limits), limits.trial_duration_s)
+    for reading in readings:
+        unsettled = _unsettled(reading, votes_needed)
         if unsettled is not None:
-            return unsettled.frames_per_s
+            # A repeat that is shorter than what it repeats, or than what counts, could tell nothing.
+            duration_s = limits.longest_trial_s if reading.misled else unsettled.longest_s
+            return Wish(unsettled.frames_per_s, duration_s)
+    if unvalidated:
+        return Wish(unvalidated[0].frames_per_s, limits.longest_trial_s)
     return None
 
 
-def _unsettled(bounds: Bounds, votes_needed: int) -> Load | None:
+def _is_inside(sample: Sample, reading: Reading) -> bool:
+    """Whether a trial, being none of its bounds, lies in the open interval."""
+    lower, upper = reading.bounds.lower, reading.bounds.upper
+    above = lower is None or sample.load_frames_per_s > lower.frames_per_s * (1.0 + CLOSE)
+    return above and upper is not None and sample.load_frames_per_s < upper.frames_per_s * (1.0 - CLOSE)
+
+
+def _unvalidated(reading: Reading, limits: Limits) -> Load | None:
+    lower = reading.bounds.lower
+    return None if lower is None or is_validated(lower, reading.goal, limits) else lower
+
+
+def _unsettled(reading: Reading, votes_needed: int) -> Load | None:
     """The failure first: a loss for a reason of its own is likelier than a pass by luck."""
-    if bounds.upper is not None and bounds.upper.failures < votes_needed:
-        return bounds.upper
-    if bounds.lower is not None and bounds.lower.passes < votes_needed:
-        return bounds.lower
+    upper, lower = reading.bounds.upper, reading.bounds.lower
+    if upper is not None and upper.failures < votes_needed:
+        return upper
+    if lower is not None and lower.passes < votes_needed:
+        return lower
     return None
 
 
-def _between(loads: Sequence[Load], bounds: Bounds, goal: Goal, limits: Limits) -> float:
+def halve(reading: Reading, _samples: Sequence[Sample], limits: Limits) -> float:
+    """Bisection with hints: the maximum, then what the DUT forwarded there, then the middle of the bounds."""
     minimum, maximum = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
-    if bounds.upper is None:
+    lower, upper = reading.bounds.lower, reading.bounds.upper
+    if upper is None:
         return maximum
-    upper = bounds.upper.frames_per_s
-    if bounds.lower is not None:
-        return _inside(bounds.lower, bounds.upper, goal, limits)
-    if all(sample.counts.received == 0 for sample in bounds.upper.samples) or _is_close(minimum, upper, limits):
+    if lower is not None:
+        return _inside(lower, upper, reading.goal, limits)
+    if all(sample.counts.received == 0 for sample in upper.samples) or _is_close(minimum, upper.frames_per_s, limits):
         # Nothing came back, or little is left: the lowest load decides whether there is a rate at all.
         return minimum
-    return max(minimum, _below(loads, bounds.upper, goal, limits))
+    return max(minimum, _below(reading, upper, limits))
 
 
 def _is_close(lower: float, upper: float, limits: Limits) -> bool:
     return upper - lower <= 2 * limits.precision * upper * (1.0 + CLOSE)
 
 
-def _below(loads: Sequence[Load], upper: Load, goal: Goal, limits: Limits) -> float:
+def _below(reading: Reading, upper: Load, limits: Limits) -> float:
     """Nothing has passed yet: the rate the DUT forwarded is the natural guess; below that, steps that double."""
-    forwarded = _forwarded(upper, goal) * (1.0 - limits.precision / 2)
-    step = min(0.5, limits.precision * 2.0 ** len(loads))
+    tried = sum(1 for load in reading.loads if not reading.misled or any(is_long(one, limits) for one in load.samples))
+    forwarded = forwarded_frames_per_s(upper, reading.goal) * (1.0 - limits.precision / 2)
+    step = min(0.5, limits.precision * 2.0**tried)
     return min(forwarded, upper.frames_per_s * (1.0 - step))
 
 
@@ -68,10 +116,10 @@ def _inside(lower: Load, upper: Load, goal: Goal, limits: Limits) -> float:
     """The middle, unless the rate forwarded at ``upper`` says that the step is just above ``lower``: then there."""
     middle = _middle(lower.frames_per_s, upper.frames_per_s)
     just_above = lower.frames_per_s / (1.0 - 0.9 * limits.precision)
-    return just_above if just_above < middle and _forwarded(upper, goal) < just_above else middle
+    return just_above if just_above < middle and forwarded_frames_per_s(upper, goal) < just_above else middle
 
 
-def _forwarded(load: Load, goal: Goal) -> float:
+def forwarded_frames_per_s(load: Load, goal: Goal) -> float:
     """The load at which the goal would just be met if the DUT forwarded as much as it did at this one."""
     loss_ratio = min(sample.counts.loss_ratio for sample in load.samples)
     return load.frames_per_s * (1.0 - loss_ratio) / (1.0 - goal.loss_ratio)

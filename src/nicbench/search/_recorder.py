@@ -27,8 +27,8 @@ class Recorder:
 
     @property
     def trials_left(self) -> int:
-        """How many trials may still be made."""
-        return self._trials_left
+        """How many trials may be made before those that are reserved."""
+        return max(0, self._trials_left - self._reserved)
 
     def reserve(self, trials: int) -> None:
         """Keeps so many of the trials that are left back, until the next call."""

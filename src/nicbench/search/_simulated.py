@@ -5,13 +5,17 @@ The DUT loses each frame with a probability that rises with the load; a trial ma
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nicbench.model.counts import Counts
 from nicbench.search.base import CeilingReached, Sample
+
+Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -20,8 +24,11 @@ class SimulatedDut:
 
     ``floor`` is a loss at every load. ``early`` and ``knee_width`` begin the loss before the capacity: its probability
     is ``early`` there and falls by e with every ``knee_width`` (a share of the capacity) below it. A ``spurious_share``
-    of the trials loses ``spurious_loss`` of its frames besides. ``lossless`` ones refuse frames instead of losing them,
-    ``exact`` ones lose just what is above the capacity, with no chance in it.
+    of the trials loses ``spurious_loss`` of its frames besides; ``bursts_per_s`` times a second on average, at any
+    load, ``burst_frames`` are lost. ``noise`` is the standard deviation of each second's capacity, a share of it. A
+    ``slow`` below 1 makes the DUT bistable: it carries that share of its capacity half of the time, and stays in a
+    state for ``dwell_s`` on average. ``lossless`` ones refuse frames instead of losing them, ``exact`` ones lose just
+    what is above the capacity, with no chance in it.
     """
 
     capacity_frames_per_s: float
@@ -31,26 +38,55 @@ class SimulatedDut:
     knee_width: float = 0.01
     spurious_share: float = 0.0
     spurious_loss: float = 0.0
+    bursts_per_s: float = 0.0
+    burst_frames: int = 1
+    noise: float = 0.0
+    slow: float = 1.0
+    dwell_s: float = 10.0
     lossless: bool = False
 
     def loss_probability(self, load_frames_per_s: float) -> float:
-        """The probability that one frame is lost at this load."""
-        if self.capacity_frames_per_s <= 0.0:
-            return 1.0
-        excess = max(0.0, 1.0 - self.capacity_frames_per_s / load_frames_per_s)
-        below = (load_frames_per_s / self.capacity_frames_per_s - 1.0) / self.knee_width
-        early = self.early * float(np.exp(min(0.0, below)))
-        return min(1.0, self.floor + early + excess)
+        """The probability that one frame is lost at this load, at the capacity itself."""
+        return float(self._loss_probabilities(load_frames_per_s, np.ones(1))[0])
 
     def lost(self, load_frames_per_s: float, duration_s: float, random: np.random.Generator) -> int:
         """Frames lost of one trial."""
         frames = int(load_frames_per_s * duration_s)
         if self.exact:
             return max(0, frames - int(self.capacity_frames_per_s * duration_s + 1e-6))
-        lost = int(random.binomial(frames, self.loss_probability(load_frames_per_s)))
-        if random.random() < self.spurious_share:
+        shares = self._capacity_shares(duration_s, random)
+        probabilities = self._loss_probabilities(load_frames_per_s, shares)
+        lost = int(random.binomial(_divided(frames, len(shares)), probabilities).sum())
+        if self.spurious_share and random.random() < self.spurious_share:
             lost += int(frames * self.spurious_loss)
+        if self.bursts_per_s:
+            lost += int(random.poisson(self.bursts_per_s * duration_s)) * self.burst_frames
         return min(frames, lost)
+
+    def _capacity_shares(self, duration_s: float, random: np.random.Generator) -> Numbers:
+        """The capacity in each second of a trial, as a share of the stated one."""
+        if not self.noise and self.slow == 1.0:
+            return np.ones(1)
+        seconds = max(1, math.ceil(duration_s))
+        shares = 1.0 + self.noise * random.standard_normal(seconds)
+        if self.slow < 1.0:
+            flips = random.random(seconds) < -math.expm1(-duration_s / seconds / self.dwell_s)
+            states = (int(random.integers(2)) + np.cumsum(flips)) % 2
+            shares *= np.where(states == 0, self.slow, 1.0)
+        return shares
+
+    def _loss_probabilities(self, load_frames_per_s: float, capacity_shares: Numbers) -> Numbers:
+        if self.capacity_frames_per_s <= 0.0:
+            return np.ones(len(capacity_shares))
+        capacities = self.capacity_frames_per_s * np.maximum(capacity_shares, 1e-6)
+        excess = np.maximum(0.0, 1.0 - capacities / load_frames_per_s)
+        below = np.minimum(0.0, (load_frames_per_s / capacities - 1.0) / self.knee_width)
+        return np.minimum(1.0, self.floor + self.early * np.exp(below) + excess)
+
+
+def _divided(frames: int, parts: int) -> NDArray[np.int64]:
+    """As equal whole parts as there are."""
+    return np.diff(np.arange(parts + 1) * frames // parts)
 
 
 class SimulatedMachine:

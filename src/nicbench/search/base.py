@@ -58,23 +58,35 @@ PDR = Goal(name="PDR", loss_ratio=0.005)
 
 
 class Limits(Frozen):
-    """The bounds of a search. ``precision`` is the relative width: (upper - lower) / upper."""
+    """The bounds of a search.
+
+    ``precision`` is the relative width of the answer: (upper - lower) / upper; an interval of at most
+    ``narrow_enough_frames_per_s`` is taken for narrow too. ``trial_duration_s`` is that of the trials that look for the
+    answer, ``validation_duration_s`` that of the longer trial that its lower bound must pass in the end (RFC 2544
+    section 24: "the final determination SHOULD be made with full length trials"); ``None`` where there is none.
+    """
 
     minimum_load_frames_per_s: float = Field(gt=0.0)
     maximum_load_frames_per_s: float = Field(gt=0.0)
     maximum_limited_by: LimitedBy
     precision: float = Field(default=0.005, gt=0.0, lt=0.5)
     trial_duration_s: float = Field(gt=0.0)
-    initial_trial_duration_s: float | None = Field(default=None, gt=0.0)
+    validation_duration_s: float | None = Field(default=None, gt=0.0)
     maximum_trials: int = Field(ge=1)
+    narrow_enough_frames_per_s: float = Field(default=0.0, ge=0.0)
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         if self.minimum_load_frames_per_s > self.maximum_load_frames_per_s:
             raise ValueError("minimum_load_frames_per_s exceeds maximum_load_frames_per_s")
-        if self.initial_trial_duration_s is not None and self.initial_trial_duration_s > self.trial_duration_s:
-            raise ValueError("initial_trial_duration_s exceeds trial_duration_s")
+        if self.validation_duration_s is not None and self.validation_duration_s <= self.trial_duration_s:
+            raise ValueError("validation_duration_s does not exceed trial_duration_s: it validates nothing")
         return self
+
+    @property
+    def longest_trial_s(self) -> float:
+        """What the lower bound of a settled answer has passed in one trial."""
+        return self.validation_duration_s or self.trial_duration_s
 
     def lowered_to(self, ceiling_frames_per_s: float) -> Limits | None:
         """The limits once the tester proved unable to send more; ``None`` where not even the minimum is left.
@@ -121,6 +133,8 @@ class Outcome(Frozen):
     outcome: Literal["interval", "at_least", "none"]
     rate: Bounded
     converged: bool
+    passed_for_s: float | None = None
+    """The longest trial that the lower bound passed, in seconds; ``None`` where nothing passed."""
     contradictions: tuple[Contradiction, ...] = ()
     trials: int = 0
     disturbed: bool = False

@@ -1,7 +1,9 @@
 """MLRsearch (draft-ietf-bmwg-mlrsearch, the package ``MLRsearch``): every goal in one search, coarse before fine.
 
-The package chooses the loads; the outcome is read from the samples by our own rule, and what the package leaves open is
-closed by halving. Three things of its behaviour are kept away from results:
+The package chooses the loads of the short trials; the outcome is read from all samples by our own rule, and what the
+package leaves open is closed by halving, then validated by long trials. Where short trials misled, the next long one
+goes where the losses seen so far say that the knee is (``_curve.py``): that saves many long trials at a soft knee.
+Three things of the package's behaviour are kept away from results:
 
 - it adds unsent frames to the loss, so it is only shown frames that the tester offered;
 - it limits itself by a clock, so that clock is set beyond any run, and the number of trials limits the search;
@@ -13,30 +15,36 @@ closed by halving. Three things of its behaviour are kept away from results:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 from pydantic import Field
 
-from nicbench.search._drive import DrivenSearch
-from nicbench.search._narrowing import next_load
+from nicbench.model.quantity import Ratio
+from nicbench.search._curve import guessed_knee
+from nicbench.search._drive import NarrowingSearch
+from nicbench.search._interval import Reading, is_long
+from nicbench.search._narrowing import halve
 from nicbench.search._recorder import Recorder, ShareSpent
 from nicbench.search.base import Goal, Limits, Sample, SearchOptions
 
 BEYOND_ANY_RUN_S = 1e12
 OVERLOADED = 0.2
 """A loss ratio that is far beyond every goal: of such a trial only the forwarding rate is of use, as the next guess."""
+MODESTY = 0.5
+"""How many precisions below what an overloaded DUT forwards the next load lies: in the middle of the answer, mostly."""
 
 
 class MlrOptions(SearchOptions):
-    """MLRsearch's own knobs by its names, and the share of the trials for the most tolerant goal."""
+    """MLRsearch's own knob by its name, and the share of the trials for the most tolerant goal."""
 
-    preceding_targets: int = Field(default=2, ge=1, le=8)
     expansion_coefficient: int = Field(default=2, ge=2, le=16)
-    first_share: float = Field(default=0.75, gt=0.0, lt=1.0)
+    first_share: Ratio = Field(default=0.75, gt=0.0, lt=1.0)
 
 
-class Mlr(DrivenSearch):
+class Mlr(NarrowingSearch):
     """All goals at once, by the published MLRsearch package."""
 
     kind = "mlr"
@@ -49,23 +57,38 @@ class Mlr(DrivenSearch):
     def drive(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
         """Runs the package, then narrows what it left open."""
         tolerant = max(goals, key=lambda goal: goal.loss_ratio)
+        validations = len(goals) if limits.validation_duration_s else 0
         kept_back = math.floor((1.0 - self._knobs.first_share) * recorder.trials_left) if len(goals) > 1 else 0
-        recorder.reserve(kept_back)
         try:
+            recorder.reserve(validations + kept_back)
             self._search(recorder, (tolerant,), limits)
-            recorder.reserve(0)
+            recorder.reserve(validations)
             if len(goals) > 1:
                 recorder.restart()
                 self._search(recorder, goals, limits)
+            recorder.reserve(0)
         except ShareSpent:
             # Too few trials for the package's way with the stricter goals: halve from what is known by now.
+            recorder.reserve(min(validations, 1))
+            with suppress(ShareSpent):
+                super().drive(recorder, tuple(goal for goal in goals if goal != tolerant), limits)
             recorder.reserve(0)
-            self._narrow(recorder, tuple(goal for goal in goals if goal != tolerant), limits)
-        self._narrow(recorder, goals, limits)
+        super().drive(recorder, goals, limits)
 
-    def _narrow(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
-        while (load := next_load(recorder.samples, goals, limits, self.options.votes_needed)) is not None:
-            recorder.measure(load, limits.trial_duration_s)
+    def choose(self, reading: Reading, samples: Sequence[Sample], limits: Limits) -> float:
+        """Where short trials misled, at the knee that the losses tell of, or beside it by a step that grows."""
+        upper = reading.bounds.upper
+        knee = guessed_knee(samples, reading.goal, limits) if reading.misled else None
+        if knee is None or upper is None:
+            return halve(reading, samples, limits)
+        step = 0.9 * limits.precision
+        longs = [load for load in reading.loads if any(is_long(sample, limits) for sample in load.samples)]
+        highest = upper.frames_per_s * (1.0 - step * sum(1 for load in longs if load.weight < 0))
+        lower = reading.bounds.lower
+        if lower is None:
+            return max(limits.minimum_load_frames_per_s, min(knee, highest))
+        lowest = lower.frames_per_s * (1.0 + step * sum(1 for load in longs if load.weight > 0))
+        return max(lowest, min(knee, highest)) if lowest < highest else halve(reading, samples, limits)
 
     def _search(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
         if limits.maximum_load_frames_per_s * (1.0 - limits.precision) <= limits.minimum_load_frames_per_s:
@@ -87,10 +110,12 @@ class Mlr(DrivenSearch):
             loss_ratio=goal.loss_ratio,
             exceed_ratio=0.5,
             relative_width=limits.precision,
-            initial_trial_duration=limits.initial_trial_duration_s or final_s,
+            initial_trial_duration=final_s,
             final_trial_duration=final_s,
             duration_sum=final_s * self.options.trials_per_bound,
-            preceding_targets=self._knobs.preceding_targets,
+            # Coarser intervals first pay where their trials are shorter, and here they are all alike: only to go from
+            # one trial a bound to several the package needs one.
+            preceding_targets=1 if self.options.trials_per_bound > 1 else 0,
             expansion_coefficient=self._knobs.expansion_coefficient,
             fail_fast=False,  # a dead DUT is an outcome, not an exception
         )
@@ -107,8 +132,8 @@ class _Measurer:
         """One trial, or one that was made before a restart."""
         sample = self._recorder.measure(intended_load, intended_duration)
         # What an overloaded DUT forwards lies right at its knee, where trials disagree. The package tries that rate
-        # next; a little less passes, and settles a lower bound.
-        modesty = self._precision if sample.counts.loss_ratio > OVERLOADED else 0.0
+        # next: a little less passes, and one step above it does not.
+        modesty = MODESTY * self._precision if sample.counts.loss_ratio > OVERLOADED else 0.0
         return offered_only(sample, modesty)
 
 

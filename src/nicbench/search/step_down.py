@@ -1,0 +1,60 @@
+"""Stepping down as hardware testers do: from the line rate in steps, until nothing is lost (RFC 2544 section 26.1).
+
+After the first load that passes, the step is divided by ten, from the load that failed last, until the interval is as
+narrow as ``precision`` asks for; with ``refine: false`` the first step is the interval. A ``start`` below the maximum
+only saves trials: where it passes, the maximum is tried next. What this way costs beside the others stands in
+docs/searches.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from nicbench.model.quantity import Ratio
+from nicbench.search._drive import NarrowingSearch
+from nicbench.search._interval import Reading
+from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample, SearchOptions
+
+FINER = 10.0
+"""A refinement's step is the last one's, divided by this."""
+
+
+class StepDownOptions(SearchOptions):
+    """Shares of the maximum load, which is the line rate, or what the tester can send where that is less."""
+
+    start: Ratio = Field(default=1.0, gt=0.0)
+    step: Ratio = Field(default=0.1, gt=0.0)
+    refine: bool = True
+
+
+class StepDown(NarrowingSearch):
+    """One load after the other, downwards."""
+
+    kind = "step-down"
+    Options = StepDownOptions
+
+    def __init__(self, options: SearchOptions | None = None) -> None:
+        super().__init__(options)
+        self._steps = StepDownOptions.model_validate(self.options.model_dump())
+
+    def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
+        """See the base; without refinement a step is narrow enough."""
+        if not self._steps.refine:
+            coarse = self._steps.step * limits.maximum_load_frames_per_s
+            limits = limits.model_copy(update={"narrow_enough_frames_per_s": coarse})
+        return super().run(measure, goals, limits)
+
+    def choose(self, reading: Reading, samples: Sequence[Sample], limits: Limits) -> float:
+        minimum, maximum = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
+        lower, upper = reading.bounds.lower, reading.bounds.upper
+        if upper is None:
+            return maximum if lower is not None else max(minimum, self._steps.start * maximum)
+        if lower is None:
+            return max(minimum, upper.frames_per_s - self._steps.step * maximum)
+        width = upper.frames_per_s - lower.frames_per_s
+        step = self._steps.step * maximum
+        while step >= width * (1.0 - CLOSE):
+            step /= FINER
+        return upper.frames_per_s - max(step, limits.precision * upper.frames_per_s)

@@ -1,0 +1,128 @@
+"""Six classes of simulated DUTs, 50 of each, and the rates that a search should find for them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nicbench.model.rate import LimitedBy
+from nicbench.search._simulated import SimulatedDut, SimulatedMachine
+from nicbench.search.base import Goal, Limits
+
+OF_EACH_CLASS = 50
+PRECISION = 0.005
+TRIAL_S = 1.0
+FULL_S = 60.0
+REPETITIONS = 21
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One DUT of the comparison, behind a tester."""
+
+    dut: SimulatedDut
+    maximum_frames_per_s: float
+    ceiling_frames_per_s: float | None
+    says_ceiling: bool
+    seed: int
+
+    def machine(self) -> SimulatedMachine:
+        """A fresh one: every search meets the same DUT."""
+        return SimulatedMachine(
+            self.dut, self.seed, ceiling_frames_per_s=self.ceiling_frames_per_s, says_ceiling=self.says_ceiling
+        )
+
+    def limits(self, trial_s: float, validation_s: float | None) -> Limits:
+        """The same precision for every search, and more trials than any needs."""
+        return Limits(
+            minimum_load_frames_per_s=self.maximum_frames_per_s / 1000,
+            maximum_load_frames_per_s=self.maximum_frames_per_s,
+            maximum_limited_by=LimitedBy.LINE_RATE,
+            precision=PRECISION,
+            trial_duration_s=trial_s,
+            validation_duration_s=validation_s,
+            maximum_trials=1000,
+        )
+
+    def truth(self, goal: Goal) -> float:
+        """The load at which half of the trials of full length meet the goal, rare bursts apart; what can be sent."""
+        reachable = min(self.maximum_frames_per_s, self.ceiling_frames_per_s or math.inf)
+        low, high = 0.0, reachable
+        if self._is_met(goal, high):
+            return high
+        while high - low > PRECISION / 10 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._is_met(goal, middle) else (low, middle)
+        return low
+
+    def _is_met(self, goal: Goal, load: float) -> bool:
+        dut, frames = self.dut, int(load * FULL_S)
+        if dut.noise == 0.0 and dut.slow == 1.0:
+            expected = frames * dut.loss_probability(load)
+            return expected <= max(math.log(2.0), goal.loss_ratio * frames)
+        draws = np.random.default_rng([self.seed, int(load)])
+        quiet = SimulatedDut(dut.capacity_frames_per_s, noise=dut.noise, slow=dut.slow, dwell_s=dut.dwell_s)
+        met = sum(quiet.lost(load, FULL_S, draws) <= goal.loss_ratio * frames for _ in range(REPETITIONS))
+        return 2 * met > REPETITIONS
+
+
+def subjects(seed: int) -> dict[str, list[Subject]]:
+    """By the name of the class; the same seed draws the same."""
+    return {
+        name: [_drawn(f"{seed}/{name}/{number}", draw) for number in range(OF_EACH_CLASS)] for name, draw in CLASSES
+    }
+
+
+def _drawn(seed: str, draw_dut: Callable[[random.Random, float], SimulatedDut]) -> Subject:
+    draw = random.Random(seed)
+    maximum = draw.uniform(1e6, 15e6)
+    capacity = maximum * draw.uniform(0.05, 0.98)
+    ceiling = None
+    if draw_dut is _saturation:
+        ceiling = capacity
+    dut = draw_dut(draw, capacity)
+    return Subject(dut, maximum, ceiling, draw.random() < 0.5, draw.getrandbits(32))
+
+
+def _sharp(draw: random.Random, capacity: float) -> SimulatedDut:
+    return SimulatedDut(capacity)
+
+
+def _soft(draw: random.Random, capacity: float) -> SimulatedDut:
+    return SimulatedDut(capacity, early=10.0 ** draw.uniform(-5, -2), knee_width=draw.uniform(0.005, 0.03))
+
+
+def _noise(draw: random.Random, capacity: float) -> SimulatedDut:
+    return SimulatedDut(capacity, noise=draw.uniform(0.002, 0.02))
+
+
+def _rare_loss(draw: random.Random, capacity: float) -> SimulatedDut:
+    """Once in 100 s to once in half an hour, at any load: one validation trial in two to one in thirty is hit."""
+    return SimulatedDut(
+        capacity,
+        bursts_per_s=1.0 / math.exp(draw.uniform(math.log(100), math.log(1800))),
+        burst_frames=draw.randint(1, 500),
+    )
+
+
+def _saturation(draw: random.Random, capacity: float) -> SimulatedDut:
+    """``capacity`` is what the tester sends; the DUT carries a little less, or more."""
+    return SimulatedDut(capacity * draw.uniform(0.9, 2.0))
+
+
+def _bistable(draw: random.Random, capacity: float) -> SimulatedDut:
+    return SimulatedDut(capacity, slow=draw.uniform(0.6, 0.97), dwell_s=draw.uniform(2.0, 60.0))
+
+
+CLASSES: tuple[tuple[str, Callable[[random.Random, float], SimulatedDut]], ...] = (
+    ("sharp knee", _sharp),
+    ("soft knee", _soft),
+    ("noise", _noise),
+    ("rare loss", _rare_loss),
+    ("tester saturates", _saturation),
+    ("bistable", _bistable),
+)

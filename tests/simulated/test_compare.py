@@ -1,0 +1,50 @@
+"""The table of every search on the same 300 DUTs (``compare.py``): what must hold for any seed."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.registry import find
+from nicbench.search.base import Search
+
+from .compare import CONTESTANTS, GOALS, MLR, PEERS, Row, compare, table
+
+_rows: dict[int, list[Row]] = {}
+
+
+@pytest.fixture
+def rows(session_seed: int) -> list[Row]:
+    """Made once a session."""
+    if session_seed not in _rows:
+        _rows[session_seed] = compare(session_seed)
+        print(f"seed {session_seed}\n{table(_rows[session_seed])}")
+    return _rows[session_seed]
+
+
+def of(rows: list[Row], class_name: str, search: str) -> Row:
+    return next(row for row in rows if (row.class_name, row.search) == (class_name, search))
+
+
+def test_every_search_there_is_takes_part(rows: list[Row]) -> None:
+    assert {contestant.search.kind for contestant in CONTESTANTS} == set(find("nicbench.search", Search))
+    assert len(rows) == 6 * len(CONTESTANTS)
+    assert {len(row.traffic_s) for row in rows} == {50}
+
+
+@pytest.mark.parametrize("class_name", ["sharp knee", "soft knee"])
+def test_mlr_needs_no_more_traffic_than_the_better_bisection(rows: list[Row], class_name: str) -> None:
+    peers = min(of(rows, class_name, peer.name).median_traffic_s for peer in PEERS)
+    assert of(rows, class_name, MLR.name).median_traffic_s <= peers, table(rows)
+
+
+def test_every_search_answers_every_dut_with_an_interval_that_was_asked_for(rows: list[Row]) -> None:
+    for row in rows:
+        if row.class_name not in ("rare loss", "bistable"):
+            assert (row.unanswered, row.unsettled) == (0, 0), table(rows)
+
+
+@pytest.mark.parametrize("class_name", ["sharp knee", "tester saturates"])
+def test_where_a_rate_is_sharp_every_search_finds_it_within_the_precision(rows: list[Row], class_name: str) -> None:
+    for contestant in CONTESTANTS:
+        for goal in GOALS:
+            assert max(of(rows, class_name, contestant.name).errors[goal.name]) <= 0.01, table(rows)
