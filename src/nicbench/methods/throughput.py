@@ -1,9 +1,9 @@
 """Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
 
 Steps, for each frame size: the tester's own ceiling is known, measured without a DUT; a search looks, between a minimum
-load and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial, and a longer
-one confirms the answer (section 24). Verified: each frame is recognised by its signature, its payload compared, and a
-trial that the tester spoilt is not the DUT's.
+load and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial, and one of
+full length confirms the answer (section 24). Verified: each frame is recognised by its signature, its payload compared,
+and a trial that the tester spoilt is not the DUT's.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ def rare_loss(samples: Sequence[Sample], goal: Goal, bounds: Bounds, limits: Lim
             continue
         most = max(sample.counts.failed for sample in hit)
         return (
-            f"{len(hit)} of {len(below)} trials up to {rate.frames_per_s:.0f} frames/s lost frames, {most} at most and no "
-            "more at higher loads than at lower ones: a loss that comes at any load, not what the DUT can carry; with "
-            f"{tolerance * 100:g} % tolerated, {rate.frames_per_s:.0f} frames/s pass"
+            f"{len(hit)} of {len(below)} trials up to {rate.frames_per_s:.0f} frames/s lost frames, {most} at most and "
+            "no more at higher loads than at lower ones: a loss that comes at any load, not what the DUT can carry; "
+            f"with {tolerance * 100:g} % tolerated, {rate.frames_per_s:.0f} frames/s pass"
         )
     return None
