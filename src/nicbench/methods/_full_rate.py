@@ -101,9 +101,11 @@ async def full_rate(context: Context, size: Size, of: float | str) -> Full:
 
 
 def words_of(of: float | str) -> str:
-    """After "% of": "line rate", "the highest load", "800.0 kpps"."""
-    words = {LINE_RATE: "line rate", HIGHEST: "the highest load"}
-    return words[of] if isinstance(of, str) else format_rate(of)
+    """After "% of": "line rate", "the highest load", "800 kpps"."""
+    if isinstance(of, str):
+        return {LINE_RATE: "line rate", HIGHEST: "the highest load"}[of]
+    number, unit = format_rate(of).split()
+    return f"{float(number):g} {unit}"
 
 
 def link_words(context: Context, size: Size) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from nicbench.errors import NicbenchError
 from nicbench.methods._full_rate import Full
 from nicbench.model.rate import Bounded
@@ -100,6 +102,7 @@ def _by_way(reading: Reading) -> str | None:
     shares = []
     for stream in reading.streams:
         offered = stream.counts.sent + stream.counts.unsent_backpressure
-        share = f"{100.0 * stream.counts.received / offered:.4g}" if offered else "nothing offered"
+        # Rounded down: 100 is every frame.
+        share = f"{math.floor(1e5 * stream.counts.received / offered) / 1e3:g}" if offered else "nothing offered"
         shares.append(f"{stream.name}: {share}")
     return ", ".join(shares)

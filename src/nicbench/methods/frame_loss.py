@@ -53,17 +53,17 @@ class FrameLoss(Method):
     kind: ClassVar[str] = "frame-loss"
 
     class Options(Frozen):
-        """Options of the bench file. ``of`` is the rate that 100 % is of, ``step`` how far the load falls each time."""
+        """Options of the bench file. ``of`` is what 100 % is, ``load_step`` how far the load falls each time."""
 
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
         of: FullRate = LINE_RATE
-        step: Step = LARGEST_STEP_PERCENT
+        load_step: Step = LARGEST_STEP_PERCENT
         trial: TrialTimes = TrialTimes()
 
     options: Options
 
     def points(self) -> int:
-        return len(self.options.frame_bytes) * len(list(falling(100.0, self.options.step)))
+        return len(self.options.frame_bytes) * len(list(falling(100.0, self.options.load_step)))
 
     def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
@@ -92,7 +92,7 @@ class FrameLoss(Method):
         results: list[Result] = []
         without_loss = 0
         start = full.why_not_more if full.highest_percent < 100.0 else None
-        for percent in falling(full.highest_percent, self.options.step):
+        for percent in falling(full.highest_percent, self.options.load_step):
             if not full.carries(percent):
                 continue
             load = full.load_frames_per_s(percent)
@@ -103,7 +103,7 @@ class FrameLoss(Method):
             lossless = not disturbed and trial.reading.counts.failed == 0
             without_loss = without_loss + 1 if lossless else 0
             ended = without_loss == TRIALS_WITHOUT_LOSS
-            lowest = percent <= self.options.step + _CLOSE_PERCENT
+            lowest = percent <= self.options.load_step + _CLOSE_PERCENT
             notes = {
                 "start": start if not results else None,
                 "end": "no two successive trials lost nothing" if lowest and not ended else None,

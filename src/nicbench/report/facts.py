@@ -235,6 +235,9 @@ _OPTIONS: Mapping[str, str] = MappingProxyType(
         "mtu": "mtu_bytes",
         "txqueuelen": "txqueuelen_frames",
         "burst": "burst_frames",
+        "bins": "bins_s",
+        "load_step": "load_step_percent",
+        "of": "of_frames_per_s",
     }
 )
 
