@@ -91,7 +91,6 @@ class FrameLoss(Method):
         """Loads from above until two successive trials lose nothing; a disturbed one does not count as such."""
         results: list[Result] = []
         without_loss = 0
-        start = full.why_not_more if full.highest_percent < 100.0 else None
         for percent in falling(full.highest_percent, self.options.load_step):
             if not full.carries(percent):
                 continue
@@ -105,7 +104,7 @@ class FrameLoss(Method):
             ended = without_loss == TRIALS_WITHOUT_LOSS
             lowest = percent <= self.options.load_step + _CLOSE_PERCENT
             notes = {
-                "start": start if not results else None,
+                "start": full.why_not_more if not results and full.highest_percent < 100.0 else None,
                 "end": "no two successive trials lost nothing" if lowest and not ended else None,
             }
             result = self._result(size, full, min(percent, full.highest_percent), trial, disturbed, notes)
@@ -145,7 +144,8 @@ class FrameLoss(Method):
             title="Frame loss rate",
             caption=(
                 f"RFC 2544 section 26.3: (offered - returned) / offered, at loads that fall until "
-                f"{TRIALS_WITHOUT_LOSS} successive trials lose nothing; lower loads were not tried. {HOW_IT_IS_CHECKED}"
+                f"{TRIALS_WITHOUT_LOSS} successive trials lose nothing; lower loads were not tried. What came after "
+                f"the drain is late and not lost. {HOW_IT_IS_CHECKED}"
             ),
             columns=(_SIZE, _LOAD, _LOSS, *(column for column in COLUMNS if column.value != _LOSS.value)),
             sentences=("loses {loss_percent} of {size} frames at {load_percent}",),
