@@ -37,3 +37,11 @@ def test_short_trials_whose_answer_is_confirmed_by_a_long_one_are_no_deviation()
 def test_a_short_validation_trial_is_one() -> None:
     said = deviations(SearchChoice(trials_per_bound=1, validation=10.0), TrialTimes(duration=1.0))
     assert said == ("validation trial 10 s, RFC 2544 section 24 asks for 60 s",)
+
+
+def test_the_time_that_is_said_to_be_the_most_holds_where_every_trial_has_to_be_long() -> None:
+    times = TrialTimes(duration=1.0, drain=2.0, settle=5.0)
+    options = Throughput.Options(frame_bytes=(64,), search=SearchChoice(maximum_trials=10), trial=times)
+    assert Throughput("throughput", options).estimate_s() == 10 * 72.0
+    unvalidated = options.model_copy(update={"search": SearchChoice(maximum_trials=10, validation=0.0)})
+    assert Throughput("throughput", unvalidated).estimate_s() == 10 * 13.0

@@ -13,11 +13,12 @@ _rows: dict[int, list[Row]] = {}
 
 
 @pytest.fixture
-def rows(session_seed: int) -> list[Row]:
-    """Made once a session."""
+def rows(session_seed: int, capsys: pytest.CaptureFixture[str]) -> list[Row]:
+    """Made once a session, and printed: every run of the tests shows other DUTs."""
     if session_seed not in _rows:
         _rows[session_seed] = compare(session_seed)
-        print(f"seed {session_seed}\n{table(_rows[session_seed])}")
+        with capsys.disabled():
+            print(f"\nseed {session_seed}\n{table(_rows[session_seed])}")
     return _rows[session_seed]
 
 

@@ -107,11 +107,10 @@ class Throughput(Method):
         return options.model_copy(update={"search": search})
 
     def estimate_s(self) -> float:
-        """With one validation trial for each goal; those that fail and what follows are within the trials allowed."""
+        """At a soft knee nearly all trials may have to be as long as the validation; mostly a few are."""
         search, trial = self.options.search, self.options.trial
-        validation_s = search.validation_s(trial.duration)
-        longer = 0.0 if validation_s is None else len(search.goals) * (validation_s - trial.duration)
-        return trial.estimate_s(self.points() * search.maximum_trials) + self.points() * longer
+        longest = trial.model_copy(update={"duration": search.validation_s(trial.duration) or trial.duration})
+        return longest.estimate_s(self.points() * search.maximum_trials)
 
     def deviations(self) -> tuple[str, ...]:
         search, trial = self.options.search, self.options.trial
