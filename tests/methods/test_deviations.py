@@ -45,3 +45,9 @@ def test_the_time_that_is_said_to_be_the_most_holds_where_every_trial_has_to_be_
     assert Throughput("throughput", options).estimate_s() == 10 * 72.0
     unvalidated = options.model_copy(update={"search": SearchChoice(maximum_trials=10, validation=0.0)})
     assert Throughput("throughput", unvalidated).estimate_s() == 10 * 13.0
+
+
+def test_each_frame_size_of_the_rfc_that_is_not_measured_is_named() -> None:
+    options = Throughput.Options(frame_bytes=(64, 512, 1518, "imix"), search=SearchChoice(trials_per_bound=1))
+    said = "no frames of 128, 256, 1024, 1280 bytes, RFC 2544 section 9.1 asks for seven"
+    assert Throughput("throughput", options).deviations() == (said,)

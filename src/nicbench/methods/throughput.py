@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
@@ -116,7 +116,11 @@ class Throughput(Method):
         search, trial = self.options.search, self.options.trial
         votes = search.build().options.trials_per_bound
         majority = f"a bound is settled by the majority of {votes} trials, RFC 2544 section 26.1 uses one"
-        return (*trial.deviations(search.validation_s(trial.duration)), *((majority,) if votes > 1 else ()))
+        return (
+            *trial.deviations(search.validation_s(trial.duration)),
+            *missing_sizes(self.options.frame_bytes),
+            *((majority,) if votes > 1 else ()),
+        )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
