@@ -14,7 +14,7 @@ from nicbench.stages.measure import measure
 from nicbench.stages.plan import describe
 from nicbench.stages.start import refuse_changed_bench, started
 from nicbench.stages.summary import summarise
-from nicbench.stages.testbed import make_dut, make_testbed, touches_machine
+from nicbench.stages.testbed import laid_out, make_dut, make_testbed, touches_machine
 from nicbench.stages.tester import make_tester, start_tester
 from nicbench.store.folder import RunFolder
 from nicbench.trials.ceiling import Ceilings
@@ -32,7 +32,7 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
             bus.publish(StageStarted(stage="testbed", text="making the testbed"))
             lab, testbed = await make_testbed(bench, changes)
             dut = await make_dut(bench, testbed, changes)
-            addressing = dut.addressing(testbed, bench.traffic.ip)
+            ways, addressing = laid_out(bench, testbed, dut, bus)
             dut_cpus = dut.cpus(testbed)
             tester = make_tester(
                 bench,
@@ -48,14 +48,13 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
                 facts, testbed = await start_tester(tester, bench, testbed, changes)
                 thresholds = Thresholds(**bench.thresholds)
                 folder.write_json(
-                    "plan.json", describe(bench, folder.run_id, testbed, dut, facts, addressing, thresholds)
+                    "plan.json", describe(bench, folder.run_id, testbed, dut, facts, ways, addressing, thresholds)
                 )
                 folder.write_json("inventory.json", await collect(testbed))
                 maker = TrialMaker(tester, dut, addressing, thresholds, dut_cpus, journaled, bus)
-                sending_ports = len(addressing) if bench.traffic.bidirectional else 1
-                ceilings = Ceilings(maker, lab, testbed, changes, bus, sending_ports=sending_ports)
+                ceilings = Ceilings(maker, lab, testbed, changes, bus, ways)
                 await calibrate(bench, ceilings, bus)
-                results = await measure(bench, testbed.link_bits_per_s, maker, ceilings, bus)
+                results = await measure(bench, testbed.link_bits_per_s, ways, maker, ceilings, bus)
                 complete = True
             finally:
                 await tester.close()

@@ -83,7 +83,7 @@ def test_only_thresholds_that_were_given_are_overrides(read: Read) -> None:
 
 def test_a_link_names_two_ports(read: Read) -> None:
     bench = read(
-        "nicbench: 1\ntitle: x\ndut: {kind: bridge}\ntests: [{name: t, method: throughput}]\n"
+        "nicbench: 1\ntitle: x\ndut: {kind: kernel-forward}\ntests: [{name: t, method: throughput}]\n"
         "hosts: {tester: {kind: local}, dut: {kind: netns, namespace: n}}\n"
         "ports: {t0: {host: tester, address: 0000:03:00.0}, d0: {host: dut, device: e1}}\n"
         "links: [t0 <-> d0]\n"

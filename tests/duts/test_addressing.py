@@ -10,7 +10,7 @@ from lab import DUT_MACS, TESTER_MACS, described_testbed
 
 from nicbench.duts._forwarding import ForwardingPort, neighbour_of, settings_for
 from nicbench.duts._networks import SWEPT_ADDRESSES, network_behind, swept_address
-from nicbench.duts._ports import require_host, require_two_ports
+from nicbench.duts._ports import require_host, require_ports
 from nicbench.duts.base import Dut
 from nicbench.duts.bridge import Bridge, BridgeOptions
 from nicbench.duts.external import External, ExternalOptions
@@ -97,7 +97,7 @@ def test_a_dut_without_a_host_names_the_way_out() -> None:
 
 def test_a_dut_with_one_link_is_refused_with_the_numbers() -> None:
     with pytest.raises(UsageError, match="has 1 on the DUT and 2 on the tester"):
-        require_two_ports(replace(described_testbed(), dut_ports=described_testbed().dut_ports[:1]), "bridge")
+        require_ports(replace(described_testbed(), dut_ports=described_testbed().dut_ports[:1]), "bridge")
 
 
 def test_kernel_forwarding_is_not_addressed_before_it_is_up() -> None:

@@ -53,6 +53,17 @@ async def test_links_join_the_testers_ports_to_the_duts_whichever_stands_first()
     assert testbed.dut.name == "dut"
 
 
+async def test_any_number_of_links_gives_as_many_ports_in_their_order() -> None:
+    near, far = ("t0", "t1", "t2", "t3"), ("d0", "d1", "d2", "d3")
+    testers = {name: Port(host="tester", address=f"0000:03:00.{number}") for number, name in enumerate(near)}
+    duts = dict(zip(far, (Port(host="dut", device=name) for name in ("up0", "member0", "pup0", "busy0")), strict=True))
+    links = tuple(zip(near, far, strict=True))
+    testbed = await make_testbed(HOSTS, testers | duts, (links[2], links[0], links[3], links[1]), Tester())
+
+    assert [port.name for port in testbed.tester_ports] == ["t2", "t0", "t3", "t1"]
+    assert [port.name for port in testbed.dut_ports] == ["d2", "d0", "d3", "d1"]
+
+
 async def test_the_slowest_link_bounds_the_rate_and_a_veths_speed_is_nominal() -> None:
     ports = {"t0": Port(host="tester", device="up0"), "d0": Port(host="dut", device="member0")}
     testbed = await make_testbed(HOSTS, ports, (("t0", "d0"),), Tester())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nicbench.bench_file import parse
 from nicbench.model.trial import Reading, TrialRequest
-from nicbench.stages.testbed import make_dut, make_testbed
+from nicbench.stages.testbed import laid_out, make_dut, make_testbed
 from nicbench.stages.tester import make_tester
 from nicbench.tuning.stack import UndoStack
 
@@ -20,12 +20,13 @@ async def readings(run_id: str, bench_text: str, trials: list[tuple[TrialRequest
     try:
         _, testbed = await make_testbed(bench, changes)
         dut = await make_dut(bench, testbed, changes)
+        _, addressing = laid_out(bench, testbed, dut)
         taken = []
         for number, (request, fault) in enumerate(trials, 1):
             tester = make_tester(bench, testbed, (), run_id, None, fault)
             await tester.start()
             try:
-                taken.append(await tester.trial(number, request, dut.addressing(testbed, bench.traffic.ip)))
+                taken.append(await tester.trial(number, request, addressing))
             finally:
                 await tester.close()
         return taken

@@ -16,12 +16,14 @@ from nicbench.labs.base import CoreMap, Testbed
 from nicbench.labs.simulated import SimulatedLab
 from nicbench.labs.simulated import SimulatedOptions as LabOptions
 from nicbench.model.frame_size import IMIX
+from nicbench.model.pattern import Pattern, Ways, ways_of
 from nicbench.model.trial import CALIBRATION, Latency, Purpose, Reading, Trial, TrialRequest
 from nicbench.trials.ceiling import FLOODS, Ceilings
 from nicbench.trials.maker import TrialMaker
 from nicbench.tuning.stack import UndoStack
 
 TESTER_MPPS = 11.0
+ONE_WAY = ways_of(Pattern.ONE_TO_ONE, 2)
 OWN_NS = 9_000
 
 
@@ -57,7 +59,7 @@ class Bench(SimulatedLab):
 
 
 def calibration(
-    lab: Bench | None, journaled: dict[str, Trial] | None = None, *, sending_ports: int = 1
+    lab: Bench | None, journaled: dict[str, Trial] | None = None, ways: Ways = ONE_WAY
 ) -> tuple[Ceilings, list[Any]]:
     bus, published = Bus(), list[Any]()
     bus.subscribe(published.append)
@@ -67,7 +69,7 @@ def calibration(
         tester=None, dut=None, tester_ports=(), dut_ports=(), cores=CoreMap(0, (1,), (), False),  # type: ignore[arg-type]
         link_bits_per_s=10e9, link_is_nominal=True,
     )  # fmt: skip
-    return Ceilings(maker, lab, testbed, UndoStack("x", None), bus, sending_ports=sending_ports), published
+    return Ceilings(maker, lab, testbed, UndoStack("x", None), bus, ways), published
 
 
 def trials_in(published: list[Any]) -> list[Trial]:
@@ -130,11 +132,28 @@ async def test_a_trial_made_after_a_journal_in_another_order_has_a_number_of_its
     assert made.id not in {trial.id for trial in whole}
 
 
-async def test_the_ceiling_is_that_of_one_port_where_both_send() -> None:
-    ceilings, published = calibration(Bench(), sending_ports=2)
-    both = await ceilings.ceiling_frames_per_s(64)
-    assert all(trial.request.bidirectional for trial in trials_in(published))
-    assert both == pytest.approx(TESTER_MPPS * 1e6 / 2, rel=0.01)
+@pytest.mark.parametrize(
+    ("ways", "share", "words"),
+    [
+        (ways_of(Pattern.ONE_TO_ONE, 2, bidirectional=True), 2, "on each of 2 ports"),
+        (ways_of(Pattern.ONE_TO_ONE, 4), 2, "on each of 2 ports"),
+        (ways_of(Pattern.FULL_MESH, 4), 4, "on each of 4 ports"),
+        (ways_of(Pattern.MANY_TO_ONE, 4), 1, "on 3 ports together"),
+        (ways_of(Pattern.ONE_TO_MANY, 4), 1, "on a port"),
+    ],
+    ids=["both ways", "two pairs", "full mesh", "many to one", "one to many"],
+)
+async def test_the_ceiling_is_of_what_a_load_is_of(ways: Ways, share: int, words: str) -> None:
+    ceilings, published = calibration(Bench(), ways=ways)
+    ceiling = await ceilings.ceiling_frames_per_s(64)
+    assert {trial.request.bidirectional for trial in trials_in(published)} == {ways.bidirectional}
+    assert ceiling == pytest.approx(TESTER_MPPS * 1e6 / share, rel=0.01)
+    assert words in next(event.text for event in published if isinstance(event, CeilingFound))
+
+
+async def test_the_testers_own_latency_is_unknown_where_frames_come_back_on_their_port() -> None:
+    ceilings, _ = calibration(Bench(), ways=ways_of(Pattern.SAME_PORT, 2))
+    assert await ceilings.latency(64) is None
 
 
 @pytest.mark.parametrize("lab", [None, Bench(there_is_a_sink=False)], ids=["real ports", "a lab without a sink"])

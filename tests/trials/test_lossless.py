@@ -14,6 +14,7 @@ from nicbench.labs.base import CoreMap, Testbed
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.single_core import SingleCore
 from nicbench.methods.throughput import SearchChoice, Throughput
+from nicbench.model.pattern import Pattern, ways_of
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result
 from nicbench.model.traffic import Traffic
@@ -25,6 +26,7 @@ from nicbench.tuning.stack import UndoStack
 
 TIMES = TrialTimes(duration=1.0, drain=0.1, settle=0.1)
 DUT_MPPS, TESTER_MPPS = 4.0, 11.0
+ONE_WAY = ways_of(Pattern.ONE_TO_ONE, 2)
 
 
 class Lossless(FakeTester):
@@ -46,9 +48,9 @@ def context(tester: FakeTester) -> TestContext:
         link_bits_per_s=10e9, link_is_nominal=True,
     )  # fmt: skip
     return TestContext(
-        test="t", seed=1, link_bits_per_s=10e9, traffic=Traffic(), maker=maker,
-        ceilings=Ceilings(maker, None, testbed, UndoStack("x", None), bus), repeats=Repeats(time_budget_s=600.0),
-        earlier={}, bus=bus,
+        test="t", seed=1, link_bits_per_s=10e9, traffic=Traffic(), ways=ONE_WAY, maker=maker,
+        ceilings=Ceilings(maker, None, testbed, UndoStack("x", None), bus, ONE_WAY),
+        repeats=Repeats(time_budget_s=600.0), earlier={}, bus=bus,
     )  # fmt: skip
 
 

@@ -189,3 +189,36 @@ fn a_file_that_cannot_be_written_is_refused_before_the_transmission() {
     start["capture"] = json!({"path": "/tmp/x", "frames": 10, "around_loss": 10});
     assert_eq!(engine.ask(start)["error"]["kind"], "bad_request");
 }
+
+/// Three ports send to the fourth, each at this rate for 0.1 s; the way out carries 60,000 frames/s.
+#[test]
+fn many_senders_share_one_ports_way_out_and_lose_exactly_what_it_dropped() {
+    let mac = |index: usize| format!("02:00:00:00:0a:0{index}");
+    let ports: Vec<Value> = (0..4)
+        .map(|index| {
+            let mut port = port(&format!("t{index}"), (index + 1) % 4, json!({}));
+            port["mac"] = mac(index).into();
+            port["egress"] = json!({"capacity_frames_per_s": 60_000, "queue_frames": 16});
+            port
+        })
+        .collect();
+    let mut start = start(1, 30_000.0, 64);
+    let stream = start["streams"][0].clone();
+    start["streams"] = (0..3)
+        .map(|from| {
+            let mut one = stream.clone();
+            (one["transmit_port"], one["receive_port"]) = (from.into(), 3.into());
+            one["destination_mac"] = mac(3).into();
+            one
+        })
+        .collect();
+    let mut engine = Engine::with_ports("virtual", json!(ports));
+    let (reading, _) = engine.trial(start);
+    assert_eq!(engine.finish(), Some(0));
+    let sum = |name: &str| (0..3).map(|stream| reading["streams"][stream][name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("sent"), sum("received") + sum("lost")), (9_000, 9_000));
+    assert_eq!(sum("lost"), counter(&reading, 3, "simulated_egress_dropped"));
+    // What it carries in 0.1 s, and what its queue held at the end.
+    assert!((6_000..=6_018).contains(&sum("received")), "{reading}");
+    assert_eq!((0..4).map(|port| reading["ports"][port]["foreign"].as_u64().unwrap()).sum::<u64>(), 0);
+}

@@ -146,12 +146,34 @@ pub enum PortKind {
     Simulated {
         /// Nominal speed: serialization takes its time.
         link_bits_per_s: f64,
-        /// The port at which its frames arrive.
+        /// The port at which its frames arrive, but for those addressed to another port's `mac`.
         sends_to: usize,
-        /// What happens to them on the way.
+        /// Its address: frames from any port to it arrive here, as behind a switch.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mac: Option<String>,
+        /// What happens to its frames on the way.
         #[serde(default)]
         dut: Box<SimulatedDut>,
+        /// What the device's port towards it lets through, of all senders together.
+        #[serde(default)]
+        egress: SimulatedEgress,
     },
+}
+
+/// The device's side of a simulated port, which frames of all others leave by.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SimulatedEgress {
+    /// Frames that leave per second; `None` is unlimited.
+    pub capacity_frames_per_s: Option<f64>,
+    /// Frames waiting to leave; one more is dropped (drop tail).
+    pub queue_frames: u32,
+}
+
+impl Default for SimulatedEgress {
+    fn default() -> Self {
+        Self { capacity_frames_per_s: None, queue_frames: 256 }
+    }
 }
 
 /// What happens to frames sent on a simulated port before they arrive.
@@ -227,6 +249,8 @@ mod tests {
             r#"{"name":"t0","kind":"vdev","vdev":"net_memif0,role=client,id=0","send_buffer_bytes":5}"#,
             r#"{"name":"t0","kind":"null","addresses":[{"first":"198.18.0.2"},{"first":"2001:2::1","count":9}]}"#,
             r#"{"name":"t0","kind":"simulated","link_bits_per_s":1e10,"sends_to":1,"dut":{"loss":0.5,"seed":3}}"#,
+            r#"{"name":"t0","kind":"simulated","link_bits_per_s":1e10,"sends_to":1,"mac":"02:00:00:00:00:09",
+                "egress":{"capacity_frames_per_s":1e6,"queue_frames":8}}"#,
         ];
         for text in kinds {
             let port: PortRequest = serde_json::from_str(text).unwrap();

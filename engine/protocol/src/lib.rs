@@ -13,7 +13,9 @@ mod request;
 mod start;
 mod traffic;
 
-pub use configure::{AddressRange, ClockSource, Configure, PortKind, PortRequest, SimulatedDut, WorkerRequest};
+pub use configure::{
+    AddressRange, ClockSource, Configure, PortKind, PortRequest, SimulatedDut, SimulatedEgress, WorkerRequest,
+};
 pub use detail::{
     CaptureReading, CaptureRequest, FlowReport, FlowReportReading, FlowsReading, GroupReading, IntervalsReading,
     MAXIMUM_FLOW_GROUPS, MAXIMUM_REORDERING_N, MINIMUM_REORDERING_N, ReorderingReading, VariationReading,

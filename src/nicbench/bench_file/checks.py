@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from nicbench.bench_file.frame_sizes import frame_size_problems
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.pattern_checks import pattern_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.traffic_checks import traffic_problems
 from nicbench.bench_file.wiring import wiring_problems
@@ -107,4 +108,5 @@ _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]],
     ("every header field belongs to a header of its frames", traffic_problems),
     ("every frame holds its signature and fits the links", frame_size_problems),
     ("hosts, ports and links fit together, or a lab makes them", wiring_problems),
+    ("there are ports for every way of the traffic, and the DUT has them", pattern_problems),
 )

@@ -14,6 +14,7 @@ from nicbench.bench_file.checks import checked
 from nicbench.bench_file.frame_sizes import headers_in_words, smallest_frame_bytes
 from nicbench.cli.output import FORMAT
 from nicbench.model.frame_size import size_label, words_of
+from nicbench.model.pattern import Pattern
 from nicbench.model.traffic import FieldValue, Traffic
 from nicbench.stages.calibrate import planned_calibration
 from nicbench.units import format_duration_s, format_mpps
@@ -83,7 +84,9 @@ def plan_document(bench: BenchFile) -> dict[str, Any]:
 
 def _settings(bench: BenchFile) -> list[tuple[str, str]]:
     traffic = bench.traffic
-    ways = "both directions at once" if traffic.bidirectional else "one direction"
+    both_ways = traffic.bidirectional or traffic.pattern.goes_both_ways
+    ways = "both directions at once" if both_ways else "one direction"
+    pattern = [] if traffic.pattern is Pattern.ONE_TO_ONE else [("pattern", traffic.pattern.words)]
     smallest = smallest_frame_bytes(traffic)
     together = f"{len(traffic.streams)} streams a port, " if traffic.streams else f"{_streams(traffic)[0]}, "
     where = ("lab", bench.lab.kind + _options(bench, "lab")) if bench.lab else ("ports", ", ".join(bench.ports))
@@ -95,6 +98,7 @@ def _settings(bench: BenchFile) -> list[tuple[str, str]]:
         ("DUT", bench.dut.kind + _options(bench, "dut")),
         *tester,
         *(("stream", text) for text in _streams(traffic) if traffic.streams),
+        *pattern,
         ("traffic", f"{together}{ways}; the smallest frame is {smallest} bytes"),
         *(("mix", f"{name}: {mix}") for name, mix in _mixes(bench)),
         ("seed", str(bench.seed)),

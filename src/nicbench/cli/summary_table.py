@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.model.frame_size import label_of, size_words
+from nicbench.model.ports import PortFigures
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.report.grids import Crossing, GridTable
@@ -39,6 +40,8 @@ def print_summary(console: Console, summary: Summary) -> None:
         if spoilt:
             console.print(f"* {len(spoilt)} of {len(section.rows)} are disturbed or incomplete; the report says why")
     for result in summary.results:
+        if result.by_port is not None:
+            console.print(f"  {result.id}: {_ways(result.by_port)}", markup=False, soft_wrap=True)
         for disturbance in () if result.id in in_grids else result.disturbances:
             console.print(f"  {result.id}: {disturbance}", markup=False)
         for near in result.near_tester_limit or ():
@@ -66,7 +69,8 @@ def headline(summary: Summary) -> str | None:
 
 def _table(rates: Sequence[Result], latencies: Sequence[Result]) -> Table:
     goals = list(dict.fromkeys(goal for result in rates for goal in _goals(result)))
-    table = Table(header_style="bold")
+    bases = ", ".join(dict.fromkeys(result.scope for result in (*rates, *latencies)))
+    table = Table(header_style="bold", caption=escape(_rates_are(bases)), caption_justify="left")
     table.add_column("frame\n[bytes]".replace("[", r"\["), justify="right")
     for goal in goals:
         table.add_column(f"{goal}\n\\[Mpps]", justify="right")
@@ -89,6 +93,7 @@ def _table(rates: Sequence[Result], latencies: Sequence[Result]) -> Table:
 def _section_table(section: Section) -> Table:
     """The table of a method that brings its own, as in the report."""
     table = Table(header_style="bold", title=escape(section.table.title), title_justify="left", title_style="bold")
+    table.caption, table.caption_justify = escape(_rates_are(section.scope)), "left"
     for column in section.table.columns:
         words = column.head.split(" ")
         lines = (
@@ -102,7 +107,7 @@ def _section_table(section: Section) -> Table:
     for row in section.rows:
         table.add_row(*(escape(cell) for cell in row.cells), _verdict(row.result.verdict))
     for note in section.notes:
-        table.caption = escape(note) if table.caption is None else f"{table.caption}\n{escape(note)}"
+        table.caption = f"{table.caption}\n{escape(note)}"
     return table
 
 
@@ -112,12 +117,31 @@ def _grid_table(section: Section, grid: GridTable) -> Table:
     cell = section.table.grid.cell if section.table.grid else None
     unit = f": {cell.head.lower()} [{cell.unit}]" if cell else ""
     table = Table(header_style="bold", title=escape(f"{title}{unit}"), title_justify="left", title_style="bold")
+    table.caption, table.caption_justify = escape(_rates_are(section.scope)), "left"
     table.add_column(escape(grid.corner), justify="right")
     for heads in zip(*grid.heads, strict=True):
         table.add_column(escape("\n".join(heads)), justify="right")
     for head, crossings in grid.rows:
         table.add_row(escape(head), *(_crossing(crossing) for crossing in crossings))
     return table
+
+
+def _ways(figures: PortFigures) -> str:
+    """All ways together, and the best and the worst of them."""
+    both = figures.combined
+    shares = [way.loss_ratio for way in figures.ways]
+    least, most = (f"{100 * loss:.3g}" for loss in (min(shares), max(shares)))
+    each = f"{least} %" if least == most else f"{least} to {most} %"
+    return (
+        f"{len(figures.ways)} ways, sum of ports {format_mpps(both.received_frames_per_s)} of "
+        f"{format_mpps(both.offered_frames_per_s)} Mpps, loss {100 * both.loss_ratio:.3g} %, on each way {each} "
+        f"(trial {figures.trial})"
+    )
+
+
+def _rates_are(scope: str) -> str:
+    """Below a table: what its rates are of."""
+    return f"Rates are {scope}"
 
 
 def _crossing(crossing: Crossing | None) -> str:

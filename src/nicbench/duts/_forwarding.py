@@ -1,4 +1,4 @@
-"""Sets Linux IP forwarding up between two ports: settings, addresses, static neighbours, routes; each with its undo."""
+"""Sets Linux IP forwarding up between ports: settings, addresses, static neighbours, routes; each with its undo."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from typing import Any
 
-from nicbench.duts._networks import network_behind
+from nicbench.duts._networks import network_behind, port_address
 from nicbench.duts._ports import DutDevices
 from nicbench.errors import NotReadyError
 from nicbench.hosts.base import Host
@@ -16,8 +16,6 @@ from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import DeleteIpObject
 
 _PREFIX_LENGTH = {4: 24, 6: 64}
-# RFC 2544 C.2.2 numbers a router's ports .1; RFC 5180 section 8 gives the network.
-_DEFAULT_ADDRESSES = {4: ("198.18.0.1/24", "198.19.0.1/24"), 6: ("2001:2::1/64", "2001:2:0:8000::1/64")}
 
 Interface = IPv4Interface | IPv6Interface
 
@@ -36,16 +34,17 @@ class ForwardingPort:
 def forwarding_ports(testbed: Testbed, devices: DutDevices, tester_macs: tuple[str, ...]) -> tuple[ForwardingPort, ...]:
     """From the testbed; a port without an address of its own gets the standard's."""
     ports = []
+    count = len(testbed.dut_ports)
     for index, port in enumerate(testbed.dut_ports):
         given = {4: port.ipv4, 6: port.ipv6}
-        addresses = [_with_prefix(given[ip] or _DEFAULT_ADDRESSES[ip][index], ip) for ip in (4, 6)]
+        addresses = [_with_prefix(given[ip] or port_address(ip, index), ip) for ip in (4, 6)]
         ports.append(
             ForwardingPort(
                 device=devices.names[index],
                 mac=devices.macs[index],
                 tester_mac=tester_macs[index],
                 addresses=tuple(addresses),
-                networks=tuple(network_behind(ip, index) for ip in (4, 6)),
+                networks=tuple(network_behind(ip, index, count) for ip in (4, 6)),
             )
         )
     return tuple(ports)
@@ -66,6 +65,8 @@ def settings_for(ports: tuple[ForwardingPort, ...], *, ipv6: bool) -> tuple[tupl
     settings = [(f"{ipv4}/conf/all/rp_filter", "0")]
     # The stricter of `all` and the device's own value counts.
     settings += [(f"{ipv4}/conf/{device}/rp_filter", "0") for device in devices]
+    # A frame that leaves by the port it came in at is what was asked for: nobody is to be told of a shorter way.
+    settings += [(f"{ipv4}/conf/{device}/send_redirects", "0") for device in ("all", *devices)]
     settings += [(f"{ipv4}/ip_forward", "1")]
     if ipv6:
         conf = "/proc/sys/net/ipv6/conf"

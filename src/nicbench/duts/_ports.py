@@ -1,4 +1,4 @@
-"""What every DUT needs of a testbed: its host, and the devices of its two ports with their indexes."""
+"""What every DUT needs of a testbed: its host, and the devices of its ports with their indexes."""
 
 from __future__ import annotations
 
@@ -30,21 +30,23 @@ def require_host(testbed: Testbed, kind: str) -> Host:
     return testbed.dut
 
 
-def require_two_ports(testbed: Testbed, kind: str) -> None:
-    """These DUTs join two ports."""
-    if len(testbed.dut_ports) != 2 or len(testbed.tester_ports) != 2:
+def require_ports(testbed: Testbed, kind: str, *, fewest: int = 2, most: int = 2) -> None:
+    """These DUTs join so many ports, each with a link to one of the tester's."""
+    ports = len(testbed.dut_ports)
+    if ports != len(testbed.tester_ports) or not fewest <= ports <= most:
+        joins = "two" if most == 2 else f"{fewest} to {most}"
         raise UsageError(
-            f"a DUT of kind {kind} joins two ports; this testbed has {len(testbed.dut_ports)} on the DUT and "
+            f"a DUT of kind {kind} joins {joins} ports; this testbed has {ports} on the DUT and "
             f"{len(testbed.tester_ports)} on the tester",
             place="links",
-            next_step="give two links, e.g. `links: [t0 <-> d0, t1 <-> d1]`",
+            next_step="give a link for each, e.g. `links: [t0 <-> d0, t1 <-> d1]`",
         )
 
 
-async def dut_devices(testbed: Testbed, kind: str) -> DutDevices:
-    """Looks the two devices up on the DUT's host; NotReadyError where one is missing or down."""
+async def dut_devices(testbed: Testbed, kind: str, *, fewest: int = 2, most: int = 2) -> DutDevices:
+    """Looks the devices up on the DUT's host; NotReadyError where one is missing or down."""
     host = require_host(testbed, kind)
-    require_two_ports(testbed, kind)
+    require_ports(testbed, kind, fewest=fewest, most=most)
     names: list[str] = []
     indexes: list[int] = []
     macs: list[str] = []

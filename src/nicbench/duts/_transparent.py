@@ -1,8 +1,8 @@
-"""Addressing through a DUT that changes nothing in a frame: each tester port addresses the other one directly."""
+"""Addressing through a DUT that changes nothing in a frame: each tester port addresses the others directly."""
 
 from __future__ import annotations
 
-from nicbench.duts._networks import SWEPT_ADDRESSES, swept_address
+from nicbench.duts._ways import routed, ways_between
 from nicbench.duts.base import Addressing
 from nicbench.errors import UsageError
 from nicbench.labs.base import Testbed
@@ -23,19 +23,9 @@ def tester_macs(testbed: Testbed) -> tuple[str, ...]:
 
 
 def transparent_addressing(testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
-    """Forward and reverse, from each tester port to the other's MAC; the IP addresses mean nothing to such a DUT."""
+    """From each tester port to every other's MAC, forward first; the IP addresses mean nothing to such a DUT."""
     macs = tester_macs(testbed)
     return tuple(
-        Addressing(
-            transmit=here,
-            receive=there,
-            source_mac=macs[here],
-            destination_mac=macs[there],
-            ip=ip,
-            source_address=swept_address(ip, here),
-            destination_address=swept_address(ip, there),
-            source_address_count=SWEPT_ADDRESSES,
-            destination_address_count=SWEPT_ADDRESSES,
-        )
-        for here, there in ((0, 1), (1, 0))
+        routed(ip, len(macs), way, source_mac=macs[way[0]], destination_mac=macs[way[1]])
+        for way in ways_between(len(macs))
     )

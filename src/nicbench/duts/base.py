@@ -41,6 +41,12 @@ class Dut(ABC):
     """What it stands on: interfaces of the kernel, or what a lab of the same ``port_kind`` gives."""
     can_be_sink: ClassVar[bool] = False
     """Whether ``as_sink`` can be entered."""
+    fewest_ports: ClassVar[int] = 1
+    """With one port it sends frames back by it."""
+    most_ports: ClassVar[int] = 2
+    """How many ports it can forward between."""
+    returns_on_same_port: ClassVar[bool] = False
+    """Whether ``returning`` has entries."""
 
     def __init__(self, options: Frozen) -> None:
         self.options = options
@@ -51,10 +57,14 @@ class Dut(ABC):
 
     @abstractmethod
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
-        """One entry per direction: forward first, then reverse.
+        """One entry for each way from one port to another; of two ports, forward first, then reverse.
 
         UsageError where the DUT cannot carry this IP version.
         """
+
+    def returning(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        """One entry for each port whose frames can come back on it; none where ``returns_on_same_port`` is false."""
+        return ()
 
     def neighbours(self, testbed: Testbed) -> tuple[tuple[dict[str, Any], ...], ...]:
         """Per tester port: addresses for which it answers ARP and neighbour discovery (protocol: ``addresses``)."""

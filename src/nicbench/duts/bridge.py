@@ -1,4 +1,4 @@
-"""A Linux bridge of the two DUT ports (`bridge`): frames are switched by MAC address, IPv4 and IPv6 alike.
+"""A Linux bridge of the DUT's ports (`bridge`): frames are switched by MAC address, IPv4 and IPv6 alike.
 
 No spanning tree (a port would be silent for its forward delay) and no multicast snooping. Each tester MAC is a static
 entry of the forwarding database, so that no frame is flooded and nothing is learnt while a trial runs; the report says
@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.duts._backlog import BacklogLedger
+from nicbench.duts._networks import MOST_PORTS
 from nicbench.duts._ports import dut_devices, require_host
 from nicbench.duts._transparent import tester_macs, transparent_addressing
 from nicbench.duts.base import Addressing, Dut
@@ -31,10 +32,12 @@ class BridgeOptions(Frozen):
 
 
 class Bridge(Dut):
-    """The DUT's host switches between its two ports."""
+    """The DUT's host switches between its ports. A frame for the port that it came from is filtered (IEEE 802.1D)."""
 
     kind = "bridge"
     Options = BridgeOptions
+    fewest_ports = 2
+    most_ports = MOST_PORTS
     options: BridgeOptions
 
     def __init__(self, options: Frozen) -> None:
@@ -45,7 +48,7 @@ class Bridge(Dut):
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
-        devices = await dut_devices(testbed, self.kind)
+        devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
         await self._make_bridge(host, changes)
         self._ledger = BacklogLedger(host, (*devices.names, self.options.device))
         macs = tester_macs(testbed)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address
-from typing import Annotated, Any
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
-from nicbench.duts._networks import SWEPT_ADDRESSES, checked_version, swept_address
+from nicbench.duts._networks import MOST_PORTS, checked_version, swept_address, swept_addresses
 from nicbench.duts._transparent import tester_macs
+from nicbench.duts._ways import ways_back, ways_between
 from nicbench.duts.base import Addressing, Dut
 from nicbench.errors import UsageError
 from nicbench.labs.base import Testbed
@@ -19,11 +20,14 @@ Mac = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}
 
 
 class StreamAddresses(Frozen):
-    """Where one side's frames come from, as the DUT must see them; the counts are swept over the flows."""
+    """Where one port's frames come from, as the DUT must see them; the count is swept over the flows.
+
+    Without a count as many as lie behind each of the ports.
+    """
 
     ipv4: str | None = None
     ipv6: str | None = None
-    count: int = Field(default=SWEPT_ADDRESSES, ge=1, le=1 << 24)
+    count: int | None = Field(default=None, ge=1, le=1 << 24)
 
 
 class TesterAddresses(Frozen):
@@ -37,16 +41,24 @@ class ExternalOptions(Frozen):
     """``dut: {kind: external, macs: [02:.., 02:..]}``.
 
     ``macs`` are those of the DUT's ports, in the order of the links; without them the DUT is transparent (a switch,
-    a wire) and the tester's ports address each other. ``addresses`` are the IP ranges behind port 0 and port 1.
-    A router finds the tester by ``tester``, the addresses of its two ports, for which they answer; where the flows'
-    own addresses are in the router's subnets, ``answer_for_flows`` has the ports answer for them too.
+    a wire) and the tester's ports address each other. ``addresses`` are the IP ranges behind each port, those of RFC
+    2544 where none are given. A router finds the tester by ``tester``, the addresses of its ports, for which they
+    answer; where the flows' own addresses are in the router's subnets, ``answer_for_flows`` has the ports answer for
+    them too.
     """
 
-    macs: tuple[Mac, Mac] | None = None
-    addresses: tuple[StreamAddresses, StreamAddresses] = (StreamAddresses(), StreamAddresses())
-    tester: tuple[TesterAddresses, TesterAddresses] = (TesterAddresses(), TesterAddresses())
+    macs: tuple[Mac, ...] | None = Field(default=None, min_length=2, max_length=MOST_PORTS)
+    addresses: tuple[StreamAddresses, ...] = Field(default=(), max_length=MOST_PORTS)
+    tester: tuple[TesterAddresses, ...] = Field(default=(), max_length=MOST_PORTS)
     answer_for_flows: bool = False
     description: str | None = None
+
+    @model_validator(mode="after")
+    def _each_port_has_a_mac(self) -> Self:
+        for name, given in (("addresses", self.addresses), ("tester", self.tester)):
+            if self.macs is not None and len(given) > len(self.macs):
+                raise ValueError(f"`{name}` names {len(given)} ports, and `macs` {len(self.macs)}: give each port one")
+        return self
 
 
 class External(Dut):
@@ -54,6 +66,8 @@ class External(Dut):
 
     kind = "external"
     Options = ExternalOptions
+    most_ports = MOST_PORTS
+    returns_on_same_port = True
     options: ExternalOptions
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
@@ -61,44 +75,66 @@ class External(Dut):
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         testers = tester_macs(testbed)
+        macs = self.options.macs
+        if macs is not None and len(macs) < len(testers):
+            raise UsageError(
+                f"the external DUT has {len(testers)} links and {len(macs)} MAC addresses",
+                place="dut, macs",
+                next_step="name the MAC address of its port at each link, or remove `macs` where it is transparent",
+            )
         if len(testers) == 1:
             return (self._direction(testers, ip, 0, 0),)
-        if len(testers) != 2:
-            raise UsageError(
-                f"an external DUT has one or two links, not {len(testers)}", place="links", next_step="give one or two"
-            )
-        return (self._direction(testers, ip, 0, 1), self._direction(testers, ip, 1, 0))
+        return tuple(self._direction(testers, ip, here, there) for here, there in ways_between(len(testers)))
+
+    def returning(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        """None where it is transparent: a switch sends no frame back by the port that it came in at."""
+        testers = tester_macs(testbed)
+        ways = ways_back(len(testers)) if self.options.macs is not None else ()
+        return tuple(self._direction(testers, ip, here, there) for here, there in ways)
 
     def _direction(self, testers: tuple[str, ...], ip: int, here: int, there: int) -> Addressing:
+        ports = max(2, len(testers))
         # With one link, frames come back on it: the other side's addresses lie behind the same port.
-        far = there if there != here else 1
+        far = there if len(testers) > 1 else 1
+        count, halved = self._count(far, ports), here == far
+        destination = self._address(ip, far, ports)
+        if halved:  # of a port's own addresses the first half sends to the second
+            count = max(1, count // 2)
+            destination = str(ip_address(destination) + count)
         return Addressing(
             transmit=here,
             receive=there,
             source_mac=testers[here],
             destination_mac=self.options.macs[here] if self.options.macs else testers[there],
             ip=ip,
-            source_address=self._address(ip, here),
-            destination_address=self._address(ip, far),
-            source_address_count=self.options.addresses[here].count,
-            destination_address_count=self.options.addresses[far].count,
+            source_address=self._address(ip, here, ports),
+            destination_address=destination,
+            source_address_count=count if halved else self._count(here, ports),
+            destination_address_count=count,
         )
 
     def neighbours(self, testbed: Testbed) -> tuple[tuple[dict[str, Any], ...], ...]:
-        return tuple(self._answered(min(port, 1)) for port in range(len(testbed.tester_ports)))
+        ports = len(testbed.tester_ports)
+        return tuple(self._answered(port, max(2, ports)) for port in range(ports))
 
-    def _answered(self, port: int) -> tuple[dict[str, Any], ...]:
-        own = self.options.tester[port]
+    def _answered(self, port: int, ports: int) -> tuple[dict[str, Any], ...]:
+        own = self.options.tester[port] if port < len(self.options.tester) else TesterAddresses()
         single = [{"first": str(address), "count": 1} for address in (own.ipv4, own.ipv6) if address is not None]
         if not self.options.answer_for_flows:
             return tuple(single)
-        count = self.options.addresses[port].count
-        return (*single, *({"first": self._address(ip, port), "count": count} for ip in (4, 6)))
+        count = self._count(port, ports)
+        return (*single, *({"first": self._address(ip, port, ports), "count": count} for ip in (4, 6)))
 
-    def _address(self, ip: int, port: int) -> str:
-        given = self.options.addresses[port]
+    def _given(self, port: int) -> StreamAddresses:
+        return self.options.addresses[port] if port < len(self.options.addresses) else StreamAddresses()
+
+    def _count(self, port: int, ports: int) -> int:
+        return self._given(port).count or swept_addresses(ports)
+
+    def _address(self, ip: int, port: int, ports: int) -> str:
+        given = self._given(port)
         own = given.ipv4 if checked_version(ip) == 4 else given.ipv6
-        return own or swept_address(ip, port)
+        return own or swept_address(ip, port, ports)
 
     async def drops(self) -> dict[str, int]:
         """Nothing of it can be read."""

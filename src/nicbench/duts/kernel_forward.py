@@ -1,4 +1,4 @@
-"""Linux IP forwarding between two ports (`kernel-forward`), IPv4 and IPv6.
+"""Linux IP forwarding between ports (`kernel-forward`), IPv4 and IPv6.
 
 The benchmark networks of RFC 2544 appendix C.2.2 and RFC 5180 section 8 are routed to the tester's ports, whose MAC
 addresses are static neighbours: no ARP or neighbour discovery runs during a trial. Forwarding is switched on only here,
@@ -16,15 +16,17 @@ from nicbench.duts._backlog import BacklogLedger
 from nicbench.duts._drop_counters import read_ip_layer
 from nicbench.duts._filter import MAXIMUM_RULES, set_up_filter
 from nicbench.duts._forwarding import ForwardingPort, forwarding_ports, set_up_forwarding
-from nicbench.duts._networks import SWEPT_ADDRESSES, swept_address
+from nicbench.duts._networks import MOST_PORTS
 from nicbench.duts._ports import dut_devices, require_host
 from nicbench.duts._transparent import tester_macs
+from nicbench.duts._ways import routed, ways_back, ways_between
 from nicbench.duts.base import Addressing, Dut
 from nicbench.errors import UsageError
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import NetnsHost
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
+from nicbench.model.pattern import Way
 from nicbench.tuning.changes import Changes
 
 # One backlog for the whole machine: it is not to be seen in a namespace.
@@ -44,10 +46,12 @@ class KernelForwardOptions(Frozen):
 
 
 class KernelForward(Dut):
-    """The DUT's host forwards between its two ports."""
+    """The DUT's host forwards between its ports."""
 
     kind = "kernel-forward"
     Options = KernelForwardOptions
+    most_ports = MOST_PORTS
+    returns_on_same_port = True
     options: KernelForwardOptions
 
     def __init__(self, options: Frozen) -> None:
@@ -63,7 +67,7 @@ class KernelForward(Dut):
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
-        devices = await dut_devices(testbed, self.kind)
+        devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
         self._host = host
         self._ledger = BacklogLedger(host, devices.names)
         self._has_ipv6 = await host.read_file("/proc/sys/net/ipv6/conf/all/forwarding") is not None
@@ -83,20 +87,14 @@ class KernelForward(Dut):
             raise UsageError("kernel forwarding is not up", place="dut", next_step="call up first")
         if ip == 6 and not self._has_ipv6:
             raise UsageError("the DUT's kernel has no IPv6", place="dut", next_step="use `traffic: {ip: 4}`")
-        return tuple(
-            Addressing(
-                transmit=here,
-                receive=there,
-                source_mac=self._ports[here].tester_mac,
-                destination_mac=self._ports[here].mac,
-                ip=ip,
-                source_address=swept_address(ip, here),
-                destination_address=swept_address(ip, there),
-                source_address_count=SWEPT_ADDRESSES,
-                destination_address_count=SWEPT_ADDRESSES,
-            )
-            for here, there in ((0, 1), (1, 0))
-        )
+        return tuple(self._way(ip, way) for way in ways_between(len(self._ports)))
+
+    def returning(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        return tuple(self._way(ip, way) for way in ways_back(len(self._ports)))
+
+    def _way(self, ip: int, way: Way) -> Addressing:
+        here = self._ports[way[0]]
+        return routed(ip, len(self._ports), way, source_mac=here.tester_mac, destination_mac=here.mac)
 
     async def drops(self) -> dict[str, int]:
         if self._host is None or self._ledger is None:

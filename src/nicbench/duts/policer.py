@@ -97,6 +97,7 @@ class Policer(Dut):
 
     kind = "policer"
     Options = PolicerOptions
+    fewest_ports = 2
     options: PolicerOptions
 
     def __init__(self, options: Frozen) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.duts._networks import SWEPT_ADDRESSES, swept_address
+from nicbench.duts._networks import MOST_PORTS
+from nicbench.duts._ways import routed, ways_back, ways_between
 from nicbench.duts.base import Addressing, Dut
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
+from nicbench.model.pattern import Way
 from nicbench.tuning.changes import Changes
 
 # For ports that have none of their own. Locally administered (IEEE 802c), and the same in every run.
@@ -20,30 +22,22 @@ class SimulatedOptions(Frozen):
 
 
 class Simulated(Dut):
-    """A router that exists only in the engine."""
+    """A router between two ports that exists only in the engine; between more, a switch, which goes by MAC address."""
 
     kind = "simulated"
     Options = SimulatedOptions
+    most_ports = MOST_PORTS
+    returns_on_same_port = True
     port_kind = "simulated"
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         """Nothing to set up, and nothing changed."""
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
-        return tuple(
-            Addressing(
-                transmit=here,
-                receive=there,
-                source_mac=testbed.tester_ports[here].mac or _TESTER_MACS[here],
-                destination_mac=testbed.dut_ports[here].mac or _DUT_MACS[here],
-                ip=ip,
-                source_address=swept_address(ip, here),
-                destination_address=swept_address(ip, there),
-                source_address_count=SWEPT_ADDRESSES,
-                destination_address_count=SWEPT_ADDRESSES,
-            )
-            for here, there in ((0, 1), (1, 0))
-        )
+        return tuple(_way(testbed, ip, way) for way in ways_between(len(testbed.tester_ports)))
+
+    def returning(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        return tuple(_way(testbed, ip, way) for way in ways_back(len(testbed.tester_ports)))
 
     async def drops(self) -> dict[str, int]:
         """The simulation counts nothing but what the tester sees."""
@@ -51,3 +45,12 @@ class Simulated(Dut):
 
     def disclosure(self) -> dict[str, Any]:
         return {"kind": self.kind, "statement": "simulated: no frame left the engine"}
+
+
+def _way(testbed: Testbed, ip: int, way: Way) -> Addressing:
+    here, there = way
+    ports = len(testbed.tester_ports)
+    testers = [port.mac or _TESTER_MACS[index] for index, port in enumerate(testbed.tester_ports)]
+    is_switched = ports != 2 or here == there
+    destination = testers[there] if is_switched else testbed.dut_ports[here].mac or _DUT_MACS[here]
+    return routed(ip, ports, way, source_mac=testers[here], destination_mac=destination)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from nicbench.engine.tester import Tester, TesterFacts
 from nicbench.errors import EngineError
 from nicbench.hosts.base import Host
 from nicbench.model.frame_size import Size
+from nicbench.model.pattern import forward_of, frames_of_ways, share_of_load
 from nicbench.model.stream_rates import stream_rates_frames_per_s
 from nicbench.model.traffic import Traffic
 from nicbench.model.trial import Purpose, Reading, TrialRequest
@@ -108,7 +109,9 @@ class PacketsTester(Tester):
 
     async def trial(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
         client = self._running()
-        directions = addressing if request.bidirectional else addressing[:1]
+        if request.purpose is Purpose.TESTER_LATENCY:
+            addressing = _between_two_ports(addressing)
+        loaded = addressing if request.bidirectional else _forward(addressing)
         if request.purpose is not Purpose.CEILING:
             await self._learn(2 * number - 1, request, addressing)
         await client.request(
@@ -123,9 +126,9 @@ class PacketsTester(Tester):
             reordering_n=self._options.reordering_n,
             **self._files(number, request.purpose),
             streams=self._streams(
-                directions,
+                loaded,
                 request.size,
-                stream_rates_frames_per_s(self._options.traffic, request.load_frames_per_s),
+                self._rates(loaded, request.load_frames_per_s),
                 request.duration_s,
                 request.frames,
             ),
@@ -155,7 +158,7 @@ class PacketsTester(Tester):
             self._client = None
 
     async def _learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
-        """Both directions send a few frames, which nobody counts; then the settle time."""
+        """Every way, and its reverse, gets a few frames, which nobody counts; then the settle time."""
         client = self._running()
         learning_rates = [LEARNING_FRAMES / LEARNING_S for _ in self._options.traffic.each_stream()]
         await client.request(
@@ -167,23 +170,45 @@ class PacketsTester(Tester):
         await client.wait_for("transmitted", within_s=GRACE_S, trial=number)
         await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
 
+    def _rates(self, loaded: Sequence[Addressing], load_frames_per_s: float | None) -> tuple[float, ...]:
+        """Of the streams of each way, which carries its share of the busiest port's load."""
+        share = share_of_load([(way.transmit, way.receive) for way in loaded])
+        return tuple(share * rate for rate in stream_rates_frames_per_s(self._options.traffic, load_frames_per_s))
+
     def _streams(
         self,
-        ways: Iterable[Addressing],
+        ways: Sequence[Addressing],
         size: Size,
         rates_frames_per_s: Sequence[float],
         duration_s: float,
         frames: int | None = None,
     ) -> list[dict[str, Any]]:
         traffic = self._options.traffic
+        parts: tuple[int | None, ...] = (None,) * len(ways)
+        if frames is not None:
+            parts = frames_of_ways([(way.transmit, way.receive) for way in ways], frames)
         return [
-            one for way in ways for one in stream_requests(traffic, way, size, rates_frames_per_s, duration_s, frames)
+            one
+            for way, part in zip(ways, parts, strict=True)
+            for one in stream_requests(traffic, way, size, rates_frames_per_s, duration_s, part)
         ]
 
     def _running(self) -> EngineClient:
         if self._client is None:
             raise EngineError("the tester was not started", place=self._host.name)
         return self._client
+
+
+def _forward(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
+    """One direction of the traffic: the ways whose reverse does not come before them."""
+    kept = set(forward_of([(way.transmit, way.receive) for way in addressing]))
+    return tuple(way for way in addressing if (way.transmit, way.receive) in kept)
+
+
+def _between_two_ports(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
+    """The first way and its reverse: the tester's own latency is that over one cable."""
+    ends = {addressing[0].transmit, addressing[0].receive}
+    return tuple(way for way in addressing if {way.transmit, way.receive} == ends)
 
 
 def _without_early_link(port: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def stream_requests(
 ) -> list[dict[str, Any]]:
     """The streams of one direction; each has a rate, 0 for as fast as the port takes frames.
 
-    ``frames`` is how many the port sends at most, all streams together.
+    ``frames`` is how many go this way at most, all streams together.
     """
     streams = traffic.each_stream()
     parts = _parts(frames, rates_frames_per_s)

@@ -1,4 +1,4 @@
-"""A lab of computation (`simulated`): two ports of the engine's own, joined by a DUT with seeded faults. Needs no root.
+"""A lab of computation (`simulated`): ports of the engine's own, joined by a DUT with seeded faults. Needs no root.
 
 Time advances by computation, so that a run with the same seed gives the same results, on any machine.
 """
@@ -32,12 +32,16 @@ class SimulatedOptions(Frozen):
     """``lab: {kind: simulated, capacity: 500 kpps, queue_frames: 100}``.
 
     What the DUT does to frames on the way, in each direction (protocol/README.md, ``dut``): its capacity and queue, its
-    delays, the probabilities of each fault, frames of others; and what the tester suffers: a ceiling, pauses.
+    delays, the probabilities of each fault, frames of others; what leaves by each of its ports, of all that comes for
+    it (``egress_capacity``); and what the tester suffers: a ceiling, pauses.
     """
 
+    ports: int = Field(default=2, ge=1, le=64)
     link: BitsPerSecond = Field(default=10e9, ge=1e3, le=1e13)
     capacity: _Rate | None = None
     queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
+    egress_capacity: _Rate | None = None
+    egress_queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
     delay: _Delay = 0.0
     jitter: _Delay = 0.0
     loss: Ratio = 0.0
@@ -60,7 +64,7 @@ class SimulatedOptions(Frozen):
 
 
 class SimulatedLab(Lab):
-    """Port 0 sends to port 1 and back."""
+    """Of two ports, port 0 sends to port 1 and back; of more, each to the one whose MAC address a frame names."""
 
     kind = "simulated"
     Options = SimulatedOptions
@@ -75,10 +79,10 @@ class SimulatedLab(Lab):
         return Testbed(
             tester=local,
             dut=None,
-            tester_ports=tuple(self._tester_port(index) for index in (0, 1)),
+            tester_ports=tuple(self._tester_port(index) for index in range(self.options.ports)),
             dut_ports=tuple(
                 DutPort(name=f"d{index}", mac=mac(1, index), ipv4=dut_ipv4(index), ipv6=dut_ipv6(index))
-                for index in (0, 1)
+                for index in range(self.options.ports)
             ),
             cores=CoreMap(worker=None, dut=(), housekeeping=(), shared=False),
             link_bits_per_s=self.options.link,
@@ -102,8 +106,14 @@ class SimulatedLab(Lab):
             "name": name,
             "kind": "simulated",
             "link_bits_per_s": self.options.link,
-            "sends_to": 1 - index,
+            "mac": mac(0, index),
+            # Where a frame comes out that names no port of ours.
+            "sends_to": min(index ^ 1, self.options.ports - 1),
             "dut": protocol_dut(self.options, index),
+            "egress": {
+                "capacity_frames_per_s": self.options.egress_capacity,
+                "queue_frames": self.options.egress_queue_frames,
+            },
         }
         return TesterPort(name=name, engine=engine, mac=mac(0, index))
 
@@ -125,5 +135,5 @@ def protocol_dut(options: SimulatedOptions, index: int) -> dict[str, Any]:
         "pause_every_s": options.pause_every,
         "pause_ns": round(options.pause * 1e9),
         "dead": options.dead,
-        "seed": 2 * options.seed + index,
+        "seed": (max(2, options.ports) * options.seed + index) % 2**64,
     }

@@ -16,7 +16,7 @@ Values = dict[str, Bounded | float | int | str | None]
 _ROUNDING = 1.001
 
 COLUMNS = (
-    Column(value="load_frames_per_s", head="Offered per port", unit="Mpps", form="mpps"),
+    Column(value="load_frames_per_s", head="Offered load", unit="Mpps", form="mpps"),
     Column(value="percent_of_line_rate", head="% of line rate", form="trimmed"),
     Column(value="offered_frames", head="Offered frames", form="whole"),
     Column(value="returned_frames", head="Returned intact", form="whole"),

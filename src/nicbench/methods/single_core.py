@@ -5,7 +5,7 @@ the load is the highest that tester and line carry (or a share of it); one judge
 intact over the time of the transmission, whatever was lost. With ``traffic: {bidirectional: true}`` both ports carry
 traffic, and rates and line rate are sums of both. Cycles are the DUT's own record (its forwarding loop while packets
 were handled), of the time-stamp counter and of the core, whose clock is another: two fields. Verified: each frame by
-its signature; that a rate above the line rate is refused.
+its signature; that a rate above the line rate is refused. Of many ports that send to one the line rate is that one's.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.pattern import times_load, way_of_stream
 from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
@@ -156,8 +157,9 @@ def values_of(
 
 
 def _sending_ports(trial: Trial) -> int:
-    """Each has one or several streams, whose names begin with the ports that they run between ("0->1 voice")."""
-    return max(1, len({stream.name.partition(" ")[0] for stream in trial.reading.streams}))
+    """How many ports' line rates the ways of its streams can fill: 2 of both directions, 1 of many ports to one."""
+    ways = {way for stream in trial.reading.streams if (way := way_of_stream(stream.name)) is not None}
+    return max(1, round(times_load(tuple(ways))))
 
 
 def _cycles(work: DutWork | None) -> dict[str, float | str | None]:

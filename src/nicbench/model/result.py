@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.model.base import Frozen
+from nicbench.model.ports import PortFigures
 from nicbench.model.rate import Bounded
 
 
@@ -41,6 +42,8 @@ class Result(Frozen):
     trials: tuple[str, ...] = ()
     near_tester_limit: tuple[NearLimit, ...] | None = Field(default=None, exclude_if=lambda found: found is None)
     """Since format 1.1, which always says it; None, and not written, in a result of format 1.0."""
+    by_port: PortFigures | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Where several ways between ports carried traffic at once: each port, each way, and all together."""
 
 
 class Summary(Frozen):

@@ -20,6 +20,7 @@ from nicbench.model.frame_size import (
     WeightedSize,
     mean_bytes,
 )
+from nicbench.model.pattern import Pattern
 from nicbench.model.quantity import FramesPerSecond, Ratio
 
 LARGEST_PORT: Final = 65_535
@@ -191,6 +192,8 @@ class Traffic(Frames):
 
     ip: Literal[4, 6] = 4
     bidirectional: bool = False
+    pattern: Pattern = Pattern.ONE_TO_ONE
+    """Which port sends to which."""
     mixes: dict[MixName, MixSizes] = Field(default_factory=dict)
     streams: tuple[StreamSpec, ...] = Field(default=(), max_length=MOST_STREAMS)
 

@@ -45,7 +45,7 @@ class TrialRequest(Frozen):
     mix: Mix | None = None
     """Sizes in proportion; ``frame_bytes`` is then their mean."""
     frames: int | None = None
-    """So many frames of each port that sends, and no more: with the last of them the transmission ends."""
+    """So many frames of each load (``model/pattern.py``), and no more: with the last of them the transmission ends."""
 
     @property
     def size(self) -> Size:

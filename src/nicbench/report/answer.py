@@ -138,6 +138,8 @@ def _throughput_sentence(subject: str, table: ThroughputTable) -> str:
             limit = row.rates[goal.key].limited_by
             if limit is not None:
                 sentences.append(f"The {goal.name} is {_LIMIT_CLAUSES[limit]}.")
+    if table.scope != "per port":
+        sentences.append(f"Rates are {table.scope}.")
     return " ".join(sentences)
 
 

@@ -9,6 +9,7 @@ from nicbench.model.analysis import Flows, Intervals, Reordering
 from nicbench.model.frame_size import label_of
 from nicbench.model.result import Result
 from nicbench.model.trial import Reading, Trial
+from nicbench.stats.ports import telling
 
 _WIDTH, _HEIGHT = 132, 26
 _USUAL_N = 3
@@ -59,18 +60,11 @@ def detail_tables(
     """``tests`` maps a result's id to the name of its test. Results whose engine told no details have no row."""
     grouped: dict[str, list[DetailRow]] = {}
     for result in results:
-        trial = _telling([trials[name] for name in result.trials if name in trials])
+        trial = telling([trials[name] for name in result.trials if name in trials])
         if trial is not None and any(stream.flows for stream in trial.reading.streams):
             test = tests.get(result.id, result.id.partition("/")[0])
             grouped.setdefault(test, []).append(_row(trial))
     return tuple(DetailTable(test, tuple(rows)) for test, rows in grouped.items())
-
-
-def _telling(trials: list[Trial]) -> Trial | None:
-    """The trial at the highest load without a failed frame; else the one that failed least."""
-    if not trials:
-        return None
-    return min(trials, key=lambda trial: (trial.reading.counts.loss_ratio, -(trial.request.load_frames_per_s or 0.0)))
 
 
 def _row(trial: Trial) -> DetailRow:

@@ -21,6 +21,7 @@ from nicbench.report import answer
 from nicbench.report.detail import detail_tables
 from nicbench.report.latency import latency_tables
 from nicbench.report.model import CALIBRATION, Report, TrialGroup
+from nicbench.report.ports import ports_tables
 from nicbench.report.tables import has_table, sections
 from nicbench.report.tails import tail_tables
 from nicbench.report.throughput import throughput_tables
@@ -77,6 +78,7 @@ def gather(folder: RunFolder) -> Report:
         ledger=tuple(trial for trial in trials.values() if _has_ledger(trial)),
         detail=detail_tables(summary.results, tests, trials),
         tails=tail_tables(summary.results, tests),
+        ports=ports_tables(summary.results, tests, plan),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
 

@@ -13,6 +13,7 @@ from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Purpose, Trial
 from nicbench.report.detail import DetailTable
+from nicbench.report.ports import PortsTable
 from nicbench.report.tables import Section
 from nicbench.report.tails import TailTable
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
@@ -192,6 +193,7 @@ class Report:
     detail: tuple[DetailTable, ...] = ()
     captures: tuple[Capture, ...] = ()
     tails: tuple[TailTable, ...] = ()
+    ports: tuple[PortsTable, ...] = ()
 
     @property
     def tester_limits(self) -> tuple[TesterLimits, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.events import Bus, TestStarted
-from nicbench.judge.near_limits import with_near_limits
 from nicbench.judge.repeats import Repeats
+from nicbench.model.pattern import Ways
 from nicbench.model.result import Result
 from nicbench.trials.ceiling import Ceilings
 from nicbench.trials.context import TestContext
@@ -13,7 +13,7 @@ from nicbench.trials.maker import TrialMaker
 
 
 async def measure(
-    bench: BenchFile, link_bits_per_s: float, maker: TrialMaker, ceilings: Ceilings, bus: Bus
+    bench: BenchFile, link_bits_per_s: float, ways: Ways, maker: TrialMaker, ceilings: Ceilings, bus: Bus
 ) -> tuple[Result, ...]:
     """The results of all tests."""
     by_test: dict[str, tuple[Result, ...]] = {}
@@ -26,11 +26,12 @@ async def measure(
             seed=bench.seed,
             link_bits_per_s=link_bits_per_s,
             traffic=bench.traffic,
+            ways=ways,
             maker=maker,
             ceilings=ceilings,
             repeats=Repeats(time_budget_s=estimate_s),
             earlier=by_test,
             bus=bus,
         )
-        by_test[test.name] = tuple(map(with_near_limits, await method.run(context)))
+        by_test[test.name] = tuple(map(context.completed, await method.run(context)))
     return tuple(result for results in by_test.values() for result in results)

@@ -12,6 +12,7 @@ from nicbench.duts.base import Addressing, Dut
 from nicbench.engine.tester import TesterFacts
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import Testbed
+from nicbench.model.pattern import Pattern, Ways, share_of_load
 from nicbench.model.plan import Plan, PlannedTest
 
 
@@ -21,6 +22,7 @@ def describe(
     testbed: Testbed,
     dut: Dut,
     facts: TesterFacts,
+    ways: Ways,
     addressing: tuple[Addressing, ...],
     thresholds: Thresholds,
 ) -> Plan:
@@ -40,7 +42,7 @@ def describe(
         link_bits_per_s=testbed.link_bits_per_s,
         link_is_nominal=testbed.link_is_nominal,
         simulated=testbed.simulated,
-        statements=testbed.statements,
+        statements=(*testbed.statements, *statements_of(bench.traffic.pattern, ways)),
         facts=testbed.facts,
         tester={**facts.description, "options": bench.tester.model_dump(mode="json")},
         traffic=_disclosed_traffic(bench),
@@ -58,6 +60,19 @@ def describe(
         ),
         thresholds=thresholds.rows(),
         deviations=tuple(f"{test.name}: {deviation}" for test, method in methods for deviation in method.deviations()),
+    )
+
+
+def statements_of(pattern: Pattern, ways: Ways) -> tuple[str, ...]:
+    """What rates and loss mean where more than one way carries traffic."""
+    if len(ways.loaded) == 1:
+        return ()
+    directions = "both directions" if ways.bidirectional else "one direction"
+    share = round(1.0 / share_of_load(ways.loaded))
+    of_load = "the whole load" if share == 1 else f"1/{share} of the load"
+    return (
+        f"Traffic is {pattern.words}, {directions}: {len(ways.loaded)} ways at once, each with {of_load}.",
+        f"Loads and rates are {ways.basis}; 100 % is the line rate of one port. Loss is judged over all ways together.",
     )
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.duts.base import Dut
+from nicbench.duts._ways import choose_ways
+from nicbench.duts.base import Addressing, Dut
+from nicbench.errors import UsageError
+from nicbench.events import Bus, StageStarted
 from nicbench.hosts.local import LocalHost
 from nicbench.labs._wired import testbed_of
 from nicbench.labs.base import Lab, Testbed
+from nicbench.model.pattern import Ways, ways_of
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.huge_pages import raise_huge_pages
 
@@ -35,3 +39,22 @@ async def make_dut(bench: BenchFile, testbed: Testbed, changes: Changes) -> Dut:
     dut: Dut = bench.dut.plugin(bench.dut.options)
     await dut.up(testbed, changes)
     return dut
+
+
+def laid_out(
+    bench: BenchFile, testbed: Testbed, dut: Dut, bus: Bus | None = None
+) -> tuple[Ways, tuple[Addressing, ...]]:
+    """The ways of the traffic between the tester's ports, and what frames must be addressed with on each of them.
+
+    The bus is told what rates are of, where more than one way carries traffic.
+    """
+    traffic = bench.traffic
+    try:
+        ways = ways_of(traffic.pattern, len(testbed.tester_ports), bidirectional=traffic.bidirectional)
+    except ValueError as error:
+        step = "give it more ports, or choose another pattern"
+        raise UsageError(str(error), place="traffic, pattern", next_step=step) from error
+    if bus is not None and len(ways.loaded) > 1:
+        bus.publish(StageStarted(stage="traffic", text=f"{traffic.pattern.words}: loads and rates are {ways.basis}"))
+    known = (*dut.addressing(testbed, traffic.ip), *dut.returning(testbed, traffic.ip))
+    return ways, choose_ways(known, ways.every, bench.dut.kind)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from nicbench.events import Bus, CeilingFound, TesterLatencyFound
 from nicbench.labs.base import Lab, Testbed
 from nicbench.model.frame_size import Size, mean_bytes, size_label, size_parameters, words_of
+from nicbench.model.pattern import Ways
 from nicbench.model.trial import CALIBRATION, Latency, Purpose, Trial, TrialRequest
 from nicbench.trials.maker import TrialMaker
 from nicbench.tuning.changes import Changes
@@ -31,8 +32,8 @@ def calibration_s(sizes: int, *, ceilings: bool, latencies: bool) -> float:
 class Ceilings:
     """Measures the tester's limits and remembers them.
 
-    ``lab`` is None for a testbed of real machines, which has no sink of ours. ``sending_ports`` of the tester send at
-    once in a flood: as many as in the trials that the ceiling bounds.
+    ``lab`` is None for a testbed of real machines, which has no sink of ours. The same ways are flooded at once as
+    carry the load of the trials that the ceiling bounds, and it is on their basis (``Ways.basis``).
     """
 
     def __init__(
@@ -42,15 +43,14 @@ class Ceilings:
         testbed: Testbed,
         changes: Changes,
         bus: Bus,
-        *,
-        sending_ports: int = 1,
+        ways: Ways,
     ) -> None:
         self._maker = maker
         self._lab = lab
         self._testbed = testbed
         self._changes = changes
         self._bus = bus
-        self._sending_ports = sending_ports
+        self._ways = ways
         self._known: dict[str, float | None] = {}
         self._own_latency: dict[str, Latency | None] = {}
 
@@ -89,7 +89,7 @@ class Ceilings:
 
     async def _flood_all(self, sizes: Sequence[Size]) -> None:
         for size in sizes:
-            ceiling = max([_rate(await self._flood(size, flood)) for flood in range(FLOODS)]) / self._sending_ports
+            ceiling = max([_rate(await self._flood(size, flood)) for flood in range(FLOODS)]) / self._ways.times_load
             self._known[size_label(size)] = ceiling
             self._bus.publish(
                 CeilingFound(
@@ -97,7 +97,7 @@ class Ceilings:
                     mix=None if isinstance(size, int) else size.name,
                     ceiling_frames_per_s=ceiling,
                     calibrated=True,
-                    text=f"without a DUT the tester sends {ceiling / 1e6:.3f} Mpps of {words_of(size)} on a port",
+                    text=f"without a DUT the tester sends {ceiling / 1e6:.3f} Mpps of {words_of(size)} {self._of}",
                 )
             )
 
@@ -110,14 +110,23 @@ class Ceilings:
         async with self._maker.dut.as_sink() as is_sink:
             yield is_sink
 
+    @property
+    def _of(self) -> str:
+        """What its rate is of."""
+        senders = len({transmit for transmit, _ in self._ways.loaded})
+        if senders > self._ways.times_load:
+            return f"on {senders} ports together"
+        return "on a port" if senders == 1 else f"on each of {senders} ports"
+
     async def _flood(self, size: Size, flood: int) -> Trial:
         request = _request(size, None, FLOOD_S, Purpose.CEILING)
-        request = request.model_copy(update={"bidirectional": self._sending_ports > 1})
+        request = request.model_copy(update={"bidirectional": self._ways.bidirectional})
         return await self._maker.make(_ceiling_key(size, flood), CALIBRATION, size_parameters(size), request, flood)
 
     async def _find_latencies(self, sizes: Sequence[Size]) -> None:
         self._own_latency.update({size_label(size): None for size in sizes})
-        if self._lab is None or not sizes:
+        returns = all(transmit == receive for transmit, receive in self._ways.forward)
+        if self._lab is None or not sizes or returns:  # no cable joins a port with itself
             return
         if all(self._maker.has(_cable_key(size)) for size in sizes):
             await self._time_all(sizes)

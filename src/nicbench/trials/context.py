@@ -10,10 +10,12 @@ from nicbench.judge.near_limits import with_near_limits
 from nicbench.judge.repeats import Repeats
 from nicbench.methods.base import Found
 from nicbench.model.frame_size import IMIX, Size, mean_bytes, words_of
+from nicbench.model.pattern import Ways
 from nicbench.model.result import Result
 from nicbench.model.traffic import Traffic
 from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.search.base import CeilingReached, Goal, Limits, Sample, Search
+from nicbench.trials.basis import with_basis, with_ports
 from nicbench.trials.bridge import run_search
 from nicbench.trials.ceiling import Ceilings
 from nicbench.trials.maker import TrialMaker
@@ -34,6 +36,7 @@ class TestContext:
         seed: int,
         link_bits_per_s: float,
         traffic: Traffic,
+        ways: Ways,
         maker: TrialMaker,
         ceilings: Ceilings,
         repeats: Repeats,
@@ -41,17 +44,19 @@ class TestContext:
         bus: Bus,
     ) -> None:
         self.seed = seed
-        self.bidirectional = traffic.bidirectional
+        self.bidirectional = ways.bidirectional
         self.ports = maker.ports
         self._test = test
         self._link_bits_per_s = link_bits_per_s
         self._traffic = traffic
+        self._ways = ways
         self._maker = maker
         self._ceilings = ceilings
         self._repeats = repeats
         self._earlier = earlier
         self._bus = bus
         self._points_measured = 0
+        self._trials: dict[str, Trial] = {}
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
         """Mixes in place of their names, which the bench file's checks made sure of."""
@@ -83,13 +88,15 @@ class TestContext:
                 request = request.model_copy(update={"load_frames_per_s": lower})
 
     async def _measured(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        request = request.model_copy(update={"bidirectional": self._traffic.bidirectional})
+        request = request.model_copy(update={"bidirectional": self._ways.bidirectional})
         sequence, self._points_measured = self._points_measured, self._points_measured + 1
 
         async def once(repeat: int) -> Trial:
             return await self._maker.make(f"{self._test}/{sequence}/{repeat}", self._test, point, request, repeat)
 
-        return await self._repeats.measured(once)
+        trial, disturbed = await self._repeats.measured(once)
+        self._trials[trial.id] = trial
+        return trial, disturbed
 
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
@@ -126,7 +133,12 @@ class TestContext:
 
     def publish(self, result: Result) -> None:
         """Journals and shows a result."""
-        self._bus.publish(ResultReady(test=self._test, result=with_near_limits(result)))
+        self._bus.publish(ResultReady(test=self._test, result=self.completed(result)))
+
+    def completed(self, result: Result) -> Result:
+        """With what no method knows of: the basis of its rates, its ports, how near it is to the tester's limits."""
+        behind = [self._trials[name] for name in result.trials if name in self._trials]
+        return with_near_limits(with_ports(with_basis(result, self._ways), self._ways, behind))
 
     def _tell_ceiling(self, size: Size, rate_frames_per_s: float) -> None:
         self._bus.publish(

@@ -229,10 +229,14 @@ impl<M: Copy> FaultyPath<M> {
         self.departures.pop_front()
     }
 
+    /// When the next frame leaves, where one is on its way out.
+    pub fn next_departure_ps(&self) -> Option<u64> {
+        self.departures.front().map(|departure| departure.time_ps)
+    }
+
     /// When the next frame leaves or is let go.
     pub fn next_event_ps(&self) -> Option<u64> {
-        let departure = self.departures.front().map(|departure| departure.time_ps);
-        departure.into_iter().chain(self.held.first().map(|held| held.until_ps)).min()
+        self.next_departure_ps().into_iter().chain(self.held.first().map(|held| held.until_ps)).min()
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nicbench_protocol::WorkerRequest;
 use nicbench_protocol::{ClockSource, Configure, ConfigureReply, PortKind, PortReply, PortRequest, SimulatedDut};
 
-use crate::addresses::mac_text;
+use crate::addresses::{mac_text, parse_mac};
 use crate::clock::{TscClock, VirtualClock};
 #[cfg(feature = "dpdk")]
 use crate::crew::Crew;
@@ -28,6 +28,8 @@ const MAXIMUM_WORKERS: usize = 64;
 const MAXIMUM_DESCRIPTORS: u32 = 1 << 20;
 /// Ethernet's smallest frame, and jumbo frames of 9000 bytes with header and FCS.
 const SIMULATED_FRAME_BYTES: (u32, u32) = (64, 9018);
+/// Rates of a simulated device, in frames per second.
+const SIMULATED_RATES: std::ops::RangeInclusive<f64> = 1e-3..=1e9;
 
 #[cfg(feature = "dpdk")]
 mod dpdk;
@@ -119,12 +121,18 @@ fn check_port(port: &PortRequest, ports: usize) -> Result<(), EngineError> {
             return refuse(format!("{field} is {value}"), "give a value from 1 to 1048576");
         }
     }
-    let PortKind::Simulated { link_bits_per_s, sends_to, dut } = &port.kind else { return Ok(()) };
+    let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress } = &port.kind else { return Ok(()) };
     if !(1e3..=1e13).contains(link_bits_per_s) {
         return refuse(format!("link_bits_per_s is {link_bits_per_s}"), "give a value from 1e3 to 1e13");
     }
     if *sends_to >= ports {
         return refuse(format!("sends_to is {sends_to}, and there are {ports} ports"), "use a port's number, from 0");
+    }
+    if let Some(mac) = mac {
+        parse_mac(mac, &format!("port {}: mac", port.name))?;
+    }
+    if egress.capacity_frames_per_s.is_some_and(|rate| !SIMULATED_RATES.contains(&rate)) {
+        return refuse("egress.capacity_frames_per_s is out of range".into(), "give a value from 1e-3 to 1e9");
     }
     if let Some(what) = impossible(dut) {
         return refuse(format!("dut.{what}"), "compare the request with protocol/examples/README.md");
@@ -150,7 +158,7 @@ fn impossible(dut: &SimulatedDut) -> Option<String> {
         ("foreign_frames_per_s", (dut.foreign_frames_per_s != 0.0).then_some(dut.foreign_frames_per_s)),
     ];
     for (name, rate) in rates {
-        if rate.is_some_and(|rate| !(1e-3..=1e9).contains(&rate)) {
+        if rate.is_some_and(|rate| !SIMULATED_RATES.contains(&rate)) {
             return Some(format!("{name} is out of range (1e-3 to 1e9)"));
         }
     }
@@ -258,11 +266,13 @@ fn pin(cpu: Option<u32>) -> Result<(), EngineError> {
 
 fn simulated(configure: &Configure) -> Vec<SimulatedPortOptions> {
     let option = |(index, port): (usize, &PortRequest)| {
-        let PortKind::Simulated { link_bits_per_s, sends_to, dut } = &port.kind else { return None };
+        let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress } = &port.kind else { return None };
+        // It was read before.
+        let mac = mac.as_ref().and_then(|mac| parse_mac(mac, "mac").ok());
         let facts = PortFacts {
             name: port.name.clone(),
             driver: "simulated".into(),
-            mac: Some([0x02, 0, 0, 0, 0, index as u8]),
+            mac: mac.or(Some([0x02, 0, 0, 0, 0, index as u8])),
             link_bits_per_s: Some(*link_bits_per_s as u64),
             link_up: Some(true),
             minimum_frame_bytes: SIMULATED_FRAME_BYTES.0,
@@ -274,7 +284,8 @@ fn simulated(configure: &Configure) -> Vec<SimulatedPortOptions> {
             lossless: port.lossless,
         };
         let dut = SimulatedDut::clone(dut);
-        Some(SimulatedPortOptions { facts, link_bits_per_s: *link_bits_per_s, sends_to: *sends_to, dut })
+        let (link_bits_per_s, sends_to) = (*link_bits_per_s, *sends_to);
+        Some(SimulatedPortOptions { facts, link_bits_per_s, sends_to, mac, dut, egress: *egress })
     };
     configure.ports.iter().enumerate().filter_map(option).collect()
 }

@@ -37,9 +37,14 @@ impl Dut {
         self.path.release_overdue(now_ps);
     }
 
-    /// The next frame that has arrived by now.
-    pub fn next_arrived(&mut self, now_ps: u64) -> Option<Frame> {
-        self.path.next_departure(now_ps).map(|departure| departure.frame)
+    /// The next frame that has come through by now, and when.
+    pub fn next_passed(&mut self, now_ps: u64) -> Option<(u64, Frame)> {
+        self.path.next_departure(now_ps).map(|departure| (departure.time_ps, departure.frame))
+    }
+
+    /// When the next frame comes through, where one is on its way out.
+    pub fn next_passed_ps(&self) -> Option<u64> {
+        self.path.next_departure_ps()
     }
 
     /// When the next frame arrives or is let go.
@@ -104,7 +109,7 @@ mod tests {
         }
         let mut named = BTreeMap::new();
         dut.add_counters(&mut named);
-        let arrived = std::iter::from_fn(|| dut.next_arrived(u64::MAX)).count() as u64;
+        let arrived = std::iter::from_fn(|| dut.next_passed(u64::MAX)).count() as u64;
         (arrived, named["simulated_queue_dropped"], named["simulated_lost"])
     }
 

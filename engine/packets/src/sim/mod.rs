@@ -3,6 +3,7 @@
 //! A trial's results depend on its seed, number and load only, never on what ran before.
 
 mod dut;
+mod egress;
 mod network;
 mod port;
 

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use nicbench_protocol::SimulatedDut;
+use nicbench_protocol::{SimulatedDut, SimulatedEgress};
 
 use super::dut::Dut;
+use super::egress::Egress;
 use super::port::SimulatedPort;
 use crate::faults::PS_PER_NS;
 use crate::port::{Clock, Frame, Port, PortFacts};
@@ -22,9 +23,12 @@ const CEILING_RING_FRAMES: usize = 64;
 pub struct SimulatedPortOptions {
     pub facts: PortFacts,
     pub link_bits_per_s: f64,
-    /// Index of the port at which its frames arrive.
+    /// Index of the port at which its frames arrive, but for those to another port's address.
     pub sends_to: usize,
+    /// Its address, where frames are switched by it.
+    pub mac: Option<[u8; 6]>,
     pub dut: SimulatedDut,
+    pub egress: SimulatedEgress,
 }
 
 /// Opens all ports of a simulated network.
@@ -48,8 +52,10 @@ pub struct Network {
 
 /// One port: its transmit ring, what lies behind it, and its receive ring.
 pub struct Link {
-    pub sends_to: usize,
+    sends_to: usize,
+    mac: Option<[u8; 6]>,
     pub dut: Dut,
+    pub egress: Egress,
     pub received: VecDeque<Frame>,
     pub receive_overrun: u64,
     pub foreign: u64,
@@ -77,6 +83,8 @@ impl Link {
         let pause_interval_ps = dut.pause_every_s.map(|seconds| (seconds * 1e12) as u64);
         Self {
             sends_to: options.sends_to,
+            mac: options.mac,
+            egress: Egress::new(&options.egress),
             received: VecDeque::new(),
             receive_overrun: 0,
             foreign: 0,
@@ -138,7 +146,8 @@ impl Link {
         (self.leaving_ps.len() >= self.transmit_descriptors).then(|| self.leaving_ps.front().copied()).flatten()
     }
 
-    fn next_event_ps(&self) -> Option<u64> {
+    /// When something it sent, or somebody else's frame, is to come through the device.
+    fn next_crossing_ps(&self) -> Option<u64> {
         let foreign = self.foreign_interval_ps.map(|_| self.next_foreign_ps);
         self.dut.next_event_ps().into_iter().chain(foreign).min()
     }
@@ -162,6 +171,7 @@ impl Network {
         }
         let link = &mut self.links[index];
         link.dut.begin_trial(trial, load, &mut self.pool);
+        link.egress.begin_trial(&mut self.pool);
         link.received.drain(..).for_each(|frame| self.pool.give(&frame));
         link.leaving_ps.clear();
         link.wire_free_ps = 0;
@@ -171,24 +181,46 @@ impl Network {
 
     /// Moves what has arrived at port `index` into its receive ring; what finds no room is the tester's overrun.
     pub fn arrive(&mut self, index: usize, now_ps: u64) {
+        self.cross(now_ps);
+        while let Some(frame) = self.links[index].egress.next_left(now_ps) {
+            self.deliver(index, frame);
+        }
+    }
+
+    /// Brings what came through the device by now to the ports that it leaves by, in the order of time: frames of
+    /// several senders share a port's way out.
+    fn cross(&mut self, now_ps: u64) {
+        self.links.iter_mut().for_each(|link| link.dut.release_overdue(now_ps));
+        while let Some(sender) = self.next_to_cross(now_ps) {
+            let Some((time_ps, frame)) = self.links[sender].dut.next_passed(now_ps) else { break };
+            let way_out = self.way_out(sender, &frame);
+            self.links[way_out].egress.take(time_ps, frame, &mut self.pool);
+        }
         for sender in 0..self.links.len() {
-            if self.links[sender].sends_to != index {
-                continue;
-            }
-            self.links[sender].dut.release_overdue(now_ps);
-            while let Some(frame) = self.links[sender].dut.next_arrived(now_ps) {
-                self.deliver(index, frame);
-            }
             while let Some(interval_ps) = self.links[sender].foreign_interval_ps {
-                if self.links[sender].next_foreign_ps > now_ps {
+                let time_ps = self.links[sender].next_foreign_ps;
+                if time_ps > now_ps {
                     break;
                 }
                 self.links[sender].next_foreign_ps += interval_ps;
                 self.links[sender].foreign += 1;
                 let frame = foreign_frame(&mut self.pool);
-                self.deliver(index, frame);
+                let way_out = self.links[sender].sends_to;
+                self.deliver(way_out, frame);
             }
         }
+    }
+
+    /// The port whose frame comes through next, by now; the first of several at the same time.
+    fn next_to_cross(&self, now_ps: u64) -> Option<usize> {
+        let times = self.links.iter().enumerate().filter_map(|(index, link)| Some((link.dut.next_passed_ps()?, index)));
+        times.min().filter(|(time_ps, _)| *time_ps <= now_ps).map(|(_, index)| index)
+    }
+
+    /// The port that a frame leaves by: the one it is addressed to, else the one its sender is joined with.
+    fn way_out(&self, sender: usize, frame: &Frame) -> usize {
+        let addressed = self.links.iter().position(|link| link.mac.is_some_and(|mac| frame.bytes().starts_with(&mac)));
+        addressed.unwrap_or(self.links[sender].sends_to)
     }
 
     fn deliver(&mut self, index: usize, frame: Frame) {
@@ -206,8 +238,9 @@ impl Network {
         if !self.links[index].received.is_empty() {
             return Some(self.clock.now());
         }
-        let senders = self.links.iter().filter(|link| link.sends_to == index);
-        let next_ps = senders.filter_map(Link::next_event_ps).chain(self.links[index].room_ps()).min()?;
+        let crossing = self.links.iter().filter_map(Link::next_crossing_ps);
+        let link = &self.links[index];
+        let next_ps = crossing.chain(link.egress.next_leaving_ps()).chain(link.room_ps()).min()?;
         let ticks = (next_ps.div_ceil(PS_PER_NS)) as f64 * (self.clock.hz() / 1e9);
         Some(self.origin + ticks.ceil() as u64)
     }

@@ -73,6 +73,7 @@ impl Port for SimulatedPort {
             ..PortCounters::default()
         };
         link.dut.add_counters(&mut counters.named);
+        link.egress.add_counters(&mut counters.named);
         counters.named.insert("simulated_foreign".into(), link.foreign);
         counters.named.insert("simulated_refused".into(), link.refused);
         counters.named.insert("simulated_receive_overrun".into(), link.receive_overrun);

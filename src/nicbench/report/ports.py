@@ -1,0 +1,54 @@
+"""Results by ports: one table for each test, in it every way between two ports and the sum of them, and every port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from nicbench.model.frame_size import label_of, size_words
+from nicbench.model.pattern import Pattern
+from nicbench.model.plan import Plan
+from nicbench.model.ports import PortFigures
+from nicbench.model.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class PortsRow:
+    """One result."""
+
+    name: str
+    figures: PortFigures
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class PortsTable:
+    """One test; ``scope`` is what its rates elsewhere are of, ``pattern`` that of the traffic in the RFC's words."""
+
+    test: str
+    scope: str
+    pattern: str | None
+    rows: tuple[PortsRow, ...]
+
+
+def ports_tables(results: Iterable[Result], tests: Mapping[str, str], plan: Plan | None) -> tuple[PortsTable, ...]:
+    """``tests`` maps a result's id to the name of its test. A result of one way alone has no row."""
+    grouped: dict[tuple[str, str], list[PortsRow]] = {}
+    for result in results:
+        if result.by_port is not None:
+            test = tests.get(result.id, result.id.partition("/")[0])
+            grouped.setdefault((test, result.scope), []).append(PortsRow(_name(result), result.by_port, result))
+    pattern = _pattern(plan)
+    return tuple(PortsTable(test, scope, pattern, tuple(rows)) for (test, scope), rows in grouped.items())
+
+
+def _name(result: Result) -> str:
+    """Its size and, where there is one, its load: "64 bytes, 50 %"."""
+    size = size_words(result.parameters) if label_of(result.parameters) else result.id
+    load = result.parameters.get("load_percent")
+    return f"{size}, {load:g} %" if isinstance(load, int | float) else size
+
+
+def _pattern(plan: Plan | None) -> str | None:
+    written = plan.traffic.get("pattern") if plan else None
+    return Pattern(written).words if written in list(Pattern) else None

@@ -1,0 +1,91 @@
+"""A trial by ports, by ways between them, and in all. Pure: a reading in, figures out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nicbench.model.counts import Counts
+from nicbench.model.pattern import Way, way_of_stream
+from nicbench.model.ports import Passed, PortFigures, PortPassed, WayPassed
+from nicbench.model.trial import Latency, Reading, StreamReading, Trial
+from nicbench.stats.latency import merge
+
+
+def telling(trials: Sequence[Trial]) -> Trial | None:
+    """The trial at the highest load without a failed frame; else the one that failed least."""
+    if not trials:
+        return None
+    return min(trials, key=lambda trial: (trial.reading.counts.loss_ratio, -(trial.request.load_frames_per_s or 0.0)))
+
+
+def port_figures(trial: Trial) -> PortFigures | None:
+    """None where its streams do not say which ports they run between."""
+    reading = trial.reading
+    by_way: dict[Way, list[StreamReading]] = {}
+    for stream in reading.streams:
+        way = way_of_stream(stream.name)
+        if way is None or max(way) >= len(reading.ports):
+            return None
+        by_way.setdefault(way, []).append(stream)
+    names = [port.name for port in reading.ports]
+    ways = {way: _way(way, streams, names, reading) for way, streams in by_way.items()}
+    return PortFigures(
+        trial=trial.id,
+        load_frames_per_s=trial.request.load_frames_per_s,
+        ways=tuple(ways.values()),
+        ports=tuple(_port(number, ways, reading) for number in range(len(names)) if any(number in way for way in ways)),
+        combined=Passed(**_passed(reading.counts, reading.latency, reading.transmit_ns)),
+    )
+
+
+def _way(way: Way, streams: Sequence[StreamReading], names: Sequence[str], reading: Reading) -> WayPassed:
+    counts = Counts.sum_of(stream.counts for stream in streams)
+    latency = merge([stream.latency for stream in streams if stream.latency])
+    transmit, receive = way
+    return WayPassed(
+        transmit_port=names[transmit], receive_port=names[receive], **_passed(counts, latency, reading.transmit_ns)
+    )
+
+
+def _port(number: int, ways: dict[Way, WayPassed], reading: Reading) -> PortPassed:
+    sends = [passed for (transmit, _), passed in ways.items() if transmit == number]
+    gets = [passed for (_, receive), passed in ways.items() if receive == number]
+    received = sum(passed.received_frames for passed in gets)
+    offered = sum(passed.offered_frames for passed in sends)
+    return PortPassed(
+        port=reading.ports[number].name,
+        offered_frames=offered,
+        expected_frames=sum(passed.offered_frames for passed in gets),
+        received_frames=received,
+        offered_frames_per_s=_rate(offered, reading.transmit_ns),
+        received_frames_per_s=_rate(received, reading.transmit_ns),
+        foreign_frames=reading.ports[number].foreign,
+    )
+
+
+def _passed(counts: Counts, latency: Latency | None, transmit_ns: int) -> dict[str, Any]:
+    offered = counts.sent + counts.unsent_backpressure
+    timed: dict[str, Any] = {}
+    if latency is not None:
+        timed = {
+            "latency_minimum_ns": latency.minimum_ns,
+            "latency_mean_ns": latency.mean_ns,
+            "latency_p50_ns": latency.percentiles_ns.get("50"),
+            "latency_p99_ns": latency.percentiles_ns.get("99"),
+            "latency_maximum_ns": latency.maximum_ns,
+        }
+    return {
+        "offered_frames": offered,
+        "received_frames": counts.received,
+        "lost_frames": counts.lost,
+        "failed_frames": counts.failed,
+        "loss_ratio": counts.loss_ratio,
+        "offered_frames_per_s": _rate(offered, transmit_ns),
+        "received_frames_per_s": _rate(counts.received, transmit_ns),
+        **timed,
+    }
+
+
+def _rate(frames: int, transmit_ns: int) -> float:
+    return frames * 1e9 / max(1, transmit_ns)

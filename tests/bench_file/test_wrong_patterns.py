@@ -1,0 +1,84 @@
+"""Patterns that ports, DUT or engine cannot do: refused before anything is touched, with the place and a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from nicbench.bench_file import BenchFile, WrongBenchFileError
+
+Read = Callable[[str], BenchFile]
+
+HEAD = "nicbench: 1\ntitle: x\n"
+TWO_STREAMS = "streams: [{name: a, share: 50 %}, {name: b, share: 50 %}]"
+TESTS = "tests:\n  - {name: t, method: throughput}\n"
+
+WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
+    "many to one between two ports": (
+        "lab: {kind: veth}\ndut: {kind: bridge}\ntraffic: {pattern: many-to-one}\n",
+        (5, 20),
+        "many-to-one needs 3 ports or more, and there are 2",
+        "`ports: 3`",
+    ),
+    "a full mesh of two ports": (
+        "lab: {kind: veth}\ndut: {kind: bridge}\ntraffic: {pattern: full-mesh}\n",
+        (5, 20),
+        "full-mesh needs 3 ports or more",
+        "`bidirectional: true`",
+    ),
+    "a port without a partner": (
+        "lab: {kind: veth, ports: 3}\ndut: {kind: bridge}\n",
+        (3, 26),
+        "3 is an odd number",
+        "`pattern`",
+    ),
+    "frames that come back from a bridge": (
+        "lab: {kind: veth}\ndut: {kind: bridge}\ntraffic: {pattern: same-port}\n",
+        (5, 20),
+        "sends no frame back by the port that it came in at",
+        "kernel-forward",
+    ),
+    "a policer of four ports": (
+        "lab: {kind: veth, ports: 4}\ndut: {kind: policer}\n",
+        (4, 13),
+        "`policer` joins two ports, and there are 4",
+        "kernel-forward",
+    ),
+    "a bridge of one port": (
+        "lab: {kind: veth, ports: 1}\ndut: {kind: bridge}\n",
+        (4, 13),
+        "joins 2 to 64 ports, and there is 1",
+        "kernel-forward",
+    ),
+    "more streams than the engine sends": (
+        "lab: {kind: veth, ports: 8}\ndut: {kind: bridge}\ntraffic: {pattern: full-mesh, " + TWO_STREAMS + "}\n",
+        (5, 20),
+        "comes to 112 streams, and the tester sends at most 64",
+        "fewer ports",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "place", "message", "step"), WRONG.values(), ids=list(WRONG))
+def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: str, step: str, read: Read) -> None:
+    with pytest.raises(WrongBenchFileError) as refused:
+        read(HEAD + text + TESTS)
+    (problem,) = refused.value.problems
+    assert (problem.position.line, problem.position.column) == place
+    assert message in problem.message
+    assert step in (problem.next_step or "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lab: {kind: veth, ports: 4}\ndut: {kind: kernel-forward}\n",
+        "lab: {kind: veth, ports: 3}\ndut: {kind: bridge}\ntraffic: {pattern: many-to-one, bidirectional: true}\n",
+        "lab: {kind: veth, ports: 8}\ndut: {kind: kernel-forward}\ntraffic: {pattern: full-mesh}\n",
+        "lab: {kind: veth, ports: 1}\ndut: {kind: kernel-forward}\n",
+        "lab: {kind: memif, topology: same-port}\ndut: {kind: testpmd}\ntraffic: {pattern: same-port}\n",
+    ],
+)
+def test_what_can_be_is_valid(text: str, read: Read) -> None:
+    assert read(HEAD + text + TESTS).tests
