@@ -11,6 +11,10 @@ from nicbench.bench_file import BenchFile, WrongBenchFileError
 Read = Callable[[str], BenchFile]
 
 HEAD = "nicbench: 1\ntitle: x\n"
+THREE_PORTS = (
+    "hosts: {tester: {kind: local}}\n"
+    "ports: {t0: {host: tester, device: e0}, t1: {host: tester, device: e1}, t2: {host: tester, device: e2}}\n"
+)
 TWO_STREAMS = "streams: [{name: a, share: 50 %}, {name: b, share: 50 %}]"
 TESTS = "tests:\n  - {name: t, method: throughput}\n"
 
@@ -50,6 +54,19 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         (4, 13),
         "joins 2 to 64 ports, and there is 1",
         "kernel-forward",
+    ),
+    "a router of three ports with two MAC addresses": (
+        THREE_PORTS + "dut: {kind: external, macs: ['02:00:00:00:00:01', '02:00:00:00:00:02']}\n"
+        "traffic: {pattern: many-to-one}\n",
+        (5, 6),
+        "has 3 links, and 2 MAC addresses are given",
+        "`macs`",
+    ),
+    "frames that come back from a switch of one's own": (
+        THREE_PORTS + "dut: {kind: external}\ntraffic: {pattern: same-port}\n",
+        (5, 6),
+        "is taken for a switch",
+        "`macs`",
     ),
     "more streams than the engine sends": (
         "lab: {kind: veth, ports: 8}\ndut: {kind: bridge}\ntraffic: {pattern: full-mesh, " + TWO_STREAMS + "}\n",

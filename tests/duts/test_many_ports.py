@@ -68,7 +68,7 @@ def test_frames_that_come_back_go_from_one_half_of_the_ports_addresses_to_the_ot
 
 def test_an_external_dut_with_fewer_macs_than_links_is_refused() -> None:
     dut = External(ExternalOptions(macs=("02:00:00:00:00:01", "02:00:00:00:00:02")))
-    with pytest.raises(UsageError, match="has 4 links and 2 MAC addresses"):
+    with pytest.raises(UsageError, match="has 4 links, and 2 MAC addresses are given"):
         dut.addressing(with_ports(4), 4)
 
 

@@ -39,6 +39,10 @@ def pattern_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
             f"choose another pattern, or a DUT that does: {_kinds(bench, ports, same_port=True)}",
         )
         return
+    refusal = dut(bench.dut.options).refusal(ports, same_port=pattern is Pattern.SAME_PORT)
+    if refusal is not None:
+        yield Problem(root.position_of(("dut",)), refusal.message, refusal.next_step)
+        return
     try:
         ways = ways_of(pattern, ports, bidirectional=bench.traffic.bidirectional)
     except ValueError:

@@ -32,6 +32,14 @@ class Addressing:
     destination_address_count: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What of a DUT's options does not suit its ports, and what to do."""
+
+    message: str
+    next_step: str
+
+
 class Dut(ABC):
     """One kind of DUT. ``known_rate_frames_per_s`` is for golden DUTs only."""
 
@@ -50,6 +58,10 @@ class Dut(ABC):
 
     def __init__(self, options: Frozen) -> None:
         self.options = options
+
+    def refusal(self, ports: int, *, same_port: bool) -> Refusal | None:
+        """Why its options do not suit so many ports, or frames that come back on them: found before it is touched."""
+        return None
 
     @abstractmethod
     async def up(self, testbed: Testbed, changes: Changes) -> None:

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 from nicbench.duts._networks import MOST_PORTS, checked_version, swept_address, swept_addresses
 from nicbench.duts._transparent import tester_macs
 from nicbench.duts._ways import ways_back, ways_between
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, Dut, Refusal
 from nicbench.errors import UsageError
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
@@ -70,18 +70,27 @@ class External(Dut):
     returns_on_same_port = True
     options: ExternalOptions
 
+    def refusal(self, ports: int, *, same_port: bool) -> Refusal | None:
+        macs = self.options.macs
+        if macs is not None and len(macs) < ports:
+            return Refusal(
+                f"the external DUT has {ports} links, and {len(macs)} MAC addresses are given",
+                "give `macs` that of its port at each link, or remove them where it is transparent",
+            )
+        if macs is None and same_port and ports > 1:
+            return Refusal(
+                "an external DUT without `macs` is taken for a switch, which sends no frame back by its own port",
+                "give it `macs`, or choose another pattern",
+            )
+        return None
+
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         """Nothing: it is up already, and it is not ours."""
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         testers = tester_macs(testbed)
-        macs = self.options.macs
-        if macs is not None and len(macs) < len(testers):
-            raise UsageError(
-                f"the external DUT has {len(testers)} links and {len(macs)} MAC addresses",
-                place="dut, macs",
-                next_step="name the MAC address of its port at each link, or remove `macs` where it is transparent",
-            )
+        if (refusal := self.refusal(len(testers), same_port=False)) is not None:
+            raise UsageError(refusal.message, place="dut, macs", next_step=refusal.next_step)
         if len(testers) == 1:
             return (self._direction(testers, ip, 0, 0),)
         return tuple(self._direction(testers, ip, here, there) for here, there in ways_between(len(testers)))
