@@ -43,11 +43,17 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "sends no frame back by the port that it came in at",
         "kernel-forward",
     ),
-    "a policer of four ports": (
-        "lab: {kind: veth, ports: 4}\ndut: {kind: policer}\n",
-        (4, 13),
-        "`policer` joins two ports, and there are 4",
-        "kernel-forward",
+    "many to one through a policer": (
+        "lab: {kind: veth, ports: 4}\ndut: {kind: policer}\ntraffic: {pattern: many-to-one}\n",
+        (4, 6),
+        "a policer joins pairs of ports and no others",
+        "`pattern: one-to-one`",
+    ),
+    "a policer of three ports": (
+        "lab: {kind: veth, ports: 3}\ndut: {kind: policer}\n",
+        (3, 26),
+        "3 is an odd number",
+        "`pattern`",
     ),
     "a bridge of one port": (
         "lab: {kind: veth, ports: 1}\ndut: {kind: bridge}\n",
@@ -91,6 +97,7 @@ def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: s
     "text",
     [
         "lab: {kind: veth, ports: 4}\ndut: {kind: kernel-forward}\n",
+        "lab: {kind: veth, ports: 4}\ndut: {kind: policer}\n",
         "lab: {kind: veth, ports: 3}\ndut: {kind: bridge}\ntraffic: {pattern: many-to-one, bidirectional: true}\n",
         "lab: {kind: veth, ports: 8}\ndut: {kind: kernel-forward}\ntraffic: {pattern: full-mesh}\n",
         "lab: {kind: veth, ports: 1}\ndut: {kind: kernel-forward}\n",

@@ -138,25 +138,30 @@ title: Real ports
 lab: {{kind: veth, ports: {ports}}}
 dut: {{kind: {dut}}}
 traffic: {{ip: {ip}, pattern: {pattern}, bidirectional: {bidirectional}, flows: 16}}
+tester: {tester}
 tests:
   - {{name: t, method: throughput, frame_bytes: [128]}}
 """
+TWO_WORKERS = "{workers: [{cpu: 0, transmit: [t0, t1, t2, t3]}, {cpu: 1, receive: [t0, t1, t2, t3]}]}"
 CASES = {
-    "two pairs": ("kernel-forward", 4, 4, "one-to-one", False, 2),
-    "two pairs, both ways, IPv6": ("kernel-forward", 4, 6, "one-to-one", True, 4),
-    "many to one": ("kernel-forward", 4, 4, "many-to-one", False, 3),
-    "one to many, over a bridge": ("bridge", 4, 4, "one-to-many", False, 3),
-    "a full mesh": ("kernel-forward", 4, 4, "full-mesh", True, 12),
-    "a full mesh over a bridge of three": ("bridge", 3, 6, "full-mesh", True, 6),
-    "returned on the port they came from": ("kernel-forward", 2, 4, "same-port", True, 2),
-    "returned on the port they came from, IPv6": ("kernel-forward", 2, 6, "same-port", True, 2),
+    "two pairs": ("kernel-forward", 4, 4, "one-to-one", False, 2, 1),
+    "two pairs, both ways, IPv6": ("kernel-forward", 4, 6, "one-to-one", True, 4, 1),
+    "many to one": ("kernel-forward", 4, 4, "many-to-one", False, 3, 1),
+    "one to many, over a bridge": ("bridge", 4, 4, "one-to-many", False, 3, 1),
+    "a full mesh": ("kernel-forward", 4, 4, "full-mesh", True, 12, 1),
+    "a full mesh over a bridge of three": ("bridge", 3, 6, "full-mesh", True, 6, 1),
+    "returned on the port they came from": ("kernel-forward", 2, 4, "same-port", True, 2, 1),
+    "returned on the port they came from, IPv6": ("kernel-forward", 2, 6, "same-port", True, 2, 1),
+    "a full mesh, sent by one core and received by another": ("kernel-forward", 4, 4, "full-mesh", True, 12, 2),
 }
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize(("dut", "ports", "ip", "pattern", "bidirectional", "ways"), CASES.values(), ids=list(CASES))
+@pytest.mark.parametrize(
+    ("dut", "ports", "ip", "pattern", "bidirectional", "ways", "workers"), CASES.values(), ids=list(CASES)
+)
 def test_real_frames_of_every_way_come_out_at_their_port(
-    dut: str, ports: int, ip: int, pattern: str, bidirectional: bool, ways: int
+    dut: str, ports: int, ip: int, pattern: str, bidirectional: bool, ways: int, workers: int
 ) -> None:
     request = TrialRequest(
         frame_bytes=128,
@@ -167,7 +172,9 @@ def test_real_frames_of_every_way_come_out_at_their_port(
         purpose=Purpose.LATENCY,
         bidirectional=bidirectional,
     )
-    bench = LAB.format(dut=dut, ports=ports, ip=ip, pattern=pattern, bidirectional=str(bidirectional).lower())
+    tester = TWO_WORKERS if workers == 2 else "{}"
+    both = str(bidirectional).lower()
+    bench = LAB.format(dut=dut, ports=ports, ip=ip, pattern=pattern, bidirectional=both, tester=tester)
     (reading,) = asyncio.run(readings("nb-test-ports", bench, [(request, None)]))
     counts = reading.counts
     assert len(by_way(reading)) == ways
@@ -176,3 +183,25 @@ def test_real_frames_of_every_way_come_out_at_their_port(
     assert counts.received + counts.lost == counts.sent
     assert (counts.duplicated, counts.corrupted, counts.corrupted_unattributed) == (0, 0, 0)
     assert all(stream.latency is not None and stream.latency.minimum_ns > 0 for stream in reading.streams)
+
+
+@pytest.mark.lab
+def test_each_of_two_pairs_gets_what_its_own_bucket_lets_through() -> None:
+    """The policer's known answer (RFC 2697: rate x time + burst), on both pairs at once, both ways."""
+    request = TrialRequest(
+        frame_bytes=128,
+        load_frames_per_s=10_000,
+        duration_s=0.5,
+        drain_s=0.2,
+        settle_s=0.05,
+        purpose=Purpose.LOSS,
+        bidirectional=True,
+    )
+    dut = "policer, rate: 5 kpps, burst: 100"
+    bench = LAB.format(dut=dut, ports=4, ip=4, pattern="one-to-one", bidirectional="true", tester="{catch_up: 10 ms}")
+    (reading,) = asyncio.run(readings("nb-test-pairs", bench, [(request, None)]))
+    passed = by_way(reading)
+    assert set(passed) == {(0, 1), (1, 0), (2, 3), (3, 2)}
+    for sent, received in passed.values():
+        assert received <= 5_000 * 0.5 + 100 + 10  # and what comes in the last burst's time
+        assert received > 0.9 * min(sent, 5_000 * 0.5 + 100)  # a busy machine sends fewer

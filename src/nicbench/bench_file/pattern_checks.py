@@ -39,7 +39,7 @@ def pattern_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
             f"choose another pattern, or a DUT that does: {_kinds(bench, ports, same_port=True)}",
         )
         return
-    refusal = dut(bench.dut.options).refusal(ports, same_port=pattern is Pattern.SAME_PORT)
+    refusal = dut(bench.dut.options).refusal(ports, pattern)
     if refusal is not None:
         yield Problem(root.position_of(("dut",)), refusal.message, refusal.next_step)
         return

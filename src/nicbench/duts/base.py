@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
+from nicbench.model.pattern import Pattern
 from nicbench.model.trial import DutWork
 from nicbench.tuning.changes import Changes
 
@@ -59,8 +60,8 @@ class Dut(ABC):
     def __init__(self, options: Frozen) -> None:
         self.options = options
 
-    def refusal(self, ports: int, *, same_port: bool) -> Refusal | None:
-        """Why its options do not suit so many ports, or frames that come back on them: found before it is touched."""
+    def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
+        """Why it, or its options, do not suit so many ports or this pattern: found before it is touched."""
         return None
 
     @abstractmethod

@@ -14,6 +14,7 @@ from nicbench.duts.base import Addressing, Dut, Refusal
 from nicbench.errors import UsageError
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
+from nicbench.model.pattern import Pattern
 from nicbench.tuning.changes import Changes
 
 Mac = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$", to_lower=True)]
@@ -70,14 +71,14 @@ class External(Dut):
     returns_on_same_port = True
     options: ExternalOptions
 
-    def refusal(self, ports: int, *, same_port: bool) -> Refusal | None:
+    def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
         macs = self.options.macs
         if macs is not None and len(macs) < ports:
             return Refusal(
                 f"the external DUT has {ports} links, and {len(macs)} MAC addresses are given",
                 "give `macs` that of its port at each link, or remove them where it is transparent",
             )
-        if macs is None and same_port and ports > 1:
+        if macs is None and pattern is Pattern.SAME_PORT and ports > 1:
             return Refusal(
                 "an external DUT without `macs` is taken for a switch, which sends no frame back by its own port",
                 "give it `macs`, or choose another pattern",
@@ -89,7 +90,7 @@ class External(Dut):
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         testers = tester_macs(testbed)
-        if (refusal := self.refusal(len(testers), same_port=False)) is not None:
+        if (refusal := self.refusal(len(testers), Pattern.ONE_TO_ONE)) is not None:
             raise UsageError(refusal.message, place="dut, macs", next_step=refusal.next_step)
         if len(testers) == 1:
             return (self._direction(testers, ip, 0, 0),)

@@ -1,4 +1,4 @@
-"""The golden DUT in the kernel (`policer`): an XDP token bucket of known rate and burst between two ports.
+"""The golden DUT in the kernel (`policer`): an XDP token bucket of known rate and burst between ports of a pair.
 
 What passes is known beforehand: a trial of T seconds that begins with a full bucket passes at most
 rate x T + burst frames (RFC 2697 section 3; the program in policer.bpf.c is the equivalent Generic Cell Rate Algorithm
@@ -17,13 +17,15 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from nicbench.duts._drop_counters import read_devices
+from nicbench.duts._networks import MOST_PORTS
 from nicbench.duts._ports import DutDevices, dut_devices, require_host
 from nicbench.duts._transparent import transparent_addressing
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, Dut, Refusal
 from nicbench.errors import HostError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
+from nicbench.model.pattern import Pattern, Way, ways_of
 from nicbench.model.quantity import FramesPerSecond
 from nicbench.tuning import bpf
 from nicbench.tuning.changes import Changes
@@ -93,11 +95,12 @@ def unpack_bucket(data: bytes) -> Bucket:
 
 
 class Policer(Dut):
-    """Attaches the program to both DUT ports, each redirecting to the other."""
+    """Attaches the program to every port, each redirecting to its neighbour: the first and the second, and so on."""
 
     kind = "policer"
     Options = PolicerOptions
     fewest_ports = 2
+    most_ports = MOST_PORTS
     options: PolicerOptions
 
     def __init__(self, options: Frozen) -> None:
@@ -114,11 +117,11 @@ class Policer(Dut):
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
-        devices = await dut_devices(testbed, self.kind)
+        devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
         self._host, self._devices = host, devices.names
         program = await bpf.compile_program(host, _PROGRAM)
         self._directions = tuple(
-            [await self._attach(changes, host, program, devices, here, there) for here, there in ((0, 1), (1, 0))]
+            [await self._attach(changes, host, program, devices, here, there) for here, there in _pairs(testbed)]
         )
         self._passing = await _open_receive_queues(testbed, changes)
 
@@ -137,7 +140,13 @@ class Policer(Dut):
         return _Direction(f"{device} to {devices.names[there]}", await bpf.map_id(host, number, "policer_bucket"))
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
-        return transparent_addressing(testbed, ip)
+        pairs = _pairs(testbed)
+        return tuple(way for way in transparent_addressing(testbed, ip) if (way.transmit, way.receive) in pairs)
+
+    def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
+        if pattern is Pattern.ONE_TO_ONE:
+            return None
+        return Refusal("a policer joins pairs of ports and no others", "write `pattern: one-to-one`, or another DUT")
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return ()  # an XDP program on a veth runs on the sender's CPU, whatever packet steering says
@@ -171,6 +180,11 @@ class Policer(Dut):
             "attached_to": list(self._devices),
             "xdp_pass_on_tester_ports": list(self._passing),
         }
+
+
+def _pairs(testbed: Testbed) -> tuple[Way, ...]:
+    """Each port and its neighbour, both ways."""
+    return ways_of(Pattern.ONE_TO_ONE, len(testbed.dut_ports), bidirectional=True).loaded
 
 
 async def _open_receive_queues(testbed: Testbed, changes: Changes) -> tuple[str, ...]:
