@@ -77,13 +77,15 @@ def parse_duration_s(text: str | float) -> float:
     return _parse(text, _DURATIONS, "a duration", '"1 s", "200 ms", "50 us", "100 ns", "2 min", or a number of seconds')
 
 
-def parse_rate(text: str | float) -> float | Percent:
+def parse_rate(text: str | float, *, most_percent: float = 100.0) -> float | Percent:
     """Frames per second: "200 kpps", "1.5 Mpps", "200000 fps", 200000; or a share of the line rate: "95 %"."""
     forms = '"200 kpps", "1.5 Mpps", "200000 fps", a number of frames per second, or "95 %" of the line rate'
     if isinstance(text, str) and text.rstrip().endswith("%"):
         percent = _parse(text.rstrip()[:-1], {}, "a rate", forms)
-        if not 0.0 < percent <= 100.0:
-            raise ValueError(f"{text!r} is not a rate: a share of the line rate is above 0 and at most 100 %")
+        if not 0.0 < percent <= most_percent:
+            raise ValueError(
+                f"{text!r} is not a rate: a share of the line rate is above 0 and at most {most_percent:g} %"
+            )
         return Percent(percent)
     return _parse(text, _RATES, "a rate", forms)
 

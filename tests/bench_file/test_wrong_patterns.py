@@ -15,6 +15,7 @@ THREE_PORTS = (
     "hosts: {tester: {kind: local}}\n"
     "ports: {t0: {host: tester, device: e0}, t1: {host: tester, device: e1}, t2: {host: tester, device: e2}}\n"
 )
+FOUR_TO_ONE = "lab: {kind: veth, ports: 4}\ndut: {kind: bridge}\ntraffic: {pattern: many-to-one}\n"
 TWO_STREAMS = "streams: [{name: a, share: 50 %}, {name: b, share: 50 %}]"
 TESTS = "tests:\n  - {name: t, method: throughput}\n"
 
@@ -74,6 +75,18 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "is taken for a switch",
         "`macs`",
     ),
+    "more than three ports can offer": (
+        FOUR_TO_ONE + "tests: [{name: t, method: load-sweep, loads: [100 %, 300 %, 301 %]}]\n",
+        (6, 61),
+        "301 % of line rate is more than the ports that send can offer: 300 %",
+        "lower it",
+    ),
+    "more than a line carries": (
+        "lab: {kind: veth}\ndut: {kind: bridge}\ntests: [{name: t, method: load-sweep, loads: [101 %]}]\n",
+        (5, 47),
+        "101 % of line rate is more than",
+        "`pattern: many-to-one`",
+    ),
     "more streams than the engine sends": (
         "lab: {kind: veth, ports: 8}\ndut: {kind: bridge}\ntraffic: {pattern: full-mesh, " + TWO_STREAMS + "}\n",
         (5, 20),
@@ -86,7 +99,7 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
 @pytest.mark.parametrize(("text", "place", "message", "step"), WRONG.values(), ids=list(WRONG))
 def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: str, step: str, read: Read) -> None:
     with pytest.raises(WrongBenchFileError) as refused:
-        read(HEAD + text + TESTS)
+        read(HEAD + text + ("" if "tests:" in text else TESTS))
     (problem,) = refused.value.problems
     assert (problem.position.line, problem.position.column) == place
     assert message in problem.message

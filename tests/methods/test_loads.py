@@ -15,6 +15,7 @@ from nicbench.methods.frame_loss import FrameLoss, falling
 from nicbench.methods.load_sweep import LOADS_PERCENT, LoadSweep
 from nicbench.model.counts import Counts
 from nicbench.model.frame_size import Size
+from nicbench.model.pattern import Pattern
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
@@ -36,11 +37,13 @@ class KnownDut:
 
     def __init__(
         self, capacity: float = 2e6, *, ceiling: float | None = None, sends: float = 2e6, altered: float = 0.0,
-        disturbed: Iterable[int] = (), streams: int = 1,
+        disturbed: Iterable[int] = (), streams: int = 1, pattern: Pattern = Pattern.ONE_TO_ONE,
+        most_line_rates: float = 1.0,
     ) -> None:  # fmt: skip
         self.capacity, self.ceiling, self.sends, self.altered = capacity, ceiling, sends, altered
         self.disturbed, self.streams = set(disturbed), streams
         self.bidirectional, self.ports = streams > 1, 2
+        self.pattern, self.most_line_rates = pattern, most_line_rates
         self.requests: list[TrialRequest] = []
         self.published: list[Result] = []
 

@@ -64,6 +64,12 @@ def test_what_goes_through_the_dut_in_loads(pattern: Pattern, ports: int, times:
     assert ways_of(pattern, ports).times_load == times
 
 
+@pytest.mark.parametrize(("pattern", "most"), [(ONE, 1), (MANY, 3), (SPREAD, 1), (MESH, 1), (SAME, 1)])
+def test_only_ports_that_send_to_one_can_offer_it_more_than_its_line_rate(pattern: Pattern, most: int) -> None:
+    assert ways_of(pattern, 4).most_line_rates == most
+    assert ways_of(pattern, 4, bidirectional=True).most_line_rates == 1  # the one that receives sends to all others
+
+
 @given(st.sampled_from(Pattern), st.integers(3, 64), st.booleans())
 def test_no_port_carries_more_than_the_load_in_a_direction_and_the_busiest_carries_it_all(
     pattern: Pattern, ports: int, bidirectional: bool

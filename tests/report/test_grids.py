@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,12 @@ def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes() -> None
 def test_a_section_of_which_nothing_is_known_has_no_graph() -> None:
     nothing = result("64", 100.0, 0.0).model_copy(update={"values": {}})
     assert curve_chart(section_of(nothing), charts.WIDE) is None
+
+
+def test_loads_that_overload_a_port_are_on_the_axis() -> None:
+    for highest, end in ((100.0, 100), (101.0, 200), (300.0, 300)):
+        chart = curve_chart(section_of(result("64", highest, 70.0), result("64", 50.0, 0.0)), charts.WIDE)
+        assert f'"domain": [0, {end}]' in json.dumps(chart)
 
 
 def test_the_terminal_has_the_same_table() -> None:

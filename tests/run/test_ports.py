@@ -132,6 +132,18 @@ def test_the_line_rate_of_many_to_one_is_that_of_the_port_that_receives(tmp_path
     assert result.values["percent_of_line_rate"] == pytest.approx(100.0)
 
 
+def test_an_overload_of_the_port_that_receives_loses_what_its_line_does_not_carry(tmp_path: Path) -> None:
+    """RFC 2285 section 3.5.4: two line rates for one port, of which half comes out."""
+    line = 10e6 / (84 * 8)
+    lab = f"link: 10 Mb/s, egress_capacity: {line} pps, egress_queue_frames: 4"
+    bench = SIMULATED.format(ports=3, lab=lab, pattern="many-to-one", of="line_rate", loads="[200 %, 100 %]")
+    (over, full), _ = simulated(tmp_path, bench)
+    assert over.values["loss_percent"] == pytest.approx(50.0, abs=0.2)
+    assert full.values["loss_percent"] == pytest.approx(0.0, abs=0.2)
+    assert over.values["percent_of_line_rate"] == pytest.approx(200.0)
+    assert over.parameters["mode"] == "10 Mb/s, many-to-one"
+
+
 LAB = """
 nicbench: 1
 title: Real ports

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Position, Problem, quote
 from nicbench.bench_file.wiring import TESTER, wiring_problems
 from nicbench.duts.base import Dut
-from nicbench.model.pattern import Pattern, ways_of
+from nicbench.model.pattern import Pattern, Ways, ways_of
 from nicbench.registry import find
 
 MOST_STREAMS: Final = 64
@@ -48,6 +48,7 @@ def pattern_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     except ValueError:
         yield _wrong_number(pattern, ports, position)
         return
+    yield from _overloads(bench, root, ways)
     streams = len(ways.every) * max(1, len(bench.traffic.streams))
     if streams > MOST_STREAMS:
         yield Problem(
@@ -56,6 +57,20 @@ def pattern_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
             f"{MOST_STREAMS} at once",
             "use fewer ports, or fewer `streams`",
         )
+
+
+def _overloads(bench: BenchFile, root: Node, ways: Ways) -> Iterator[Problem]:
+    """Loads above what the senders' lines carry; of a rate of one's own only the run knows what that is."""
+    most = 100.0 * ways.most_line_rates
+    for index, test in enumerate(bench.tests):
+        loads: Any = getattr(test.options, "loads", ())
+        for number, load in enumerate(loads if getattr(test.options, "of", None) == "line_rate" else ()):
+            if load > most:
+                yield Problem(
+                    root.position_of(("tests", index, "loads", number)),
+                    f"{load:g} % of line rate is more than the ports that send can offer: {most:g} %",
+                    "lower it" if most > 100.0 else "lower it, or overload one port with `pattern: many-to-one`",
+                )
 
 
 def _wrong_number(pattern: Pattern, ports: int, position: Position) -> Problem:

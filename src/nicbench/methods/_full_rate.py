@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.methods.base import Context
 from nicbench.model.frame_size import Size, mean_bytes
+from nicbench.model.pattern import Pattern
 from nicbench.model.trial import Trial
 from nicbench.units import Percent, format_bits_per_s, format_rate, l1_bits_per_s, parse_rate
 
@@ -45,12 +46,14 @@ class Full:
     """100 % at one frame size, in frames per second of one port in one direction.
 
     ``highest_percent`` is the highest load that tester and line carry, of that rate: 100 where they carry all of it.
+    Several ports that send to one can offer it ``most_line_rates`` of them: more than it carries.
     """
 
     words: str
     rate_frames_per_s: float
     line_rate_frames_per_s: float
     ceiling_frames_per_s: float | None
+    most_line_rates: float = 1.0
 
     @property
     def highest_percent(self) -> float:
@@ -59,8 +62,9 @@ class Full:
         return min(100.0, 100.0 * highest / self.rate_frames_per_s)
 
     def carries(self, percent: float) -> bool:
-        """Whether tester and line carry this load."""
-        return percent <= self.highest_percent * (1.0 + _CLOSE)
+        """Whether tester and lines carry this load to the DUT."""
+        offered = highest_frames_per_s(self.line_rate_frames_per_s * self.most_line_rates, self.ceiling_frames_per_s)
+        return self.load_frames_per_s(percent) <= offered * (1.0 + _CLOSE)
 
     def load_frames_per_s(self, percent: float) -> float:
         """Of one port in one direction."""
@@ -77,9 +81,11 @@ class Full:
     def why_not_more(self) -> str:
         """Why a load above ``highest_percent`` cannot be offered."""
         line_rate, ceiling = self.line_rate_frames_per_s, self.ceiling_frames_per_s
-        if ceiling is not None and ceiling < line_rate:
+        if ceiling is not None and ceiling < line_rate * self.most_line_rates:
             share = 100.0 * ceiling / line_rate
             return f"the tester sends no more than {format_rate(ceiling)}, {share:.3g} % of the line rate"
+        if self.most_line_rates > 1.0:
+            return f"the lines of all senders carry no more than {format_rate(line_rate * self.most_line_rates)}"
         return f"the line carries no more than {format_rate(line_rate)}"
 
 
@@ -97,7 +103,7 @@ async def full_rate(context: Context, size: Size, of: float | str) -> Full:
     highest = highest_frames_per_s(line_rate, None if ceiling is None else ceiling * (1.0 - _ROOM))
     rates = {LINE_RATE: line_rate, HIGHEST: highest}
     rate = rates[of] if isinstance(of, str) else of
-    return Full(words_of(of), rate, line_rate, ceiling)
+    return Full(words_of(of), rate, line_rate, ceiling, context.most_line_rates)
 
 
 def words_of(of: float | str) -> str:
@@ -109,6 +115,10 @@ def words_of(of: float | str) -> str:
 
 
 def link_words(context: Context, size: Size) -> str:
-    """The speed of a port, and whether both directions carry traffic: "10 Gb/s, one way"."""
+    """The speed of a port, and which way traffic goes: "10 Gb/s, one way", "10 Gb/s, many-to-one, both ways"."""
     speed = format_bits_per_s(l1_bits_per_s(context.line_rate_frames_per_s(size), mean_bytes(size)))
-    return f"{speed}, {'both ways' if context.bidirectional else 'one way'}"
+    ways = "both ways" if context.bidirectional else "one way"
+    if context.pattern is Pattern.ONE_TO_ONE:
+        return f"{speed}, {ways}"
+    extra = f", {ways}" if context.bidirectional and not context.pattern.goes_both_ways else ""
+    return f"{speed}, {context.pattern.value}{extra}"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import Size
+from nicbench.model.pattern import Pattern
 from nicbench.model.result import Result
 from nicbench.model.table import ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
@@ -30,6 +31,10 @@ class Context(Protocol):
     """Whether the traffic goes both ways at once."""
     ports: int
     """How many of the tester's ports take part in it."""
+    pattern: Pattern
+    """Which of them sends to which."""
+    most_line_rates: float
+    """The highest load that can be offered, in line rates of a port: above 1 where several send to one."""
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
         """The frame sizes of a test's options, with mixes in place of their names."""

@@ -18,7 +18,7 @@ from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
-from nicbench.model.quantity import Percent
+from nicbench.model.quantity import LoadPercent
 from nicbench.model.result import Result
 from nicbench.model.table import Column, Curve, Grid, ResultTable
 from nicbench.model.trial import Purpose, Trial
@@ -43,7 +43,7 @@ class LoadSweep(Method):
 
         frame_bytes: tuple[FrameSize, ...] = Field(default=FRAME_BYTES, min_length=1)
         of: FullRate = LINE_RATE
-        loads: tuple[Percent, ...] = Field(default=LOADS_PERCENT, min_length=1)
+        loads: tuple[LoadPercent, ...] = Field(default=LOADS_PERCENT, min_length=1)
         trial: TrialTimes = TrialTimes()
 
     options: Options

@@ -79,6 +79,15 @@ class Ways(Frozen):
         return times_load(self.loaded)
 
     @property
+    def most_line_rates(self) -> float:
+        """The highest load that its senders can offer, in line rates of a port: 3 where three send to one.
+
+        Above 1 it overloads the port that receives (RFC 2285 section 3.5.4).
+        """
+        sending = Counter(transmit for transmit, _ in self.loaded)
+        return _at_the_busiest_port(self.loaded) / max(sending.values(), default=1)
+
+    @property
     def basis(self) -> str:
         """What rates and loads are of: "per port" and more, to stand after "rates are"."""
         senders = len({transmit for transmit, _ in self.loaded})

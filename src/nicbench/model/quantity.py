@@ -54,8 +54,16 @@ def _whole(number: float) -> int | float:
     return int(number) if number == int(number) else number
 
 
-def _percent(text: str) -> float:
-    rate = units.parse_rate(text)
+MOST_LOAD_PERCENT: Final = 6300.0
+"""Of the line rate of one port, to which all others of the most that there can be send."""
+
+
+def _load_percent(text: str) -> float:
+    return _percent(text, MOST_LOAD_PERCENT)
+
+
+def _percent(text: str, most_percent: float = 100.0) -> float:
+    rate = units.parse_rate(text, most_percent=most_percent)
     if not isinstance(rate, units.Percent):
         raise ValueError(f'{text!r} is not a percentage; write "50 %"')
     return rate.value
@@ -78,6 +86,9 @@ Ratio = Annotated[float, Field(le=1.0), _reader("a share", '"0.5 %"', units.pars
 
 Percent = Annotated[float, Field(gt=0.0, le=100.0), _reader("a percentage", '"50 %"', _percent)]
 """A percentage above 0 and at most 100: "50 %" is 50.0."""
+
+LoadPercent = Annotated[float, Field(gt=0.0, le=MOST_LOAD_PERCENT), _reader("a percentage", '"50 %"', _load_percent)]
+"""A percentage of a load, above 100 where several senders overload one port (RFC 2285 section 3.5.4)."""
 
 FramesPerSecond = Annotated[float, _reader("a frame rate", '"200 kpps"', _frame_rate)]
 """Frames per second, from "200 kpps", "1.5 Mpps"."""

@@ -38,7 +38,10 @@ class Grid(Frozen):
 
 
 class Curve(Frozen):
-    """``y`` against ``x``, both in percent and drawn from 0 to 100; one line for each combination of ``lines``."""
+    """``y`` against ``x``, both in percent and drawn from 0 to 100, ``x`` further where there is more.
+
+    There is one line for each combination of ``lines``.
+    """
 
     x: Column
     y: Column

@@ -1,7 +1,11 @@
-"""The chart of a section: a percentage against a percentage, both from 0 to 100 (RFC 2544 section 26.3)."""
+"""The chart of a section: a percentage against a percentage, both from 0 to 100 (RFC 2544 section 26.3).
+
+Only loads that overload a port go further: the axis of the loads ends at the next hundred.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,8 +42,11 @@ def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
     dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
+    hundreds = max(1, *(math.ceil(point["x"] / 100.0) for point in points if point["x"] is not None))
+    loads = alt.Scale(domain=[0, 100 * hundreds], nice=False)
+    steps = alt.Axis(values=list(range(0, 100 * hundreds + 1, 10 * hundreds)), labelFlush=False)
     base = alt.Chart(alt.InlineData(values=points)).encode(
-        x=alt.X("x:Q", title=_titled(curve.x.head, curve.x.unit), scale=_HUNDRED, axis=_TENS),
+        x=alt.X("x:Q", title=_titled(curve.x.head, curve.x.unit), scale=loads, axis=steps),
         y=alt.Y("y:Q", title=_titled(curve.y.head, curve.y.unit), scale=_HUNDRED, axis=_TENS),
         color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
     )

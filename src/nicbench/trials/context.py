@@ -46,6 +46,8 @@ class TestContext:
         self.seed = seed
         self.bidirectional = ways.bidirectional
         self.ports = maker.ports
+        self.pattern = traffic.pattern
+        self.most_line_rates = ways.most_line_rates
         self._test = test
         self._link_bits_per_s = link_bits_per_s
         self._traffic = traffic
