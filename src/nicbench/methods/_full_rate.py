@@ -96,14 +96,17 @@ def highest_frames_per_s(line_rate_frames_per_s: float, ceiling_frames_per_s: fl
     return min(line_rate_frames_per_s, ceiling_frames_per_s)
 
 
-async def full_rate(context: Context, size: Size, of: float | str) -> Full:
-    """What ``of`` comes to at this frame size, on this tester and line."""
+async def full_rate(context: Context, size: Size, of: float | str, *, most_line_rates: float = 1.0) -> Full:
+    """What ``of`` comes to at this frame size, on this tester and line.
+
+    A method that overloads a port on purpose gives ``most_line_rates`` of its context.
+    """
     line_rate = context.line_rate_frames_per_s(size)
     ceiling = await context.ceiling_frames_per_s(size)
     highest = highest_frames_per_s(line_rate, None if ceiling is None else ceiling * (1.0 - _ROOM))
     rates = {LINE_RATE: line_rate, HIGHEST: highest}
     rate = rates[of] if isinstance(of, str) else of
-    return Full(words_of(of), rate, line_rate, ceiling, context.most_line_rates)
+    return Full(words_of(of), rate, line_rate, ceiling, most_line_rates)
 
 
 def words_of(of: float | str) -> str:

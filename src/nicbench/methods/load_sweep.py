@@ -2,8 +2,9 @@
 
 The measurement of the published report on a four-port card (SmartBits, 2000): loads from 100 to 1 % of the line rate,
 64 and 1000 bytes, in each mode of the link, on two and on four ports. Steps, for each frame size and load: one judged
-trial. A load that tester or line do not carry is not measured, and the result says why. Verified: the payload of every
-frame that comes back, in place of the sniffer beside the published measurement.
+trial. A load that tester or line do not carry is not measured, and the result says why. Where many ports send to one,
+loads may be above what that one carries (overload, RFC 2285 section 3.5.4). Verified: the payload of every frame that
+comes back, in place of the sniffer beside the published measurement.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class LoadSweep(Method):
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
         for size in context.sizes(self.options.frame_bytes):
-            full = await full_rate(context, size, self.options.of)
+            full = await full_rate(context, size, self.options.of, most_line_rates=context.most_line_rates)
             for percent in self.options.loads:
                 load = full.load_frames_per_s(percent)
                 parameters = _parameters(context, size, full, percent)
