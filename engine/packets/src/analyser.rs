@@ -4,6 +4,7 @@
 //! of their flows are asked for; then each frame is judged, when its flow's line has come. Totals that can be had from
 //! the flows or the histograms are computed at the reading, not per frame.
 
+mod arrivals;
 mod aside;
 mod detail;
 mod intervals;
@@ -12,6 +13,7 @@ mod outcome;
 mod reading;
 mod tally;
 
+pub use arrivals::{Arrivals, Silence};
 pub use detail::{Detail, FLOW_HISTOGRAM_LIMIT_BYTES};
 pub use losses::Losses;
 pub use outcome::{FlowOutcome, Group, Outcome};
@@ -58,6 +60,8 @@ pub struct Analyser {
     counts: Vec<LatencyCounts>,
     ports: Vec<PortTally>,
     intervals: Intervals,
+    /// In the order of the streams.
+    arrivals: Vec<Arrivals>,
     /// Where signatures may begin in this trial's frames.
     offsets: Vec<usize>,
     /// Where the last one began.
@@ -96,6 +100,7 @@ impl Analyser {
             counts: (0..groups).map(|_| LatencyCounts::new()).collect(),
             ports: vec![PortTally::default(); ports],
             intervals: Intervals::new(expected.len()),
+            arrivals: vec![Arrivals::default(); expected.len()],
             offset: offsets.first().copied().unwrap_or(0),
             offsets,
             last_stream: 0,
@@ -161,6 +166,14 @@ impl Analyser {
                 }
             }
         }
+        self.look_at_arrivals(now_ns);
+    }
+
+    #[inline]
+    fn look_at_arrivals(&mut self, now_ns: u64) {
+        if !self.after_drain {
+            self.arrivals.iter_mut().zip(&self.streams).for_each(|(one, tally)| one.look(tally.received, now_ns));
+        }
     }
 
     /// Judges one frame; a burst of it.
@@ -174,6 +187,7 @@ impl Analyser {
         } else {
             self.analyse_ours(port, frame, signature, now_ns);
         }
+        self.look_at_arrivals(now_ns);
     }
 
     /// The signature where the last one was.
@@ -192,7 +206,7 @@ impl Analyser {
             return self.count_foreign(port);
         }
         if !expected.template.is_intact(frame, signature.flow - expected.first_flow, signature.sequence) {
-            return self.count_corrupted(index, port, signature);
+            return self.count_corrupted(index, port, signature, now_ns);
         }
         if self.after_drain {
             return self.count_late(index, port, signature);
@@ -201,7 +215,7 @@ impl Analyser {
         let in_order = if arrival == Arrival::Next {
             true
         } else {
-            match self.place(index, port, signature, arrival) {
+            match self.place(index, port, signature, arrival, now_ns) {
                 Some(in_order) => in_order,
                 None => return,
             }
@@ -255,6 +269,7 @@ impl Analyser {
     /// Adds what another receiver saw of the same trial: each flow came to the one or to the other.
     pub fn merge(&mut self, other: Self) {
         self.intervals.merge(other.intervals, &self.streams, &other.streams);
+        self.arrivals.iter_mut().zip(&other.arrivals).for_each(|(ours, theirs)| ours.merge(theirs));
         self.flows.merge(&other.flows);
         self.streams.iter_mut().zip(&other.streams).for_each(|(tally, more)| tally.merge(more));
         self.counts.iter_mut().zip(&other.counts).for_each(|(counts, more)| counts.merge(more));

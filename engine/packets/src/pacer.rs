@@ -75,6 +75,13 @@ impl Pacer {
         self
     }
 
+    /// The same, with the first frame due at this tick.
+    pub fn beginning_at(mut self, tick: u64) -> Self {
+        self.first.tick = tick;
+        self.next = self.first;
+        self
+    }
+
     /// The part of the schedule that sender `index` of `count` sends: every `count`th frame, or burst, so that the parts
     /// together are the whole, frame by frame.
     pub fn part(&self, index: u64, count: u64) -> Self {
@@ -299,6 +306,18 @@ mod tests {
             assert!(pacer.finished());
         }
         assert_eq!(Pacer::new(1000.0, 1.0, 0.001, 1e9).limited_to(Some(5000)).intended(), Some(1000));
+    }
+
+    #[test]
+    fn a_schedule_that_begins_later_is_the_same_one_later() {
+        let begin = 5_000_000;
+        let mut pacer = Pacer::new(1000.0, 0.01, 0.001, 1e9).beginning_at(begin);
+        assert_eq!((pacer.due(begin - 1, 32), pacer.give_up_late(begin - 1), pacer.next_tick()), (0, 0, Some(begin)));
+        assert_eq!(run(&mut pacer.clone(), begin + 10_000_000, 500_000), (10, 0));
+        assert_eq!(pacer.part(1, 2).next_tick(), Some(begin + 1_000_000));
+        pacer.advance(3);
+        assert_eq!((pacer.next_tick(), pacer.place_of(3)), (Some(begin + 3_000_000), pacer.next));
+        assert_eq!(pacer.give_up_late(begin + 8_000_000), 9 - 3 - 1);
     }
 
     #[test]

@@ -75,8 +75,9 @@ impl Part {
             let Some(share) = Share::of(start, expected, post.crew, stream, post.worker)? else { continue };
             let request = &start.streams[stream];
             let (rate, burst_frames) = (request.rate_frames_per_s, request.burst_frames.unwrap_or(1));
-            let pacer = Pacer::in_bursts(burst_frames, rate, start.duration_s, start.catch_up_s, hz);
-            let pacer = pacer.limited_to(request.frames);
+            let sending_s = start.duration_s - request.begins_s;
+            let pacer = Pacer::in_bursts(burst_frames, rate, sending_s, start.catch_up_s, hz);
+            let pacer = pacer.limited_to(request.frames).beginning_at((request.begins_s * hz) as u64);
             let (template, tag) = (expected.template.clone(), prefill_tag(start.trial, stream));
             let (first_flow, of_stream) = (expected.first_flow, expected.flows);
             let writer = FrameWriter::of_range(template, signer, first_flow, of_stream, share.flows, tag);

@@ -89,7 +89,7 @@ fn check_stream<'a>(
     Ok((transmit, receive))
 }
 
-/// Bursts and a fixed number of frames must go together with rate and duration.
+/// A late beginning, bursts and a fixed number of frames must go together with rate and duration.
 fn check_frames(stream: &StreamRequest, duration_s: f64) -> Result<(), EngineError> {
     let named = |field: &str| format!("stream {}: {field}", stream.name);
     let (rate, refuse) = (stream.rate_frames_per_s, |message: String, next: &str| {
@@ -102,6 +102,11 @@ fn check_frames(stream: &StreamRequest, duration_s: f64) -> Result<(), EngineErr
             return refuse(named("burst_frames is given without a rate"), next);
         }
     }
+    within(&named("begins_s"), stream.begins_s, 0.0, duration_s)?;
+    if stream.begins_s > 0.0 && rate == 0.0 {
+        return refuse(named("begins_s is given without a rate"), "give a rate above 0, or leave `begins_s` out");
+    }
+    let duration_s = duration_s - stream.begins_s;
     let Some(frames) = stream.frames else { return Ok(()) };
     if frames == 0 {
         return refuse(named("frames is 0"), "give 1 or more, or leave `frames` out");
@@ -219,6 +224,21 @@ mod tests {
             let error = check(&start(|value| value["streams"][0][field] = number.clone()), &ports()).unwrap_err();
             assert!(error.kind == ErrorKind::BadRequest && error.message.contains(field), "{error}");
         }
+    }
+
+    #[test]
+    fn a_late_beginning_leaves_less_time_for_the_frames() {
+        use serde_json::json;
+        let refused = |fields: &[(&str, serde_json::Value)]| {
+            let start = start(|value| fields.iter().for_each(|(field, to)| value["streams"][0][field] = to.clone()));
+            check(&start, &ports()).err().map(|error| error.message)
+        };
+        assert_eq!(refused(&[("begins_s", json!(0.5)), ("frames", json!(500))]), None);
+        assert!(refused(&[("begins_s", json!(0.5)), ("frames", json!(501))]).unwrap().contains("not 0.5 s"));
+        assert!(refused(&[("begins_s", json!(2))]).unwrap().contains("begins_s is 2"));
+        assert!(
+            refused(&[("begins_s", json!(0.5)), ("rate_frames_per_s", json!(0))]).unwrap().contains("without a rate")
+        );
     }
 
     #[test]

@@ -194,6 +194,8 @@ impl Trial {
             reordering: received.reordering,
             variation: received.variation,
             intervals: received.intervals,
+            arrivals: received.arrivals,
+            last_jump_ns: received.last_jump_ns,
             groups: received.groups,
             flows: Some(received.flows),
         })

@@ -96,6 +96,26 @@ pub struct IntervalsReading {
     pub missing: Vec<i64>,
 }
 
+/// When a stream's frames arrived, from when the first frame of the transmission was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrivalsReading {
+    /// The first.
+    pub first_ns: u64,
+    /// The last.
+    pub last_ns: u64,
+    /// The longest time in which none arrived, between two that did; `None` where it is not known.
+    pub silence: Option<SilenceReading>,
+}
+
+/// A time in which nothing arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SilenceReading {
+    /// The last arrival before it.
+    pub from_ns: u64,
+    /// The first arrival after it.
+    pub to_ns: u64,
+}
+
 /// Flows that share a histogram.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupReading {

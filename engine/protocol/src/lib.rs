@@ -17,8 +17,9 @@ pub use configure::{
     AddressRange, ClockSource, Configure, PortKind, PortRequest, SimulatedDut, SimulatedEgress, WorkerRequest,
 };
 pub use detail::{
-    CaptureReading, CaptureRequest, FlowReport, FlowReportReading, FlowsReading, GroupReading, IntervalsReading,
-    MAXIMUM_FLOW_GROUPS, MAXIMUM_REORDERING_N, MINIMUM_REORDERING_N, ReorderingReading, VariationReading,
+    ArrivalsReading, CaptureReading, CaptureRequest, FlowReport, FlowReportReading, FlowsReading, GroupReading,
+    IntervalsReading, MAXIMUM_FLOW_GROUPS, MAXIMUM_REORDERING_N, MINIMUM_REORDERING_N, ReorderingReading,
+    SilenceReading, VariationReading,
 };
 pub use error::{ErrorKind, ErrorReport};
 pub use reading::{

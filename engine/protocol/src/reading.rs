@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::detail::{
-    CaptureReading, FlowReportReading, FlowsReading, GroupReading, IntervalsReading, ReorderingReading,
-    VariationReading,
+    ArrivalsReading, CaptureReading, FlowReportReading, FlowsReading, GroupReading, IntervalsReading,
+    ReorderingReading, VariationReading,
 };
 
 /// The whole reading.
@@ -77,6 +77,12 @@ pub struct StreamReading {
     /// `None` where nothing was received.
     #[serde(default)]
     pub intervals: Option<IntervalsReading>,
+    /// `None` where nothing was received.
+    #[serde(default)]
+    pub arrivals: Option<ArrivalsReading>,
+    /// When the last frame was sent that came right after a jump in its flow's sequence; `None` where none is missing.
+    #[serde(default)]
+    pub last_jump_ns: Option<u64>,
     /// Where there is more than one.
     #[serde(default)]
     pub groups: Vec<GroupReading>,
@@ -218,6 +224,7 @@ pub struct CpuTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::detail::SilenceReading;
 
     #[test]
     fn a_reading_survives_a_round_trip_and_unknown_stays_null() {
@@ -244,6 +251,12 @@ mod tests {
                 reordering: None,
                 variation: Some(VariationReading { pairs: 2, mean_ns: 1.5, maximum_ns: 2 }),
                 intervals: Some(IntervalsReading { interval_ns: 5, received: vec![1], missing: vec![-1] }),
+                arrivals: Some(ArrivalsReading {
+                    first_ns: 1,
+                    last_ns: 9,
+                    silence: Some(SilenceReading { from_ns: 2, to_ns: 8 }),
+                }),
+                last_jump_ns: Some(8),
                 groups: vec![],
                 flows: Some(FlowsReading { flows: 2, most_lost: Some((1, 9)), ..FlowsReading::default() }),
             }],

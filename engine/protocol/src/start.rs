@@ -175,6 +175,9 @@ pub struct StreamRequest {
     /// So many frames and no more; the transmission ends with them.
     #[serde(default)]
     pub frames: Option<u64>,
+    /// The first frame is due so long after the transmission began.
+    #[serde(default)]
+    pub begins_s: f64,
     /// A file on the engine's host whose frames are sent one after another.
     #[serde(default)]
     pub pcap: Option<String>,

@@ -1,6 +1,6 @@
 //! Frames that are not whole, in their place and ours: rare, so kept away from the path of those that are.
 
-use super::{Analyser, Expected};
+use super::{Analyser, Expected, elapsed};
 use crate::flows::Arrival;
 use crate::signature::{Owner, SIGNATURE_BYTES, Signature};
 use crate::template::signature_offset;
@@ -8,12 +8,19 @@ use crate::template::signature_offset;
 impl Analyser {
     /// An arrival out of its place: whether it is ahead of all before it; `None` where it counts no further.
     #[cold]
-    pub(super) fn place(&mut self, index: usize, port: usize, signature: Signature, arrival: Arrival) -> Option<bool> {
+    pub(super) fn place(
+        &mut self,
+        index: usize,
+        port: usize,
+        signature: Signature,
+        arrival: Arrival,
+        now_ns: u64,
+    ) -> Option<bool> {
         let tally = &mut self.streams[index];
         match arrival {
             Arrival::Next => Some(true),
             Arrival::Ahead(jumped) => {
-                tally.missing += jumped as i64;
+                tally.jump(jumped, sent_ns(signature, now_ns));
                 if let Some(capture) = &mut self.capture {
                     capture.trigger(signature, jumped);
                 }
@@ -45,7 +52,7 @@ impl Analyser {
 
     /// Its signature is ours and the rest is not whole. Its sequence counts as seen.
     #[cold]
-    pub(super) fn count_corrupted(&mut self, index: usize, port: usize, signature: Signature) {
+    pub(super) fn count_corrupted(&mut self, index: usize, port: usize, signature: Signature, now_ns: u64) {
         if self.after_drain {
             return; // It stays lost.
         }
@@ -53,10 +60,10 @@ impl Analyser {
         let tally = &mut self.streams[index];
         match arrival {
             Arrival::Duplicate | Arrival::Impossible => {
-                self.place(index, port, signature, arrival);
+                self.place(index, port, signature, arrival, now_ns);
                 return;
             }
-            Arrival::Ahead(jumped) => tally.missing += jumped as i64,
+            Arrival::Ahead(jumped) => tally.jump(jumped, sent_ns(signature, now_ns)),
             Arrival::BehindBroken | Arrival::Reordered(_) => tally.missing -= 1,
             Arrival::Next => {}
         }
@@ -115,4 +122,9 @@ impl Analyser {
             }
         }
     }
+}
+
+/// When it was sent, since the trial began; the signature alone knows no more than the last 18 minutes.
+fn sent_ns(signature: Signature, now_ns: u64) -> u64 {
+    now_ns.saturating_sub(elapsed(signature.time_ns, now_ns))
 }

@@ -1,7 +1,7 @@
 //! What the reading says of a stream: totals from its flows, groups of flows, and single flows.
 
 use super::intervals::Series;
-use super::{Analyser, StreamTally};
+use super::{Analyser, Arrivals, StreamTally};
 use crate::flows::FlowLine;
 use crate::latency::{LatencyCounts, LatencySummary};
 
@@ -14,6 +14,7 @@ pub struct Outcome {
     pub variation_sum_ns: u64,
     pub interval_ns: u64,
     pub series: Series,
+    pub arrivals: Arrivals,
     /// Signature and payload of each frame, which are compared byte by byte.
     pub checked_bytes: u32,
 }
@@ -54,6 +55,7 @@ impl Analyser {
             variation_sum_ns: lines.iter().map(|line| line.variation_sum_ns).sum(),
             interval_ns: self.intervals.width_ns(),
             series: self.intervals.of(index, &tally),
+            arrivals: self.arrivals[index],
             checked_bytes: template.length().saturating_sub(template.signature_offset()) as u32,
             tally,
         }

@@ -1,7 +1,8 @@
 //! A stream's part of the reading, as far as the receiver knows it.
 
 use nicbench_protocol::{
-    FlowsReading, GroupReading, IntervalsReading, LatencyReading, ReorderingReading, VariationReading,
+    ArrivalsReading, FlowsReading, GroupReading, IntervalsReading, LatencyReading, ReorderingReading, SilenceReading,
+    VariationReading,
 };
 
 use super::{Analyser, Group, Outcome};
@@ -16,6 +17,8 @@ pub struct ReceivedReading {
     pub reordering: Option<ReorderingReading>,
     pub variation: Option<VariationReading>,
     pub intervals: Option<IntervalsReading>,
+    pub arrivals: Option<ArrivalsReading>,
+    pub last_jump_ns: Option<u64>,
     pub groups: Vec<GroupReading>,
     pub flows: FlowsReading,
     pub checked_bytes: u32,
@@ -37,6 +40,8 @@ impl Analyser {
                 received: outcome.series.received.clone(),
                 missing: outcome.series.missing.clone(),
             }),
+            arrivals: arrivals(&outcome),
+            last_jump_ns: outcome.tally.last_jump_ns(),
             groups: if in_reading {
                 groups.iter().map(|group| group_reading(group, stamping)).collect::<Result<_, _>>()?
             } else {
@@ -67,6 +72,12 @@ impl Analyser {
         }
         reading
     }
+}
+
+fn arrivals(outcome: &Outcome) -> Option<ArrivalsReading> {
+    let silence = outcome.arrivals.silence();
+    let silence = silence.map(|silence| SilenceReading { from_ns: silence.from_ns, to_ns: silence.to_ns });
+    outcome.arrivals.times().map(|(first_ns, last_ns)| ArrivalsReading { first_ns, last_ns, silence })
 }
 
 fn reordering(outcome: &Outcome, counted: usize) -> Option<ReorderingReading> {

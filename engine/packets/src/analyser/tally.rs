@@ -21,6 +21,8 @@ pub struct StreamTally {
     pub unpaired: u64,
     /// Sequences passed over that have not come since; signed, because another receiver may have seen the jump.
     pub missing: i64,
+    /// When the last frame was sent that came after a jump.
+    last_jump_ns: Option<u64>,
     /// Extremes of latencies that are too long for a flow's line.
     beyond: Option<(u64, u64)>,
 }
@@ -29,6 +31,17 @@ impl StreamTally {
     /// Frames in order whose predecessor's latency is known.
     pub fn pairs(&self) -> u64 {
         (self.received - self.reordered).saturating_sub(self.unpaired)
+    }
+
+    /// So many sequences were passed over by a frame that was sent at this time.
+    pub fn jump(&mut self, jumped: u64, sent_ns: u64) {
+        self.missing += jumped as i64;
+        self.last_jump_ns = self.last_jump_ns.max(Some(sent_ns));
+    }
+
+    /// See [`Self::jump`]; `None` where everything that was passed over came after all.
+    pub fn last_jump_ns(&self) -> Option<u64> {
+        self.last_jump_ns.filter(|_| self.missing > 0)
     }
 
     /// A latency over [`LONGEST_KEPT_NS`].
@@ -58,6 +71,7 @@ impl StreamTally {
         self.variation_maximum_ns = self.variation_maximum_ns.max(other.variation_maximum_ns);
         self.unpaired += other.unpaired;
         self.missing += other.missing;
+        self.last_jump_ns = self.last_jump_ns.max(other.last_jump_ns);
         for latency_ns in other.beyond.into_iter().flat_map(|(least, most)| [least, most]) {
             self.record_beyond(latency_ns);
         }
