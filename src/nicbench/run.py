@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import NothingMeasuredError
 from nicbench.events import Bus, RunFinished, StageStarted
+from nicbench.hosts.local import LocalHost
 from nicbench.inventory.collect import collect
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.result import Summary
@@ -51,7 +52,8 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
                     "plan.json", describe(bench, folder.run_id, testbed, dut, facts, ways, addressing, thresholds)
                 )
                 folder.write_json("inventory.json", await collect(testbed))
-                maker = TrialMaker(tester, dut, addressing, thresholds, dut_cpus, journaled, bus)
+                hosts = {"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester}
+                maker = TrialMaker(tester, dut, addressing, thresholds, dut_cpus, journaled, bus, hosts)
                 ceilings = Ceilings(maker, lab, testbed, changes, bus, ways)
                 await calibrate(bench, ceilings, bus)
                 results = await measure(bench, testbed.link_bits_per_s, ways, maker, ceilings, bus)

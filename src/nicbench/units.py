@@ -90,6 +90,14 @@ def parse_rate(text: str | float, *, most_percent: float = 100.0) -> float | Per
     return _parse(text, _RATES, "a rate", forms)
 
 
+def parse_percent(text: str) -> float:
+    """A percentage of any size: "110 %"."""
+    forms = '"110 %"'
+    if not text.rstrip().endswith("%"):
+        raise ValueError(f"{text!r} is not a percentage: write {forms}")
+    return _parse(text.rstrip()[:-1], {}, "a percentage", forms)
+
+
 def parse_bits_per_s(text: str | float) -> float:
     """Bits per second: "10 Gb/s", "10Gbit/s", 1e10."""
     return _parse(text, _BIT_RATES, "a bit rate", '"10 Gb/s", "10 Gbit/s", "100 Mb/s", or a number of bits per second')

@@ -10,6 +10,8 @@ def test_what_an_older_engine_leaves_out_is_unknown() -> None:
         "reordering": None,
         "variation": None,
         "intervals": None,
+        "arrivals": None,
+        "last_jump_ns": None,
         "groups": (),
         "flows": None,
     }

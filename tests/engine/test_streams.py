@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
 
 from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.duts.base import Addressing
-from nicbench.engine.streams import stream_requests
+from nicbench.engine.streams import phase_requests, stream_requests
 from nicbench.model.frame_size import IMIX
 from nicbench.model.stream_rates import stream_rates_frames_per_s
 from nicbench.model.traffic import Traffic
+from nicbench.model.trial import Phase
 from nicbench.units import line_rate_frames_per_s
 
 WAY = Addressing(
@@ -38,6 +40,48 @@ def streams(size: Any = 128, load: float | None = 1000.0, **written: Any) -> lis
 
 def layer_names(stream: dict[str, Any]) -> list[str]:
     return [layer["layer"] for layer in stream["layers"]]
+
+
+def phased(**written: Any) -> tuple[list[dict[str, Any]], list[int]]:
+    frames = traffic(**written)
+
+    def at(load: float, count: int) -> list[dict[str, Any]]:
+        return stream_requests(frames, WAY, 64, stream_rates_frames_per_s(frames, load), math.inf, count)
+
+    phases = (Phase(load_frames_per_s=1100.0, duration_s=2.0), Phase(load_frames_per_s=550.0, duration_s=0.5))
+    return phase_requests(phases, at)
+
+
+def test_phases_are_streams_of_the_same_frames_one_after_another() -> None:
+    (first, second), numbers = phased(flows=8)
+    assert numbers == [1, 2]
+    assert [first[key] for key in ("name", "begins_s", "rate_frames_per_s", "frames")] == [
+        "0->1 phase 1",
+        0,
+        1100,
+        2200,
+    ]
+    assert [second[key] for key in ("name", "begins_s", "rate_frames_per_s", "frames")] == ["0->1 phase 2", 2, 550, 275]
+    differing = {"name", "begins_s", "rate_frames_per_s", "frames"}
+    assert {key: first[key] for key in first.keys() - differing} == {
+        key: second[key] for key in second.keys() - differing
+    }
+
+
+def test_each_stream_of_a_port_has_its_share_of_each_phase() -> None:
+    shares = [{"name": "a", "share": 0.75}, {"name": "b", "share": 0.25}]
+    found, numbers = phased(streams=shares)
+    assert numbers == [1, 1, 2, 2]
+    assert [stream["frames"] for stream in found] == [1650, 550, 206, 69]
+
+
+def test_a_burst_that_is_too_short_for_every_stream_goes_to_some() -> None:
+    several = traffic(streams=[{"name": name, "share": share} for name, share in (("a", 0.6), ("b", 0.3), ("c", 0.1))])
+    rates = stream_rates_frames_per_s(several, 1000.0)
+    for frames in range(1, 12):
+        parts = [one["frames"] for one in stream_requests(several, WAY, 64, rates, 1.0, frames)]
+        assert sum(parts) == frames
+        assert all(parts)
 
 
 def test_plain_traffic_is_told_in_the_flat_fields() -> None:

@@ -47,6 +47,15 @@ def test_one_disturbance_gives_one_finding_in_plain_words(
     assert says in verdict.findings[0].text
 
 
+@pytest.mark.parametrize("link_changed", [True, False])
+def test_a_link_that_a_reset_takes_down_spoils_nothing(reading: MakeReading, link_changed: bool) -> None:
+    """What could not be sent meanwhile is no fault of the tester's; where the link stayed up it is."""
+    read = reading(link_changed=link_changed, unsent_tester=20_000, sent=980_000)
+    verdict = judge(Evidence.of(read, link_may_change=True), Thresholds())
+    assert verdict.valid == link_changed
+    assert Reason.LINK_CHANGED not in verdict.reasons
+
+
 @pytest.mark.parametrize(
     ("busy", "threshold"),
     [

@@ -10,6 +10,7 @@ import pytest
 
 from nicbench.duts.simulated import Simulated, SimulatedOptions
 from nicbench.engine.fake import FakeTester
+from nicbench.engine.tester import During
 from nicbench.events import Bus, CeilingFound, TesterLatencyFound, TrialFinished
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import CoreMap, Testbed
@@ -30,7 +31,7 @@ OWN_NS = 9_000
 class Timed(FakeTester):
     """Every frame takes as long as the tester itself does; both ports send where they are asked to."""
 
-    async def trial(self, number: int, request: TrialRequest, addressing: Any) -> Reading:
+    async def trial(self, number: int, request: TrialRequest, addressing: Any, during: During | None = None) -> Reading:
         reading = await super().trial(number, request, addressing)
         latency = Latency(
             source="software", count=1, minimum_ns=1, mean_ns=1.0, maximum_ns=2 * OWN_NS,

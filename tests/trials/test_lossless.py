@@ -7,6 +7,7 @@ import pytest
 from nicbench.duts.base import Addressing
 from nicbench.duts.simulated import Simulated, SimulatedOptions
 from nicbench.engine.fake import FakeTester
+from nicbench.engine.tester import During
 from nicbench.events import Bus
 from nicbench.judge.repeats import Repeats
 from nicbench.judge.thresholds import Thresholds
@@ -32,7 +33,9 @@ ONE_WAY = ways_of(Pattern.ONE_TO_ONE, 2)
 class Lossless(FakeTester):
     """What the DUT cannot take is refused; beyond its own ceiling the tester sends nothing, whoever would take it."""
 
-    async def trial(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+    async def trial(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], during: During | None = None
+    ) -> Reading:
         reading = await super().trial(number, request, addressing)
         counts = reading.counts
         taken = counts.model_copy(update={"sent": counts.received, "lost": 0, "unsent_backpressure": counts.lost})

@@ -7,10 +7,12 @@ import pytest
 from nicbench.duts.base import Addressing
 from nicbench.duts.simulated import Simulated, SimulatedOptions
 from nicbench.engine.fake import FakeTester
+from nicbench.engine.tester import During
 from nicbench.errors import EngineError, HostError, NicbenchError
 from nicbench.events import Bus, TrialFinished
+from nicbench.hosts._fake import FakeHost
 from nicbench.judge.thresholds import Thresholds
-from nicbench.model.trial import DutWork, Purpose, Reading, Trial, TrialRequest
+from nicbench.model.trial import DutWork, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.model.verdict import Reason
 from nicbench.trials.maker import TrialMaker
 
@@ -59,7 +61,9 @@ class Counting(Simulated):
 class Crashing(FakeTester):
     """Its driver goes down in the trial."""
 
-    async def trial(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+    async def trial(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], during: During | None = None
+    ) -> Reading:
         raise EngineError("the engine was killed by signal 11")
 
 
@@ -70,6 +74,23 @@ def maker_of(dut: Simulated, tester: FakeTester, published: list[object] | None 
 
 
 AVERAGE = REQUEST.model_copy(update={"purpose": Purpose.AVERAGE})
+
+
+RESET = REQUEST.model_copy(
+    update={"interruption": Interruption(command=("reset", "it"), on="dut", after_s=0.0, timeout_s=1.0)}
+)
+
+
+async def test_the_dut_is_reset_on_its_host_while_frames_are_sent() -> None:
+    bus, host = Bus(), FakeHost("d")
+    made = TrialMaker(FakeTester(1e6), Simulated(SimulatedOptions()), (), Thresholds(), (), {}, bus, {"dut": host})
+    trial = await made.make("reset/0/0", "reset", {}, RESET, 0)
+    assert host.commands == [("reset", "it")]
+    again = TrialMaker(
+        FakeTester(1e6), Simulated(SimulatedOptions()), (), Thresholds(), (), {trial.key: trial}, bus, {"dut": host}
+    )
+    assert await again.make("reset/0/0", "reset", {}, RESET, 0) == trial
+    assert len(host.commands) == 1  # a resumed run does not reset the DUT for a trial that it has
 
 
 async def test_a_journaled_trial_is_given_back_and_not_sent_again() -> None:

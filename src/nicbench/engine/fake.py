@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nicbench.duts.base import Addressing
-from nicbench.engine.tester import Tester, TesterFacts
+from nicbench.engine.tester import During, Tester, TesterFacts
 from nicbench.model.counts import Counts
 from nicbench.model.trial import Health, Latency, PortReading, Reading, StreamReading, TrialRequest
 
@@ -28,8 +28,16 @@ class FakeTester(Tester):
             link_bits_per_s=10e9,
         )
 
-    async def trial(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+    async def trial(
+        self,
+        number: int,
+        request: TrialRequest,
+        addressing: tuple[Addressing, ...],
+        during: During | None = None,
+    ) -> Reading:
         self.requests.append(request)
+        if during is not None:
+            await during()
         gap_ns = int(1e6 * (self.gaps_ms.pop(0) if self.gaps_ms else 0.0))
         load = request.load_frames_per_s if request.load_frames_per_s is not None else self.ceiling_frames_per_s
         intended = int(load * request.duration_s)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +12,8 @@ from typing import Any
 from nicbench.duts.base import Addressing
 from nicbench.engine.client import EngineClient
 from nicbench.engine.reading import parse_reading
-from nicbench.engine.streams import stream_requests
-from nicbench.engine.tester import Tester, TesterFacts
+from nicbench.engine.streams import phase_requests, stream_requests
+from nicbench.engine.tester import During, Tester, TesterFacts
 from nicbench.errors import EngineError
 from nicbench.hosts.base import Host
 from nicbench.model.frame_size import Size
@@ -25,6 +27,8 @@ LEARNING_FRAMES = 8
 LEARNING_S = 0.01
 # What a transmission may take beyond its duration before the engine is given up for dead.
 GRACE_S = 15.0
+# Time that a burst may take, over what its rate asks for.
+BURST_ROOM = 1.25
 # Histograms by groups of flows, where latency is what a trial is for (protocol: ``start``).
 FLOW_GROUPS = 64
 
@@ -107,17 +111,25 @@ class PacketsTester(Tester):
             link_bits_per_s=min(speeds) if speeds else None,
         )
 
-    async def trial(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+    async def trial(
+        self,
+        number: int,
+        request: TrialRequest,
+        addressing: tuple[Addressing, ...],
+        during: During | None = None,
+    ) -> Reading:
         client = self._running()
         if request.purpose is Purpose.TESTER_LATENCY:
             addressing = _between_two_ports(addressing)
         loaded = addressing if request.bidirectional else _forward(addressing)
+        duration_s = transmission_s(request)
         if request.purpose is not Purpose.CEILING:
             await self._learn(2 * number - 1, request, addressing)
+        streams, phases = self._measured(loaded, request, duration_s)
         await client.request(
             "start",
             trial=2 * number,
-            duration_s=request.duration_s,
+            duration_s=duration_s,
             catch_up_s=self._options.catch_up_s,
             burst=self._options.burst,
             latency_from=self._options.latency_from,
@@ -125,18 +137,40 @@ class PacketsTester(Tester):
             flow_groups=FLOW_GROUPS if request.purpose is Purpose.LATENCY else 1,
             reordering_n=self._options.reordering_n,
             **self._files(number, request.purpose),
-            streams=self._streams(
-                loaded,
-                request.size,
-                self._rates(loaded, request.load_frames_per_s),
-                request.duration_s,
-                request.frames,
-            ),
+            streams=streams,
         )
-        await client.wait_for("transmitted", within_s=request.duration_s + GRACE_S, trial=2 * number)
+        beside = asyncio.ensure_future(during()) if during is not None else None
+        try:
+            drained, settled = await self._received(number, request, duration_s)
+            if beside is not None:
+                await beside
+        finally:
+            if beside is not None:
+                beside.cancel()
+        return _with_phases(parse_reading(drained, settled["late"]), phases)
+
+    async def _received(
+        self, number: int, request: TrialRequest, duration_s: float
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The answers to ``drain`` and ``settle``, after the transmission."""
+        client = self._running()
+        await client.wait_for("transmitted", within_s=duration_s + GRACE_S, trial=2 * number)
         drained = await client.request("drain", duration_s=request.drain_s, within_s=request.drain_s + GRACE_S)
         settled = await client.request("settle", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
-        return parse_reading(drained, settled["late"])
+        return drained, settled
+
+    def _measured(
+        self, ways: tuple[Addressing, ...], request: TrialRequest, duration_s: float
+    ) -> tuple[list[dict[str, Any]], list[int]]:
+        """The streams of a trial, and of each the number of its phase where there are phases."""
+
+        def at(load_frames_per_s: float | None, lasting_s: float, frames: int | None) -> list[dict[str, Any]]:
+            return self._streams(ways, request.size, self._rates(ways, load_frames_per_s), lasting_s, frames)
+
+        if not request.phases:
+            return at(request.load_frames_per_s, duration_s, request.frames), []
+        # Its frames are the end of a phase, however long the transmission is.
+        return phase_requests(request.phases, lambda load, frames: at(load, math.inf, frames))
 
     def _files(self, number: int, purpose: Purpose) -> dict[str, Any]:
         """The files that this trial writes; trials of the tester itself write none."""
@@ -209,6 +243,25 @@ def _between_two_ports(addressing: tuple[Addressing, ...]) -> tuple[Addressing, 
     """The first way and its reverse: the tester's own latency is that over one cable."""
     ends = {addressing[0].transmit, addressing[0].receive}
     return tuple(way for way in addressing if {way.transmit, way.receive} == ends)
+
+
+def transmission_s(request: TrialRequest) -> float:
+    """How long the engine may send at most; bursts and phases end with their last frame, and must not be cut off."""
+    if request.phases:
+        return request.duration_s + LEARNING_S
+    if request.frames is None or not request.load_frames_per_s:
+        return request.duration_s
+    return max(request.duration_s, BURST_ROOM * request.frames / request.load_frames_per_s + LEARNING_S)
+
+
+def _with_phases(reading: Reading, phases: Sequence[int]) -> Reading:
+    """Each stream with the number of its phase."""
+    if not phases:
+        return reading
+    pairs = zip(reading.streams, phases, strict=True)
+    return reading.model_copy(
+        update={"streams": tuple(stream.model_copy(update={"phase": phase}) for stream, phase in pairs)}
+    )
 
 
 def _without_early_link(port: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from nicbench.model.analysis import Capture, FlowGroup, FlowReport, Flows, Intervals, Reordering, Variation
+from nicbench.model.analysis import (
+    Arrivals,
+    Capture,
+    FlowGroup,
+    FlowReport,
+    Flows,
+    Intervals,
+    Reordering,
+    Variation,
+)
 
 RAW = "raw"
 """The folder, in the run folder, of files that the engine writes."""
@@ -20,6 +29,8 @@ def received(raw: Mapping[str, Any]) -> dict[str, Any]:
         "reordering": Reordering(**_known(Reordering, reordering)) if reordering else None,
         "variation": Variation(**_known(Variation, variation)) if variation else None,
         "intervals": Intervals(**_known(Intervals, intervals)) if intervals else None,
+        "arrivals": Arrivals(**_known(Arrivals, raw["arrivals"])) if raw.get("arrivals") else None,
+        "last_jump_ns": raw.get("last_jump_ns"),
         "groups": tuple(FlowGroup(**_known(FlowGroup, group)) for group in raw.get("groups") or ()),
         "flows": Flows(**_known(Flows, raw["flows"])) if raw.get("flows") else None,
     }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from nicbench.duts.base import Addressing
 from nicbench.model.frame_size import Size
 from nicbench.model.traffic import Fields, FieldValue, Frames, StreamSpec, Sweep, Traffic
+from nicbench.model.trial import Phase
 
 ETHERTYPE_8021AD: Final = 0x88A8
 ETHERTYPE_8021Q: Final = 0x8100
@@ -43,7 +45,26 @@ def stream_requests(
             **_sizes(traffic.size_of(stream) or size),
         }
         for stream, rate_frames_per_s, part in zip(streams, rates_frames_per_s, parts, strict=True)
+        if part != 0  # of a burst that is too short for all of them
     ]
+
+
+def phase_requests(
+    phases: Sequence[Phase], streams_at: Callable[[float, int], list[dict[str, Any]]]
+) -> tuple[list[dict[str, Any]], list[int]]:
+    """Streams that follow one another; and of each the number of its phase.
+
+    ``streams_at`` gives the streams of a load in frames per second, and of so many frames.
+    """
+    streams: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    begins_s = 0.0
+    for number, phase in enumerate(phases, start=1):
+        own = streams_at(phase.load_frames_per_s, math.floor(phase.load_frames_per_s * phase.duration_s))
+        streams += [{**one, "name": f"{one['name']} phase {number}", "begins_s": begins_s} for one in own]
+        numbers += [number] * len(own)
+        begins_s += phase.duration_s
+    return streams, numbers
 
 
 def _parts(frames: int | None, rates_frames_per_s: Sequence[float]) -> list[int | None]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from nicbench.duts.base import Addressing
 from nicbench.model.trial import Reading, TrialRequest
+
+During = Callable[[], Coroutine[Any, Any, None]]
+"""What happens to the DUT while a trial's frames are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,17 @@ class Tester(ABC):
         """Takes the ports; EngineError or NotReadyError where it cannot."""
 
     @abstractmethod
-    async def trial(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+    async def trial(
+        self,
+        number: int,
+        request: TrialRequest,
+        addressing: tuple[Addressing, ...],
+        during: During | None = None,
+    ) -> Reading:
         """One trial in the sequence of RFC 2544 section 23; without a word of judgement.
 
         ``number`` is the trial's place in the run, 1.., also across a resumption: its frames are known by it.
+        ``during`` is called when the transmission begins, and runs beside it; what it raises is raised at the end.
         """
 
     @abstractmethod

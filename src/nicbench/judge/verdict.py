@@ -40,17 +40,26 @@ class Evidence(Frozen):
     peer_failure: str | None = None
 
     @classmethod
-    def of(cls, reading: Reading, *, dut_cpus: Collection[int] = (), peer_failure: str | None = None) -> Evidence:
+    def of(
+        cls,
+        reading: Reading,
+        *,
+        dut_cpus: Collection[int] = (),
+        peer_failure: str | None = None,
+        link_may_change: bool = False,
+    ) -> Evidence:
         """The evidence in a reading.
 
         ``dut_cpus`` are the cores on which the DUT works in the kernel. A core that the tester's worker shares, or on
         which a DUT in user space polls, must not be among them: their own work would count as foreign.
+        Where the DUT is reset its links may go down, and what could not be sent then is no fault of the tester's.
         """
         health = reading.health
+        link_was_down = link_may_change and any(port.link_changed for port in reading.ports)
         return cls(
             transmit_ns=reading.transmit_ns,
             intended=reading.counts.intended,
-            unsent_tester=reading.counts.unsent_tester,
+            unsent_tester=0 if link_was_down else reading.counts.unsent_tester,
             longest_gap_ns=health.longest_gap_ns,
             total_gap_ns=health.total_gap_ns,
             clock_step_ns=health.clock_step_ns,
@@ -58,8 +67,8 @@ class Evidence(Frozen):
                 PortEvidence(
                     name=port.name,
                     receive_overrun=port.receive_overrun,
-                    transmit_refused=port.counters.get(TRANSMIT_REFUSED_COUNTER, 0),
-                    link_changed=port.link_changed,
+                    transmit_refused=0 if link_was_down else port.counters.get(TRANSMIT_REFUSED_COUNTER, 0),
+                    link_changed=port.link_changed and not link_may_change,
                 )
                 for port in reading.ports
             ),

@@ -32,6 +32,26 @@ class Intervals(Frozen):
     missing: tuple[int, ...]
 
 
+class Silence(Frozen):
+    """A time in which nothing arrived, between two arrivals; since the first frame of the transmission was due."""
+
+    from_ns: int
+    to_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """From the last arrival before it to the first after it."""
+        return self.to_ns - self.from_ns
+
+
+class Arrivals(Frozen):
+    """When a stream's frames arrived; ``silence`` is the longest, None where it is not known."""
+
+    first_ns: int
+    last_ns: int
+    silence: Silence | None = None
+
+
 class FlowGroup(Frozen):
     """Neighbouring flows that share a histogram; what is unknown was not received."""
 

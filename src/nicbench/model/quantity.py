@@ -90,6 +90,9 @@ Percent = Annotated[float, Field(gt=0.0, le=100.0), _reader("a percentage", '"50
 LoadPercent = Annotated[float, Field(gt=0.0, le=MOST_LOAD_PERCENT), _reader("a percentage", '"50 %"', _load_percent)]
 """A percentage of a load, above 100 where several senders overload one port (RFC 2285 section 3.5.4)."""
 
+PercentOver = Annotated[float, Field(gt=100.0, le=1000.0), _reader("a percentage", '"110 %"', units.parse_percent)]
+"""A percentage above 100: "110 %" is 110.0."""
+
 FramesPerSecond = Annotated[float, _reader("a frame rate", '"200 kpps"', _frame_rate)]
 """Frames per second, from "200 kpps", "1.5 Mpps"."""
 

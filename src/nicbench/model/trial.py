@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from nicbench.model.analysis import Capture, FlowGroup, FlowReport, Flows, Intervals, Reordering, Variation
+from nicbench.model.analysis import (
+    Arrivals,
+    Capture,
+    FlowGroup,
+    FlowReport,
+    Flows,
+    Intervals,
+    Reordering,
+    Variation,
+)
 from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
 from nicbench.model.frame_size import Mix, Size
@@ -26,6 +35,27 @@ class Purpose(StrEnum):
     LATENCY = "latency"
     AVERAGE = "average"
     LOSS = "loss"  # at a load that is given: how many frames come back
+    BURST = "burst"  # so many frames and no more: whether all of them come back
+    SOAK = "soak"  # one interval of a load that is held for long
+    RESET = "reset"  # the DUT is reset meanwhile: how long it forwards nothing
+    RECOVERY = "recovery"  # after an overload: when the last frame is lost
+
+
+class Phase(Frozen):
+    """A part of a transmission with a load of its own."""
+
+    load_frames_per_s: float
+    duration_s: float
+
+
+class Interruption(Frozen):
+    """A command that runs while frames are sent: on the DUT's host, the tester's, or the controller's machine."""
+
+    command: tuple[str, ...]
+    on: Literal["dut", "tester", "local"]
+    after_s: float
+    """From the beginning of the transmission."""
+    timeout_s: float
 
 
 class TrialRequest(Frozen):
@@ -46,6 +76,10 @@ class TrialRequest(Frozen):
     """Sizes in proportion; ``frame_bytes`` is then their mean."""
     frames: int | None = None
     """So many frames of each load (``model/pattern.py``), and no more: with the last of them the transmission ends."""
+    phases: tuple[Phase, ...] = ()
+    """Loads one after another in one transmission; ``load_frames_per_s`` is the first's, ``duration_s`` the sum."""
+    interruption: Interruption | None = None
+    """What is done to the DUT meanwhile."""
 
     @property
     def size(self) -> Size:
@@ -148,6 +182,11 @@ class StreamReading(Frozen):
     reordering: Reordering | None = None
     variation: Variation | None = None
     intervals: Intervals | None = None
+    arrivals: Arrivals | None = None
+    last_jump_ns: int | None = None
+    """When the last frame was sent that came right after a jump in its flow's sequence; None where none is missing."""
+    phase: int | None = None
+    """Of the transmission, from 1, where it has several: each phase is a stream of its own."""
     groups: tuple[FlowGroup, ...] = ()
     flows: Flows | None = None
 

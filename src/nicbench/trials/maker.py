@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from nicbench.duts.base import Addressing, Dut
-from nicbench.engine.tester import Tester
+from nicbench.engine.tester import During, Tester
 from nicbench.errors import EngineError, HostError, NicbenchError
 from nicbench.events import Bus, TrialFinished, TrialStarted
+from nicbench.hosts.base import Host
 from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
 from nicbench.model.trial import DutWork, Purpose, Trial, TrialRequest
@@ -35,7 +36,9 @@ class TrialMaker:
         dut_cpus: Collection[int],
         journaled: Mapping[str, Trial],
         bus: Bus,
+        hosts: Mapping[str, Host] | None = None,
     ) -> None:
+        self._hosts = hosts or {}
         self._tester = tester
         self._dut = dut
         self._addressing = addressing
@@ -79,7 +82,11 @@ class TrialMaker:
         work = await self._work(request)
         waited, began = await self._dut.waiting_ns(), time.monotonic_ns()
         try:
-            reading = await self._tester.trial(self._number, request, self._addressing)
+            during = self._interruption(request)
+            if during is None:
+                reading = await self._tester.trial(self._number, request, self._addressing)
+            else:
+                reading = await self._tester.trial(self._number, request, self._addressing, during)
         except EngineError as error:
             # A ring in memory that goes with the DUT can take the tester's driver with it before the DUT is quite gone.
             await asyncio.sleep(_DYING_S)
@@ -104,7 +111,12 @@ class TrialMaker:
             request=request,
             reading=reading,
             verdict=judge(
-                Evidence.of(reading, dut_cpus=self._dut_cpus, peer_failure=failure and f"the DUT {failure}"),
+                Evidence.of(
+                    reading,
+                    dut_cpus=self._dut_cpus,
+                    peer_failure=failure and f"the DUT {failure}",
+                    link_may_change=request.interruption is not None,
+                ),
                 self._thresholds,
             ),
             at_s=round(time.monotonic() - self._began, 3),
@@ -117,6 +129,19 @@ class TrialMaker:
     async def _work(self, request: TrialRequest) -> DutWork | None:
         """The DUT's own account of its work, where the trial asks for it."""
         return await self._dut.work() if request.purpose is Purpose.AVERAGE else None
+
+    def _interruption(self, request: TrialRequest) -> During | None:
+        """What the trial asks to be done to the DUT while its frames are sent."""
+        asked = request.interruption
+        if asked is None:
+            return None
+        host = self._hosts[asked.on]
+
+        async def interrupt() -> None:
+            await asyncio.sleep(asked.after_s)
+            await host.run(asked.command, timeout_s=asked.timeout_s)
+
+        return interrupt
 
     @property
     def ports(self) -> int:
