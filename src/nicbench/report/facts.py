@@ -237,6 +237,13 @@ _OPTIONS: Mapping[str, str] = MappingProxyType(
         "burst": "burst_frames",
         "bins": "bins_s",
         "load_step": "load_step_percent",
+        "longest_burst": "longest_burst_s",
+        "overload": "overload_percent",
+        "recovery": "recovery_percent",
+        "overload_time": "overload_time_s",
+        "recovery_time": "recovery_time_s",
+        "after": "after_s",
+        "interval": "interval_s",
         "of": "of_frames_per_s",
     }
 )

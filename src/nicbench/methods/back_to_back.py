@@ -1,0 +1,348 @@
+"""Back-to-back frames (RFC 2544 section 26.4 as updated by RFC 9004): the longest burst of which nothing is lost.
+
+Steps, for each frame size: bursts of frames in the closest spacing, each after a pause in which the DUT's buffers
+empty; a binary search for the longest that comes back whole; the search repeated, each time from the beginning; the
+average is the back-to-back value. From it and the throughput follow how long the DUT's buffer lasts and how many frames
+it holds (RFC 9004 section 5.4). Verified: every frame by its signature; what a lossless port refused of a burst counts
+as lost.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from nicbench.methods._earlier import earlier_rate
+from nicbench.methods._full_rate import HIGHEST, LINE_RATE, Full, FullRate, full_rate, words_of
+from nicbench.methods._returned import Values
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
+from nicbench.methods.base import Context, Method
+from nicbench.model.base import Frozen
+from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.frame_size import words_of as words_of_size
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.table import Column, ResultTable
+from nicbench.model.trial import Purpose, Trial
+from nicbench.units import format_mpps
+
+REPETITIONS = 50
+LONGEST_BURST_S = 2.0
+# For an estimate before the rate is known: 64-byte frames at 100 Gb/s.
+_FASTEST_FRAMES_PER_S = 148_809_524.0
+
+
+class BurstPauses(Frozen):
+    """Defaults: 2 s in which buffers empty (RFC 9004 section 5.2), and RFC 2544's 5 s to settle (section 23)."""
+
+    drain: Pause = 2.0
+    settle: Pause = 5.0
+
+
+class BackToBack(Method):
+    """The longest burst of each frame size that the DUT forwards without loss."""
+
+    kind: ClassVar[str] = "back-to-back"
+
+    class Options(Frozen):
+        """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is the throughput.
+
+        ``rate`` is the spacing of a burst's frames, ``longest_burst`` the time that the longest one takes,
+        ``step_frames`` how near a search comes. A burst of which frames were lost is sent up to ``loss_verification``
+        times more, and counts as lost if none of them came back whole (ETSI GS NFV-TST 009 clause 12.3).
+        """
+
+        at: str
+        of: str = "NDR"
+        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        rate: FullRate = LINE_RATE
+        repetitions: int = Field(default=REPETITIONS, ge=1, le=10_000)
+        longest_burst: Duration = LONGEST_BURST_S
+        step_frames: int = Field(default=1, ge=1, le=10**9)
+        loss_verification: int = Field(default=0, ge=0, le=10)
+        trial: BurstPauses = BurstPauses()
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes)
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def needs(self) -> str | None:
+        return self.options.at
+
+    def estimate_s(self) -> float:
+        options = self.options
+        fastest = options.rate if isinstance(options.rate, float) else _FASTEST_FRAMES_PER_S
+        halvings = math.ceil(math.log2(max(2.0, options.longest_burst * fastest / options.step_frames)))
+        pauses = TrialTimes(drain=options.trial.drain, settle=options.trial.settle, duration=0.001)
+        # The bursts of a search are at most twice the longest: each is about half of the one before it.
+        each = pauses.estimate_s(1 + halvings) + 2.0 * options.longest_burst
+        return self.points() * options.repetitions * each
+
+    def deviations(self) -> tuple[str, ...]:
+        options = self.options
+        said = (
+            (
+                options.repetitions < REPETITIONS,
+                f"{options.repetitions} repetitions, RFC 2544 section 26.4 asks for {REPETITIONS}",
+            ),
+            (
+                options.longest_burst < LONGEST_BURST_S,
+                f"bursts of at most {options.longest_burst:g} s, RFC 2544 section 26.4 asks for trials of 2 s at least",
+            ),
+            (
+                options.trial.drain < BurstPauses().drain,
+                f"{options.trial.drain:g} s after a burst, RFC 9004 section 5.2 asks for 2 s",
+            ),
+            (
+                options.trial.settle < BurstPauses().settle,
+                f"settle time {options.trial.settle:g} s, RFC 2544 section 23 asks for 5 s",
+            ),
+            (
+                options.rate != LINE_RATE,
+                f"frames of a burst come at {words_of(options.rate)}, RFC 2544 section 26.4 asks for the line rate",
+            ),
+        )
+        return (*(text for falls_short, text in said if falls_short), *missing_sizes(options.frame_bytes))
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results = []
+        for size in context.sizes(self.options.frame_bytes):
+            result = await self._at(context, size)
+            context.publish(result)
+            results.append(result)
+        return tuple(results)
+
+    async def _at(self, context: Context, size: Size) -> Result:
+        full = await full_rate(context, size, self.options.rate)
+        if not full.carries(100.0):
+            full = await full_rate(context, size, HIGHEST)
+        throughput = earlier_rate(context, self.options.at, self.options.of, size)
+        bursts = _Bursts(full, full.load_frames_per_s(100.0))
+        if throughput.value is not None and throughput.value >= bursts.load_frames_per_s:
+            return self._result(size, bursts, throughput, [])
+        found = []
+        for repetition in range(self.options.repetitions):
+            parameters = {**size_parameters(size), "repetition": repetition + 1}
+            longest = max(1, math.floor(self.options.longest_burst * bursts.load_frames_per_s))
+
+            async def whole(frames: int, parameters: dict[str, Any] = parameters) -> bool:
+                return await self._comes_back_whole(context, size, bursts, frames, parameters)
+
+            found.append(await longest_burst(whole, longest, self.options.step_frames))
+        return self._result(size, bursts, throughput, found)
+
+    async def _comes_back_whole(
+        self, context: Context, size: Size, bursts: _Bursts, frames: int, parameters: dict[str, Any]
+    ) -> bool:
+        """Whether nothing is lost of a burst of so many frames of each port, in one trial or a verification of it."""
+        for _ in range(1 + self.options.loss_verification):
+            load = bursts.load_frames_per_s
+            times = TrialTimes(duration=max(0.001, frames / load), **self.options.trial.model_dump())
+            request = times.request(size, load, Purpose.BURST)
+            trial, disturbed = await context.measure(parameters, request.model_copy(update={"frames": frames}))
+            bursts.add(trial, disturbed)
+            if trial.reading.counts.failed == 0:
+                return True
+        return False
+
+    def _result(self, size: Size, bursts: _Bursts, throughput: Bounded, found: list[tuple[int, int | None]]) -> Result:
+        label = size_label(size)
+        full, load = bursts.full, bursts.load_frames_per_s
+        value = _average(found) if found else Bounded(value=None, reason_null=_not_measured(full, throughput, load))
+        short = None if load >= full.line_rate_frames_per_s else f"at {words_of_size(size)} {_why_slower(full, load)}"
+        if bursts.disturbances:
+            verdict = ResultVerdict.DISTURBED
+        elif not found and load < full.line_rate_frames_per_s:
+            verdict = (
+                ResultVerdict.INCOMPLETE
+            )  # the DUT forwards all that could be sent, and that is less than it may get
+        else:
+            verdict = ResultVerdict.VALID
+        return Result(
+            id=f"{self.name}/{label}",
+            method=self.kind,
+            scope="per port",
+            parameters={**size_parameters(size), "size": label, "throughput_of": self.options.of},
+            values={
+                "back_to_back_frames": value,
+                **_spread([passed for passed, _ in found]),
+                "repetitions": len(found),
+                "step_frames": self.options.step_frames,
+                "longest_burst_frames": max(1, math.floor(self.options.longest_burst * load)),
+                "burst_frames_per_s": load,
+                "sent_frames_per_s": bursts.sent_frames_per_s,
+                "line_rate_frames_per_s": full.line_rate_frames_per_s,
+                "percent_of_line_rate": 100.0 * load / full.line_rate_frames_per_s,
+                "throughput_frames_per_s": throughput.value,
+                **buffer(value.value, throughput.value, load),
+                "spacing": short,
+                "search": self._search_words(size, bursts) if found else None,
+                "limit": _limit(value, throughput),
+            },
+            verdict=verdict,
+            disturbances=tuple(dict.fromkeys(bursts.disturbances)) or _incomplete(verdict, value),
+            trials=tuple(bursts.trial_ids),
+        )
+
+    def _search_words(self, size: Size, bursts: _Bursts) -> str:
+        """RFC 9004 section 6: the step and the longest burst belong to the report; and whether the tester kept up."""
+        longest = max(1, math.floor(self.options.longest_burst * bursts.load_frames_per_s))
+        step = self.options.step_frames
+        sent = bursts.sent_frames_per_s
+        kept_up = "" if sent is None else f"; the longest that was sent came at {format_mpps(sent)} Mpps"
+        return (
+            f"at {words_of_size(size)} to {'the frame' if step == 1 else f'{step} frames'}, "
+            f"bursts of up to {longest} frames{kept_up}"
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Back-to-back frames",
+            caption=(
+                "RFC 2544 section 26.4, updated by RFC 9004: the longest burst of which nothing was lost, the average "
+                "of independent binary searches. The buffer time implied by it is the burst's own; corrected, without "
+                "the frames that the DUT forwarded meanwhile at its throughput (RFC 9004 section 5.4)."
+            ),
+            columns=(
+                Column(value="size", head="Frame", unit="bytes", form="text"),
+                Column(
+                    value="back_to_back_frames", head="Back-to-back value", unit="frames", form="trimmed", is_main=True
+                ),
+                Column(value="minimum_frames", head="Minimum", unit="frames", form="whole"),
+                Column(value="maximum_frames", head="Maximum", unit="frames", form="whole"),
+                Column(value="standard_deviation_frames", head="Std. deviation", unit="frames", form="number"),
+                Column(value="repetitions", head="N", form="whole"),
+                Column(value="burst_frames_per_s", head="Frames of a burst", unit="Mpps", form="mpps"),
+                Column(value="percent_of_line_rate", head="% of line rate", form="trimmed"),
+                Column(value="throughput_frames_per_s", head="Throughput", unit="Mpps", form="mpps"),
+                Column(value="implied_buffer_time_us", head="Implied buffer time", unit="us", form="number"),
+                Column(value="corrected_buffer_time_us", head="Corrected buffer time", unit="us", form="number"),
+                Column(value="corrected_buffer_frames", head="Corrected buffer", unit="frames", form="trimmed"),
+            ),
+            sentences=(
+                "forwards bursts of {back_to_back_frames} ({size}, {percent_of_line_rate} % of line rate) whole",
+            ),
+            notes=(("spacing", "Spacing of frames"), ("search", "Search"), ("limit", "Limit")),
+        )
+
+
+@dataclass
+class _Bursts:
+    """What the bursts of one frame size came to; the load comes down where the tester could not send it."""
+
+    full: Full
+    load_frames_per_s: float
+    trial_ids: list[str] = field(default_factory=list)
+    disturbances: list[str] = field(default_factory=list)
+    sent_frames_per_s: float | None = None
+    """Of one port, over the longest burst that was sent."""
+    _longest_frames: int = 0
+
+    def add(self, trial: Trial, disturbed: bool) -> None:
+        """Takes a trial into account."""
+        self.full = self.full.after(self.load_frames_per_s, trial)
+        self.load_frames_per_s = trial.request.load_frames_per_s or self.load_frames_per_s
+        self.trial_ids.append(trial.id)
+        if disturbed:
+            self.disturbances += [finding.text for finding in trial.verdict.findings]
+        reading, frames = trial.reading, trial.request.frames or 0
+        if frames > self._longest_frames and reading.transmit_ns:
+            self._longest_frames = frames
+            ports = max(1, round(reading.counts.intended / frames))
+            # Between the first frame and the last there is one gap less than there are frames.
+            gaps = reading.counts.sent / ports - 1
+            self.sent_frames_per_s = 1e9 * gaps / reading.transmit_ns if gaps > 0 else None
+
+
+async def longest_burst(whole: Callable[[int], Awaitable[bool]], longest: int, step: int) -> tuple[int, int | None]:
+    """Binary search: the longest burst that came back whole (0: none), and the shortest that did not (None: none).
+
+    They are at most ``step`` frames apart, where there are two.
+    """
+    if await whole(longest):
+        return longest, None
+    passed, failed = 0, longest
+    while failed - passed > step:
+        middle = (passed + failed) // 2
+        if await whole(middle):
+            passed = middle
+        else:
+            failed = middle
+    return passed, failed
+
+
+def buffer(
+    back_to_back_frames: float | None, throughput_frames_per_s: float | None, burst_frames_per_s: float
+) -> Values:
+    """RFC 9004 section 5.4, with the rate at which the bursts' frames came in the place of the line rate."""
+    if back_to_back_frames is None:
+        return {}
+    implied_s = back_to_back_frames / burst_frames_per_s
+    if throughput_frames_per_s is None:
+        return {"implied_buffer_time_us": 1e6 * implied_s}
+    corrected_s = implied_s - implied_s * throughput_frames_per_s / burst_frames_per_s
+    return {
+        "implied_buffer_time_us": 1e6 * implied_s,
+        "corrected_buffer_time_us": 1e6 * corrected_s,
+        "corrected_buffer_frames": corrected_s * burst_frames_per_s,
+    }
+
+
+def _average(found: list[tuple[int, int | None]]) -> Bounded:
+    """Over the repetitions; at least that where one of them passed the longest burst."""
+    passed = [float(longest) for longest, _ in found]
+    failed = [shortest for _, shortest in found if shortest is not None]
+    average = statistics.fmean(passed)
+    if average == 0.0:
+        reason = f"not even a burst of {min(failed)} frame{'' if min(failed) == 1 else 's'} came back whole"
+        return Bounded(value=None, upper=float(min(failed)), limited_by=LimitedBy.DUT, n=len(found), reason_null=reason)
+    upper = statistics.fmean(failed) if len(failed) == len(found) else None
+    return Bounded(
+        value=average, lower=average, upper=upper, limited_by=None if upper is None else LimitedBy.DUT, n=len(found)
+    )
+
+
+def _spread(passed: list[int]) -> Values:
+    """Over the repetitions (RFC 9004 section 6); the deviation is of a sample, which one alone does not have."""
+    if not passed:
+        return {}
+    return {
+        "minimum_frames": min(passed),
+        "maximum_frames": max(passed),
+        "standard_deviation_frames": statistics.stdev(passed) if len(passed) > 1 else None,
+    }
+
+
+def _not_measured(full: Full, throughput: Bounded, load_frames_per_s: float) -> str:
+    if load_frames_per_s >= full.line_rate_frames_per_s:
+        return "the throughput is the line rate: no burst fills a buffer (RFC 9004 section 5.1)"
+    return "the throughput is not below the rate of the bursts: none of them would fill a buffer"
+
+
+def _why_slower(full: Full, load_frames_per_s: float) -> str:
+    """Why the frames of a burst are further apart than the line allows."""
+    ceiling = full.ceiling_frames_per_s
+    if ceiling is not None and load_frames_per_s >= 0.97 * ceiling:
+        return f"{full.why_not_more}; the bursts come at {load_frames_per_s / 1e6:.4g} Mpps"
+    return f"the bursts come at {load_frames_per_s / 1e6:.4g} Mpps, as asked for"
+
+
+def _limit(value: Bounded, throughput: Bounded) -> str | None:
+    """What stands in the way of a figure; RFC 9004 section 5.2 on values near the longest burst."""
+    if value.at_least:
+        return "a search passed the longest burst: the buffer is larger than reported; raise `longest_burst`"
+    return value.reason_null or throughput.reason_null
+
+
+def _incomplete(verdict: ResultVerdict, value: Bounded) -> tuple[str, ...]:
+    return (value.reason_null,) if verdict is ResultVerdict.INCOMPLETE and value.reason_null else ()

@@ -1,0 +1,249 @@
+"""Back-to-back frames: the longest burst that a buffer of a known size holds, found frame by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import Any
+
+import pytest
+
+from nicbench.methods.back_to_back import BackToBack, BurstPauses, buffer, longest_burst
+from nicbench.methods.base import Found
+from nicbench.model.counts import Counts
+from nicbench.model.frame_size import Size
+from nicbench.model.pattern import Pattern
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.trial import Health, Latency, Purpose, Reading, Trial, TrialRequest
+from nicbench.model.verdict import Finding, Reason, Verdict
+from nicbench.search.base import Goal, Limits, Search
+from nicbench.units import line_rate_frames_per_s
+
+LINE = line_rate_frames_per_s(1e9, 64)  # 1.488 Mpps
+
+
+class Buffering:
+    """A context whose DUT holds ``buffers`` frames, one number for each repetition, and forwards ``throughput``.
+
+    ``ceiling`` is what calibration found of the tester, ``sends`` what it sends in truth.
+    """
+
+    seed = 1
+    bidirectional, ports = False, 2
+    pattern, most_line_rates = Pattern.ONE_TO_ONE, 1.0
+
+    def __init__(
+        self, *buffers: int, throughput: float | None = 1e6, ceiling: float | None = None, sends: float = 1e9,
+        losses: Iterator[bool] | None = None, disturbed: Iterable[int] = (),
+    ) -> None:  # fmt: skip
+        self.buffers, self.throughput, self.ceiling, self.sends = buffers, throughput, ceiling, sends
+        self.losses, self.disturbed = losses or repeat(False), set(disturbed)
+        self.requests: list[TrialRequest] = []
+        self.published: list[Result] = []
+
+    def longest(self, repetition: int, load: float) -> float:
+        """Frames: the buffer, and what is forwarded while it fills."""
+        return self.buffers[(repetition - 1) % len(self.buffers)] / (1 - (self.throughput or 0.0) / load)
+
+    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
+        return tuple(size for size in written if isinstance(size, int))
+
+    def line_rate_frames_per_s(self, size: Size) -> float:
+        assert isinstance(size, int)
+        return line_rate_frames_per_s(1e9, size)
+
+    async def ceiling_frames_per_s(self, size: Size) -> float | None:
+        return self.ceiling
+
+    async def tester_latency(self, size: Size) -> Latency | None:
+        return None
+
+    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        load, frames = request.load_frames_per_s, request.frames
+        assert load is not None
+        assert frames is not None
+        load = min(load, self.sends)
+        request = request.model_copy(update={"load_frames_per_s": load})
+        self.requests.append(request)
+        lost = max(0, frames - int(self.longest(point["repetition"], load))) or int(next(self.losses))
+        reading = Reading(
+            transmit_ns=round(1e9 * (frames - 1) / load),
+            counts=Counts(intended=frames, sent=frames, received=frames - lost, lost=lost),
+            streams=(), ports=(), latency=None,
+            health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
+        )  # fmt: skip
+        disturbed = len(self.requests) in self.disturbed
+        finding = Finding(reason=Reason.DISTURBED, threshold="x", value=2.0, limit=1.0, text="the worker was held up")
+        trial = Trial(
+            id=f"t{len(self.requests):04d}", key="k", test="t", configuration="default", parameters=point, repeat=0,
+            request=request, reading=reading, verdict=Verdict(findings=(finding,) if disturbed else ()),
+        )  # fmt: skip
+        return trial, disturbed
+
+    async def search(
+        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+    ) -> Found:
+        raise AssertionError("bursts are no loads")
+
+    def results_of(self, test: str) -> tuple[Result, ...]:
+        rate = Bounded(value=self.throughput, lower=self.throughput, upper=None)
+        return (Result(id="t", method="throughput", parameters={"frame_bytes": 64}, values={"ndr_frames_per_s": rate}),)
+
+    def publish(self, result: Result) -> None:
+        self.published.append(result)
+
+
+async def measured(dut: Buffering, **options: Any) -> Result:
+    options = {"at": "throughput", "frame_bytes": (64,), "repetitions": 3, "longest_burst": 0.1, **options}
+    (result,) = await BackToBack("bursts", BackToBack.Options(**options)).run(dut)
+    assert dut.published == [result]
+    return result
+
+
+def value_of(result: Result) -> Bounded:
+    value = result.values["back_to_back_frames"]
+    assert isinstance(value, Bounded)
+    return value
+
+
+async def test_the_longest_burst_that_a_buffer_holds_is_found_to_the_frame() -> None:
+    dut = Buffering(512)
+    result = await measured(dut)
+    truth = int(dut.longest(1, LINE))
+    assert value_of(result) == Bounded(value=truth, lower=truth, upper=truth + 1, limited_by=LimitedBy.DUT, n=3)
+    assert (result.values["standard_deviation_frames"], result.values["repetitions"]) == (0.0, 3)
+    assert result.values["search"] == (
+        "at 64 bytes to the frame, bursts of up to 148809 frames; the longest that was sent came at 1.488 Mpps"
+    )
+    assert result.verdict is ResultVerdict.VALID
+    assert {request.purpose for request in dut.requests} == {Purpose.BURST}
+
+
+async def test_the_corrected_buffer_is_the_duts_own() -> None:
+    """RFC 9004 section 5.4: what was forwarded while the burst came in was not in the buffer."""
+    result = await measured(Buffering(512))
+    assert result.values["corrected_buffer_frames"] == pytest.approx(512, abs=1)
+    assert result.values["corrected_buffer_time_us"] == pytest.approx(1e6 * 512 / LINE, rel=0.01)
+
+
+def test_the_buffer_times_are_those_of_a_computed_example() -> None:
+    """26,000 frames back to back at 14.88 Mpps, of which 8.52 Mpps were forwarded meanwhile."""
+    found = buffer(26_000, 8.52e6, 14_880_952)
+    assert found["implied_buffer_time_us"] == pytest.approx(1747.2, abs=0.1)
+    assert found["corrected_buffer_time_us"] == pytest.approx(746.8, abs=0.1)
+    assert found["corrected_buffer_frames"] == pytest.approx(11_113, abs=2)
+
+
+async def test_repetitions_are_searches_of_their_own_and_their_average_is_the_value() -> None:
+    dut = Buffering(400, 500, 600)
+    result = await measured(dut)
+    found = [int(dut.longest(number, LINE)) for number in (1, 2, 3)]
+    assert value_of(result).value == pytest.approx(sum(found) / 3)
+    assert (result.values["minimum_frames"], result.values["maximum_frames"]) == (found[0], found[2])
+    assert result.values["standard_deviation_frames"] == pytest.approx(found[1] - found[0], abs=2)
+    assert [request.frames for request in dut.requests].count(dut.requests[0].frames) == 3
+
+
+async def test_a_buffer_that_holds_the_longest_burst_is_larger_than_reported_and_the_result_says_so() -> None:
+    result = await measured(Buffering(10**9))
+    assert value_of(result).at_least
+    assert value_of(result).value == result.values["longest_burst_frames"]
+    assert "raise `longest_burst`" in str(result.values["limit"])
+
+
+async def test_a_dut_that_loses_every_burst_has_no_value() -> None:
+    result = await measured(Buffering(0))
+    assert value_of(result).value is None
+    assert value_of(result).reason_null == "not even a burst of 1 frame came back whole"
+
+
+async def test_at_the_line_rate_there_is_nothing_to_measure() -> None:
+    dut = Buffering(10, throughput=LINE)
+    result = await measured(dut)
+    assert dut.requests == []
+    assert "RFC 9004 section 5.1" in str(result.values["limit"])
+    assert result.verdict is ResultVerdict.VALID
+
+
+async def test_a_tester_that_is_slower_than_the_line_is_told_with_the_rate_it_has() -> None:
+    dut = Buffering(512, throughput=5e5, ceiling=1.2e6)
+    result = await measured(dut)
+    assert result.values["burst_frames_per_s"] == pytest.approx(0.99 * 1.2e6)
+    assert result.values["sent_frames_per_s"] == pytest.approx(0.99 * 1.2e6)
+    assert "the tester sends no more than 1.200 Mpps, 80.6 % of the line rate" in str(result.values["spacing"])
+    assert result.values["corrected_buffer_frames"] == pytest.approx(512, abs=1)
+
+
+async def test_a_tester_that_turns_out_slower_has_the_buffer_computed_with_what_it_sent() -> None:
+    result = await measured(Buffering(512, throughput=5e5, sends=0.8e6))
+    assert result.values["burst_frames_per_s"] == pytest.approx(0.8e6)
+    assert result.values["corrected_buffer_frames"] == pytest.approx(512, abs=1)
+    assert result.values["spacing"] is not None
+
+
+async def test_a_tester_no_faster_than_the_dut_cannot_fill_its_buffer() -> None:
+    dut = Buffering(512, throughput=1e6, ceiling=1e6)
+    result = await measured(dut)
+    assert dut.requests == []
+    assert result.verdict is ResultVerdict.INCOMPLETE
+    assert result.disturbances == (
+        "the throughput is not below the rate of the bursts: none of them would fill a buffer",
+    )
+
+
+async def test_without_a_throughput_the_bursts_are_found_and_the_buffer_is_not() -> None:
+    result = await measured(Buffering(512, throughput=None))
+    assert value_of(result).value == 512
+    assert "corrected_buffer_frames" not in result.values
+    assert result.values["limit"] == "throughput found no NDR at 64 bytes"
+
+
+async def test_a_stray_loss_is_verified_where_that_is_asked_for() -> None:
+    def every_seventh() -> Iterator[bool]:
+        while True:
+            yield from (False, False, True, False, False, False, False)
+
+    truth = int(Buffering(512).longest(1, LINE))
+    deceived = await measured(Buffering(512, losses=every_seventh()))
+    verified = await measured(Buffering(512, losses=every_seventh()), loss_verification=1)
+    assert (value_of(deceived).value or 0) < truth
+    assert value_of(verified).value == truth
+
+
+async def test_a_disturbed_burst_marks_the_result() -> None:
+    result = await measured(Buffering(512, disturbed=[4]))
+    assert result.verdict is ResultVerdict.DISTURBED
+    assert result.disturbances == ("the worker was held up",)
+
+
+@pytest.mark.parametrize(("step", "most"), [(1, 1), (16, 16), (1000, 1000)])
+async def test_a_search_ends_within_its_step(step: int, most: int) -> None:
+    asked = []
+
+    async def whole(frames: int) -> bool:
+        asked.append(frames)
+        return frames <= 12_345
+
+    passed, failed = await longest_burst(whole, 1_000_000, step)
+    assert failed is not None
+    assert passed <= 12_345 < failed <= passed + most
+    assert len(asked) <= 21
+
+
+def deviations(**options: Any) -> tuple[str, ...]:
+    return BackToBack("b", BackToBack.Options(at="t", **options)).deviations()
+
+
+def test_the_rfcs_own_parameters_have_no_deviations() -> None:
+    assert deviations() == ()
+
+
+def test_what_falls_short_of_the_rfcs_is_named() -> None:
+    assert deviations(repetitions=5, longest_burst=0.5, rate=4e5, trial=BurstPauses(drain=0.1), frame_bytes=(64,)) == (
+        "5 repetitions, RFC 2544 section 26.4 asks for 50",
+        "bursts of at most 0.5 s, RFC 2544 section 26.4 asks for trials of 2 s at least",
+        "0.1 s after a burst, RFC 9004 section 5.2 asks for 2 s",
+        "frames of a burst come at 400 kpps, RFC 2544 section 26.4 asks for the line rate",
+        "no frames of 128, 256, 512, 1024, 1280, 1518 bytes, RFC 2544 section 9.1 asks for seven",
+    )
