@@ -1,0 +1,216 @@
+"""Reset (RFC 2544 section 26.6 as updated by RFC 6201): how long the DUT forwards nothing when it is reset.
+
+Steps: frames of the smallest size at the throughput; meanwhile a command of the bench file resets the DUT; the reset
+time is that from the last frame that came back before to the first after it (time-stamp method, RFC 6201 section 1.4),
+beside it frames lost / load (frame-loss method), which counts shorter gaps too and holds where the link stays up; the
+average over several resets is reported. Verified: every frame by its signature, and that frames come back to the end of
+the trial.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from nicbench.methods._earlier import earlier_rate
+from nicbench.methods._returned import Values, verdict_of
+from nicbench.methods._trial_times import Pause, TrialTimes
+from nicbench.methods.base import Context, Method
+from nicbench.model.base import Frozen
+from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.table import Column, ResultTable
+from nicbench.model.trial import Interruption, Purpose, Reading, Trial
+
+SMALLEST_FRAME_BYTES = 64
+REPETITIONS = 5
+# Where frames come back, they do so to within this of the transmission's end.
+_LAST_FRAMES_S = 0.1
+
+Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+"""A command and its arguments, as a list: no shell reads them."""
+
+
+class ResetTimes(TrialTimes):
+    """``after`` is when the command runs, from the beginning of the transmission."""
+
+    after: Pause = 5.0
+
+
+class Reset(Method):
+    """How long the DUT forwards nothing when a command resets it."""
+
+    kind: ClassVar[str] = "reset"
+
+    class Options(Frozen):
+        """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is the throughput.
+
+        ``command`` resets the DUT; it runs on the DUT's host, the tester's, or the controller's machine (``local``).
+        """
+
+        at: str
+        of: str = "NDR"
+        command: Words
+        host: Literal["dut", "tester", "local"] = "dut"
+        reset: Literal["hardware", "software", "power"] = "software"
+        frame_bytes: tuple[FrameSize, ...] = Field(default=(SMALLEST_FRAME_BYTES,), min_length=1)
+        repetitions: int = Field(default=REPETITIONS, ge=1, le=1000)
+        trial: ResetTimes = ResetTimes()
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes)
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def needs(self) -> str | None:
+        return self.options.at
+
+    def estimate_s(self) -> float:
+        return self.options.trial.estimate_s(self.points() * self.options.repetitions)
+
+    def deviations(self) -> tuple[str, ...]:
+        sizes = [size for size in self.options.frame_bytes if size != SMALLEST_FRAME_BYTES]
+        larger = f"frames of {', '.join(map(str, sizes))} bytes, RFC 2544 section 26.6 asks for the smallest"
+        # The section asks for no length of a trial: it lasts until frames come back.
+        pauses = self.options.trial.model_copy(update={"duration": 60.0}).deviations()
+        return (*pauses, *((larger,) if sizes else ()))
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results = []
+        for size in context.sizes(self.options.frame_bytes):
+            result = await self._at(context, size)
+            context.publish(result)
+            results.append(result)
+        return tuple(results)
+
+    async def _at(self, context: Context, size: Size) -> Result:
+        throughput = earlier_rate(context, self.options.at, self.options.of, size)
+        if throughput.value is None:
+            return self._result(size, {"reset_time_ms": throughput}, [], ResultVerdict.INCOMPLETE)
+        times = self.options.trial
+        interruption = Interruption(
+            command=self.options.command,
+            on=self.options.host,
+            after_s=times.after,
+            timeout_s=times.duration + times.drain + times.settle,
+        )
+        trials: list[tuple[Trial, bool]] = []
+        for repetition in range(self.options.repetitions):
+            request = times.request(size, throughput.value, Purpose.RESET)
+            parameters = {**size_parameters(size), "repetition": repetition + 1}
+            trials.append(await context.measure(parameters, request.model_copy(update={"interruption": interruption})))
+        verdict = ResultVerdict.VALID
+        for trial, disturbed in trials:
+            verdict = max(verdict, verdict_of(trial, disturbed), key=list(ResultVerdict).index)
+        readings = [trial.reading for trial, _ in trials]
+        values: Values = {
+            "throughput_frames_per_s": throughput.value,
+            **summary([reset_s(reading) for reading in readings]),
+            "by_loss_ms": 1e3 * statistics.fmean(by_loss_s(trial) for trial, _ in trials),
+            "lost_frames": sum(reading.counts.failed for reading in readings),
+            "without_loss": sum(1 for reading in readings if reading.counts.failed == 0),
+            "link_went_down": sum(1 for reading in readings if any(port.link_changed for port in reading.ports)),
+        }
+        return self._result(size, values, trials, verdict)
+
+    def _result(self, size: Size, values: Values, trials: list[tuple[Trial, bool]], verdict: ResultVerdict) -> Result:
+        label = size_label(size)
+        time = values["reset_time_ms"]
+        reason = time.reason_null if isinstance(time, Bounded) else None
+        parameters: dict[str, Any] = {
+            **size_parameters(size),
+            "size": label,
+            "reset": self.options.reset,
+            "throughput_of": self.options.of,
+        }
+        without = values.get("without_loss")
+        spared = f"in {without} of {len(trials)} trials nothing was lost: was the DUT reset?" if without else None
+        spoilt = [found.text for trial, disturbed in trials if disturbed for found in trial.verdict.findings]
+        return Result(
+            id=f"{self.name}/{label}",
+            method=self.kind,
+            scope="per port",
+            parameters=parameters,
+            values={
+                **values,
+                "command": f"{' '.join(self.options.command)} ({_WHERE[self.options.host]})",
+                "limit": reason or spared,
+            },
+            verdict=verdict,
+            disturbances=tuple(dict.fromkeys(spoilt)) or ((reason,) if reason and not trials else ()),
+            trials=tuple(trial.id for trial, _ in trials),
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Reset",
+            caption=(
+                "RFC 2544 section 26.6, updated by RFC 6201: the time from the last frame that came back before a "
+                "reset to the first after it, the average of several resets. By loss it is the frames lost / load, "
+                "which holds where the link stayed up, for frames are sent all the time."
+            ),
+            columns=(
+                Column(value="size", head="Frame", unit="bytes", form="text"),
+                Column(value="reset", head="Reset", form="text"),
+                Column(value="throughput_frames_per_s", head="Throughput", unit="Mpps", form="mpps"),
+                Column(value="reset_time_ms", head="Reset time", unit="ms", form="trimmed", is_main=True),
+                Column(value="minimum_ms", head="Minimum", unit="ms", form="trimmed"),
+                Column(value="maximum_ms", head="Maximum", unit="ms", form="trimmed"),
+                Column(value="by_loss_ms", head="By loss", unit="ms", form="trimmed"),
+                Column(value="repetitions", head="Resets", form="whole"),
+                Column(value="lost_frames", head="Lost", unit="frames", form="whole"),
+                Column(value="link_went_down", head="Link went down", unit="times", form="whole"),
+            ),
+            sentences=("forwards again {reset_time_ms} after a {reset} reset",),
+            notes=(("command", "Command"), ("limit", "Limit")),
+        )
+
+
+_WHERE = {"dut": "on the DUT's host", "tester": "on the tester's host", "local": "on the controller's machine"}
+
+
+def reset_s(reading: Reading) -> float | None:
+    """Seconds from the last frame before the longest silence to the first after it, of the stream with the longest.
+
+    None where a stream fell silent for good, or its silence is not known.
+    """
+    longest = 0.0
+    for stream in reading.streams:
+        arrivals = stream.arrivals
+        if arrivals is None or arrivals.silence is None:
+            return None
+        if reading.transmit_ns - arrivals.last_ns > _LAST_FRAMES_S * 1e9:
+            return None
+        longest = max(longest, arrivals.silence.length_ns / 1e9)
+    return longest if reading.streams else None
+
+
+def by_loss_s(trial: Trial) -> float:
+    """Frames lost over the load, of the way that lost most."""
+    duration_s = trial.request.duration_s
+    shares = (
+        stream.counts.failed / stream.counts.intended for stream in trial.reading.streams if stream.counts.intended
+    )
+    return max(shares, default=0.0) * duration_s
+
+
+def summary(times_s: list[float | None]) -> Values:
+    """The average and the extremes, where frames came back after every reset."""
+    known = [1e3 * time_s for time_s in times_s if time_s is not None]
+    if len(known) < len(times_s):
+        missing = len(times_s) - len(known)
+        reason = f"after {missing} of {len(times_s)} resets no frames came back to the end of the trial"
+        return {"reset_time_ms": Bounded(value=None, n=len(times_s), reason_null=reason), "repetitions": len(times_s)}
+    return {
+        "reset_time_ms": Bounded(value=statistics.fmean(known), lower=min(known), upper=max(known), n=len(known)),
+        "minimum_ms": min(known),
+        "maximum_ms": max(known),
+        "repetitions": len(known),
+    }

@@ -1,0 +1,216 @@
+"""Soak: a load held for hours, in intervals; loss and latency of each, and of the whole.
+
+Steps, for each frame size: one judged trial after another at the same load, each an interval, until the time is over.
+An interval is journaled when it ends, so that a crash loses none but the one under way, and a resumed run goes on with
+the next. Between two intervals the drain passes, and no settle time unless one is asked for. Verified: every frame by
+its signature and its payload.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from nicbench.methods._earlier import earlier_rate
+from nicbench.methods._full_rate import Full, FullRate, full_rate, words_of
+from nicbench.methods._returned import Values, not_offered, verdict_of
+from nicbench.methods._trial_times import Duration, Pause, TrialTimes
+from nicbench.methods.base import Context, Method
+from nicbench.model.base import Frozen
+from nicbench.model.counts import Counts
+from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.quantity import Percent
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.table import Column, ResultTable
+from nicbench.model.trial import Latency, Purpose, Trial
+
+LENGTH_S = 12 * 3600.0
+INTERVAL_S = 60.0
+WHOLE = "all"
+
+
+class IntervalTimes(Frozen):
+    """``duration`` is of the whole soak, ``interval`` of each of its trials, ``drain`` and ``settle`` between them."""
+
+    duration: Duration = LENGTH_S
+    interval: Duration = INTERVAL_S
+    drain: Pause = 2.0
+    settle: Pause = 0.0
+
+
+class Soak(Method):
+    """A load held for a long time: loss and latency of each interval."""
+
+    kind: ClassVar[str] = "soak"
+
+    class Options(Frozen):
+        """Options of the bench file. ``load`` is a share of the rate ``of`` of the test ``at``, or of ``rate``."""
+
+        at: str | None = None
+        of: str = "NDR"
+        rate: FullRate | None = None
+        load: Percent = 100.0
+        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        trial: IntervalTimes = IntervalTimes()
+
+        @model_validator(mode="after")
+        def _has_one_rate(self) -> Self:
+            if (self.at is None) == (self.rate is None):
+                raise ValueError("give either `at` (an earlier test whose rate is 100 %) or a `rate`")
+            return self
+
+    options: Options
+
+    @property
+    def intervals(self) -> int:
+        """Of one frame size."""
+        return max(1, math.ceil(self.options.trial.duration / self.options.trial.interval - 1e-9))
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes) * (self.intervals + 1)
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def needs(self) -> str | None:
+        return self.options.at
+
+    def estimate_s(self) -> float:
+        return self._times().estimate_s(len(self.options.frame_bytes) * self.intervals)
+
+    def _times(self) -> TrialTimes:
+        times = self.options.trial
+        return TrialTimes(duration=times.interval, drain=times.drain, settle=times.settle)
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results: list[Result] = []
+        for size in context.sizes(self.options.frame_bytes):
+            results += await self._soak(context, size)
+        return tuple(results)
+
+    async def _soak(self, context: Context, size: Size) -> list[Result]:
+        load, full, reason = await self._load(context, size)
+        if load is None:
+            missing: Values = not_offered(self.options.load, full) if full else {}
+            missing["loss_percent"] = Bounded(value=None, reason_null=reason)
+            result = self._result(size, WHOLE, missing, None, ResultVerdict.INCOMPLETE, (reason,))
+            context.publish(result)
+            return [result]
+        results, trials, disturbed_intervals = [], [], 0
+        for number in range(1, self.intervals + 1):
+            request = self._times().request(size, load, Purpose.SOAK)
+            trial, disturbed = await context.measure({**size_parameters(size), "interval": number}, request)
+            disturbed_intervals += disturbed
+            trials.append(trial)
+            spoilt = tuple(found.text for found in trial.verdict.findings) if disturbed else ()
+            values = values_of(trial.reading.counts, trial.reading.latency, load)
+            result = self._result(size, str(number), values, trial, verdict_of(trial, disturbed), spoilt)
+            context.publish(result)
+            results.append(result)
+        spoilt = (f"{disturbed_intervals} of {self.intervals} intervals were disturbed",) if disturbed_intervals else ()
+        verdict = ResultVerdict.DISTURBED if disturbed_intervals else ResultVerdict.VALID
+        whole = self._result(size, WHOLE, whole_of(trials, load), trials[-1], verdict, spoilt)
+        context.publish(whole)
+        return [*results, whole]
+
+    async def _load(self, context: Context, size: Size) -> tuple[float | None, Full | None, str]:
+        """Frames per second of one port; or None, and why there is none."""
+        if self.options.at is not None:
+            rate = earlier_rate(context, self.options.at, self.options.of, size)
+            if rate.value is None:
+                return None, None, rate.reason_null or "unknown"
+            return rate.value * self.options.load / 100.0, None, ""
+        full = await full_rate(context, size, self.options.rate or 0.0)
+        if not full.carries(self.options.load):
+            return None, full, full.why_not_more
+        return full.load_frames_per_s(self.options.load), full, ""
+
+    def _result(
+        self,
+        size: Size,
+        interval: str,
+        values: Values,
+        trial: Trial | None,
+        verdict: ResultVerdict,
+        disturbances: tuple[str, ...],
+    ) -> Result:
+        label = size_label(size)
+        of = self.options.of if self.options.at is not None else words_of(self.options.rate or 0.0)
+        parameters: dict[str, Any] = {
+            **size_parameters(size),
+            "size": label,
+            "load_of": of,
+            "load_percent": self.options.load,
+            "interval": interval,
+        }
+        return Result(
+            id=f"{self.name}/{label}/{interval}",
+            method=self.kind,
+            scope="per port",
+            parameters=parameters,
+            values={**values, "began_s": trial.at_s if trial and interval != WHOLE else None},
+            verdict=verdict,
+            disturbances=disturbances,
+            trials=(trial.id,) if trial and interval != WHOLE else (),
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Soak",
+            caption=(
+                "A load held for a long time, in intervals, each a trial of its own. Loss and latency of the whole are "
+                "over all of them: the highest latency and percentile of any interval, the mean over all frames."
+            ),
+            columns=(
+                Column(value="size", head="Frame", unit="bytes", form="text"),
+                Column(value="interval", head="Interval", form="text"),
+                Column(value="load_frames_per_s", head="Load", unit="Mpps", form="mpps"),
+                Column(value="offered_frames", head="Offered frames", form="whole"),
+                Column(value="lost_frames", head="Lost or altered", form="whole"),
+                Column(value="loss_percent", head="Loss", unit="%", form="of_frames", is_main=True),
+                Column(value="intervals_with_loss", head="Intervals with loss", form="whole"),
+                Column(value="latency_mean_us", head="Latency, mean", unit="us", form="number"),
+                Column(value="latency_p99_9_us", head="p99.9", unit="us", form="number"),
+                Column(value="latency_maximum_us", head="maximum", unit="us", form="number"),
+            ),
+            sentences=("loses {loss_percent} of {size} frames at {load_frames_per_s} in interval {interval}",),
+        )
+
+
+def values_of(counts: Counts, latency: Latency | None, load_frames_per_s: float) -> Values:
+    """Of one interval."""
+    offered = counts.sent + counts.unsent_backpressure
+    return {
+        "load_frames_per_s": load_frames_per_s,
+        "offered_frames": offered,
+        "lost_frames": counts.failed,
+        "loss_percent": 100.0 * counts.loss_ratio if offered else None,
+        "late_frames": counts.late,
+        "latency_mean_us": latency.mean_ns / 1e3 if latency else None,
+        "latency_p99_9_us": _microseconds(latency.percentiles_ns.get("99.9") if latency else None),
+        "latency_maximum_us": _microseconds(latency.maximum_ns if latency else None),
+    }
+
+
+def whole_of(trials: list[Trial], load_frames_per_s: float) -> Values:
+    """Of all intervals."""
+    counts = Counts.sum_of(trial.reading.counts for trial in trials)
+    latencies = [trial.reading.latency for trial in trials if trial.reading.latency is not None]
+    frames = sum(latency.count for latency in latencies)
+    tails = [tail for latency in latencies if (tail := latency.percentiles_ns.get("99.9")) is not None]
+    return {
+        **values_of(counts, None, load_frames_per_s),
+        "intervals": len(trials),
+        "intervals_with_loss": sum(1 for trial in trials if trial.reading.counts.failed),
+        "latency_mean_us": sum(one.mean_ns * one.count for one in latencies) / frames / 1e3 if frames else None,
+        "latency_p99_9_us": _microseconds(max(tails, default=None)),
+        "latency_maximum_us": _microseconds(max((latency.maximum_ns for latency in latencies), default=None)),
+    }
+
+
+def _microseconds(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e3

@@ -1,0 +1,258 @@
+"""System recovery (RFC 2544 section 26.5): how long after an overload the DUT goes on losing frames.
+
+Steps, for each frame size: frames at 110 % of the throughput (or the most that tester and line carry, if that is
+less), then, in the same transmission, at half of that. The recovery time runs from the change of rate to the sending of
+the last frame that is lost; the average over several trials is reported. Verified: every frame by its signature; frames
+lost at the very end mean that the DUT did not recover.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from nicbench.methods._earlier import earlier_rate
+from nicbench.methods._full_rate import HIGHEST, Full, full_rate
+from nicbench.methods._returned import Values, verdict_of
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
+from nicbench.methods.base import Context, Method
+from nicbench.model.base import Frozen
+from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters, words_of
+from nicbench.model.quantity import Percent, PercentOver
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.table import Column, ResultTable
+from nicbench.model.trial import Phase, Purpose, Reading, StreamReading, Trial
+
+OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
+OVERLOAD_S = 60.0
+REPETITIONS = 5
+
+
+class RecoveryTimes(Frozen):
+    """Defaults: RFC 2544's 60 s of overload (section 26.5), as long to recover in, and the pauses of section 23."""
+
+    overload_time: Duration = OVERLOAD_S
+    recovery_time: Duration = OVERLOAD_S
+    drain: Pause = 2.0
+    settle: Pause = 5.0
+
+
+class SystemRecovery(Method):
+    """How long the DUT loses frames after an overload has ended."""
+
+    kind: ClassVar[str] = "system-recovery"
+
+    class Options(Frozen):
+        """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is the throughput.
+
+        ``overload`` is of the throughput, ``recovery`` of the overload.
+        """
+
+        at: str
+        of: str = "NDR"
+        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        overload: PercentOver = OVERLOAD_PERCENT
+        recovery: Percent = RECOVERY_PERCENT
+        repetitions: int = Field(default=REPETITIONS, ge=1, le=1000)
+        trial: RecoveryTimes = RecoveryTimes()
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes)
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def needs(self) -> str | None:
+        return self.options.at
+
+    def estimate_s(self) -> float:
+        return self._times().estimate_s(self.points() * self.options.repetitions)
+
+    def deviations(self) -> tuple[str, ...]:
+        options = self.options
+        said = [
+            (
+                options.trial.overload_time < OVERLOAD_S,
+                f"overload for {options.trial.overload_time:g} s, RFC 2544 section 26.5 asks for 60 s",
+            ),
+            (
+                options.overload != OVERLOAD_PERCENT,
+                f"overload at {options.overload:g} % of the throughput, RFC 2544 section 26.5 asks for 110 %",
+            ),
+            (
+                options.recovery != RECOVERY_PERCENT,
+                f"{options.recovery:g} % of the overload afterwards, RFC 2544 section 26.5 asks for 50 %",
+            ),
+            (options.repetitions < 2, "one trial, RFC 2544 section 26.5 asks for the average of several"),
+        ]
+        pauses = TrialTimes(drain=options.trial.drain, settle=options.trial.settle).deviations()
+        return (*(text for falls_short, text in said if falls_short), *pauses, *missing_sizes(options.frame_bytes))
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results = []
+        for size in context.sizes(self.options.frame_bytes):
+            result = await self._at(context, size)
+            context.publish(result)
+            results.append(result)
+        return tuple(results)
+
+    async def _at(self, context: Context, size: Size) -> Result:
+        throughput = earlier_rate(context, self.options.at, self.options.of, size)
+        if throughput.value is None:
+            return self._result(size, {"recovery_time_ms": throughput}, [], {}, ResultVerdict.INCOMPLETE)
+        full = await full_rate(context, size, HIGHEST)
+        overload = min(throughput.value * self.options.overload / 100.0, full.rate_frames_per_s)
+        phases = (
+            Phase(load_frames_per_s=overload, duration_s=self.options.trial.overload_time),
+            Phase(
+                load_frames_per_s=overload * self.options.recovery / 100.0, duration_s=self.options.trial.recovery_time
+            ),
+        )
+        trials: list[tuple[Trial, bool]] = []
+        for repetition in range(self.options.repetitions):
+            request = self._times().request(size, overload, Purpose.RECOVERY)
+            request = request.model_copy(update={"phases": phases})
+            parameters = {**size_parameters(size), "repetition": repetition + 1}
+            trials.append(await context.measure(parameters, request))
+        verdict = ResultVerdict.VALID
+        for trial, disturbed in trials:
+            verdict = max(verdict, verdict_of(trial, disturbed), key=list(ResultVerdict).index)
+        values: Values = {
+            "throughput_frames_per_s": throughput.value,
+            "overload_frames_per_s": overload,
+            "recovery_frames_per_s": phases[1].load_frames_per_s,
+            **summary([recovery_s(trial.reading, phases) for trial, _ in trials], phases),
+            **_of_trials([trial.reading for trial, _ in trials], phases),
+        }
+        notes = {"overload": self._short_of_overload(size, throughput.value, overload, full, values)}
+        return self._result(size, values, trials, notes, verdict)
+
+    def _times(self) -> TrialTimes:
+        times = self.options.trial
+        return TrialTimes(duration=times.overload_time + times.recovery_time, drain=times.drain, settle=times.settle)
+
+    def _short_of_overload(
+        self, size: Size, throughput: float, overload: float, full: Full, values: Values
+    ) -> str | None:
+        """Said where the DUT was not, or may not have been, overloaded."""
+        percent = 100.0 * overload / throughput
+        if percent < self.options.overload - 0.01:
+            return f"at {words_of(size)} it is {percent:.4g} % of the throughput, for {full.why_not_more}"
+        if values["overload_lost_frames"] == 0:
+            return f"at {words_of(size)} nothing was lost in it: there was nothing to recover from"
+        return None
+
+    def _result(
+        self,
+        size: Size,
+        values: Values,
+        trials: list[tuple[Trial, bool]],
+        notes: dict[str, str | None],
+        verdict: ResultVerdict,
+    ) -> Result:
+        label = size_label(size)
+        parameters: dict[str, Any] = {**size_parameters(size), "size": label, "throughput_of": self.options.of}
+        time = values["recovery_time_ms"]
+        reason = time.reason_null if isinstance(time, Bounded) else None
+        spoilt = [found.text for trial, disturbed in trials if disturbed for found in trial.verdict.findings]
+        return Result(
+            id=f"{self.name}/{label}",
+            method=self.kind,
+            scope="per port",
+            parameters=parameters,
+            values={**values, **notes, "limit": f"at {words_of(size)} {reason}" if reason else None},
+            verdict=verdict,
+            disturbances=tuple(dict.fromkeys(spoilt)) or ((reason,) if reason and not trials else ()),
+            trials=tuple(trial.id for trial, _ in trials),
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="System recovery",
+            caption=(
+                "RFC 2544 section 26.5: after an overload the rate falls, and the time is that from the change to the "
+                "sending of the last frame that was lost, the average of several trials; 0 where none was lost any "
+                "more. It is known to one frame of a flow (resolution)."
+            ),
+            columns=(
+                Column(value="size", head="Frame", unit="bytes", form="text"),
+                Column(value="throughput_frames_per_s", head="Throughput", unit="Mpps", form="mpps"),
+                Column(value="overload_frames_per_s", head="Overload", unit="Mpps", form="mpps"),
+                Column(value="recovery_frames_per_s", head="Afterwards", unit="Mpps", form="mpps"),
+                Column(value="recovery_time_ms", head="Recovery time", unit="ms", form="trimmed", is_main=True),
+                Column(value="minimum_ms", head="Minimum", unit="ms", form="trimmed"),
+                Column(value="maximum_ms", head="Maximum", unit="ms", form="trimmed"),
+                Column(value="resolution_ms", head="Resolution", unit="ms", form="number"),
+                Column(value="repetitions", head="Trials", form="whole"),
+                Column(value="overload_lost_frames", head="Lost in the overload", unit="frames", form="whole"),
+                Column(value="recovery_lost_frames", head="Lost afterwards", unit="frames", form="whole"),
+                Column(value="reordered_frames", head="Reordered afterwards", unit="frames", form="whole"),
+            ),
+            sentences=("recovers from an overload of {size} frames within {recovery_time_ms}",),
+            notes=(("overload", "Overload"), ("limit", "Limit")),
+        )
+
+
+def recovery_s(reading: Reading, phases: tuple[Phase, Phase]) -> float | None:
+    """From the change of rate to the sending of the last frame that was lost after it; 0: none; None: to the end.
+
+    A lost frame is known by the next of its flow, and was due one frame of the flow earlier.
+    """
+    latest = 0.0
+    for stream in reading.streams:
+        counts = stream.counts
+        if stream.phase != 2 or counts.lost + counts.unattributed == 0:
+            continue
+        known = sum(stream.intervals.missing) if stream.intervals else 0
+        if stream.last_jump_ns is None or counts.lost + counts.unattributed > known:
+            return None  # frames that nothing of their flow came after: the last ones
+        latest = max(latest, stream.last_jump_ns / 1e9 - _turn_s(stream, phases[1]) - phases[0].duration_s)
+    return latest
+
+
+def summary(times_s: list[float | None], phases: tuple[Phase, Phase]) -> Values:
+    """The average and the extremes, where the DUT recovered in every trial."""
+    known = [1e3 * time_s for time_s in times_s if time_s is not None]
+    if len(known) < len(times_s):
+        missing = len(times_s) - len(known)
+        reason = (
+            f"frames were lost to the end, {phases[1].duration_s:g} s after the overload, in {missing} of the trials"
+        )
+        return {
+            "recovery_time_ms": Bounded(value=None, n=len(times_s), reason_null=reason),
+            "repetitions": len(times_s),
+        }
+    return {
+        "recovery_time_ms": Bounded(value=statistics.fmean(known), lower=min(known), upper=max(known), n=len(known)),
+        "minimum_ms": min(known),
+        "maximum_ms": max(known),
+        "repetitions": len(known),
+    }
+
+
+def _of_trials(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
+    """Frames of all trials."""
+
+    def total(phase: int, name: str) -> int:
+        streams = (stream for reading in readings for stream in reading.streams if stream.phase == phase)
+        return sum(getattr(stream.counts, name) for stream in streams)
+
+    after = [stream for reading in readings for stream in reading.streams if stream.phase == 2]
+    return {
+        "resolution_ms": 1e3 * max(_turn_s(stream, phases[1]) for stream in after),
+        "overload_lost_frames": total(1, "failed"),
+        "recovery_lost_frames": total(2, "failed"),
+        "reordered_frames": total(2, "reordered"),
+    }
+
+
+def _turn_s(stream: StreamReading, phase: Phase) -> float:
+    """The time between two frames of one flow."""
+    flows = stream.flows.flows if stream.flows else 1
+    return flows * phase.duration_s / max(1, stream.counts.intended)
