@@ -55,3 +55,50 @@ def test_a_known_share_that_is_lost_or_altered_is_what_does_not_come_back_intact
         if trial.test in ("sweep", "loss"):
             own_count = sum(place.frames for place in trial.reading.ledger)
             assert 0 <= own_count - trial.reading.counts.lost <= 2 * LEARNING_FRAMES  # those pass it too
+
+
+DELAY_NS = 2_000_000
+DELAYED = (
+    """
+nicbench: 1
+title: Known delay
+lab: {kind: memif, link: 100 Mb/s}
+dut: {kind: reflector, huge_pages: false, faults: {delay: 2 ms}}
+tester: {catch_up: 1 s}  # so that a pause of the tester leaves no frame unsent
+tests:
+  - name: throughput
+    method: throughput
+    frame_bytes: [64]
+    search: {kind: bisect, goals: {PDR: 50 %}, precision: 40 %, maximum_trials: 2, trials_per_bound: 1}
+    trial: {duration: 100 ms, drain: 200 ms, settle: 20 ms}
+  - name: latency
+    method: latency
+    at: throughput
+    of: PDR
+    loads: [10 %]
+    frame_bytes: [64]
+    bins: [1999 us, 2100 us, 20 ms]
+    frames: 5000
+    trial: {duration: 2 s, drain: 200 ms, settle: 20 ms}
+"""
+    + TOLERANT
+)
+
+
+def test_a_known_delay_is_measured_within_the_stated_uncertainty_over_exactly_so_many_frames(tmp_path: Path) -> None:
+    summary, _ = run_bench(tmp_path, DELAYED)
+    (result,) = (result for result in summary.results if result.method == "latency")
+    values = {name: value for name, value in result.values.items() if isinstance(value, int | float)}
+    # What the DUT adds is a minimum: no frame can be faster, and the fastest were held up by nothing else.
+    assert values["latency_minimum_ns"] >= DELAY_NS - values["latency_uncertainty_ns"]
+    assert values["bin_to_1999000_ns_frames"] == 0
+    assert values["sent_frames"] == values["timed_frames"] == 5000
+    counted = sum(
+        values[f"bin_{name}_ns_frames"] for name in ("to_1999000", "to_2100000", "to_20000000", "over_20000000")
+    )
+    assert counted == 5000
+    own = result.values["tester_latency_p50_ns"]
+    print(
+        f"a delay of {DELAY_NS} ns: minimum {values['latency_minimum_ns']}, p50 {values['latency_p50_ns']}, "
+        f"uncertainty {values['latency_uncertainty_ns']}, the tester's own {own} ns"
+    )
