@@ -22,6 +22,7 @@ const DRIVERS: &[&str] = &[
     "net_af_xdp",
     "net_memif",
     "net_null",
+    "net_pcap",
     "net_ring",
     "net_tap",
     "net_vhost",
@@ -79,14 +80,17 @@ const LIBRARIES: &[&str] = &[
 
 /// What DPDK's drivers call outside DPDK. Static where the archive exists; a dynamic one is named by `doctor`.
 const FOREIGN: &[&str] =
-    &["xdp", "bpf", "elf", "z", "mlx5", "mlx4", "ibverbs", "nl-route-3", "nl-3", "numa", "bsd", "md", "crypto"];
+    &["pcap", "xdp", "bpf", "elf", "z", "mlx5", "mlx4", "ibverbs", "nl-route-3", "nl-3", "numa", "bsd", "md", "crypto"];
+
+/// The C files of the shim.
+const SHIM: &[&str] = &["shim.c", "shim_burst.c", "shim_pool.c", "shim_stamps.c"];
 
 /// libibverbs and its providers: static together or not at all.
 const STATIC_VERBS: &[&str] = &["mlx5", "mlx4", "ibverbs"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    for file in ["shim.c", "shim_burst.c", "shim_pool.c", "shim.h", "shim_port.h"] {
+    for file in SHIM.iter().chain(&["shim.h", "shim_port.h", "no_dbus.c"]) {
         println!("cargo:rerun-if-changed=src/sys/dpdk/{file}");
     }
     if env::var_os("CARGO_FEATURE_DPDK").is_none() {
@@ -137,7 +141,7 @@ fn compile_shim(dpdk: &Dpdk) {
     let mut build = cc::Build::new();
     // DPDK 22.11's headers hold functions that are unused here and extensions of GNU C.
     build
-        .files(["src/sys/dpdk/shim.c", "src/sys/dpdk/shim_burst.c", "src/sys/dpdk/shim_pool.c"])
+        .files(SHIM.iter().map(|file| format!("src/sys/dpdk/{file}")))
         .std("gnu11")
         .warnings(true)
         .flag("-Wno-unused-parameter");
@@ -155,10 +159,17 @@ fn compile_shim(dpdk: &Dpdk) {
     build.compile("nicbench_dpdk_shim");
 }
 
+/// The archive of what stands in for libpcap's D-Bus.
+fn without_dbus() -> PathBuf {
+    cc::Build::new().file("src/sys/dpdk/no_dbus.c").cargo_metadata(false).compile("nicbench_no_dbus");
+    PathBuf::from(env::var_os("OUT_DIR").expect("cargo's folder for results")).join("libnicbench_no_dbus.a")
+}
+
 fn link(folder: &Path) {
     let argument = |text: &str| println!("cargo:rustc-link-arg={text}");
     argument(&format!("-L{}", folder.display()));
     argument("-Wl,--whole-archive");
+    argument(&without_dbus().display().to_string());
     for name in INFRASTRUCTURE.iter().chain(DRIVERS) {
         argument(&format!("-l:librte_{name}.a"));
     }

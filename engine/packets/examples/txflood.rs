@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use nicbench_packets::port::{Frame, MAXIMUM_BURST, Port};
 use nicbench_packets::sys::dpdk::{EalOptions, PortKind, PortOptions, start};
+use nicbench_protocol::Timestamps;
 
 const USAGE: &str = "usage: txflood SECONDS FRAME_BYTES huge|ordinary CPU KIND [KIND]";
 const BURST: usize = 32;
@@ -34,6 +35,7 @@ fn port(index: usize, text: &str) -> PortOptions {
         receive_descriptors: 8192,
         lossless: false,
         send_buffer_bytes: text.starts_with("xdp").then_some(64 << 20),
+        timestamps: Timestamps::Tsc,
     }
 }
 

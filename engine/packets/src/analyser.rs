@@ -144,13 +144,23 @@ impl Analyser {
     /// Judges frames that arrived at `port` together, at `now_ns` since the trial began.
     #[inline]
     pub fn analyse_burst(&mut self, port: usize, frames: &[Frame], now_ns: u64) {
+        self.analyse_each(port, frames, now_ns, |_| now_ns);
+    }
+
+    /// As `analyse_burst`, for frames that bear time stamps: `times_ns` says when each of them arrived.
+    pub fn analyse_stamped(&mut self, port: usize, frames: &[Frame], now_ns: u64, times_ns: &[u64]) {
+        self.analyse_each(port, frames, now_ns, |place| times_ns.get(place).copied().unwrap_or(now_ns));
+    }
+
+    #[inline(always)]
+    fn analyse_each(&mut self, port: usize, frames: &[Frame], now_ns: u64, time_ns: impl Fn(usize) -> u64) {
         if !self.after_drain {
             self.intervals.advance(now_ns, &self.streams);
         }
         if self.capture.is_some() {
-            return self.analyse_and_capture(port, frames, now_ns);
+            return self.analyse_and_capture(port, frames, time_ns);
         }
-        for together in frames.chunks(TOGETHER) {
+        for (number, together) in frames.chunks(TOGETHER).enumerate() {
             let mut seen = [NOT_OURS; TOGETHER];
             for (signature, frame) in seen.iter_mut().zip(together) {
                 *signature = self.open(frame.bytes());
@@ -158,11 +168,12 @@ impl Analyser {
                     prefetch(line);
                 }
             }
-            for (signature, frame) in seen.iter().zip(together) {
+            for (place, (signature, frame)) in seen.iter().zip(together).enumerate() {
+                let time_ns = time_ns(number * TOGETHER + place);
                 if signature.flow == NOT_OURS.flow {
-                    self.analyse_elsewhere(port, frame.bytes(), now_ns);
+                    self.analyse_elsewhere(port, frame.bytes(), time_ns);
                 } else {
-                    self.analyse_ours(port, frame.bytes(), *signature, now_ns);
+                    self.analyse_ours(port, frame.bytes(), *signature, time_ns);
                 }
             }
         }
@@ -181,6 +192,10 @@ impl Analyser {
         if !self.after_drain {
             self.intervals.advance(now_ns, &self.streams);
         }
+        self.analyse_one(port, frame, now_ns);
+    }
+
+    fn analyse_one(&mut self, port: usize, frame: &[u8], now_ns: u64) {
         let signature = self.open(frame);
         if signature.flow == NOT_OURS.flow {
             self.analyse_elsewhere(port, frame, now_ns);
@@ -220,9 +235,12 @@ impl Analyser {
                 None => return,
             }
         };
-        let latency_ns = elapsed(signature.time_ns, now_ns);
         let (Some(line), Some(tally)) = (self.flows.line_mut(signature.flow), self.streams.get_mut(index)) else {
             return;
+        };
+        let latency_ns = match elapsed(signature.time_ns, now_ns) {
+            Ok(latency_ns) => latency_ns,
+            Err(before_ns) => tally.record_negative(before_ns),
         };
         let short_ns = line.record(latency_ns);
         if in_order {
@@ -257,12 +275,13 @@ impl Analyser {
     }
 
     #[cold]
-    fn analyse_and_capture(&mut self, port: usize, frames: &[Frame], now_ns: u64) {
-        for frame in frames {
+    fn analyse_and_capture(&mut self, port: usize, frames: &[Frame], time_ns: impl Fn(usize) -> u64) {
+        for (place, frame) in frames.iter().enumerate() {
+            let time_ns = time_ns(place);
             if let Some(capture) = self.capture.as_mut().filter(|_| !self.after_drain) {
-                capture.push(port, frame.bytes(), now_ns);
+                capture.push(port, frame.bytes(), time_ns);
             }
-            self.analyse(port, frame.bytes(), now_ns);
+            self.analyse_one(port, frame.bytes(), time_ns);
         }
     }
 
@@ -282,11 +301,12 @@ impl Analyser {
     }
 }
 
-/// Times in a signature have 40 bits; a clock read a moment too early must not give an age of 18 minutes.
+/// Times in a signature have 40 bits; a clock read a moment too early must not give an age of 18 minutes, so that it is
+/// an error to arrive before having been sent, and by how much.
 #[inline(always)]
-fn elapsed(then_ns: u64, now_ns: u64) -> u64 {
+fn elapsed(then_ns: u64, now_ns: u64) -> Result<u64, u64> {
     let difference = now_ns.wrapping_sub(then_ns) & TIME_MASK;
-    if difference > TIME_MASK / 2 { 0 } else { difference }
+    if difference > TIME_MASK / 2 { Err(TIME_MASK + 1 - difference) } else { Ok(difference) }
 }
 
 #[cfg(test)]

@@ -42,8 +42,10 @@ impl LatencySummary {
 /// How latencies were measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stamping {
-    /// `software`, `scheduled` or `hardware`.
+    /// By what a sent frame is stamped: `software` or `scheduled`.
     pub source: &'static str,
+    /// By what a received one is: `tsc`, `card` or `kernel`.
+    pub received_by: &'static str,
     pub resolution_ns: f64,
     pub uncertainty_ns: f64,
 }
@@ -60,8 +62,11 @@ pub fn reading(
     check(summary, counts)?;
     Ok(Some(LatencyReading {
         source: stamping.source.into(),
+        received_by: stamping.received_by.into(),
         resolution_ns: stamping.resolution_ns,
         uncertainty_ns: stamping.uncertainty_ns,
+        negative: 0,
+        negative_maximum_ns: 0,
         count: summary.count,
         minimum_ns: summary.minimum_ns,
         mean_ns: summary.mean_ns(),
@@ -110,7 +115,8 @@ mod tests {
 
     use super::*;
 
-    const STAMPING: Stamping = Stamping { source: "scheduled", resolution_ns: 0.4, uncertainty_ns: 32.0 };
+    const STAMPING: Stamping =
+        Stamping { source: "scheduled", received_by: "tsc", resolution_ns: 0.4, uncertainty_ns: 32.0 };
 
     fn recorded(latencies_ns: &[u64]) -> (LatencySummary, LatencyCounts) {
         let (mut summary, mut counts) = (LatencySummary::default(), LatencyCounts::new());

@@ -29,6 +29,7 @@ pub mod session;
 pub mod signature;
 pub mod sim;
 pub mod snapshot;
+pub mod stamps;
 pub mod sys;
 pub mod task_times;
 pub mod template;

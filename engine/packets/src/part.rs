@@ -13,6 +13,7 @@ use crate::pacer::Pacer;
 use crate::port::{Clock, PortFacts};
 use crate::sender::{Sender, Transmission};
 use crate::signature::Signer;
+use crate::stamps::StampTally;
 use crate::template::Template;
 
 /// The ports that a worker serves.
@@ -56,6 +57,8 @@ pub struct Part {
     pub iterations: u64,
     pub idle_iterations: u64,
     pub health: HealthChange,
+    /// Of each port, where ports stamp what they receive; noted for the reading.
+    pub stamps: Vec<StampTally>,
 }
 
 impl Part {
@@ -104,6 +107,7 @@ impl Part {
             iterations: 0,
             idle_iterations: 0,
             health: HealthChange::default(),
+            stamps: Vec::new(),
         })
     }
 

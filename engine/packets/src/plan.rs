@@ -166,6 +166,7 @@ mod tests {
             send_buffer_bytes: None,
             numa_node: None,
             lossless: false,
+            stamps: None,
         };
         vec![facts("t0"), facts("t1")]
     }

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::stamps::StampFacts;
 pub use crate::sys::frame::Frame;
 
 /// The largest burst any call takes.
 pub const MAXIMUM_BURST: usize = 64;
+
+/// In place of a time stamp: the frame bears none.
+pub const NO_STAMP: u64 = u64::MAX;
 
 /// What a configured port is, for the reply to `configure`.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +30,8 @@ pub struct PortFacts {
     pub numa_node: Option<i32>,
     /// Refused frames on such a port are the DUT's back-pressure.
     pub lossless: bool,
+    /// The clock that stamps received frames, where one was asked for; `None`: the worker's own.
+    pub stamps: Option<StampFacts>,
 }
 
 /// Cumulative counters since the port was configured.
@@ -59,6 +65,28 @@ pub trait Port {
 
     /// Offers `frames` in order; returns how many were accepted. The rest stay the caller's.
     fn send(&mut self, frames: &[Frame]) -> usize;
+
+    /// As `send`; a port that can is also to note when the first of them leaves, `sent` being the worker's tick since the
+    /// trial began. See [`Port::transmit_sample`].
+    fn send_sampled(&mut self, frames: &[Frame], _sent: u64) -> usize {
+        self.send(frames)
+    }
+
+    /// Of a frame that was noted: its tick, and the stamp of the port's clock when it left, [`NO_STAMP`] where the port
+    /// did not say in time. `None` while none is known.
+    fn transmit_sample(&mut self) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// The count of the clock that stamps received frames, now.
+    fn read_clock(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// The time stamps of frames from the last `receive`, not freed yet.
+    fn stamps(&mut self, _frames: &[Frame], stamps: &mut [u64]) {
+        stamps.fill(NO_STAMP);
+    }
 
     /// Fills the front of `frames` with what has arrived; returns how many.
     fn receive(&mut self, frames: &mut [Frame]) -> usize;

@@ -131,7 +131,7 @@ impl Sender {
             return 0;
         }
         let offered = self.build(port, clock, now, due, shared);
-        let accepted = if offered == 0 { 0 } else { self.send(port, clock, offered) };
+        let accepted = if offered == 0 { 0 } else { self.send(port, clock, now, offered) };
         self.refused = accepted < due;
         if accepted == 0 {
             return 0;
@@ -150,12 +150,12 @@ impl Sender {
     }
 
     #[inline]
-    fn send(&mut self, port: &mut dyn Port, clock: &impl Clock, offered: usize) -> usize {
+    fn send(&mut self, port: &mut dyn Port, clock: &impl Clock, now: u64, offered: usize) -> usize {
         if self.counts.bursts % TIMED_EVERY != 0 {
             return port.send(&self.pending[..offered]);
         }
         let before = clock.now();
-        let accepted = port.send(&self.pending[..offered]);
+        let accepted = port.send_sampled(&self.pending[..offered], now);
         if accepted > 0 {
             self.counts.timed_bursts += 1;
             self.counts.burst_ticks += clock.now().saturating_sub(before);

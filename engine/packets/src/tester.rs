@@ -46,6 +46,7 @@ impl<C: Clock> Tester for Worker<C> {
 
     fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError> {
         trial.end_drain();
+        self.note_stamps(trial.lead());
         trial.reading(&mut self.ports, &*self.clock)
     }
 

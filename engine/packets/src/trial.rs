@@ -18,6 +18,7 @@ use crate::plan;
 use crate::port::{Clock, Port, PortCounters, PortFacts};
 use crate::sender::{Sender, SenderCounts};
 use crate::signature::Signer;
+use crate::stamps::{StampFacts, StampTally};
 use crate::transmit_gaps::TransmitGaps;
 
 /// Everything a trial has counted so far.
@@ -25,6 +26,8 @@ use crate::transmit_gaps::TransmitGaps;
 pub struct Trial {
     pub number: u32,
     names: Vec<String>,
+    /// By stream.
+    receive_ports: Vec<usize>,
     latency_from: LatencyFrom,
     details: Details,
     /// By worker, the first one's first. While the others work, theirs are with them.
@@ -55,6 +58,7 @@ impl Trial {
         Ok(Self {
             number: start.trial,
             names: start.streams.iter().map(|stream| stream.name.clone()).collect(),
+            receive_ports: start.streams.iter().map(|stream| stream.receive_port).collect(),
             latency_from: start.latency_from,
             parts: (0..crew.len()).map(part).collect::<Result<_, _>>()?,
             details,
@@ -100,11 +104,19 @@ impl Trial {
         let sent: Vec<u64> = (0..self.names.len()).map(|stream| self.sent(stream, &changes)).collect();
         let analyser = &self.parts[0].analyser;
         let losses = analyser.losses(&sent);
-        let stream = |index: usize| self.stream_reading(index, sent[index], losses[index], clock);
+        let stamps = self.stamps();
+        let received_by = |port: usize| Some((ports.get(port)?.facts().stamps.as_ref()?, stamps.get(port)?));
+        let stream = |index: usize| {
+            let stamps = received_by(self.receive_ports[index]);
+            self.stream_reading(index, sent[index], losses[index], stamps, clock)
+        };
         let streams = (0..self.names.len()).map(stream).collect::<Result<_, _>>()?;
         let interfaces = ports.iter().map(|port| Interface {
             name: port.facts().name.clone(),
-            description: "received; one time stamp a burst, by software".into(),
+            description: match &port.facts().stamps {
+                None => "received; one time stamp a burst, by software".into(),
+                Some(stamps) => format!("received; each frame stamped by the {}", stamps.source.name()),
+            },
         });
         let interfaces: Vec<Interface> = interfaces.collect();
         let elapsed_ns = clock.nanoseconds(clock.now().saturating_sub(self.parts[0].epoch));
@@ -112,7 +124,8 @@ impl Trial {
         let capture = self.details.write_capture(analyser, &interfaces, elapsed);
         let named: Vec<(String, u64)> = self.names.iter().cloned().zip(sent).collect();
         let flow_report = self.details.write_flows(analyser, &named);
-        let ports = ports.iter().zip(&changes).zip(analyser.ports()).map(|((port, change), tally)| {
+        let ports = ports.iter().zip(&changes).zip(analyser.ports()).enumerate();
+        let ports = ports.map(|(index, ((port, change), tally))| {
             let mut counters = change.named.clone();
             counters.insert("completions".into(), change.completed);
             PortReading {
@@ -122,6 +135,7 @@ impl Trial {
                 receive_overrun: change.receive_overrun,
                 counters,
                 link_changed: change.link_changes > 0,
+                timestamps: received_by(index).map(|(facts, tally)| tally.reading(facts, clock)),
             }
         });
         Ok(Reading {
@@ -133,6 +147,15 @@ impl Trial {
             capture,
             flow_report,
         })
+    }
+
+    /// By port, of all workers.
+    fn stamps(&self) -> Vec<StampTally> {
+        let mut all = self.parts[0].stamps.clone();
+        for part in &self.parts[1..] {
+            all.iter_mut().zip(&part.stamps).for_each(|(sum, own)| sum.merge(own));
+        }
+        all
     }
 
     fn senders(&self) -> impl Iterator<Item = &Sender> {
@@ -155,6 +178,7 @@ impl Trial {
         stream: usize,
         sent: u64,
         losses: Losses,
+        stamps: Option<(&StampFacts, &StampTally)>,
         clock: &impl Clock,
     ) -> Result<StreamReading, EngineError> {
         let analyser = &self.parts[0].analyser;
@@ -171,7 +195,19 @@ impl Trial {
             LatencyFrom::Software => "software",
             LatencyFrom::Scheduled => "scheduled",
         };
-        let stamping = Stamping { source, resolution_ns, uncertainty_ns: burst_ns.max(resolution_ns) };
+        let software_ns = burst_ns.max(resolution_ns);
+        let stamping = match stamps {
+            None => Stamping { source, received_by: "tsc", resolution_ns, uncertainty_ns: software_ns },
+            Some((facts, tally)) => {
+                let of_stamp_ns = tally.resolution_ns(facts).unwrap_or(resolution_ns);
+                Stamping {
+                    source,
+                    received_by: facts.source.name(),
+                    resolution_ns: resolution_ns.max(of_stamp_ns),
+                    uncertainty_ns: software_ns + tally.uncertainty_ns(clock).unwrap_or(0.0) + of_stamp_ns / 2.0,
+                }
+            }
+        };
         let received = analyser.reading(stream, sent, stamping)?;
         Ok(StreamReading {
             name: self.names[stream].clone(),

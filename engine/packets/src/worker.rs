@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use crate::health::HealthProbe;
 use crate::part::{Part, Roles};
-use crate::port::{Clock, Frame, MAXIMUM_BURST, Port, PortFacts};
+use crate::port::{Clock, Frame, MAXIMUM_BURST, NO_STAMP, Port, PortFacts};
 use crate::snapshot::Snapshot;
+use crate::stamps::{CALIBRATION_READINGS, READING_INTERVAL_S, Reading, Stamper};
 use crate::trial::Trial;
 use crate::witness::Witnesses;
 
@@ -49,6 +50,8 @@ pub struct Worker<C: Clock> {
     watched_cpus: Vec<u32>,
     witnesses: Witnesses,
     frames: [Frame; MAXIMUM_BURST],
+    /// Of every port, where ports stamp what they receive; empty where the worker's clock does.
+    stampers: Vec<Stamper>,
     /// Ports are not flushed before this tick of the trial.
     next_flush: u64,
 }
@@ -64,7 +67,39 @@ impl<C: Clock> Worker<C> {
     pub fn with_roles(clock: Rc<C>, ports: Vec<Box<dyn Port>>, roles: Roles, watched_cpus: Vec<u32>) -> Self {
         let watched = if clock.is_virtual() { &[] } else { watched_cpus.as_slice() };
         let witnesses = Witnesses::post(watched);
-        Self { clock, ports, roles, watched_cpus, witnesses, frames: [Frame::empty(); MAXIMUM_BURST], next_flush: 0 }
+        let stamps = ports.iter().map(|port| port.facts().stamps.clone());
+        let stamper = |facts: Option<_>| Some(Stamper::new(facts?, clock.hz()));
+        let stampers = stamps.map(stamper).collect::<Option<Vec<_>>>().unwrap_or_default();
+        let frames = [Frame::empty(); MAXIMUM_BURST];
+        Self { clock, ports, roles, watched_cpus, witnesses, frames, stampers, next_flush: 0 }
+    }
+
+    /// What is known of the clocks that stamp received frames.
+    pub fn stampers(&self) -> &[Stamper] {
+        &self.stampers
+    }
+
+    /// Finds the clocks of the ports that stamp; takes 50 ms, and nothing where the worker's own clock does.
+    pub fn calibrate_clocks(&mut self) {
+        if self.stampers.is_empty() {
+            return;
+        }
+        let mut readings: Vec<Vec<Reading>> = vec![Vec::new(); self.ports.len()];
+        for _ in 0..CALIBRATION_READINGS {
+            let next = self.clock.now() + (READING_INTERVAL_S * self.clock.hz()) as u64;
+            for (port, readings) in self.ports.iter_mut().zip(&mut readings) {
+                readings.extend(Stamper::look(&mut **port, &*self.clock));
+                // One that was asked for in an earlier trial.
+                port.transmit_sample();
+            }
+            self.clock.wait_until(next);
+        }
+        self.stampers.iter_mut().zip(&readings).for_each(|(stamper, readings)| stamper.calibrate(readings));
+    }
+
+    /// For the reading: how the clocks fared so far.
+    pub fn note_stamps(&self, part: &mut Part) {
+        part.stamps = self.stampers.iter().map(Stamper::tally).collect();
     }
 
     /// Of every port, in order.
@@ -101,6 +136,7 @@ impl<C: Clock> Worker<C> {
 
     /// One transmission, until everything sent has left the ports.
     pub fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
+        self.calibrate_clocks();
         self.discard_stale();
         self.read_baselines(trial, load);
         let probe = self.probe();
@@ -228,6 +264,14 @@ impl<C: Clock> Worker<C> {
 
     #[inline]
     pub fn receive(&mut self, part: &mut Part) -> usize {
+        if self.stampers.is_empty() {
+            return self.receive_unstamped(part);
+        }
+        self.receive_stamped(part)
+    }
+
+    #[inline]
+    fn receive_unstamped(&mut self, part: &mut Part) -> usize {
         let mut total = 0;
         for index in self.roles.receive.iter().copied() {
             let port = &mut self.ports[index];
@@ -238,6 +282,32 @@ impl<C: Clock> Worker<C> {
             let now_ns = self.clock.nanoseconds(self.clock.now() - part.epoch);
             part.analyser.analyse_burst(index, &self.frames[..count], now_ns);
             port.free(&self.frames[..count]);
+            total += count;
+        }
+        total
+    }
+
+    /// As `receive_unstamped`, where each frame bears its port's own stamp.
+    #[inline(never)]
+    fn receive_stamped(&mut self, part: &mut Part) -> usize {
+        let mut total = 0;
+        let now = self.clock.now();
+        for index in self.roles.transmit.iter().chain(&self.roles.receive).copied() {
+            self.stampers[index].follow(&mut *self.ports[index], &*self.clock, now, part.epoch);
+        }
+        for index in self.roles.receive.iter().copied() {
+            let port = &mut self.ports[index];
+            let count = port.receive(&mut self.frames);
+            if count == 0 {
+                continue;
+            }
+            let (now, frames) = (self.clock.now(), &self.frames[..count]);
+            let (mut stamps, mut times_ns) = ([NO_STAMP; MAXIMUM_BURST], [0; MAXIMUM_BURST]);
+            port.stamps(frames, &mut stamps[..count]);
+            self.stampers[index].place(&stamps[..count], now, part.epoch, &*self.clock, &mut times_ns);
+            let now_ns = self.clock.nanoseconds(now - part.epoch);
+            part.analyser.analyse_stamped(index, frames, now_ns, &times_ns[..count]);
+            port.free(frames);
             total += count;
         }
         total

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use nicbench_packets::port::{Frame, MAXIMUM_BURST, Port};
 use nicbench_packets::sys::dpdk::{EalOptions, PortKind, PortOptions, start};
+use nicbench_protocol::Timestamps;
 
 /// What net_af_xdp keeps in the fill ring: more frames than this cannot wait for a receiver that does not look.
 const FILL_RING_BUFFERS: u64 = 2048;
@@ -45,6 +46,7 @@ fn port(device: &str) -> PortOptions {
         receive_descriptors: 8192,
         lossless: false,
         send_buffer_bytes: Some(SEND_BUFFER_BYTES),
+        timestamps: Timestamps::Tsc,
     }
 }
 

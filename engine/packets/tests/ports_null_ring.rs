@@ -5,6 +5,7 @@
 use nicbench_packets::error::ErrorKind;
 use nicbench_packets::port::{Frame, MAXIMUM_BURST, Port};
 use nicbench_packets::sys::dpdk::{EalOptions, PortKind, PortOptions, drivers, start, version};
+use nicbench_protocol::Timestamps;
 
 fn eal_options() -> EalOptions {
     EalOptions { worker_cpu: None, huge_pages: false, memory_mib: 256, further: Vec::new() }
@@ -18,6 +19,7 @@ fn port(name: &str, kind: PortKind) -> PortOptions {
         receive_descriptors: 1024,
         lossless: name == "ring",
         send_buffer_bytes: None,
+        timestamps: Timestamps::Tsc,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stamps::{CardClock, Timestamps};
+
 /// The fields of `configure`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Configure {
@@ -27,6 +29,9 @@ pub struct Configure {
     /// Further EAL arguments.
     #[serde(default)]
     pub eal: Vec<String>,
+    /// By what received frames are stamped.
+    #[serde(default)]
+    pub timestamps: Timestamps,
     /// In order: the index is the port's number.
     pub ports: Vec<PortRequest>,
 }
@@ -125,6 +130,11 @@ pub enum PortKind {
         /// The interface.
         device: String,
     },
+    /// A kernel interface by libpcap, whose frames bear the kernel's time stamps.
+    Pcap {
+        /// The interface.
+        device: String,
+    },
     /// Takes every frame.
     Null,
     /// Looped to itself.
@@ -157,6 +167,9 @@ pub enum PortKind {
         /// What the device's port towards it lets through, of all senders together.
         #[serde(default)]
         egress: SimulatedEgress,
+        /// The clock that stamps what arrives here; `None`: the port has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        card_clock: Option<CardClock>,
     },
 }
 
@@ -243,6 +256,7 @@ mod tests {
         let kinds = [
             r#"{"name":"t0","kind":"af_xdp","device":"t0","queue":1,"xdp_program":"file.o"}"#,
             r#"{"name":"t0","kind":"af_packet","device":"t0","lossless":true}"#,
+            r#"{"name":"t0","kind":"pcap","device":"t0"}"#,
             r#"{"name":"t0","kind":"null","transmit_descriptors":64}"#,
             r#"{"name":"t0","kind":"ring"}"#,
             r#"{"name":"t0","kind":"pci","address":"0000:03:00.0","devargs":"mprq_en=1"}"#,
@@ -251,6 +265,7 @@ mod tests {
             r#"{"name":"t0","kind":"simulated","link_bits_per_s":1e10,"sends_to":1,"dut":{"loss":0.5,"seed":3}}"#,
             r#"{"name":"t0","kind":"simulated","link_bits_per_s":1e10,"sends_to":1,"mac":"02:00:00:00:00:09",
                 "egress":{"capacity_frames_per_s":1e6,"queue_frames":8}}"#,
+            r#"{"name":"t0","kind":"simulated","link_bits_per_s":1e10,"sends_to":1,"card_clock":{"ppm":30.0}}"#,
         ];
         for text in kinds {
             let port: PortRequest = serde_json::from_str(text).unwrap();
@@ -279,7 +294,7 @@ mod tests {
         let text = r#"{"run_key":"00000000000000ff","clock":"virtual","ports":[{"name":"a","kind":"null"}]}"#;
         let configure: Configure = serde_json::from_str(text).unwrap();
         assert_eq!((configure.worker_cpu, configure.memory_mib), (None, 512));
-        assert_eq!(configure.workers, []);
+        assert_eq!((configure.workers.len(), configure.timestamps), (0, Timestamps::Tsc));
         let port = &configure.ports[0];
         assert_eq!((port.transmit_descriptors, port.receive_descriptors, port.lossless), (2048, 8192, false));
     }

@@ -10,6 +10,7 @@ mod reading;
 mod reflect;
 mod reply;
 mod request;
+mod stamps;
 mod start;
 mod traffic;
 
@@ -34,6 +35,7 @@ pub use reply::{
     StreamProgress,
 };
 pub use request::{Command, Refusal, Request, parse};
+pub use stamps::{CardClock, StampClockReply, StampReading, Timestamps, TransmitDelayReading};
 pub use start::{Fault, IpVersion, LatencyFrom, Start, StreamRequest};
 pub use traffic::{Field, First, Layer, SizeSweep, Varied, WeightedSize};
 

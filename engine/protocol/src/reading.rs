@@ -8,6 +8,7 @@ use crate::detail::{
     ArrivalsReading, CaptureReading, FlowReportReading, FlowsReading, GroupReading, IntervalsReading,
     ReorderingReading, VariationReading,
 };
+use crate::stamps::StampReading;
 
 /// The whole reading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,15 +107,28 @@ pub struct TransmitGapsReading {
     pub histogram: String,
 }
 
+fn tsc() -> String {
+    "tsc".into()
+}
+
 /// One-way latency of the frames received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyReading {
-    /// `software`, `scheduled` or `hardware`.
+    /// By what a sent frame is stamped: `software` or `scheduled`.
     pub source: String,
-    /// Of the clock.
+    /// By what a received one is: `tsc`, `card` or `kernel`.
+    #[serde(default = "tsc")]
+    pub received_by: String,
+    /// Of the coarser of the two stamps.
     pub resolution_ns: f64,
-    /// One burst's time.
+    /// One burst's time, and with a clock of the port's own how well its time is known.
     pub uncertainty_ns: f64,
+    /// Frames that by their stamps arrived before they were sent: they are among the latencies as 0.
+    #[serde(default)]
+    pub negative: u64,
+    /// The greatest of these times before.
+    #[serde(default)]
+    pub negative_maximum_ns: u64,
     /// Frames measured.
     pub count: u64,
     /// Exact.
@@ -142,6 +156,9 @@ pub struct PortReading {
     pub counters: BTreeMap<String, u64>,
     /// The link went down or up.
     pub link_changed: bool,
+    /// The clock that stamps what arrives here; `None` where the time-stamp counter does.
+    #[serde(default)]
+    pub timestamps: Option<StampReading>,
 }
 
 /// How the worker fared.

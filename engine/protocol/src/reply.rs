@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stamps::StampClockReply;
 use crate::{ErrorReport, Reading};
 
 /// The content of a reply that is not an error.
@@ -113,6 +114,9 @@ pub struct PortReply {
     pub numa_node: Option<i32>,
     /// As in the request.
     pub lossless: bool,
+    /// The clock that stamps what arrives here; `None` where the time-stamp counter does.
+    #[serde(default)]
+    pub timestamps: Option<StampClockReply>,
 }
 
 /// The clock in use.

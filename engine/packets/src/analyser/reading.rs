@@ -32,7 +32,11 @@ impl Analyser {
         // Histograms of single flows go to their file.
         let in_reading = groups.len() > 1 && groups.len() <= nicbench_protocol::MAXIMUM_FLOW_GROUPS as usize;
         Ok(ReceivedReading {
-            latency: latency::reading(&outcome.latency, &outcome.counts, stamping)?,
+            latency: latency::reading(&outcome.latency, &outcome.counts, stamping)?.map(|latency| LatencyReading {
+                negative: outcome.tally.negative,
+                negative_maximum_ns: outcome.tally.negative_maximum_ns,
+                ..latency
+            }),
             reordering: reordering(&outcome, self.flows.counted()),
             variation: variation(&outcome),
             intervals: (outcome.tally.received > 0).then(|| IntervalsReading {

@@ -23,6 +23,10 @@ pub struct StreamTally {
     pub missing: i64,
     /// When the last frame was sent that came after a jump.
     last_jump_ns: Option<u64>,
+    /// Frames that by their stamps arrived before they were sent.
+    pub negative: u64,
+    /// The greatest of these times before.
+    pub negative_maximum_ns: u64,
     /// Extremes of latencies that are too long for a flow's line.
     beyond: Option<(u64, u64)>,
 }
@@ -51,6 +55,14 @@ impl StreamTally {
         self.beyond = Some((least.min(latency_ns), most.max(latency_ns)));
     }
 
+    /// A frame that arrived so long before it was sent: the clocks disagree. Among the latencies it is a 0.
+    #[cold]
+    pub fn record_negative(&mut self, before_ns: u64) -> u64 {
+        self.negative += 1;
+        self.negative_maximum_ns = self.negative_maximum_ns.max(before_ns);
+        0
+    }
+
     /// Puts the exact extremes where the flows' lines could not keep them.
     pub fn correct(&self, summary: &mut LatencySummary) {
         let Some((least, most)) = self.beyond else { return };
@@ -72,6 +84,8 @@ impl StreamTally {
         self.unpaired += other.unpaired;
         self.missing += other.missing;
         self.last_jump_ns = self.last_jump_ns.max(other.last_jump_ns);
+        self.negative += other.negative;
+        self.negative_maximum_ns = self.negative_maximum_ns.max(other.negative_maximum_ns);
         for latency_ns in other.beyond.into_iter().flat_map(|(least, most)| [least, most]) {
             self.record_beyond(latency_ns);
         }

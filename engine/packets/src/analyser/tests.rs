@@ -233,7 +233,38 @@ fn each_flow_knows_its_own_loss() {
 }
 
 const STAMPING: crate::latency::Stamping =
-    crate::latency::Stamping { source: "software", resolution_ns: 1.0, uncertainty_ns: 1.0 };
+    crate::latency::Stamping { source: "software", received_by: "tsc", resolution_ns: 1.0, uncertainty_ns: 1.0 };
+
+#[test]
+fn frames_that_arrive_before_they_were_sent_are_counted_and_their_latency_is_0() {
+    let mut analyser = analyser(2);
+    for (sequence, time_ns) in [(0, 5_000), (1, 4_000), (2, 6_000)] {
+        analyser.analyse(1, &frame(2, 0, sequence, 5_000), time_ns);
+    }
+    // A time before the trial began wraps around.
+    analyser.analyse(1, &frame(2, 0, 3, 500), 700u64.wrapping_neg());
+    let latency = analyser.reading(0, 4, STAMPING).unwrap().latency.unwrap();
+    assert_eq!((latency.negative, latency.negative_maximum_ns), (2, 1_200));
+    assert_eq!((latency.count, latency.minimum_ns, latency.maximum_ns), (4, 0, 1_000));
+}
+
+#[test]
+fn frames_with_stamps_are_judged_by_them_and_not_by_the_moment_of_receipt() {
+    let mut analyser = analyser(2);
+    let mut pool = crate::sys::pool::FramePool::default();
+    let frames: Vec<Frame> = (0..40)
+        .map(|sequence| {
+            let bytes = frame(2, 0, sequence, 1_000);
+            let mut taken = pool.take(bytes.len());
+            taken.bytes_mut().copy_from_slice(&bytes);
+            taken
+        })
+        .collect();
+    let times: Vec<u64> = (0..40).map(|number| 3_000 + number * 10).collect();
+    analyser.analyse_stamped(1, &frames, 900_000, &times);
+    let latency = analyser.reading(0, 40, STAMPING).unwrap().latency.unwrap();
+    assert_eq!((latency.count, latency.minimum_ns, latency.maximum_ns), (40, 2_000, 2_390));
+}
 
 #[test]
 fn latencies_too_long_for_a_flows_line_keep_their_exact_extremes() {

@@ -159,8 +159,10 @@ impl Serving {
                 }
                 Ok(Ask::Return) => {
                     is_paused = true;
-                    let part = self.part.take().map(Answer::Part);
-                    part.into_iter().for_each(|part| self.answer(part));
+                    if let Some(mut part) = self.part.take() {
+                        self.worker.note_stamps(&mut part);
+                        self.answer(Answer::Part(part));
+                    }
                 }
                 Ok(Ask::ReadHealth) => self.read_health(),
                 Ok(Ask::Stop) => {}
@@ -188,6 +190,7 @@ impl Serving {
     }
 
     fn transmit(&mut self, mut part: Box<Part>, gate: &Gate) {
+        self.worker.calibrate_clocks();
         self.worker.discard_stale();
         self.probe = self.worker.probe();
         self.desk.waiting.store(false, Ordering::Release);

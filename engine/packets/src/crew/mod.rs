@@ -62,6 +62,11 @@ impl Crew {
         &self.lead
     }
 
+    /// The first worker.
+    pub fn lead_mut(&mut self) -> &mut Worker<TscClock> {
+        &mut self.lead
+    }
+
     fn ask_all(&self, ask: impl Fn() -> Ask) {
         self.mates.iter().for_each(|mate| mate.ask(ask()));
     }
@@ -148,6 +153,7 @@ impl Tester for Crew {
     }
 
     fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
+        self.lead.calibrate_clocks();
         self.lead.discard_stale();
         self.lead.read_baselines(trial, load);
         let probe = self.lead.probe();
@@ -175,6 +181,7 @@ impl Tester for Crew {
     fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError> {
         self.collect(trial)?;
         trial.end_drain();
+        self.lead.note_stamps(trial.lead());
         let reading = trial.reading(&mut self.lead.ports, &*self.lead.clock)?;
         for (mate, part) in self.mates.iter().zip(trial.parts.drain(1..)) {
             mate.ask(Ask::Receive(Box::new(part)));

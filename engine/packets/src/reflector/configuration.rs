@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nicbench_protocol::{ClockSource, Configure, FateLogRequest, Faults, PortKind, Reflect};
+use nicbench_protocol::{ClockSource, Configure, FateLogRequest, Faults, PortKind, Reflect, Timestamps};
 
 use super::forwarder::Setup;
 use crate::error::{EngineError, ErrorKind};
@@ -56,6 +56,7 @@ fn ports(reflect: &Reflect) -> Configure {
         huge_pages: reflect.huge_pages,
         memory_mib: reflect.memory_mib,
         eal: reflect.eal.clone(),
+        timestamps: Timestamps::Tsc,
         ports: reflect.ports.clone(),
     }
 }

@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 #[cfg(feature = "dpdk")]
 use nicbench_protocol::WorkerRequest;
-use nicbench_protocol::{ClockSource, Configure, ConfigureReply, PortKind, PortReply, PortRequest, SimulatedDut};
+use nicbench_protocol::{
+    CardClock, ClockSource, Configure, ConfigureReply, PortKind, PortReply, PortRequest, SimulatedDut, Timestamps,
+};
 
 use crate::addresses::{mac_text, parse_mac};
 use crate::clock::{TscClock, VirtualClock};
@@ -16,6 +18,7 @@ use crate::part::Roles;
 use crate::port::{Clock, Port, PortFacts};
 use crate::sim::{self, SimulatedPortOptions};
 use crate::snapshot::Snapshot;
+use crate::stamps::{StampFacts, check_sources};
 use crate::sys::thread;
 use crate::tester::Tester;
 use crate::traffic::answering_port::AnsweringPort;
@@ -66,6 +69,7 @@ pub fn check(configure: &Configure) -> Result<u64, EngineError> {
         check_port(port, configure.ports.len())?;
     }
     check_workers(configure)?;
+    check_sources(configure.timestamps, &configure.ports)?;
     let simulated = configure.ports.iter().filter(|port| is_simulated(port)).count();
     if simulated != 0 && simulated != configure.ports.len() {
         let next = "make all ports simulated, or none";
@@ -121,7 +125,10 @@ fn check_port(port: &PortRequest, ports: usize) -> Result<(), EngineError> {
             return refuse(format!("{field} is {value}"), "give a value from 1 to 1048576");
         }
     }
-    let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress } = &port.kind else { return Ok(()) };
+    let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress, card_clock } = &port.kind else { return Ok(()) };
+    if let Some(what) = card_clock.as_ref().and_then(impossible_clock) {
+        return refuse(format!("card_clock.{what}"), "compare the request with protocol/examples/README.md");
+    }
     if !(1e3..=1e13).contains(link_bits_per_s) {
         return refuse(format!("link_bits_per_s is {link_bits_per_s}"), "give a value from 1e3 to 1e13");
     }
@@ -138,6 +145,25 @@ fn check_port(port: &PortRequest, ports: usize) -> Result<(), EngineError> {
         return refuse(format!("dut.{what}"), "compare the request with protocol/examples/README.md");
     }
     Ok(())
+}
+
+/// What of a simulated card's clock cannot be.
+fn impossible_clock(clock: &CardClock) -> Option<String> {
+    if !(1e3..=1e10).contains(&clock.hz) {
+        return Some(format!("hz is {}, and a clock makes 1e3 to 1e10 ticks in a second", clock.hz));
+    }
+    if !(28..=64).contains(&clock.bits) {
+        return Some(format!("bits is {}, and a count has 28 to 64", clock.bits));
+    }
+    if clock.ppm.is_nan() || clock.ppm.abs() > 1e5 {
+        return Some(format!("ppm is {}, which is out of range (-1e5 to 1e5)", clock.ppm));
+    }
+    for (name, value) in [("bad_reads", clock.bad_reads), ("unstamped", clock.unstamped)] {
+        if !(0.0..=1.0).contains(&value) {
+            return Some(format!("{name} is {value}, and a probability is from 0 to 1"));
+        }
+    }
+    None
 }
 
 /// What of a simulated device cannot be.
@@ -184,13 +210,13 @@ pub fn open(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Teste
         ClockSource::Virtual => {
             let clock = Rc::new(VirtualClock::default());
             let ports = answering(configure, sim::open(clock.clone(), simulated(configure)))?;
-            reply(Worker::new(clock, ports, watched), Vec::new())
+            reply(Worker::new(clock, ports, watched), Vec::new())?
         }
         ClockSource::Tsc => {
             pin(configure.worker_cpu)?;
             let clock = Rc::new(TscClock::calibrated());
             let ports = answering(configure, sim::open(clock.clone(), simulated(configure)))?;
-            reply(Worker::new(clock, ports, watched), Vec::new())
+            reply(Worker::new(clock, ports, watched), Vec::new())?
         }
     })
 }
@@ -206,10 +232,10 @@ fn open_real(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Test
             Some(only) => Worker::with_roles(Rc::new(clock), ports, roles(only), watched),
             None => Worker::new(Rc::new(clock), ports, watched),
         };
-        return Ok(reply(worker, eal_arguments));
+        return reply(worker, eal_arguments);
     }
-    let crew = Crew::new(clock, workers, configure.workers.iter().map(roles).collect(), watched, snapshot)?;
-    let reply = port_replies(crew.worker(), eal_arguments);
+    let mut crew = Crew::new(clock, workers, configure.workers.iter().map(roles).collect(), watched, snapshot)?;
+    let reply = port_replies(crew.lead_mut(), eal_arguments)?;
     Ok((Box::new(crew), reply))
 }
 
@@ -266,7 +292,15 @@ fn pin(cpu: Option<u32>) -> Result<(), EngineError> {
 
 fn simulated(configure: &Configure) -> Vec<SimulatedPortOptions> {
     let option = |(index, port): (usize, &PortRequest)| {
-        let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress } = &port.kind else { return None };
+        let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress, card_clock } = &port.kind else { return None };
+        let card_clock = card_clock.clone().filter(|_| configure.timestamps == Timestamps::Card);
+        let stamps = card_clock.as_ref().map(|clock| StampFacts {
+            source: Timestamps::Card,
+            clock: "simulated",
+            bits: clock.bits,
+            resolution_ns: None,
+            transmit_samples: true,
+        });
         // It was read before.
         let mac = mac.as_ref().and_then(|mac| parse_mac(mac, "mac").ok());
         let facts = PortFacts {
@@ -282,22 +316,34 @@ fn simulated(configure: &Configure) -> Vec<SimulatedPortOptions> {
             send_buffer_bytes: None,
             numa_node: None,
             lossless: port.lossless,
+            stamps,
         };
         let dut = SimulatedDut::clone(dut);
         let (link_bits_per_s, sends_to) = (*link_bits_per_s, *sends_to);
-        Some(SimulatedPortOptions { facts, link_bits_per_s, sends_to, mac, dut, egress: *egress })
+        Some(SimulatedPortOptions { facts, link_bits_per_s, sends_to, mac, dut, egress: *egress, card_clock })
     };
     configure.ports.iter().enumerate().filter_map(option).collect()
 }
 
-fn reply<C: Clock + 'static>(worker: Worker<C>, eal_arguments: Vec<String>) -> (Box<dyn Tester>, ConfigureReply) {
-    let reply = port_replies(&worker, eal_arguments);
-    (Box::new(worker), reply)
+fn reply<C: Clock + 'static>(
+    mut worker: Worker<C>,
+    eal_arguments: Vec<String>,
+) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
+    let reply = port_replies(&mut worker, eal_arguments)?;
+    Ok((Box::new(worker), reply))
 }
 
-fn port_replies<C: Clock>(worker: &Worker<C>, eal_arguments: Vec<String>) -> ConfigureReply {
-    let ports = worker.ports.iter().map(|port| port_reply(&**port)).collect();
-    ConfigureReply { ports, clock: worker.clock_reply(), eal_arguments }
+fn port_replies<C: Clock>(worker: &mut Worker<C>, eal_arguments: Vec<String>) -> Result<ConfigureReply, EngineError> {
+    worker.calibrate_clocks();
+    let mut ports: Vec<PortReply> = worker.ports.iter().map(|port| port_reply(&**port)).collect();
+    for (port, stamper) in ports.iter_mut().zip(worker.stampers()) {
+        let unknown = || {
+            let message = format!("port {}: the clock of its time stamps does not run evenly", port.name);
+            EngineError::new(ErrorKind::Port, message, "use the time stamps `tsc`")
+        };
+        port.timestamps = Some(stamper.reply(&*worker.clock).ok_or_else(unknown)?);
+    }
+    Ok(ConfigureReply { ports, clock: worker.clock_reply(), eal_arguments })
 }
 
 /// A port, as replies tell of it.
@@ -316,6 +362,7 @@ pub fn port_reply(port: &dyn Port) -> PortReply {
         send_buffer_bytes: facts.send_buffer_bytes,
         numa_node: facts.numa_node,
         lossless: facts.lossless,
+        timestamps: None,
     }
 }
 

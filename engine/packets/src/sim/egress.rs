@@ -41,12 +41,12 @@ impl Egress {
         }
     }
 
-    /// The next frame that has left by now.
-    pub fn next_left(&mut self, now_ps: u64) -> Option<Frame> {
+    /// The next frame that has left by now, and when.
+    pub fn next_left(&mut self, now_ps: u64) -> Option<(u64, Frame)> {
         if self.next_leaving_ps()? > now_ps {
             return None;
         }
-        self.leaving.pop_front().map(|(_, frame)| frame)
+        self.leaving.pop_front()
     }
 
     /// When the next frame leaves.

@@ -2,6 +2,7 @@
 //!
 //! A trial's results depend on its seed, number and load only, never on what ran before.
 
+mod card_clock;
 mod dut;
 mod egress;
 mod network;

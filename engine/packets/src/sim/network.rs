@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use nicbench_protocol::{SimulatedDut, SimulatedEgress};
+use nicbench_protocol::{CardClock, SimulatedDut, SimulatedEgress};
 
+use super::card_clock::Card;
 use super::dut::Dut;
 use super::egress::Egress;
 use super::port::SimulatedPort;
 use crate::faults::PS_PER_NS;
-use crate::port::{Clock, Frame, Port, PortFacts};
+use crate::port::{Clock, Frame, NO_STAMP, Port, PortFacts};
 use crate::sys::pool::FramePool;
 
 /// Preamble, start of frame and gap between frames (IEEE 802.3).
@@ -29,6 +30,8 @@ pub struct SimulatedPortOptions {
     pub mac: Option<[u8; 6]>,
     pub dut: SimulatedDut,
     pub egress: SimulatedEgress,
+    /// Stamps what arrives here.
+    pub card_clock: Option<CardClock>,
 }
 
 /// Opens all ports of a simulated network.
@@ -36,7 +39,8 @@ pub fn open(clock: Rc<dyn Clock>, ports: Vec<SimulatedPortOptions>) -> Vec<Box<d
     let facts: Vec<PortFacts> = ports.iter().map(|port| port.facts.clone()).collect();
     let links = ports.into_iter().map(Link::new).collect();
     let origin = clock.now();
-    let network = Rc::new(RefCell::new(Network { clock, origin, pool: FramePool::default(), links }));
+    let network = Network { clock, began: origin, origin, pool: FramePool::default(), links };
+    let network = Rc::new(RefCell::new(network));
     let port = |(index, facts)| Box::new(SimulatedPort::new(index, facts, Rc::clone(&network))) as Box<dyn Port>;
     facts.into_iter().enumerate().map(port).collect()
 }
@@ -44,6 +48,8 @@ pub fn open(clock: Rc<dyn Clock>, ports: Vec<SimulatedPortOptions>) -> Vec<Box<d
 /// Everything between the ports.
 pub struct Network {
     clock: Rc<dyn Clock>,
+    /// The tick at which the cards' clocks began to count.
+    began: u64,
     /// The tick at which the trial began; all times are relative to it.
     origin: u64,
     pub pool: FramePool,
@@ -56,7 +62,9 @@ pub struct Link {
     mac: Option<[u8; 6]>,
     pub dut: Dut,
     pub egress: Egress,
-    pub received: VecDeque<Frame>,
+    /// Frames, each with its stamp.
+    pub received: VecDeque<(Frame, u64)>,
+    pub card: Option<Card>,
     pub receive_overrun: u64,
     pub foreign: u64,
     pub completed: u64,
@@ -86,6 +94,7 @@ impl Link {
             mac: options.mac,
             egress: Egress::new(&options.egress),
             received: VecDeque::new(),
+            card: options.card_clock.map(|clock| Card::new(clock, options.dut.seed)),
             receive_overrun: 0,
             foreign: 0,
             completed: 0,
@@ -131,6 +140,11 @@ impl Link {
         true
     }
 
+    /// When the last frame that was taken will have left.
+    pub fn last_leaves_ps(&self) -> u64 {
+        self.wire_free_ps
+    }
+
     /// Whether the worker is to be held up now, and for how long.
     pub fn pause_ns(&mut self, now_ps: u64) -> Option<u64> {
         let interval_ps = self.pause_interval_ps?;
@@ -159,6 +173,11 @@ impl Network {
         self.clock.nanoseconds(self.clock.now().saturating_sub(self.origin)) * PS_PER_NS
     }
 
+    /// Nanoseconds since the cards' clocks began to count, at `time_ps` of the trial.
+    pub fn card_time_ns(&self, time_ps: u64) -> u64 {
+        self.clock.nanoseconds(self.origin.saturating_sub(self.began)) + time_ps / PS_PER_NS
+    }
+
     /// The worker is held up.
     pub fn hold_up(&self, pause_ns: u64) {
         self.clock.wait_until(self.clock.now() + (pause_ns as f64 * self.clock.hz() / 1e9) as u64);
@@ -172,7 +191,8 @@ impl Network {
         let link = &mut self.links[index];
         link.dut.begin_trial(trial, load, &mut self.pool);
         link.egress.begin_trial(&mut self.pool);
-        link.received.drain(..).for_each(|frame| self.pool.give(&frame));
+        link.received.drain(..).for_each(|(frame, _)| self.pool.give(&frame));
+        link.card.iter_mut().for_each(|card| card.begin_trial(trial, load));
         link.leaving_ps.clear();
         link.wire_free_ps = 0;
         link.next_foreign_ps = link.foreign_interval_ps.unwrap_or(0);
@@ -182,8 +202,8 @@ impl Network {
     /// Moves what has arrived at port `index` into its receive ring; what finds no room is the tester's overrun.
     pub fn arrive(&mut self, index: usize, now_ps: u64) {
         self.cross(now_ps);
-        while let Some(frame) = self.links[index].egress.next_left(now_ps) {
-            self.deliver(index, frame);
+        while let Some((time_ps, frame)) = self.links[index].egress.next_left(now_ps) {
+            self.deliver(index, frame, time_ps);
         }
     }
 
@@ -206,7 +226,7 @@ impl Network {
                 self.links[sender].foreign += 1;
                 let frame = foreign_frame(&mut self.pool);
                 let way_out = self.links[sender].sends_to;
-                self.deliver(way_out, frame);
+                self.deliver(way_out, frame, time_ps);
             }
         }
     }
@@ -223,10 +243,12 @@ impl Network {
         addressed.unwrap_or(self.links[sender].sends_to)
     }
 
-    fn deliver(&mut self, index: usize, frame: Frame) {
+    fn deliver(&mut self, index: usize, frame: Frame, time_ps: u64) {
+        let time_ns = self.card_time_ns(time_ps);
         let link = &mut self.links[index];
         if link.received.len() < link.receive_descriptors {
-            link.received.push_back(frame);
+            let stamp = link.card.as_mut().map_or(NO_STAMP, |card| card.stamp(time_ns));
+            link.received.push_back((frame, stamp));
         } else {
             link.receive_overrun += 1;
             self.pool.give(&frame);

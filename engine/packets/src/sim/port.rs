@@ -4,18 +4,22 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::network::Network;
-use crate::port::{Frame, Port, PortCounters, PortFacts};
+use crate::port::{Frame, NO_STAMP, Port, PortCounters, PortFacts};
 
 /// See the module.
 pub struct SimulatedPort {
     index: usize,
     facts: PortFacts,
     network: Rc<RefCell<Network>>,
+    /// Of the frames last received: their handles and stamps.
+    last: Vec<(usize, u64)>,
+    /// A frame whose time of leaving was asked for: its tick, and that time.
+    sample: Option<(u64, u64)>,
 }
 
 impl SimulatedPort {
     pub fn new(index: usize, facts: PortFacts, network: Rc<RefCell<Network>>) -> Self {
-        Self { index, facts, network }
+        Self { index, facts, network, last: Vec::new(), sample: None }
     }
 }
 
@@ -38,6 +42,40 @@ impl Port for SimulatedPort {
         frames.iter().take_while(|frame| link.send(frame, now_ps, &mut network.pool)).count()
     }
 
+    fn send_sampled(&mut self, frames: &[Frame], sent: u64) -> usize {
+        let is_wanted = self.facts.stamps.is_some() && self.sample.is_none();
+        let (first, rest) = frames.split_at(usize::from(is_wanted).min(frames.len()));
+        let accepted = self.send(first);
+        if accepted == 1 && is_wanted {
+            let network = self.network.borrow();
+            self.sample = Some((sent, network.links[self.index].last_leaves_ps()));
+        }
+        if accepted < first.len() { accepted } else { accepted + self.send(rest) }
+    }
+
+    fn transmit_sample(&mut self) -> Option<(u64, u64)> {
+        let network = self.network.borrow();
+        let (sent, leaves_ps) = self.sample.filter(|(_, leaves_ps)| *leaves_ps <= network.now_ps())?;
+        self.sample = None;
+        let count = network.links[self.index].card.as_ref()?.count_at(network.card_time_ns(leaves_ps));
+        Some((sent, count))
+    }
+
+    fn read_clock(&mut self) -> Option<u64> {
+        let mut network = self.network.borrow_mut();
+        let time_ns = network.card_time_ns(network.now_ps());
+        network.links[self.index].card.as_mut().map(|card| card.read(time_ns))
+    }
+
+    fn stamps(&mut self, frames: &[Frame], stamps: &mut [u64]) {
+        let mut last = self.last.iter();
+        for (frame, stamp) in frames.iter().zip(stamps) {
+            // In the same order, though some may be missing.
+            let own = last.find(|(handle, _)| *handle == frame.handle().addr());
+            *stamp = own.map_or(NO_STAMP, |(_, stamp)| *stamp);
+        }
+    }
+
     fn receive(&mut self, frames: &mut [Frame]) -> usize {
         let mut network = self.network.borrow_mut();
         let now_ps = network.now_ps();
@@ -48,7 +86,11 @@ impl Port for SimulatedPort {
         network.arrive(self.index, now_ps);
         let received = &mut network.links[self.index].received;
         let count = frames.len().min(received.len());
-        frames.iter_mut().zip(received.drain(..count)).for_each(|(slot, frame)| *slot = frame);
+        self.last.clear();
+        for (slot, (frame, stamp)) in frames.iter_mut().zip(received.drain(..count)) {
+            *slot = frame;
+            self.last.push((frame.handle().addr(), stamp));
+        }
         count
     }
 
@@ -81,6 +123,7 @@ impl Port for SimulatedPort {
     }
 
     fn begin_trial(&mut self, trial: u32, load: u64) {
+        self.sample = None;
         self.network.borrow_mut().begin_trial(self.index, trial, load);
     }
 

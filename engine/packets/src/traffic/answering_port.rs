@@ -103,6 +103,22 @@ impl Port for AnsweringPort {
         self.inner.send(frames)
     }
 
+    fn send_sampled(&mut self, frames: &[Frame], sent: u64) -> usize {
+        self.inner.send_sampled(frames, sent)
+    }
+
+    fn transmit_sample(&mut self) -> Option<(u64, u64)> {
+        self.inner.transmit_sample()
+    }
+
+    fn read_clock(&mut self) -> Option<u64> {
+        self.inner.read_clock()
+    }
+
+    fn stamps(&mut self, frames: &[Frame], stamps: &mut [u64]) {
+        self.inner.stamps(frames, stamps);
+    }
+
     fn receive(&mut self, frames: &mut [Frame]) -> usize {
         let count = self.inner.receive(frames);
         let mut kept = 0;

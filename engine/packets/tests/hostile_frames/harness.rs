@@ -128,7 +128,7 @@ fn check(analyser: &Analyser, frames: u64, earlier: u64) {
     let of_ports: u64 = analyser.ports().iter().map(|tally| tally.foreign + tally.corrupted_unattributed).sum();
     assert!(counted + of_ports <= frames && counted + of_ports + earlier >= frames, "{frames} frames, {analyser:?}");
     let sent: Vec<u64> = analyser.streams().iter().map(|tally| tally.received + tally.corrupted + 3).collect();
-    let stamping = Stamping { source: "software", resolution_ns: 1.0, uncertainty_ns: 1.0 };
+    let stamping = Stamping { source: "software", received_by: "tsc", resolution_ns: 1.0, uncertainty_ns: 1.0 };
     for (index, (losses, sent)) in analyser.losses(&sent).iter().zip(&sent).enumerate() {
         let tally = &analyser.streams()[index];
         let rest = tally.received + tally.corrupted + losses.lost + losses.unattributed;

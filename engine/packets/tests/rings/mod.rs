@@ -15,7 +15,7 @@ use nicbench_packets::sys::dpdk::{EalOptions, PortKind, PortOptions, start};
 use nicbench_packets::tester::Tester;
 use nicbench_packets::trial::Trial;
 use nicbench_packets::worker::{Order, Orders, Worker};
-use nicbench_protocol::{Reading, Start};
+use nicbench_protocol::{Reading, Start, Timestamps};
 
 /// The tester's port that is joined with itself, with no device between.
 pub const CABLE: usize = 2;
@@ -220,6 +220,7 @@ impl Rings {
             receive_descriptors: 1024,
             lossless: false,
             send_buffer_bytes: None,
+            timestamps: Timestamps::Tsc,
         };
         let eal = EalOptions { worker_cpu: None, huge_pages: false, memory_mib: 512, further: Vec::new() };
         let ports = start(&eal, &["out0", "in1", "out1", "in0", "cable"].map(port)).expect("five rings");

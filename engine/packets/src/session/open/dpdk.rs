@@ -1,6 +1,6 @@
 //! Real ports: the request in the words of `sys::dpdk`.
 
-use nicbench_protocol::{Configure, PortKind as Asked, PortRequest, WorkerRequest};
+use nicbench_protocol::{Configure, PortKind as Asked, PortRequest, Timestamps, WorkerRequest};
 
 use super::RealPorts;
 use crate::error::{EngineError, ErrorKind};
@@ -31,7 +31,8 @@ fn options(configure: &Configure) -> Result<(EalOptions, Vec<PortOptions>), Engi
         memory_mib: configure.memory_mib,
         further: configure.eal.clone(),
     };
-    let ports = configure.ports.iter().map(port_options).collect::<Result<Vec<_>, _>>()?;
+    let ports =
+        configure.ports.iter().map(|port| port_options(port, configure.timestamps)).collect::<Result<Vec<_>, _>>()?;
     Ok((options, ports))
 }
 
@@ -55,10 +56,11 @@ fn crew(configure: &Configure) -> Crew {
     }
 }
 
-fn port_options(port: &PortRequest) -> Result<PortOptions, EngineError> {
+fn port_options(port: &PortRequest, timestamps: Timestamps) -> Result<PortOptions, EngineError> {
     let kind = match port.kind.clone() {
         Asked::AfXdp { device, queue, xdp_program } => PortKind::AfXdp { device, queue, xdp_program },
         Asked::AfPacket { device } => PortKind::AfPacket { device },
+        Asked::Pcap { device } => PortKind::Pcap { device },
         Asked::Null => PortKind::Null,
         Asked::Ring => PortKind::Ring,
         Asked::Pci { address, devargs } => PortKind::Pci { address, devargs },
@@ -75,5 +77,6 @@ fn port_options(port: &PortRequest) -> Result<PortOptions, EngineError> {
         receive_descriptors: port.receive_descriptors,
         lossless: port.lossless,
         send_buffer_bytes: port.send_buffer_bytes,
+        timestamps,
     })
 }

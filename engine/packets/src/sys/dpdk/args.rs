@@ -86,6 +86,8 @@ fn virtual_device(kind: &PortKind, index: usize, queues: u32) -> Option<String> 
             let pairs = if queues > 1 { format!(",qpairs={queues}") } else { String::new() };
             Some(format!("eth_af_packet{index},iface={device},qdisc_bypass=1,framecnt=4096{pairs}"))
         }
+        // Two sockets: one that received both ways would see what was sent.
+        PortKind::Pcap { device } => Some(format!("net_pcap{index},rx_iface_in={device},tx_iface={device}")),
         // The driver would otherwise receive zeros without end.
         PortKind::Null => Some(format!("net_null{index},no-rx=1")),
         PortKind::Ring => Some(format!("net_ring{index}")),

@@ -1,5 +1,7 @@
 //! The table of EAL arguments: kinds of port and options on the left, what EAL is given on the right.
 
+use nicbench_protocol::Timestamps;
+
 use super::*;
 
 const SURROUNDINGS: Surroundings =
@@ -17,6 +19,7 @@ fn port(kind: PortKind) -> PortOptions {
         receive_descriptors: 8192,
         lossless: false,
         send_buffer_bytes: None,
+        timestamps: Timestamps::Tsc,
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) struct RawPortOptions {
     pub transmit_queues: u32,
     pub receive_queues: u32,
     pub own_buffers_only: u32,
+    pub stamps: u32,
 }
 
 #[repr(C)]
@@ -31,6 +32,7 @@ pub(super) struct RawPortFacts {
     pub transmit_descriptors: u32,
     pub receive_descriptors: u32,
     pub numa_node: i32,
+    pub clock: u32,
 }
 
 #[repr(C)]
@@ -57,12 +59,17 @@ pub(super) struct RawQueue {
     _private: [u8; 0],
 }
 
+/// `RawPortFacts::clock`: what reads the clock of a port's time stamps.
+pub(super) const CLOCK_DEVICE: u32 = 1;
+pub(super) const CLOCK_TIMESYNC: u32 = 2;
+pub(super) const CLOCK_SYSTEM: u32 = 3;
+
 /// In place of a queue's number: none.
 pub(super) const NO_QUEUE: u32 = u32::MAX;
 
 // The C side asserts the same numbers.
-const _: () = assert!(size_of::<RawPortOptions>() == 40);
-const _: () = assert!(size_of::<RawPortFacts>() == 96);
+const _: () = assert!(size_of::<RawPortOptions>() == 44);
+const _: () = assert!(size_of::<RawPortFacts>() == 100);
 const _: () = assert!(size_of::<RawPortStatistics>() == 56);
 const _: () = assert!(size_of::<Frame>() == 24 && align_of::<Frame>() == 8);
 const _: () = {
@@ -100,6 +107,11 @@ unsafe extern "C" {
     pub(super) fn nb_receive(queue: *mut RawQueue, frames: *mut Frame, count: u32) -> u32;
     pub(super) fn nb_free(frames: *const Frame, count: u32);
     pub(super) fn nb_flush(queue: *mut RawQueue);
+    pub(super) fn nb_stamps(queue: *const RawQueue, frames: *const Frame, stamps: *mut u64, count: u32);
+    pub(super) fn nb_clock(queue: *mut RawQueue, count: *mut u64) -> c_int;
+    pub(super) fn nb_send_sampled(queue: *mut RawQueue, frames: *const Frame, count: u32, sampled: *mut u32) -> u32;
+    pub(super) fn nb_transmit_stamp(queue: *mut RawQueue, stamp: *mut u64) -> c_int;
+    pub(super) fn nb_sample_done(queue: *mut RawQueue);
     pub(super) fn nb_statistics(port: *mut RawPort, statistics: *mut RawPortStatistics) -> c_int;
     pub(super) fn nb_link_up(port: *mut RawPort) -> c_int;
     pub(super) fn nb_extended_count(port: *mut RawPort) -> c_int;

@@ -21,8 +21,11 @@ pub use options::{EalOptions, PortKind, PortOptions};
 pub use parts::{Crew, PortPart};
 pub use thread::EalThread;
 
+use nicbench_protocol::Timestamps;
+
 use crate::error::{EngineError, ErrorKind};
-use crate::port::Port;
+use crate::port::{Port, PortFacts};
+use crate::stamps;
 use kernel_link::KernelLink;
 
 /// The drivers of network ports linked into this program, sorted.
@@ -92,14 +95,30 @@ fn start_ports(
         let first = opened.next().map(|port| port.with_device(device));
         workers.iter_mut().zip(first.into_iter().chain(opened)).for_each(|(worker, port)| worker.push(Box::new(port)));
     }
+    check_stamps(ports, &workers[0])?;
     Ok(workers)
+}
+
+/// Names the ports that were to stamp what they receive, and turned out not to.
+fn check_stamps(options: &[PortOptions], ports: &[Box<dyn Port + Send>]) -> Result<(), EngineError> {
+    let wanted = options.first().map_or(Timestamps::Tsc, |port| port.timestamps);
+    let is_without = |facts: &&PortFacts| facts.stamps.as_ref().is_none_or(|stamps| stamps.source != wanted);
+    let facts = ports.iter().map(|port| port.facts());
+    let without: Vec<String> = match wanted {
+        Timestamps::Tsc => Vec::new(),
+        _ => facts.filter(is_without).map(|facts| format!("{} ({})", facts.name, facts.driver)).collect(),
+    };
+    stamps::refuse(wanted, &without)
 }
 
 /// What can be known to be wrong before EAL starts; on the way the kernel's interface is opened, where there is one.
 fn check(port: &PortOptions) -> Result<Option<KernelLink>, EngineError> {
     let fail =
         |what: String, next: &str| EngineError::new(ErrorKind::Port, format!("port {}: {what}", port.name), next);
-    let (PortKind::AfXdp { device, .. } | PortKind::AfPacket { device }) = &port.kind else { return Ok(None) };
+    let (PortKind::AfXdp { device, .. } | PortKind::AfPacket { device } | PortKind::Pcap { device }) = &port.kind
+    else {
+        return Ok(None);
+    };
     let kernel = KernelLink::open(device).map_err(|error| {
         fail(format!("interface {device}: {error}"), "check the name, and the network namespace (ip link)")
     })?;

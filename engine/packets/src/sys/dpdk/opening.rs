@@ -3,11 +3,14 @@
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
+use nicbench_protocol::Timestamps;
+
 use super::ffi::{self, RawPort, RawPortFacts, RawPortOptions};
 use super::kernel_link::{KernelLink, LinkState};
 use super::options::{PortKind, PortOptions};
 use super::sizes;
 use crate::port::PortFacts;
+use crate::stamps::StampFacts;
 
 /// Opens port `number`; an error is the step that failed and why.
 pub(super) fn open_raw(
@@ -52,6 +55,30 @@ pub(super) fn facts(
         send_buffer_bytes: None,
         numa_node: (raw.numa_node >= 0).then_some(raw.numa_node),
         lossless: options.lossless,
+        stamps: stamps(raw.clock),
+    }
+}
+
+/// Of received frames, where they were asked for and the driver makes them.
+fn stamps(clock: u32) -> Option<StampFacts> {
+    let card = StampFacts {
+        source: Timestamps::Card,
+        clock: "rte_eth_read_clock",
+        bits: 64,
+        resolution_ns: None,
+        transmit_samples: false,
+    };
+    match clock {
+        ffi::CLOCK_DEVICE => Some(card),
+        ffi::CLOCK_TIMESYNC => Some(StampFacts { clock: "rte_eth_timesync_read_time", transmit_samples: true, ..card }),
+        ffi::CLOCK_SYSTEM => Some(StampFacts {
+            source: Timestamps::Kernel,
+            clock: "CLOCK_REALTIME",
+            // net_pcap cuts them off there.
+            resolution_ns: Some(1000.0),
+            ..card
+        }),
+        _ => None,
     }
 }
 
@@ -61,7 +88,7 @@ pub(super) fn next_for_absent(kind: &PortKind) -> &'static str {
             "bind the card to vfio-pci (dpdk-devbind.py), or, if it is an mlx4 or mlx5, leave it to its kernel driver; \
              DPDK's own words are on stderr"
         }
-        PortKind::AfXdp { .. } | PortKind::AfPacket { .. } => {
+        PortKind::AfXdp { .. } | PortKind::AfPacket { .. } | PortKind::Pcap { .. } => {
             "check the queue number (ethtool -l) and the privileges; DPDK's own words are on stderr"
         }
         _ => "check the device's arguments; DPDK's own words are on stderr",

@@ -1,5 +1,7 @@
 //! What a caller asks of DPDK: plain values, checked by nobody but `args` and `port`.
 
+use nicbench_protocol::Timestamps;
+
 /// How the environment abstraction layer (EAL) is started: once per process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EalOptions {
@@ -27,6 +29,11 @@ pub enum PortKind {
     },
     /// A kernel interface by packet socket, where BPF is not allowed.
     AfPacket {
+        /// The interface's name.
+        device: String,
+    },
+    /// A kernel interface by libpcap: slow, but each frame bears the kernel's time stamp.
+    Pcap {
         /// The interface's name.
         device: String,
     },
@@ -74,4 +81,6 @@ pub struct PortOptions {
     pub lossless: bool,
     /// Wanted send buffer of an AF_XDP socket; `None` keeps the kernel's default.
     pub send_buffer_bytes: Option<u64>,
+    /// By what received frames are stamped; not by the TSC: the port does, or is refused.
+    pub timestamps: Timestamps,
 }

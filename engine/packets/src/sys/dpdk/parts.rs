@@ -73,6 +73,8 @@ fn needs_pairs(kind: &PortKind) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use nicbench_protocol::Timestamps;
+
     use super::*;
 
     fn port(kind: PortKind) -> PortOptions {
@@ -83,6 +85,7 @@ mod tests {
             receive_descriptors: 512,
             lossless: false,
             send_buffer_bytes: None,
+            timestamps: Timestamps::Tsc,
         }
     }
 

@@ -28,8 +28,8 @@ _Static_assert(sizeof(struct nb_frame) == 24, "the layout of Frame in frame.rs")
 _Static_assert(offsetof(struct nb_frame, data) == 0, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, length) == 8, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, handle) == 16, "the layout of Frame in frame.rs");
-_Static_assert(sizeof(struct nb_port_options) == 40, "the layout in ffi.rs");
-_Static_assert(sizeof(struct nb_port_facts) == 96, "the layout in ffi.rs");
+_Static_assert(sizeof(struct nb_port_options) == 44, "the layout in ffi.rs");
+_Static_assert(sizeof(struct nb_port_facts) == 100, "the layout in ffi.rs");
 _Static_assert(sizeof(struct nb_port_statistics) == 56, "the layout in ffi.rs");
 _Static_assert(RTE_ETH_XSTATS_NAME_SIZE == 64, "the names of extended statistics");
 
@@ -124,6 +124,7 @@ static void read_facts(struct nb_port *port, const struct rte_eth_dev_info *info
 	rte_eth_dev_get_mtu(port->number, &mtu);
 	facts->mtu_bytes = mtu;
 	facts->numa_node = rte_eth_dev_socket_id(port->number);
+	facts->clock = port->clock;
 }
 
 static int set_up_queues(struct nb_port *port, const struct nb_port_options *options, uint16_t receive,
@@ -184,6 +185,8 @@ static int start_port(struct nb_port *port, const struct nb_port_options *option
 	}
 	if (options->own_buffers_only)
 		configuration.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	if (options->stamps)
+		nb_stamps_configure(port, &info, &configuration);
 	result = rte_eth_dev_configure(port->number, options->receive_queues, options->transmit_queues, &configuration);
 	if (result < 0)
 		return result;
@@ -201,6 +204,12 @@ static int start_port(struct nb_port *port, const struct nb_port_options *option
 	result = rte_eth_dev_start(port->number);
 	if (result < 0)
 		return result;
+	if (options->stamps) {
+		*step = "preparing its time stamps";
+		result = nb_stamps_start(port);
+		if (result < 0)
+			return result;
+	}
 	/* Frames for other addresses count as foreign, so they must be seen; not every driver can. */
 	rte_eth_promiscuous_enable(port->number);
 	port->was_promiscuous = options->is_promiscuous;
@@ -235,6 +244,7 @@ int nb_port_open(int number, const struct nb_port_options *options, struct nb_po
 void nb_port_close(struct nb_port *port)
 {
 	rte_eth_dev_callback_unregister(port->number, RTE_ETH_EVENT_INTR_LSC, on_link_change, port);
+	nb_stamps_stop(port);
 	rte_eth_dev_stop(port->number);
 	/* Drivers over a kernel interface leave it as it is at the end. */
 	if (!port->was_promiscuous)
@@ -253,6 +263,7 @@ struct nb_queue *nb_queue_open(struct nb_port *port, uint32_t transmit, uint32_t
 	if (queue == NULL)
 		return NULL;
 	queue->pool = port->pools[number == NB_NO_QUEUE ? 0 : number];
+	queue->port = port;
 	queue->rearm = port->rearm;
 	queue->room = port->room;
 	queue->number = port->number;

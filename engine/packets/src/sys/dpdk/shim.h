@@ -31,7 +31,15 @@ struct nb_port_options {
 	uint32_t receive_queues;
 	/* Every buffer that is sent was allocated from the pool of its queue: a card may give them back all at once. */
 	uint32_t own_buffers_only;
+	/* Received frames are to bear time stamps, where the driver can. */
+	uint32_t stamps;
 };
+
+/* What reads the clock of a port's time stamps: none, rte_eth_read_clock, rte_eth_timesync_read_time (nanoseconds), or
+ * CLOCK_REALTIME (nanoseconds). */
+enum nb_clock { NB_CLOCK_NONE, NB_CLOCK_DEVICE, NB_CLOCK_TIMESYNC, NB_CLOCK_SYSTEM };
+
+#define NB_NO_STAMP UINT64_MAX
 
 struct nb_port_facts {
 	char driver[64];
@@ -46,6 +54,8 @@ struct nb_port_facts {
 	uint32_t transmit_descriptors;
 	uint32_t receive_descriptors;
 	int32_t numa_node;
+	/* Of the time stamps that received frames bear: an enum nb_clock. */
+	uint32_t clock;
 };
 
 struct nb_port_statistics {
@@ -88,6 +98,16 @@ uint32_t nb_send(struct nb_queue *queue, const struct nb_frame *frames, uint32_t
 uint32_t nb_receive(struct nb_queue *queue, struct nb_frame *frames, uint32_t count);
 void nb_free(const struct nb_frame *frames, uint32_t count);
 void nb_flush(struct nb_queue *queue);
+/* The time stamps of received frames that were not given back yet; NB_NO_STAMP for one without. */
+void nb_stamps(const struct nb_queue *queue, const struct nb_frame *frames, uint64_t *stamps, uint32_t count);
+/* The count of the clock of these stamps, now; 0, or a negative errno. */
+int nb_clock(struct nb_queue *queue, uint64_t *count);
+/* As nb_send; `*sampled` says whether the card notes when the first frame leaves. One at a time in a port: until
+ * nb_sample_done. */
+uint32_t nb_send_sampled(struct nb_queue *queue, const struct nb_frame *frames, uint32_t count, uint32_t *sampled);
+/* When it left; 0, or a negative errno while that is not known. */
+int nb_transmit_stamp(struct nb_queue *queue, uint64_t *stamp);
+void nb_sample_done(struct nb_queue *queue);
 int nb_statistics(struct nb_port *port, struct nb_port_statistics *statistics);
 /* 1 up, 0 down, or a negative errno. */
 int nb_link_up(struct nb_port *port);

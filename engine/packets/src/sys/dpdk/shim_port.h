@@ -4,8 +4,10 @@
 
 #include "shim.h"
 
+#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <rte_spinlock.h>
 
 #define NB_MAXIMUM_QUEUES 64
 
@@ -21,10 +23,19 @@ struct nb_port {
 	uint32_t room;
 	/* Written by EAL's interrupt thread. */
 	uint64_t link_changes;
+	/* Of received frames, where they were asked for: which bit of a buffer's flags says that it bears one, and where. */
+	uint64_t stamp_flag;
+	uint32_t stamp_offset;
+	/* An enum nb_clock. */
+	uint32_t clock;
+	rte_spinlock_t timesync;
+	/* 1 while the card's one place for the stamp of a sent frame is in use. */
+	uint32_t sampling;
 };
 
 struct nb_queue {
 	struct rte_mempool *pool;
+	struct nb_port *port;
 	/* As in the port: read in every burst. */
 	uint64_t rearm;
 	uint32_t room;
@@ -36,6 +47,11 @@ struct nb_queue {
 
 struct rte_mempool *nb_pool_create(uint16_t number, uint32_t queue, const struct nb_port_options *options, int socket);
 int nb_pool_is_one_umem(struct rte_mempool *pool);
+uint32_t nb_stamps_clock(const struct rte_eth_dev_info *info);
+void nb_stamps_configure(struct nb_port *port, const struct rte_eth_dev_info *info, struct rte_eth_conf *configuration);
+/* After the port's start; 0, or a negative errno. */
+int nb_stamps_start(struct nb_port *port);
+void nb_stamps_stop(struct nb_port *port);
 void nb_pool_note_start(struct nb_port *port, const struct nb_port_options *options);
 
 #endif

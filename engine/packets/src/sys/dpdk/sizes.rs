@@ -1,5 +1,7 @@
 //! How many buffers a port gets, and how long a frame may be.
 
+use nicbench_protocol::Timestamps;
+
 use super::ffi::RawPortOptions;
 use super::options::{PortKind, PortOptions};
 use super::parts::Queues;
@@ -30,6 +32,7 @@ pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>, 
         transmit_queues: queues.transmit,
         receive_queues: queues.receive,
         own_buffers_only: queues.own_buffers_only.into(),
+        stamps: (options.timestamps != Timestamps::Tsc).into(),
     }
 }
 
@@ -61,6 +64,7 @@ mod tests {
             receive_descriptors,
             lossless: false,
             send_buffer_bytes: None,
+            timestamps: Timestamps::Tsc,
         }
     }
 
