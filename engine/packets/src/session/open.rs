@@ -125,7 +125,9 @@ fn check_port(port: &PortRequest, ports: usize) -> Result<(), EngineError> {
             return refuse(format!("{field} is {value}"), "give a value from 1 to 1048576");
         }
     }
-    let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress, card_clock } = &port.kind else { return Ok(()) };
+    let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress, card_clock } = &port.kind else {
+        return Ok(());
+    };
     if let Some(what) = card_clock.as_ref().and_then(impossible_clock) {
         return refuse(format!("card_clock.{what}"), "compare the request with protocol/examples/README.md");
     }
@@ -292,7 +294,9 @@ fn pin(cpu: Option<u32>) -> Result<(), EngineError> {
 
 fn simulated(configure: &Configure) -> Vec<SimulatedPortOptions> {
     let option = |(index, port): (usize, &PortRequest)| {
-        let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress, card_clock } = &port.kind else { return None };
+        let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress, card_clock } = &port.kind else {
+            return None;
+        };
         let card_clock = card_clock.clone().filter(|_| configure.timestamps == Timestamps::Card);
         let stamps = card_clock.as_ref().map(|clock| StampFacts {
             source: Timestamps::Card,
