@@ -43,6 +43,40 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + "tester: {workers: [{cpu: 1}]}\n" + LAB + TESTS,
         [(3, 20, "neither transmits nor receives", None)],
     ),
+    "time stamps that the lab's ports do not have": (
+        HEAD + "tester: {timestamps: kernel}\n" + LAB + TESTS,
+        [(3, 22, "the ports of the veth lab by net_af_xdp have no time stamps of the kernel", "driver: net_pcap")],
+    ),
+    "time stamps of a card where there is none": (
+        HEAD + "tester: {timestamps: card, driver: net_pcap}\n" + LAB + TESTS,
+        [(3, 22, "have no time stamps of the card", "write `timestamps: tsc`")],
+    ),
+    "time stamps of a simulated card without a clock": (
+        HEAD + "tester: {timestamps: card}\nlab: {kind: simulated}\ndut: {kind: simulated}\n" + TESTS,
+        [(3, 22, "the ports of the simulated lab have no time stamps of the card", "write `card_clock_ppm: 0`")],
+    ),
+    "ports without the kernel's time stamps, each by name": (
+        HEAD
+        + "tester: {timestamps: kernel}\n"
+        + HOSTS
+        + "ports: {t0: {host: tester, device: e0, driver: net_pcap}, t1: {host: tester, device: e1},"
+        + " t2: {host: tester, address: 0000:03:00.0},"
+        + ' t3: {host: tester, vdev: "net_pcap0,rx_pcap=a.pcap"}, t4: {host: tester, vdev: "net_pcap1,iface=e4"}}\n'
+        + EXTERNAL,
+        [
+            (5, 59, "the port `t1` (net_af_xdp) has no time stamps of the kernel", "write `driver: net_pcap`"),
+            (5, 91, "the port `t2` (a card that the kernel does not see)", None),
+            (5, 134, "the port `t3` (net_pcap0)", None),
+        ],
+    ),
+    "ports without a card's time stamps": (
+        HEAD
+        + "tester: {timestamps: card}\n"
+        + HOSTS
+        + "ports: {t0: {host: tester, address: 0000:03:00.0}, t1: {host: tester, device: e1}}\n"
+        + EXTERNAL,
+        [(5, 52, "the port `t1` (net_af_xdp) has no time stamps of the card", "mlx5, ice, hns3")],
+    ),
     "text where a number belongs": (
         HEAD + "seed: seven\n" + LAB + TESTS,
         [(3, 7, "`seed` must be a whole number, not `seven`", "write a whole number")],

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from hdrh.histogram import HdrHistogram
+
 from nicbench.engine.reading import parse_reading
 
 HEALTH = {
@@ -104,3 +106,35 @@ def test_how_evenly_a_stream_was_sent_and_how_each_worker_fared_are_kept() -> No
     assert (first.transmit_gaps.count, first.transmit_gaps.maximum_ns) == (9, 70)
     assert second.transmit_gaps is None
     assert [worker.sent for worker in reading.health.workers] == [10, 0]
+
+
+def test_stamps_of_the_ports_and_latencies_that_came_out_negative_are_kept() -> None:
+    stamps = {
+        **dict.fromkeys(("readings", "outliers", "steps", "unstamped", "implausible", "early", "early_maximum_ns"), 1),
+        "source": "card",
+        "clock_hz": 1e9,
+        "resolution_ns": 1.0,
+        "uncertainty_ns": 40.0,
+        "stamped": 9,
+        "transmit_delay": {"asked": 3, "count": 0, "minimum_ns": None, "mean_ns": None, "maximum_ns": None},
+        "of_a_later_version": 5,
+    }
+    latency = {
+        **dict.fromkeys(("count", "minimum_ns", "mean_ns", "maximum_ns"), 1),
+        "source": "scheduled",
+        "received_by": "card",
+        "negative": 2,
+        "negative_maximum_ns": 30,
+        "histogram": HdrHistogram(1, 100_000_000_000, 3).encode().decode("ascii"),
+    }
+    streams = [{**stream("0->1", intended=10, sent=10, received=10), "latency": latency}]
+    reading = parse_reading(drained(streams, [port("t0"), port("t1", timestamps=stamps)]), [0])
+    assert reading.ports[0].timestamps is None
+    clock = reading.ports[1].timestamps
+    assert clock is not None
+    assert (clock.source, clock.stamped, clock.uncertainty_ns) == ("card", 9, 40.0)
+    assert clock.transmit_delay is not None
+    assert clock.transmit_delay.minimum_ns is None
+    assert reading.latency is not None
+    assert (reading.latency.source, reading.latency.received_by) == ("scheduled", "card")
+    assert (reading.latency.negative, reading.latency.negative_maximum_ns) == (2, 30)

@@ -13,11 +13,20 @@ from pydantic import ValidationError
 from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
 from nicbench.model.counts import Counts
+from nicbench.model.stamps import Stamps
 from nicbench.model.trial import CpuTime, Health, PortReading, Reading
 from nicbench.model.verdict import Reason, Verdict
 
 MakeReading = Callable[..., Reading]
 MakeCpu = Callable[..., CpuTime]
+
+
+def stamps(**changes: int) -> Stamps:
+    """A card's clock that did nothing wrong, with these changes."""
+    zero = dict.fromkeys(
+        ("readings", "outliers", "steps", "stamped", "unstamped", "implausible", "early", "early_maximum_ns"), 0
+    )
+    return Stamps(source="card", **{**zero, **changes})
 
 
 def verdict_on(reading: Reading, thresholds: Thresholds | None = None) -> Verdict:
@@ -37,6 +46,7 @@ def test_a_quiet_trial_is_valid_however_much_the_dut_lost(reading: MakeReading) 
         ({"unsent_tester": 20_000, "sent": 980_000}, Reason.UNSENT, "did not send 2.0 %"),
         ({"receive_overrun": 500}, Reason.RECEIVE_OVERRUN, "own port t0 dropped 500 arriving frames"),
         ({"link_changed": True}, Reason.LINK_CHANGED, "link of the tester's port t0"),
+        ({"timestamps": stamps(steps=2)}, Reason.CLOCK_STEP, "stamps the frames of port t0 was set 2 times"),
     ],
 )
 def test_one_disturbance_gives_one_finding_in_plain_words(

@@ -28,6 +28,16 @@ async def test_two_ports_send_to_each_other_through_the_dut(tmp_path: Path) -> N
     assert (host.commands, stack.entries) == ([], ())
 
 
+async def test_a_card_s_clock_is_there_where_it_is_asked_for(tmp_path: Path) -> None:
+    stack = UndoStack("run", None, tmp_path)
+    without = await SimulatedLab(SimulatedOptions()).up(stack, FakeHost())
+    assert all("card_clock" not in port.engine for port in without.tester_ports)
+    clocked = await SimulatedLab(SimulatedOptions(card_clock_ppm=-3.5)).up(stack, FakeHost())
+    clocks = [port.engine["card_clock"] for port in clocked.tester_ports]
+    assert [clock["ppm"] for clock in clocks] == [-3.5, -3.5]
+    assert clocks[0]["offset"] != clocks[1]["offset"]
+
+
 async def test_it_has_neither_a_sink_nor_a_cable(tmp_path: Path) -> None:
     lab = SimulatedLab(SimulatedOptions())
     stack = UndoStack("run", None, tmp_path)

@@ -87,8 +87,18 @@ def test_nothing_merged_is_nothing() -> None:
 
 
 def test_latencies_of_different_clocks_are_not_merged() -> None:
-    with pytest.raises(ValueError, match=r"different clocks.*hardware, software"):
-        merge([latency([5]), latency([5], source="hardware")])
+    with pytest.raises(ValueError, match=r"different clocks.*scheduled and tsc, software and tsc"):
+        merge([latency([5]), latency([5], source="scheduled")])
+    by_card = latency([5]).model_copy(update={"received_by": "card"})
+    with pytest.raises(ValueError, match=r"different clocks.*software and card, software and tsc"):
+        merge([latency([5]), by_card])
+
+
+def test_frames_that_came_before_they_were_sent_are_counted_over_all_streams() -> None:
+    parts = [latency([5]).model_copy(update={"negative": n, "negative_maximum_ns": 10 * n}) for n in (1, 3)]
+    merged = merge(parts)
+    assert merged is not None
+    assert (merged.negative, merged.negative_maximum_ns) == (4, 30)
 
 
 def test_the_tail_gives_the_share_of_frames_that_took_longer(values: list[int]) -> None:

@@ -41,6 +41,10 @@ class TestSpec:
         return self.plugin(self.name, self.options)
 
 
+KernelDriver = Literal["net_af_xdp", "net_af_packet", "net_pcap"]
+"""How DPDK opens a kernel interface."""
+
+
 class Port(Frozen):
     """A port on real hosts, by interface, by PCI address, or (tester only) as a DPDK virtual device."""
 
@@ -48,7 +52,7 @@ class Port(Frozen):
     device: str | None = None
     address: str | None = Field(default=None, pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")
     vdev: str | None = None
-    driver: Literal["net_af_xdp", "net_af_packet"] | None = None
+    driver: KernelDriver | None = None
     devargs: str = ""
     queue: int = Field(default=0, ge=0)
     lossless: bool = False
@@ -97,7 +101,7 @@ class Worker(Frozen):
 class Tester(Frozen):
     """How the engine sends and receives. ``None`` leaves the choice to nicbench; the plan says what was chosen."""
 
-    driver: Literal["net_af_xdp", "net_af_packet"] = "net_af_xdp"
+    driver: KernelDriver = "net_af_xdp"
     worker_cpu: int | None = Field(default=None, ge=0)
     workers: tuple[Worker, ...] = ()
     huge_pages: bool = False
@@ -108,6 +112,8 @@ class Tester(Frozen):
     burst: int = Field(default=32, ge=1, le=512)
     catch_up: Seconds = Field(default=0.001, le=1.0)
     latency_from: Literal["software", "scheduled"] = "software"
+    timestamps: Literal["tsc", "card", "kernel"] = "tsc"
+    """What stamps received frames; every port of the tester must have it. Sent ones bear the time-stamp counter's."""
     capture: Capture | None = None
     reordering_n: int = Field(default=3, ge=3, le=64)
     """n-reordering (RFC 4737 section 5.3) is counted for n from 1 to this."""

@@ -56,6 +56,7 @@ class PacketsOptions:
     burst: int
     catch_up_s: float
     latency_from: str
+    timestamps: str
     traffic: Traffic
     reordering_n: int = 3
     eal: tuple[str, ...] = ()
@@ -90,6 +91,7 @@ class PacketsTester(Tester):
             huge_pages=options.huge_pages,
             memory_mib=options.memory_mib,
             eal=list(options.eal),
+            timestamps=options.timestamps,
             ports=list(options.ports),
         )
         ports = [_without_early_link(port) for port in configured["ports"]]
@@ -105,6 +107,7 @@ class PacketsTester(Tester):
                 "burst": options.burst,
                 "catch_up_s": options.catch_up_s,
                 "latency_from": options.latency_from,
+                "timestamps": options.timestamps,
             },
             minimum_frame_bytes=max(port["min_frame_bytes"] for port in ports),
             maximum_frame_bytes=min(port["max_frame_bytes"] for port in ports),

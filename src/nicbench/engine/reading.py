@@ -8,6 +8,7 @@ from typing import Any
 from nicbench.engine.received import received, recorded
 from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
+from nicbench.model.stamps import Stamps, TransmitDelay
 from nicbench.model.trial import (
     CpuTime,
     Health,
@@ -47,6 +48,7 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
             receive_overrun=raw["receive_overrun"],
             counters=raw.get("counters", {}),
             link_changed=bool(raw.get("link_changed", False)),
+            timestamps=_stamps(raw["timestamps"]) if raw.get("timestamps") else None,
         )
         for raw in drain["ports"]
     )
@@ -85,14 +87,24 @@ def _latency(raw: Mapping[str, Any]) -> Latency:
     return with_percentiles(
         Latency(
             source=raw["source"],
+            received_by=raw.get("received_by", "tsc"),
             resolution_ns=raw.get("resolution_ns"),
             uncertainty_ns=raw.get("uncertainty_ns"),
+            negative=raw.get("negative", 0),
+            negative_maximum_ns=raw.get("negative_maximum_ns", 0),
             count=raw["count"],
             minimum_ns=raw["minimum_ns"],
             mean_ns=raw["mean_ns"],
             maximum_ns=raw["maximum_ns"],
             histogram=raw["histogram"],
         )
+    )
+
+
+def _stamps(raw: Mapping[str, Any]) -> Stamps:
+    delay = raw.get("transmit_delay")
+    return Stamps(
+        **{**_known(Stamps, raw), "transmit_delay": TransmitDelay(**_known(TransmitDelay, delay)) if delay else None}
     )
 
 

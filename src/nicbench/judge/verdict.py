@@ -23,6 +23,7 @@ class PortEvidence(Frozen):
     receive_overrun: int
     transmit_refused: int = 0
     link_changed: bool
+    stamp_clock_steps: int = 0
 
 
 class Evidence(Frozen):
@@ -69,6 +70,7 @@ class Evidence(Frozen):
                     receive_overrun=port.receive_overrun,
                     transmit_refused=0 if link_was_down else port.counters.get(TRANSMIT_REFUSED_COUNTER, 0),
                     link_changed=port.link_changed and not link_may_change,
+                    stamp_clock_steps=port.timestamps.steps if port.timestamps else 0,
                 )
                 for port in reading.ports
             ),
@@ -208,6 +210,15 @@ def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
                 value=1.0,
                 limit=0.0,
                 text=f"the link of the tester's port {port.name} changed its state",
+            )
+        if port.stamp_clock_steps:
+            times = "once" if port.stamp_clock_steps == 1 else f"{port.stamp_clock_steps} times"
+            yield Finding(
+                reason=Reason.CLOCK_STEP,
+                threshold="stamp_clock_steps",
+                value=float(port.stamp_clock_steps),
+                limit=0.0,
+                text=f"the clock that stamps the frames of port {port.name} was set {times}",
             )
 
 

@@ -163,6 +163,8 @@ def _tester_port(name: str, port: PortChoice, seen: _Seen, default_driver: str) 
     if port.device is not None:
         if (port.driver or default_driver) == "net_af_packet":
             engine |= {"kind": "af_packet", "device": port.device}
+        elif (port.driver or default_driver) == "net_pcap":
+            engine |= {"kind": "pcap", "device": port.device}
         else:
             engine |= {"kind": "af_xdp", "device": port.device, "queue": port.queue, "xdp_program": None}
     elif port.address is not None:

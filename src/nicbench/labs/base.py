@@ -92,6 +92,12 @@ class Lab(ABC):
 
     largest_frame_bytes: ClassVar[int | None] = None
     """The largest frame of its ports, FCS included, where it is known before they are there; an ``mtu`` says it too."""
+
+    time_stamp_advice: ClassVar[dict[str, str]] = {
+        "kernel": "write `driver: net_pcap` under `tester`, or `timestamps: tsc`"
+    }
+    """What to do where the lab's ports lack the time stamps of a source."""
+
     has_sink: ClassVar[bool] = True
     """Whether ``without_dut`` can be entered, so that a plan knows beforehand what will be calibrated."""
     has_cable: ClassVar[bool] = True
@@ -103,6 +109,10 @@ class Lab(ABC):
     @abstractmethod
     async def up(self, changes: Changes, local: Host) -> Testbed:
         """Builds it; NotReadyError where the machine lacks something."""
+
+    def time_stamps(self, driver: str) -> frozenset[str]:
+        """What may stamp the frames that arrive at its ports, beside the time-stamp counter, with this driver."""
+        return frozenset({"kernel"} if self.port_kind == "kernel" and driver == "net_pcap" else ())
 
     def objections(self, *, tester_has_huge_pages: bool) -> tuple[Objection, ...]:
         """What of its options does not go with the tester's: found before a machine is touched."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -66,6 +66,7 @@ class MemifLab(Lab):
     port_kind = "memif"
     has_sink = False
     has_cable = False
+    time_stamp_advice: ClassVar[dict[str, str]] = {}
     options: MemifOptions
 
     async def up(self, changes: Changes, local: Host) -> Testbed:

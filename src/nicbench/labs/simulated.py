@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -54,6 +54,8 @@ class SimulatedOptions(Frozen):
     pause_every: Annotated[Seconds, Field(ge=1e-6, le=86_400.0)] | None = None
     pause: _Delay = 0.0
     dead: bool = False
+    card_clock_ppm: float | None = Field(default=None, ge=-1000.0, le=1000.0)
+    """How much faster the clocks of the ports' cards are than they say; None: the cards have none."""
     seed: int = Field(default=1, ge=0, le=2**62)
 
     @model_validator(mode="after")
@@ -74,6 +76,13 @@ class SimulatedLab(Lab):
     has_sink = False
     has_cable = False
     options: SimulatedOptions
+
+    time_stamp_advice: ClassVar[dict[str, str]] = {
+        "card": "write `card_clock_ppm: 0` (or another deviation) under `lab`, or `timestamps: tsc` under `tester`"
+    }
+
+    def time_stamps(self, driver: str) -> frozenset[str]:
+        return frozenset({"card"} if self.options.card_clock_ppm is not None else ())
 
     async def up(self, changes: Changes, local: Host) -> Testbed:
         return Testbed(
@@ -115,6 +124,9 @@ class SimulatedLab(Lab):
                 "queue_frames": self.options.egress_queue_frames,
             },
         }
+        if self.options.card_clock_ppm is not None:
+            # Two cards were not switched on at the same moment.
+            engine["card_clock"] = {"ppm": self.options.card_clock_ppm, "offset": (index + 1) * 10**15}
         return TesterPort(name=name, engine=engine, mac=mac(0, index))
 
 

@@ -150,6 +150,9 @@ def _latency_values(latency: LatencyReading | None) -> dict[str, Bounded | float
         **percentiles,
         "latency_maximum_ns": latency.maximum_ns,
         "latency_uncertainty_ns": latency.uncertainty_ns,
+        "latency_resolution_ns": latency.resolution_ns,
         "latency_source": latency.source,
+        "latency_received_by": latency.received_by,
+        "latency_negative_frames": latency.negative,
         "pdv_ns": None if tail is None else tail - latency.minimum_ns,
     }

@@ -20,6 +20,7 @@ from nicbench.model.analysis import (
 from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
 from nicbench.model.frame_size import Mix, Size
+from nicbench.model.stamps import Stamps
 from nicbench.model.verdict import Verdict
 
 CALIBRATION: Final = "calibration"
@@ -90,13 +91,20 @@ class TrialRequest(Frozen):
 class Latency(Frozen):
     """One-way latency of a stream or of all streams of a trial, nanoseconds.
 
+    ``source`` says by what a sent frame is stamped (``software``, ``scheduled``), ``received_by`` by what a received
+    one is (``tsc``, ``card``, ``kernel``). ``negative`` frames arrived, by their stamps, up to ``negative_maximum_ns``
+    before they were sent; they are among the latencies as 0.
+
     ``percentiles_ns`` maps "50", "99", "99.9", ... to values; ``histogram`` is HdrHistogram V2 in base64; minimum and
     maximum are exact.
     """
 
     source: str
+    received_by: str = "tsc"
     resolution_ns: float | None = None
     uncertainty_ns: float | None = None
+    negative: int = 0
+    negative_maximum_ns: int = 0
     count: int
     minimum_ns: int
     mean_ns: float
@@ -200,6 +208,8 @@ class PortReading(Frozen):
     receive_overrun: int
     counters: dict[str, int] = Field(default_factory=dict)
     link_changed: bool = False
+    timestamps: Stamps | None = None
+    """The clock that stamps what arrives here; None where the time-stamp counter does."""
 
 
 class LossPlace(Frozen):

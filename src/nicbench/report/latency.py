@@ -66,15 +66,13 @@ def _row(result: Result, trials: Mapping[str, Trial]) -> LatencyRow:
     trial = next((trials[name] for name in result.trials if name in trials), None)
     latency = trial.reading.latency if trial else None
     reasons = (value.reason_null for value in result.values.values() if isinstance(value, Bounded))
-    source = result.values.get("latency_source")
     return LatencyRow(
         frame_bytes=float(result.parameters.get("frame_bytes", 0)),
         size=label_of(result.parameters) or "0",
         load_percent=_float(result.parameters.get("load_percent")),
         load_of=_text(result.parameters.get("load_of")),
         values={name: number(value) for name, value in result.values.items()},
-        source=source if isinstance(source, str) else latency.source if latency else None,
-        resolution_ns=latency.resolution_ns if latency else None,
+        trial=trial,
         frames=latency.count if latency else None,
         reason_null=next((reason for reason in reasons if reason), None),
         tail=tail(latency),

@@ -14,6 +14,7 @@ from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Purpose, Trial
 from nicbench.report.detail import DetailTable
 from nicbench.report.ports import PortsTable
+from nicbench.report.stamps import ClockRow, clock_rows, warnings, words
 from nicbench.report.tables import Section
 from nicbench.report.tails import TailTable
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
@@ -94,8 +95,7 @@ class LatencyRow(SizedRow):
     load_percent: float | None
     load_of: str | None
     values: Mapping[str, float | None]
-    source: str | None
-    resolution_ns: float | None
+    trial: Trial | None
     frames: int | None
     reason_null: str | None
     tail: tuple[tuple[float, float], ...]
@@ -111,6 +111,21 @@ class LatencyTable:
     scope: str
     load: str
     rows: tuple[LatencyRow, ...]
+
+    @property
+    def stamped_by(self) -> tuple[str, ...]:
+        """By what frames were stamped, a clause for each way."""
+        return words(row.trial.reading.latency for row in self.rows if row.trial and row.trial.reading.latency)
+
+    @property
+    def clocks(self) -> tuple[ClockRow, ...]:
+        """Of the ports whose own clocks stamped frames."""
+        return clock_rows((row.size, row.trial) for row in self.rows if row.trial)
+
+    @property
+    def stamp_warnings(self) -> tuple[str, ...]:
+        """What of the stamps cannot be right."""
+        return tuple(said for row in self.rows if row.trial for said in warnings(row.size_words, row.trial))
 
 
 @dataclass(frozen=True, slots=True)

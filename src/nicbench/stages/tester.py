@@ -18,6 +18,9 @@ from nicbench.labs.base import Testbed, TesterPort
 from nicbench.tuning.bpf import expect_program
 from nicbench.tuning.changes import Changes
 
+# How the protocol calls a port by these drivers; a lab makes its ports for AF_XDP.
+_OTHER_KINDS = {"net_af_packet": "af_packet", "net_pcap": "pcap"}
+
 
 def make_tester(
     bench: BenchFile,
@@ -51,6 +54,7 @@ def make_tester(
         catch_up_s=tester.catch_up,
         latency_from=tester.latency_from,
         reordering_n=tester.reordering_n,
+        timestamps=tester.timestamps,
         traffic=bench.traffic,
         eal=testbed.eal,
         recording=_recording(bench, run_folder),
@@ -136,6 +140,6 @@ def _port(bench: BenchFile, port: TesterPort, addresses: tuple[dict[str, Any], .
         "send_buffer_bytes": tester.send_buffer,
     }
     engine = dict(port.engine)
-    if engine["kind"] == "af_xdp" and tester.driver == "net_af_packet":
-        engine = {"kind": "af_packet", "device": engine["device"]}
+    if bench.lab is not None and engine["kind"] == "af_xdp" and tester.driver in _OTHER_KINDS:
+        engine = {"kind": _OTHER_KINDS[tester.driver], "device": engine["device"]}
     return {**common, **engine, **({"addresses": list(addresses)} if addresses else {})}

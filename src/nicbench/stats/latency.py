@@ -70,14 +70,18 @@ def merge(parts: Sequence[Latency]) -> Latency | None:
     """One latency of several streams or trials; ``None`` of none. They must have been stamped in the same way."""
     if not parts:
         return None
-    sources = sorted({part.source for part in parts})
+    sources = sorted({(part.source, part.received_by) for part in parts})
     if len(sources) > 1:
-        raise ValueError(f"latencies from different clocks cannot be merged: {', '.join(sources)}")
+        both = ", ".join(f"{sent} and {received}" for sent, received in sources)
+        raise ValueError(f"latencies from different clocks cannot be merged: {both}")
     count = sum(part.count for part in parts)
     merged = Latency(
-        source=sources[0],
+        source=sources[0][0],
+        received_by=sources[0][1],
         resolution_ns=_greatest([part.resolution_ns for part in parts]),
         uncertainty_ns=_greatest([part.uncertainty_ns for part in parts]),
+        negative=sum(part.negative for part in parts),
+        negative_maximum_ns=max(part.negative_maximum_ns for part in parts),
         count=count,
         minimum_ns=min(part.minimum_ns for part in parts),
         mean_ns=math.fsum(part.mean_ns * part.count for part in parts) / count,

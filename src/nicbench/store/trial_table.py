@@ -44,7 +44,9 @@ _SCHEMA = pa.schema(
         pa.field("core_clock_before_hz", pa.float64()),
         pa.field("core_clock_after_hz", pa.float64()),
         pa.field("latency_source", pa.string()),
+        pa.field("latency_received_by", pa.string()),
         pa.field("latency_uncertainty_ns", pa.float64()),
+        pa.field("latency_negative_frames", pa.int64()),
         pa.field("latency_minimum_ns", pa.int64()),
         pa.field("latency_mean_ns", pa.float64()),
         *(pa.field(f"latency_{name}_ns", pa.int64()) for name in _PERCENTILES.values()),
@@ -98,7 +100,9 @@ def _row(trial: Trial) -> dict[str, Any]:
     if reading.latency is not None:
         row.update(
             latency_source=reading.latency.source,
+            latency_received_by=reading.latency.received_by,
             latency_uncertainty_ns=reading.latency.uncertainty_ns,
+            latency_negative_frames=reading.latency.negative,
             latency_minimum_ns=reading.latency.minimum_ns,
             latency_mean_ns=reading.latency.mean_ns,
             latency_maximum_ns=reading.latency.maximum_ns,

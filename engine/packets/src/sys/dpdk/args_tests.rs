@@ -57,6 +57,11 @@ fn each_kind_of_port_has_its_arguments() {
             &["--no-pci", "--vdev=eth_af_packet0,iface=t0,qdisc_bypass=1,framecnt=4096"],
         ),
         (
+            "libpcap",
+            vec![PortKind::Pcap { device: "t0".into() }],
+            &["--no-pci", "--vdev=net_pcap0,rx_iface_in=t0,tx_iface=t0"],
+        ),
+        (
             "null and ring",
             vec![PortKind::Null, PortKind::Ring],
             &["--no-pci", "--vdev=net_null0,no-rx=1", "--vdev=net_ring1"],

@@ -53,6 +53,12 @@ impl Crew {
     /// A receive queue that nobody empties would lose what the device steers there.
     pub(super) fn check(&self, index: usize, options: &PortOptions) -> Result<(), EngineError> {
         let queues = self.queues(index, options);
+        if matches!(options.kind, PortKind::Pcap { .. }) && queues.transmit.max(queues.receive) > 1 {
+            let message =
+                format!("port {}: several workers share it, and net_pcap has one queue each way", options.name);
+            let next = "let one worker transmit and one receive there";
+            return Err(EngineError::new(ErrorKind::BadRequest, message, next));
+        }
         let receivers = self.parts.iter().filter(|worker| worker[index].receive.is_some()).count() as u32;
         if queues.receive > receivers.max(1) {
             let message = format!(
@@ -107,7 +113,9 @@ mod tests {
         let packet = port(PortKind::AfPacket { device: "t0".into() });
         let uneven = Crew { mate_cpus: vec![1], parts: vec![part(Some(0), Some(0)), part(Some(1), None)] };
         assert!(uneven.check(0, &packet).unwrap_err().message.contains("2 workers transmit and 1 receive"));
+        let pcap = port(PortKind::Pcap { device: "t0".into() });
+        assert!(uneven.check(0, &pcap).unwrap_err().message.contains("net_pcap has one queue each way"));
         let apart = Crew { mate_cpus: vec![1], parts: vec![part(Some(0), None), part(None, Some(0))] };
-        assert!(apart.check(0, &packet).is_ok());
+        assert!(apart.check(0, &packet).is_ok() && apart.check(0, &pcap).is_ok());
     }
 }
