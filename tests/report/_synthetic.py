@@ -187,6 +187,8 @@ class SyntheticRun:
                     "latency_maximum_ns": reading.maximum_ns,
                     "latency_uncertainty_ns": reading.uncertainty_ns,
                     "latency_source": reading.source,
+                    "latency_received_by": reading.received_by,
+                    "latency_negative_frames": reading.negative,
                     "pdv_ns": reading.percentiles_ns["99.9"] - reading.minimum_ns,
                     "tester_latency_p50_ns": 5_400 + size,
                     **tail_values(reading, BINS_S),

@@ -32,7 +32,7 @@ def trial(latency: Latency = LATENCY, **clock: Any) -> Trial:
             timestamps=Stamps(**{**CLOCK, **clock}),
         ),
     )
-    counts = Counts(intended=100, sent=100, received=100)
+    counts = Counts(intended=100, sent=100, received=100, lost=0)
     reading = Reading(transmit_ns=1, counts=counts, streams=(), ports=ports, latency=latency, health=health)
     request = TrialRequest(
         frame_bytes=64, load_frames_per_s=1.0, duration_s=1, drain_s=1, settle_s=1, purpose=Purpose.LATENCY

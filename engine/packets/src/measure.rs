@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use hdrhistogram::Histogram;
-use nicbench_protocol::{MAXIMUM_FLOW_GROUPS, StreamRequest};
+use nicbench_protocol::{MAXIMUM_FLOW_GROUPS, StreamRequest, Timestamps};
 use serde::Serialize;
 
 use crate::analyser::{Analyser, Detail, Expected};
@@ -18,6 +18,7 @@ use crate::health::core_clock_hz;
 use crate::latency::LatencyCounts;
 use crate::port::{Clock, Frame};
 use crate::signature::{Signature, Signer};
+use crate::stamps::{CALIBRATION_READINGS, Reading, StampFacts, Stamper};
 use crate::sys::pool::FramePool;
 use crate::sys::tsc;
 use crate::template::Template;
@@ -69,6 +70,7 @@ pub fn run(what: &str) -> Result<Report, EngineError> {
         analyse("analyse, 8192 flows of 1518 bytes", 8192, 1518, 1)?,
     ];
     rows.extend(record(&clock)?);
+    rows.push(place(&clock));
     Ok(Report { tsc_hz: clock.hz(), rows })
 }
 
@@ -133,6 +135,29 @@ fn record(clock: &TscClock) -> Result<Vec<Row>, EngineError> {
     });
     black_box(&histogram);
     Ok(vec![ours, theirs])
+}
+
+/// What a frame that bears a stamp of its port's own clock costs more: the stamp's place in the worker's time.
+fn place(clock: &TscClock) -> Row {
+    let facts =
+        StampFacts { source: Timestamps::Card, clock: "none", bits: 64, resolution_ns: None, transmit_samples: false };
+    let mut stamper = Stamper::new(facts, clock.hz());
+    let (begin, step) = (clock.now(), (clock.hz() / 1000.0) as u64);
+    let readings: Vec<Reading> = (0..CALIBRATION_READINGS as u64)
+        .map(|number| begin + number * step)
+        .map(|tick| Reading { before: tick, stamp: clock.nanoseconds(tick), after: tick + 50 })
+        .collect();
+    stamper.calibrate(&readings);
+    let stamps: Vec<u64> = (0..PACKETS as u64).map(|number| clock.nanoseconds(begin) + number * 100).collect();
+    let mut times_ns = [0; BURST];
+    timed(clock, "place one time stamp", PACKETS, || {
+        let before = tsc::ticks();
+        for burst in black_box(&stamps).chunks(BURST) {
+            stamper.place(burst, begin + step, begin, clock, &mut times_ns);
+            black_box(&times_ns);
+        }
+        tsc::ticks().saturating_sub(before)
+    })
 }
 
 /// `stretch` gives the ticks of its timed part.
