@@ -61,7 +61,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         + HOSTS
         + "ports: {t0: {host: tester, device: e0, driver: net_pcap}, t1: {host: tester, device: e1},"
         + " t2: {host: tester, address: 0000:03:00.0},"
-        + ' t3: {host: tester, vdev: "net_pcap0,rx_pcap=a.pcap"}, t4: {host: tester, vdev: "net_pcap1,iface=e4"}}\n'
+        + ' t3: {host: tester, vdev: "net_pcap0,rx_pcap=a.pcap"}}\n'
         + EXTERNAL,
         [
             (5, 59, "the port `t1` (net_af_xdp) has no time stamps of the kernel", "write `driver: net_pcap`"),
