@@ -126,5 +126,8 @@ impl Analyser {
 
 /// When it was sent, since the trial began; the signature alone knows no more than the last 18 minutes.
 fn sent_ns(signature: Signature, now_ns: u64) -> u64 {
-    now_ns.saturating_sub(elapsed(signature.time_ns, now_ns))
+    match elapsed(signature.time_ns, now_ns) {
+        Ok(age_ns) => now_ns.saturating_sub(age_ns),
+        Err(early_ns) => now_ns + early_ns,
+    }
 }
