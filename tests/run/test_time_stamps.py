@@ -42,7 +42,8 @@ def assert_stamped_by(summary: Summary, trial: Trial, source: str) -> None:
     assert latency is not None
     assert clock is not None
     assert (latency.received_by, latency.source) == (source, "software")
-    assert (clock.source, clock.stamped, clock.unstamped, clock.implausible) == (source, latency.count, 0, 0)
+    assert (clock.source, clock.unstamped, clock.implausible) == (source, 0, 0)
+    assert clock.stamped >= latency.count  # frames of others bear stamps too
     (result,) = [result for result in summary.results if result.method == "latency"]
     assert result.values["latency_received_by"] == source
     assert result.values["latency_resolution_ns"] == latency.resolution_ns
