@@ -35,6 +35,8 @@ OVERLOADED = 0.2
 """A loss ratio that is far beyond every goal: of such a trial only the forwarding rate is of use, as the next guess."""
 MODESTY = 0.5
 """How many precisions below what an overloaded DUT forwards the next load lies: in the middle of the answer, mostly."""
+MODESTY_OF_VOTES = 1.0
+"""The same where several trials vote on a bound: the DUT wavers, and a lower bound comes before a narrow answer."""
 
 
 class MlrOptions(SearchOptions):
@@ -101,7 +103,8 @@ class Mlr(NarrowingSearch):
         config.goals = [self._search_goal(goal, limits) for goal in goals]
         config.search_duration_max = BEYOND_ANY_RUN_S
         config.warmup_duration = None
-        measurer = _Measurer(recorder, limits.precision)
+        modesty = MODESTY_OF_VOTES if self.options.trials_per_bound > 1 else MODESTY
+        measurer = _Measurer(recorder, modesty * limits.precision)
         MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_ignore)
 
     def _search_goal(self, goal: Goal, limits: Limits) -> Any:
@@ -124,16 +127,16 @@ class Mlr(NarrowingSearch):
 class _Measurer:
     """The package's view of the recorder; it calls ``measure`` by these names."""
 
-    def __init__(self, recorder: Recorder, precision: float) -> None:
+    def __init__(self, recorder: Recorder, modesty: float) -> None:
         self._recorder = recorder
-        self._precision = precision
+        self._modesty = modesty
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         """One trial, or one that was made before a restart."""
         sample = self._recorder.measure(intended_load, intended_duration)
         # What an overloaded DUT forwards lies right at its knee, where trials disagree. The package tries that rate
         # next: a little less passes, and one step above it does not.
-        modesty = MODESTY * self._precision if sample.counts.loss_ratio > OVERLOADED else 0.0
+        modesty = self._modesty if sample.counts.loss_ratio > OVERLOADED else 0.0
         return offered_only(sample, modesty)
 
 
