@@ -20,6 +20,7 @@ from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import (
     Health,
+    Interrupted,
     Latency,
     PortReading,
     Purpose,
@@ -47,8 +48,9 @@ class Known:
 
     def __init__(
         self, *readings: tuple[StreamReading, ...], throughput: float | None = THROUGHPUT, ceiling: float | None = None,
-        disturbed: Iterable[int] = (), link_changed: bool = False,
+        disturbed: Iterable[int] = (), link_changed: bool = False, interrupted: Interrupted | None = None,
     ) -> None:  # fmt: skip
+        self.interrupted = interrupted
         self.readings, self.throughput, self.ceiling = list(readings), throughput, ceiling
         self.disturbed, self.link_changed = set(disturbed), link_changed
         self.requests: list[TrialRequest] = []
@@ -79,6 +81,7 @@ class Known:
                 ),
             ),
             health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
+            interrupted=self.interrupted,
         )  # fmt: skip
         disturbed = len(self.requests) in self.disturbed
         finding = Finding(reason=Reason.DISTURBED, threshold="x", value=2.0, limit=1.0, text="the worker was held up")
@@ -312,3 +315,16 @@ def test_a_soak_needs_one_rate() -> None:
 def test_times_are_estimated_from_the_intervals() -> None:
     method = Soak("s", Soak.Options(rate=1e5, trial=IntervalTimes(duration=3600.0, interval=60.0)))
     assert method.estimate_s() == TrialTimes(duration=60.0, drain=2.0, settle=0.0).estimate_s(60)
+
+
+async def test_a_command_that_ended_late_is_named_where_no_frames_came_back() -> None:
+    silent = interrupted(1, lost=8_000_000, last_ns=1_200_000_000)
+    dut = Known((silent,), interrupted=Interrupted(began_s=1.9, ended_s=4.2))
+    (result,) = await run(Reset("reset", RESET), dut)
+    assert "the command ended 4.2 s after the transmission of " in str(result.values["limit"])
+
+
+async def test_a_silence_that_is_not_known_is_not_called_one() -> None:
+    unknown = interrupted(1).model_copy(update={"arrivals": None})
+    (result,) = await run(Reset("reset", RESET), Known((unknown,)))
+    assert result.values["limit"] == "in 2 of 2 trials it is not known when frames arrived"

@@ -111,7 +111,7 @@ class Reset(Method):
         readings = [trial.reading for trial, _ in trials]
         values: Values = {
             "throughput_frames_per_s": throughput.value,
-            **summary([reset_s(reading) for reading in readings]),
+            **summary(readings),
             "by_loss_ms": 1e3 * statistics.fmean(by_loss_s(trial) for trial, _ in trials),
             "lost_frames": sum(reading.counts.failed for reading in readings),
             "without_loss": sum(1 for reading in readings if reading.counts.failed == 0),
@@ -192,6 +192,10 @@ def reset_s(reading: Reading) -> float | None:
     return longest if reading.streams else None
 
 
+def _times_known(reading: Reading) -> bool:
+    return all(stream.arrivals is not None and stream.arrivals.silence is not None for stream in reading.streams)
+
+
 def by_loss_s(trial: Trial) -> float:
     """Frames lost over the load, of the way that lost most."""
     duration_s = trial.request.duration_s
@@ -201,12 +205,20 @@ def by_loss_s(trial: Trial) -> float:
     return max(shares, default=0.0) * duration_s
 
 
-def summary(times_s: list[float | None]) -> Values:
+def summary(readings: list[Reading]) -> Values:
     """The average and the extremes, where frames came back after every reset."""
+    times_s = [reset_s(reading) for reading in readings]
     known = [1e3 * time_s for time_s in times_s if time_s is not None]
     if len(known) < len(times_s):
-        missing = len(times_s) - len(known)
-        reason = f"after {missing} of {len(times_s)} resets no frames came back to the end of the trial"
+        missing = [reading for reading, time_s in zip(readings, times_s, strict=True) if time_s is None]
+        unknown = sum(1 for reading in missing if not _times_known(reading))
+        reason = f"after {len(missing)} of {len(times_s)} resets no frames came back to the end of the trial"
+        if unknown:
+            reason = f"in {unknown} of {len(times_s)} trials it is not known when frames arrived"
+        latest = max((_command_ended_s(reading) for reading in missing), default=0.0)
+        if latest > 0.0:
+            transmission = max(reading.transmit_ns for reading in missing) / 1e9
+            reason += f"; the command ended {latest:.3g} s after the transmission of {transmission:.3g} s began"
         return {"reset_time_ms": Bounded(value=None, n=len(times_s), reason_null=reason), "repetitions": len(times_s)}
     return {
         "reset_time_ms": Bounded(value=statistics.fmean(known), lower=min(known), upper=max(known), n=len(known)),
@@ -214,3 +226,7 @@ def summary(times_s: list[float | None]) -> Values:
         "maximum_ms": max(known),
         "repetitions": len(known),
     }
+
+
+def _command_ended_s(reading: Reading) -> float:
+    return reading.interrupted.ended_s if reading.interrupted is not None else 0.0

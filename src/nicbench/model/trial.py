@@ -261,6 +261,13 @@ class DutWork(Frozen):
         return None if tsc is None or clock is None or not self.tsc_hz else tsc * clock / self.tsc_hz
 
 
+class Interrupted(Frozen):
+    """When the command of an interruption ran, seconds since the transmission began, by the controller's clock."""
+
+    began_s: float
+    ended_s: float
+
+
 class Reading(Frozen):
     """What the tester read in one trial, before anybody judges it. ``counts`` sums all streams and ports."""
 
@@ -277,6 +284,7 @@ class Reading(Frozen):
     dut_work: DutWork | None = None
     dut_waiting_share: float | None = None
     """Share of the trial's time in which a DUT that is a process of ours was ready to run and did not."""
+    interrupted: Interrupted | None = None
 
 
 class Trial(Frozen):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from nicbench.duts.base import Addressing, Dut
-from nicbench.engine.tester import During, Tester
+from nicbench.engine.tester import Tester
 from nicbench.errors import EngineError, HostError, NicbenchError
 from nicbench.events import Bus, TrialFinished, TrialStarted
 from nicbench.hosts.base import Host
 from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
-from nicbench.model.trial import DutWork, Purpose, Trial, TrialRequest
+from nicbench.model.trial import DutWork, Interrupted, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.trials.ledger import with_ledger, with_overruns
 
 _DYING_S = 0.5
@@ -82,11 +83,10 @@ class TrialMaker:
         work = await self._work(request)
         waited, began = await self._dut.waiting_ns(), time.monotonic_ns()
         try:
-            during = self._interruption(request)
-            if during is None:
+            if request.interruption is None:
                 reading = await self._tester.trial(self._number, request, self._addressing)
             else:
-                reading = await self._tester.trial(self._number, request, self._addressing, during)
+                reading = await self._interrupted(request, request.interruption)
         except EngineError as error:
             # A ring in memory that goes with the DUT can take the tester's driver with it before the DUT is quite gone.
             await asyncio.sleep(_DYING_S)
@@ -130,18 +130,19 @@ class TrialMaker:
         """The DUT's own account of its work, where the trial asks for it."""
         return await self._dut.work() if request.purpose is Purpose.AVERAGE else None
 
-    def _interruption(self, request: TrialRequest) -> During | None:
-        """What the trial asks to be done to the DUT while its frames are sent."""
-        asked = request.interruption
-        if asked is None:
-            return None
-        host = self._hosts[asked.on]
+    async def _interrupted(self, request: TrialRequest, asked: Interruption) -> Reading:
+        """A trial while whose frames are sent something is done to the DUT, and when it was."""
+        host, when = self._hosts[asked.on], [math.nan, math.nan]
 
         async def interrupt() -> None:
+            transmission = time.monotonic()
             await asyncio.sleep(asked.after_s)
+            when[0] = time.monotonic() - transmission
             await host.run(asked.command, timeout_s=asked.timeout_s)
+            when[1] = time.monotonic() - transmission
 
-        return interrupt
+        reading = await self._tester.trial(self._number, request, self._addressing, interrupt)
+        return reading.model_copy(update={"interrupted": Interrupted(began_s=when[0], ended_s=when[1])})
 
     @property
     def ports(self) -> int:
