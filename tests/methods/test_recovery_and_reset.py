@@ -205,12 +205,13 @@ def test_what_falls_short_of_the_rfc_is_named() -> None:
 
     assert deviations() == ()
     assert deviations(
-        overload=120.0, recovery=40.0, repetitions=1, trial=RecoveryTimes(overload_time=5.0, settle=1.0)
+        of="PDR", overload=120.0, recovery=40.0, repetitions=1, trial=RecoveryTimes(overload_time=5.0, settle=1.0)
     ) == (
         "overload for 5 s, RFC 2544 section 26.5 asks for 60 s",
         "overload at 120 % of the throughput, RFC 2544 section 26.5 asks for 110 %",
         "40 % of the overload afterwards, RFC 2544 section 26.5 asks for 50 %",
         "one trial, RFC 2544 section 26.5 asks for the average of several",
+        "100 % is the PDR, RFC 2544 section 26.5 takes the throughput, which is without loss",
         "settle time 1 s, RFC 2544 section 23 asks for 5 s",
     )
 
@@ -240,6 +241,7 @@ async def test_the_reset_time_is_the_silence_and_the_command_runs_in_it() -> Non
     assert (dut.requests[0].load_frames_per_s, dut.requests[0].purpose) == (THROUGHPUT, Purpose.RESET)
     assert value_of(result, "reset_time_ms") == Bounded(value=400.0, lower=300.0, upper=500.0, n=2)
     assert result.values["by_loss_ms"] == pytest.approx(400.0)
+    assert result.values["average_lost_frames"] == 400_000
     assert result.values["command"] == "reboot now (on the DUT's host)"
 
 
@@ -260,9 +262,20 @@ async def test_a_reset_that_takes_the_link_down_is_said_and_spoils_nothing() -> 
     assert (result.values["link_went_down"], result.verdict) == (2, ResultVerdict.VALID)
 
 
-def test_a_reset_with_larger_frames_is_a_deviation() -> None:
-    options = Reset.Options(at="t", command=("x",), frame_bytes=(64, 512))
-    assert Reset("r", options).deviations() == ("frames of 512 bytes, RFC 2544 section 26.6 asks for the smallest",)
+def test_where_a_reset_falls_short_of_the_rfcs_is_named() -> None:
+    def deviations(**options: Any) -> tuple[str, ...]:
+        return Reset("r", Reset.Options(at="t", command=("x",), **options)).deviations()
+
+    assert deviations() == ()
+    assert deviations(
+        of="PDR", frame_bytes=(64, 512), repetitions=1, reset="power", trial=ResetTimes(duration=10.0, after=1.0)
+    ) == (
+        "1 s of traffic before the reset, RFC 6201 section 4 asks for 15 s",
+        "one reset, RFC 6201 section 1.4 recommends the average of several",
+        "the time includes the power interruption, RFC 6201 section 4.3.1 takes its 15 s off",
+        "frames of 512 bytes, RFC 2544 section 26.6 asks for the smallest",
+        "100 % is the PDR, RFC 2544 section 26.6 takes the throughput, which is without loss",
+    )
 
 
 def interval(lost: int, maximum_ns: int) -> StreamReading:

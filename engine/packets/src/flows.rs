@@ -26,7 +26,7 @@ pub enum Arrival {
     Next,
     /// Greater than expected: so many were jumped over.
     Ahead(u64),
-    /// A greater one of its flow came before it (RFC 4737 3.2).
+    /// A greater one of its flow came before it (RFC 4737 3.3).
     Reordered(Overtaken),
     /// Only broken frames with greater sequences came before it.
     BehindBroken,

@@ -194,13 +194,13 @@ fn one() -> u32 {
     1
 }
 
-/// RFC 2544 appendix C.2.6.4: test frames go to the discard port, 9; the source port is one beyond the registered ones.
+/// RFC 2544 appendix C.2.6.4: a UDP echo request, from port C020 (hexadecimal) to port 7.
 fn default_source_port() -> u16 {
     49_184
 }
 
 fn default_destination_port() -> u16 {
-    9
+    7
 }
 
 fn default_hop_limit() -> u8 {

@@ -43,7 +43,7 @@ def swept_addresses(ports: int = 2) -> int:
 
 
 def port_address(ip: int, port: int) -> str:
-    """The router's own address at a port, with its prefix: .1, as RFC 2544 C.2.2 numbers them."""
+    """The router's own address at a port, with its prefix: node 1 of its network, as in RFC 2544 C.2.2.1."""
     half, part = port % 2, port // 2
     if checked_version(ip) == 4:
         return f"198.{18 + half}.{part}.1/24"

@@ -20,7 +20,10 @@ def mac(side: int, pair: int) -> str:
 
 
 def dut_ipv4(pair: int) -> str:
-    """RFC 2544 C.2.2: the router's ports are .1 of 198.18.0.0 and of 198.19.0.0; further pairs count on."""
+    """RFC 2544 C.2.2.1: node 1 of a /24 of 198.18.0.0/16 at the first port of a pair, of 198.19.0.0/16 at the second.
+
+    The RFC counts the networks of the pairs from 198.18.1.0 on, we from 198.18.0.0.
+    """
     high, low = _network(pair)
     return f"198.{18 + high}.{low}.1/24"
 

@@ -3,7 +3,7 @@
 Steps, for each frame size: bursts of frames in the closest spacing, each after a pause in which the DUT's buffers
 empty; a binary search for the longest that comes back whole; the search repeated, each time from the beginning; the
 average is the back-to-back value. From it and the throughput follow how long the DUT's buffer lasts and how many frames
-it holds (RFC 9004 section 5.4). Verified: every frame by its signature; what a lossless port refused of a burst counts
+it holds (RFC 9004 section 6.4). Verified: every frame by its signature; what a lossless port refused of a burst counts
 as lost.
 """
 
@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from nicbench.methods._earlier import earlier_rate
+from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
 from nicbench.methods._full_rate import HIGHEST, LINE_RATE, Full, FullRate, full_rate, words_of
 from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_label, size_parameters
 from nicbench.model.frame_size import words_of as words_of_size
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
@@ -38,7 +38,7 @@ _FASTEST_FRAMES_PER_S = 148_809_524.0
 
 
 class BurstPauses(Frozen):
-    """Defaults: 2 s in which buffers empty (RFC 9004 section 5.2), and RFC 2544's 5 s to settle (section 23)."""
+    """Defaults: 2 s in which buffers empty (RFC 9004 section 6.2), and RFC 2544's 5 s to settle (section 23)."""
 
     drain: Pause = 2.0
     settle: Pause = 5.0
@@ -58,7 +58,7 @@ class BackToBack(Method):
         """
 
         at: str
-        of: str = "NDR"
+        of: str = NDR
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
         rate: FullRate = LINE_RATE
         repetitions: int = Field(default=REPETITIONS, ge=1, le=10_000)
@@ -100,7 +100,14 @@ class BackToBack(Method):
             ),
             (
                 options.trial.drain < BurstPauses().drain,
-                f"{options.trial.drain:g} s after a burst, RFC 9004 section 5.2 asks for 2 s",
+                f"{options.trial.drain:g} s after a burst, RFC 9004 section 6.2 asks for 2 s",
+            ),
+            (
+                options.longest_burst > max(LONGEST_BURST_S, options.trial.drain),
+                (
+                    f"{options.trial.drain:g} s after bursts of up to {options.longest_burst:g} s, RFC 9004 section "
+                    "6.2 asks for longer after bursts of more than 2 s"
+                ),
             ),
             (
                 options.trial.settle < BurstPauses().settle,
@@ -110,8 +117,16 @@ class BackToBack(Method):
                 options.rate != LINE_RATE,
                 f"frames of a burst come at {words_of(options.rate)}, RFC 2544 section 26.4 asks for the line rate",
             ),
+            (
+                any(isinstance(size, str) and size not in (MINIMUM, MAXIMUM) for size in options.frame_bytes),
+                "bursts of mixed sizes, which RFC 9004 section 3 rules out",
+            ),
         )
-        return (*(text for falls_short, text in said if falls_short), *missing_sizes(options.frame_bytes))
+        return (
+            *(text for falls_short, text in said if falls_short),
+            *not_the_throughput(options.of, "RFC 9004 section 5"),
+            *missing_sizes(options.frame_bytes),
+        )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
@@ -194,13 +209,18 @@ class BackToBack(Method):
         )
 
     def _search_words(self, size: Size, bursts: _Bursts) -> str:
-        """RFC 9004 section 6: the step and the longest burst belong to the report; and whether the tester kept up."""
+        """RFC 9004 sections 6.2 and 7: the search, its step and the longest burst belong to the report.
+
+        Beside them, whether the tester kept up.
+        """
         longest = max(1, math.floor(self.options.longest_burst * bursts.load_frames_per_s))
         step = self.options.step_frames
         sent = bursts.sent_frames_per_s
         kept_up = "" if sent is None else f"; the longest that was sent came at {format_mpps(sent)} Mpps"
+        again = self.options.loss_verification
+        verified = f" with loss verification, up to {again} times" if again else ""
         return (
-            f"at {words_of_size(size)} to {'the frame' if step == 1 else f'{step} frames'}, "
+            f"at {words_of_size(size)} binary{verified}, to {'the frame' if step == 1 else f'{step} frames'}, "
             f"bursts of up to {longest} frames{kept_up}"
         )
 
@@ -211,7 +231,7 @@ class BackToBack(Method):
             caption=(
                 "RFC 2544 section 26.4, updated by RFC 9004: the longest burst of which nothing was lost, the average "
                 "of independent binary searches. The buffer time implied by it is the burst's own; corrected, without "
-                "the frames that the DUT forwarded meanwhile at its throughput (RFC 9004 section 5.4)."
+                "the frames that the DUT forwarded meanwhile at its throughput (RFC 9004 section 6.4)."
             ),
             columns=(
                 Column(value="size", head="Frame", unit="bytes", form="text"),
@@ -284,7 +304,7 @@ async def longest_burst(whole: Callable[[int], Awaitable[bool]], longest: int, s
 def buffer(
     back_to_back_frames: float | None, throughput_frames_per_s: float | None, burst_frames_per_s: float
 ) -> Values:
-    """RFC 9004 section 5.4, with the rate at which the bursts' frames came in the place of the line rate."""
+    """RFC 9004 section 6.4, with the rate at which the bursts' frames came in the place of the line rate."""
     if back_to_back_frames is None:
         return {}
     implied_s = back_to_back_frames / burst_frames_per_s
@@ -313,7 +333,7 @@ def _average(found: list[tuple[int, int | None]]) -> Bounded:
 
 
 def _spread(passed: list[int]) -> Values:
-    """Over the repetitions (RFC 9004 section 6); the deviation is of a sample, which one alone does not have."""
+    """Over the repetitions (RFC 9004 section 7); the deviation is of a sample, which one alone does not have."""
     if not passed:
         return {}
     return {
@@ -325,7 +345,7 @@ def _spread(passed: list[int]) -> Values:
 
 def _not_measured(full: Full, throughput: Bounded, load_frames_per_s: float) -> str:
     if load_frames_per_s >= full.line_rate_frames_per_s:
-        return "the throughput is the line rate: no burst fills a buffer (RFC 9004 section 5.1)"
+        return "the throughput is the line rate: no burst fills a buffer (RFC 9004 section 6.1)"
     return "the throughput is not below the rate of the bursts: none of them would fill a buffer"
 
 
@@ -338,7 +358,7 @@ def _why_slower(full: Full, load_frames_per_s: float) -> str:
 
 
 def _limit(value: Bounded, throughput: Bounded) -> str | None:
-    """What stands in the way of a figure; RFC 9004 section 5.2 on values near the longest burst."""
+    """What stands in the way of a figure; RFC 9004 section 6.2 on values near the longest burst."""
     if value.at_least:
         return "a search passed the longest burst: the buffer is larger than reported; raise `longest_burst`"
     return value.reason_null or throughput.reason_null

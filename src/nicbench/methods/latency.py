@@ -3,7 +3,7 @@
 Steps, for each frame size: the load is a share of the throughput that an earlier test found (RFC 2544: at the
 throughput); one judged trial per load, or one of exactly so many frames. Minimum, mean, percentiles and maximum come
 from all frames, and a percentile only where a frame lies above it; delay variation is p99.9 - minimum (RFC 8219 section
-7.3.2). The long tail is the number of frames in each of a list of latency bins, and outside each of their bounds: of
+7.3.1). The long tail is the number of frames in each of a list of latency bins, and outside each of their bounds: of
 the trial, and scaled to 100 million frames. Latency runs from the moment the frame was handed to the port to the moment
 the receiver took it; the source of the time stamps and their uncertainty stand beside it.
 """
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from nicbench.methods._earlier import NDR, not_the_throughput
 from nicbench.methods._tail import BINS_S, Bins, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, Method
@@ -25,8 +26,6 @@ from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Latency as LatencyReading
 from nicbench.model.trial import Purpose, Trial
 from nicbench.stats.latency import PERCENTILES
-
-NDR = "NDR"
 
 # RFC 2544 section 26.2 asks for the throughput; how latency grows towards it shows at lower loads.
 LOADS_PERCENT = (100.0, 90.0, 50.0, 10.0)
@@ -69,14 +68,25 @@ class Latency(Method):
             f"trial {duration:g} s, {section} asks for 120 s": duration < 120.0,
             f"a trial ends after {options.frames} frames, {section} asks for 120 s": options.frames is not None,
             f"not at the throughput itself, as {section} asks (no load of 100 %)": 100.0 not in options.loads,
-            f"100 % is the {options.of}, {section} measures at the throughput, without loss": options.of != NDR,
         }
-        once = f"one trial in which every frame is timed, {section} tags one frame in each of 20 trials"
+        once = (
+            f"one trial in which every frame is timed, {section} tags one frame in each of 20 trials, and RFC 8219 "
+            "section 7.3.1 takes the median PDV of 20"
+        )
+        # How long the trial lasts is said above, by this section.
+        pauses = options.trial.model_copy(update={"duration": 120.0}).deviations()
         runs = (
             "latency runs from handing a frame to the port to taking it from the port, RFC 1242 section 3.8 from its "
             "last bit in to its first bit out"
         )
-        return (*(text for text, so in told.items() if so), *missing_sizes(options.frame_bytes), once, runs)
+        return (
+            *(text for text, so in told.items() if so),
+            *not_the_throughput(options.of, section),
+            *pauses,
+            *missing_sizes(options.frame_bytes),
+            once,
+            runs,
+        )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []

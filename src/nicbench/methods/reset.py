@@ -1,7 +1,7 @@
 """Reset (RFC 2544 section 26.6 as updated by RFC 6201): how long the DUT forwards nothing when it is reset.
 
 Steps: frames of the smallest size at the throughput; meanwhile a command of the bench file resets the DUT; the reset
-time is that from the last frame that came back before to the first after it (time-stamp method, RFC 6201 section 1.4),
+time is that from the last frame that came back before to the first after it (time-stamp method, RFC 6201 section 1.3),
 beside it frames lost / load (frame-loss method), which counts shorter gaps too and holds where the link stays up; the
 average over several resets is reported. Verified: every frame by its signature, and that frames come back to the end of
 the trial.
@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from nicbench.methods._earlier import earlier_rate
+from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
 from nicbench.methods._returned import Values, verdict_of
 from nicbench.methods._trial_times import Pause, TrialTimes
 from nicbench.methods.base import Context, Method
@@ -27,6 +27,7 @@ from nicbench.model.trial import Interruption, Purpose, Reading, Trial
 
 SMALLEST_FRAME_BYTES = 64
 REPETITIONS = 5
+FORWARDING_S = 15.0
 # Where frames come back, they do so to within this of the transmission's end.
 _LAST_FRAMES_S = 0.1
 
@@ -35,9 +36,9 @@ Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_len
 
 
 class ResetTimes(TrialTimes):
-    """``after`` is when the command runs, from the beginning of the transmission."""
+    """``after`` is when the command runs, from the beginning of the transmission (RFC 6201 section 4: 15 s)."""
 
-    after: Pause = 5.0
+    after: Pause = FORWARDING_S
 
 
 class Reset(Method):
@@ -52,7 +53,7 @@ class Reset(Method):
         """
 
         at: str
-        of: str = "NDR"
+        of: str = NDR
         command: Words
         host: Literal["dut", "tester", "local"] = "dut"
         reset: Literal["hardware", "software", "power"] = "software"
@@ -75,11 +76,30 @@ class Reset(Method):
         return self.options.trial.estimate_s(self.points() * self.options.repetitions)
 
     def deviations(self) -> tuple[str, ...]:
-        sizes = [size for size in self.options.frame_bytes if size != SMALLEST_FRAME_BYTES]
-        larger = f"frames of {', '.join(map(str, sizes))} bytes, RFC 2544 section 26.6 asks for the smallest"
+        options = self.options
+        sizes = [size for size in options.frame_bytes if size != SMALLEST_FRAME_BYTES]
+        said = (
+            (
+                options.trial.after < FORWARDING_S,
+                f"{options.trial.after:g} s of traffic before the reset, RFC 6201 section 4 asks for 15 s",
+            ),
+            (options.repetitions < 2, "one reset, RFC 6201 section 1.4 recommends the average of several"),
+            (
+                options.reset == "power",
+                "the time includes the power interruption, RFC 6201 section 4.3.1 takes its 15 s off",
+            ),
+            (
+                bool(sizes),
+                f"frames of {', '.join(map(str, sizes))} bytes, RFC 2544 section 26.6 asks for the smallest",
+            ),
+        )
         # The section asks for no length of a trial: it lasts until frames come back.
-        pauses = self.options.trial.model_copy(update={"duration": 60.0}).deviations()
-        return (*pauses, *((larger,) if sizes else ()))
+        pauses = options.trial.model_copy(update={"duration": 60.0}).deviations()
+        return (
+            *pauses,
+            *(text for falls_short, text in said if falls_short),
+            *not_the_throughput(options.of, "RFC 2544 section 26.6"),
+        )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []
@@ -113,7 +133,7 @@ class Reset(Method):
             "throughput_frames_per_s": throughput.value,
             **summary(readings),
             "by_loss_ms": 1e3 * statistics.fmean(by_loss_s(trial) for trial, _ in trials),
-            "lost_frames": sum(reading.counts.failed for reading in readings),
+            "average_lost_frames": statistics.fmean(reading.counts.failed for reading in readings),
             "without_loss": sum(1 for reading in readings if reading.counts.failed == 0),
             "link_went_down": sum(1 for reading in readings if any(port.link_changed for port in reading.ports)),
         }
@@ -165,7 +185,7 @@ class Reset(Method):
                 Column(value="maximum_ms", head="Maximum", unit="ms", form="trimmed"),
                 Column(value="by_loss_ms", head="By loss", unit="ms", form="trimmed"),
                 Column(value="repetitions", head="Resets", form="whole"),
-                Column(value="lost_frames", head="Lost", unit="frames", form="whole"),
+                Column(value="average_lost_frames", head="Lost, average", unit="frames", form="trimmed"),
                 Column(value="link_went_down", head="Link went down", unit="times", form="whole"),
             ),
             sentences=("forwards again {reset_time_ms} after a {reset} reset",),

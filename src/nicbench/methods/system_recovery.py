@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from nicbench.methods._earlier import earlier_rate
+from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
 from nicbench.methods._full_rate import HIGHEST, Full, full_rate
 from nicbench.methods._returned import Values, verdict_of
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
@@ -52,7 +52,7 @@ class SystemRecovery(Method):
         """
 
         at: str
-        of: str = "NDR"
+        of: str = NDR
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
         overload: PercentOver = OVERLOAD_PERCENT
         recovery: Percent = RECOVERY_PERCENT
@@ -91,7 +91,12 @@ class SystemRecovery(Method):
             (options.repetitions < 2, "one trial, RFC 2544 section 26.5 asks for the average of several"),
         ]
         pauses = TrialTimes(drain=options.trial.drain, settle=options.trial.settle).deviations()
-        return (*(text for falls_short, text in said if falls_short), *pauses, *missing_sizes(options.frame_bytes))
+        return (
+            *(text for falls_short, text in said if falls_short),
+            *not_the_throughput(options.of, "RFC 2544 section 26.5"),
+            *pauses,
+            *missing_sizes(options.frame_bytes),
+        )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results = []

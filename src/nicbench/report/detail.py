@@ -100,7 +100,7 @@ def _n_reordered(parts: list[Reordering]) -> tuple[int, ...]:
 
 
 def _pdv_ns(reading: Reading) -> float | None:
-    """RFC 8219 7.3.2: the 99.9th percentile less the minimum; the delays themselves are RFC 5481's PDV."""
+    """RFC 8219 7.3.1: the 99.9th percentile less the minimum; the delays themselves are RFC 5481's PDV."""
     tail = reading.latency.percentiles_ns.get("99.9") if reading.latency else None
     return None if tail is None or reading.latency is None else float(tail - reading.latency.minimum_ns)
 

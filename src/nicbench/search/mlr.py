@@ -1,4 +1,4 @@
-"""MLRsearch (draft-ietf-bmwg-mlrsearch, the package ``MLRsearch``): every goal in one search, coarse before fine.
+"""MLRsearch (RFC 9971, the package ``MLRsearch``): every goal in one search, coarse before fine.
 
 The package chooses the loads of the short trials; the outcome is read from all samples by our own rule, and what the
 package leaves open is closed by halving, then validated by long trials. Where short trials misled, the next long one

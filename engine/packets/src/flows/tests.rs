@@ -125,16 +125,18 @@ fn a_flow_or_sequence_that_cannot_be_is_impossible() {
     assert_eq!(kind(&mut table, u32::MAX, 7), Impossible);
 }
 
-/// RFC 4737 10: the sequences 1, 2, 3, 4, 5, 8, 6, 7 ... and its other examples, from 0 on.
+/// The examples of RFC 4737 7, whose packets count from 1.
 #[test]
 fn extents_are_those_of_rfc_4737() {
     let of = |arrivals: &[u32]| extents(arrivals).iter().map(|found| found.extent).collect::<Vec<_>>();
-    // 10.1: packet 9 arrives after 10.
-    assert_eq!(of(&[0, 1, 2, 3, 4, 5, 6, 7, 9, 8]), [1]);
-    // 10.2, spurious block: 7 is overtaken by 8, 9 and 10.
-    assert_eq!(of(&[0, 1, 2, 3, 4, 5, 7, 8, 9, 6, 10]), [3]);
-    // 10.3: a whole block is late; each of its frames is one further from the first greater one.
-    assert_eq!(of(&[3, 4, 5, 0, 1, 2]), [3, 4, 5]);
+    // 7.1: packet 4 arrives behind packet 8.
+    assert_eq!(of(&[1, 2, 3, 5, 6, 7, 8, 4, 9, 10]), [4]);
+    // 7.2: packets 5 and 6 arrive behind packet 7.
+    assert_eq!(of(&[1, 2, 3, 4, 7, 5, 6, 8, 9, 10]), [1, 2]);
+    // 7.3: three in a row are late; each is one further from the first greater one.
+    assert_eq!(of(&[1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11]), [4, 5, 6]);
+    // 7.4: two discontinuities.
+    assert_eq!(of(&[1, 2, 3, 6, 7, 4, 5, 8, 9, 10, 12, 13, 11, 14, 15, 16]), [2, 3, 2]);
 }
 
 #[test]
@@ -147,6 +149,9 @@ fn an_extent_counts_from_the_first_greater_frame_and_lost_ones_do_not_count() {
 fn a_frame_is_reordered_by_as_many_greater_ones_as_it_comes_right_behind() {
     let behind = |arrivals: &[u32]| extents(arrivals).iter().map(|found| found.behind).collect::<Vec<_>>();
     assert_eq!(behind(&[0, 2, 3, 4, 1]), [3]);
+    // RFC 4737 5.3 and 7.2.
+    assert_eq!(behind(&[1, 2, 3, 7, 8, 9, 4, 5, 6]), [3, 0, 0]);
+    assert_eq!(behind(&[1, 2, 3, 4, 7, 5, 6, 8, 9, 10]), [1, 0]);
     assert_eq!(behind(&[0, 2, 3, 1]), [2]);
     // 4 comes right behind 1, which is smaller.
     assert_eq!(behind(&[0, 5, 6, 7, 1, 4]), [3, 0]);

@@ -91,7 +91,7 @@ fn count(expected: &mut Expectation, whole: &mut u64, fate: Fate) {
     }
 }
 
-/// RFC 4737 3.2: a frame that comes after a greater one of its flow.
+/// RFC 4737 3.3: a frame that comes after a greater one of its flow.
 fn reordered(arrivals: impl Iterator<Item = Signature>) -> u64 {
     let mut greatest: HashMap<u32, u32> = HashMap::new();
     let mut count = 0;
