@@ -151,7 +151,12 @@ def format_rate(rate_frames_per_s: float) -> str:
 
 
 def format_duration_s(duration_s: float) -> str:
-    """A duration with the unit that suits it: "1 s", "200 ms", "50 us", "100 ns"; minutes from two up."""
+    """A duration with the unit that suits it: "1 s", "200 ms", "50 us", "100 ns"; minutes and hours from two up."""
+    if duration_s == 0.0:
+        return "0 s"
+    if duration_s >= 7200.0:
+        hours, minutes = divmod(round(duration_s / 60.0), 60)
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     if duration_s >= 120.0:
         minutes, seconds = divmod(round(duration_s), 60)
         return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"

@@ -138,3 +138,36 @@ def test_a_method_that_brings_a_table_has_one_of_its_own_with_its_units() -> Non
     assert "its own record" in table
     summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(result,))
     assert str(headline(summary)).startswith("forwards at least 9.66")
+
+
+def soaked(interval: int | str) -> Result:
+    return Result(
+        id=f"soak/64/{interval}",
+        method="soak",
+        parameters={"size": "64"},
+        values={
+            "interval": interval,
+            "load_frames_per_s": 49_900.0,
+            "offered_frames": 199_582,
+            "lost_frames": 3,
+            "loss_percent": 0.0015,
+        },
+        disturbances=("the worker was held up",),
+    )
+
+
+def test_a_soak_of_many_intervals_is_summed_up_on_the_terminal() -> None:
+    table = shown(*map(soaked, range(1, 41)), soaked("all"))
+    assert "the report also has the 40 results that this sums up" in table
+    assert len(table.splitlines()) < 40
+    assert "35 more like these" in table
+
+
+def test_nothing_is_cut_short_on_a_terminal_of_80_columns() -> None:
+    text = io.StringIO()
+    results = (rate(ndr_frames_per_s=INTERVAL, pdr_frames_per_s=INTERVAL), latency(100.0, 21_450.0), soaked("all"))
+    summary = Summary(title="t", verdict=ResultVerdict.DISTURBED, results=results)
+    print_summary(Console(file=text, width=80, color_system=None), summary)
+    assert "…" not in text.getvalue()
+    assert text.getvalue().count("0.4100 .. 0.4200") == 2
+    assert "199\u202f582" in text.getvalue()

@@ -114,7 +114,8 @@ async def test_the_longest_burst_that_a_buffer_holds_is_found_to_the_frame() -> 
     assert value_of(result) == Bounded(value=truth, lower=truth, upper=truth + 1, limited_by=LimitedBy.DUT, n=3)
     assert (result.values["standard_deviation_frames"], result.values["repetitions"]) == (0.0, 3)
     assert result.values["search"] == (
-        "at 64 bytes binary, to the frame, bursts of up to 148809 frames; the longest that was sent came at 1.488 Mpps"
+        "at 64 bytes binary, in steps of 1 frame, with bursts of up to 148809 frames; "
+        "the longest that was sent came at 1.488 Mpps"
     )
     assert result.verdict is ResultVerdict.VALID
     assert {request.purpose for request in dut.requests} == {Purpose.BURST}

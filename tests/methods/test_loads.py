@@ -145,7 +145,7 @@ async def test_one_trial_without_loss_between_two_with_loss_ends_nothing() -> No
 async def test_a_dut_that_always_loses_is_tried_down_to_the_last_step_and_the_result_says_so() -> None:
     results = await lost(KnownDut(capacity=0.05 * LINE), load_step=10.0)
     assert loads(results)[-1] == 10.0
-    assert values(results, "end")[-1] == "at 64 bytes no two successive trials lost nothing"
+    assert values(results, "end")[-1] == "at 64 bytes no two successive undisturbed trials lost nothing"
 
 
 async def test_altered_frames_are_lost_ones_and_each_frame_is_compared() -> None:

@@ -109,6 +109,16 @@ def test_the_answer_names_loss_size_and_load() -> None:
     assert swept.sentence == "returns 80\u00a0% of imix frames intact at 100\u00a0% of line rate"
 
 
+def test_the_answer_says_first_up_to_which_load_nothing_was_lost() -> None:
+    lost = section_of(result("64", 100.0, 69.51), result("64", 30.0, 0.0), result("64", 10.0, 0.0))
+    clean = "loses no 64-byte frame at the loads tried up to 30\u00a0% of line rate"
+    assert lost.sentence == f"{clean}, and loses 69.5\u00a0% of 64-byte frames at 100\u00a0% of line rate"
+    relapsed = section_of(result("64", 100.0, 0.0), result("64", 30.0, 0.1), result("64", 10.0, 0.0))
+    assert str(relapsed.sentence).startswith("loses no 64-byte frame at the loads tried up to 10\u00a0%")
+    perfect = section_of(*(result("64", load, 0.0, method="load-sweep") for load in (100.0, 50.0)))
+    assert perfect.sentence == "returns every 64-byte frame intact at the loads tried up to 100\u00a0% of line rate"
+
+
 def test_a_spoilt_cell_is_named_by_its_place() -> None:
     section = section_of(result("64", 90.0, 20.0, method="load-sweep", verdict=ResultVerdict.DISTURBED))
     place = "64 bytes, 1 Gb/s, one way, 2 ports, 90 % of line rate"
@@ -144,7 +154,7 @@ def test_the_terminal_has_the_same_table() -> None:
     summary = Summary(title="Loss", verdict=ResultVerdict.DISTURBED, results=results)
     print_summary(Console(file=text, width=150, color_system=None), summary)
     shown = text.getvalue()
-    for part in ("Frame loss rate: frame loss rate [%]", "Load [% of line rate]", "64 bytes", "20 *", "-"):
+    for part in ("Frame loss rate [%]", "Load [% of line rate]", "64 bytes", "20 *", "-"):
         assert part in shown
     assert "* 1 of 2 are disturbed or incomplete; the report says why" in shown
     assert "the worker was held up" not in shown  # a line for each cell would hide the table

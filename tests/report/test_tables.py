@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicbench.methods.single_core import NO_RECORD, SingleCore
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.report.numbers import UNKNOWN
+from nicbench.report.numbers import UNKNOWN, spoken_number
 from nicbench.report.tables import has_table, sections, spoilt
 
 
@@ -68,3 +68,27 @@ def test_methods_without_a_table_of_their_own_are_left_to_others() -> None:
     assert not has_table("throughput")
     assert not has_table("a method of another version")
     assert sections([result(64, 1e6).model_copy(update={"method": "of another version"})], {}) == ()
+
+
+def soaked(interval: int | str, loss: float) -> Result:
+    values = {"interval": interval, "load_frames_per_s": 49_900.0, "loss_percent": loss}
+    return Result(id=f"soak/64/{interval}", method="soak", parameters={"size": "64"}, values=values)
+
+
+def test_a_soak_answers_for_all_of_its_intervals() -> None:
+    (section,) = sections([soaked(1, 0.0), soaked(2, 0.0312), soaked("all", 0.0156)], {})
+    assert (
+        section.sentence == "loses 0.0156\u00a0% of 64-byte frames at 0.0499\u00a0Mpps, over all intervals of the soak"
+    )
+
+
+def test_a_sentence_has_no_more_digits_than_say_something_and_no_loss_is_rounded_to_none() -> None:
+    assert [spoken_number(value) for value in (69.5, 93.1234, 0.0, 100.0, 566.087)] == [
+        "69.5",
+        "93.1",
+        "0",
+        "100",
+        "566",
+    ]
+    assert spoken_number(99.99996) == "> 99.999"
+    assert spoken_number(1e-9) == "< 0.001"

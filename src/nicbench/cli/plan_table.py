@@ -43,10 +43,14 @@ def print_plan(console: Console, bench: BenchFile) -> None:
     total_s += calibration.estimate_s
     console.print(f"before the first test, calibration: {escape(str(calibration))}", soft_wrap=True)
     console.print(f"estimated duration: at most {_whole_seconds(total_s)}, without repeats")
-    for deviation in _deviations(bench):
-        console.print(f"  differs from the standard: {escape(deviation)}", soft_wrap=True)
+    for test in bench.tests:
+        for number, deviation in enumerate(test.build().deviations()):
+            if number == 0:
+                console.print(f"{escape(test.name)} differs from the standard, and the report will say so:")
+            console.print(f"  {escape(deviation)}", soft_wrap=True)
+    console.print("checked:")
     for phrase in checked():
-        console.print(f"  checked: {phrase}")
+        console.print(f"  {phrase}", soft_wrap=True)
     console.print(f"{escape(str(bench.path))} is valid", soft_wrap=True)
 
 
@@ -147,6 +151,8 @@ def _options(bench: BenchFile, section: str) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_value(inner)}" for key, inner in value.items())
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nicbench.cli.fitting import Shown, escaped, print_fitted
 from nicbench.model.frame_size import label_of, size_words
 from nicbench.model.ports import PortFigures
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
@@ -20,6 +22,8 @@ from nicbench.units import format_mpps
 _RATE = "_frames_per_s"
 _CEILING = "ceiling_frames_per_s"
 _OWN_LATENCY = "tester_latency_p50_ns"
+_MOST_LINES: Final = 6
+"""Of disturbances, and of ways between ports: a terminal is no report."""
 _LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 _STYLES = {ResultVerdict.VALID: "green", ResultVerdict.DISTURBED: "yellow", ResultVerdict.INCOMPLETE: "red"}
 
@@ -30,22 +34,40 @@ def print_summary(console: Console, summary: Summary) -> None:
     latencies = [result for result in summary.results if "latency_p50_ns" in result.values]
     console.print(f"\n[bold]{escape(summary.title)}[/bold]: {_verdict(summary.verdict)}")
     if rates or latencies:
-        console.print(_table(rates, latencies))
+        bases = ", ".join(dict.fromkeys(result.scope for result in (*rates, *latencies)))
+        print_fitted(console, _columns(rates, latencies), caption=escape(_rates_are(bases)))
     in_grids: set[str] = set()
     for section in sections(summary.results, {}):
-        for table in map(partial(_grid_table, section), section.grids) if section.grids else [_section_table(section)]:
-            console.print(table)
+        if section.grids:
+            for table in map(partial(_grid_table, section), section.grids):
+                console.print(table)
+        else:
+            _print_section(console, section)
         spoilt = [row for row in section.rows if section.grids and row.result.verdict is not ResultVerdict.VALID]
         in_grids |= {row.result.id for row in spoilt}
         if spoilt:
             console.print(f"* {len(spoilt)} of {len(section.rows)} are disturbed or incomplete; the report says why")
-    for result in summary.results:
-        if result.by_port is not None:
-            console.print(f"  {result.id}: {_ways(result.by_port)}", markup=False, soft_wrap=True)
-        for disturbance in () if result.id in in_grids else result.disturbances:
-            console.print(f"  {result.id}: {disturbance}", markup=False)
-        for near in result.near_tester_limit or ():
-            console.print(f"  {result.id}: near the tester's own limit: {near.text}", markup=False)
+    _print_few(
+        console, [f"{result.id}: {_ways(result.by_port)}" for result in summary.results if result.by_port is not None]
+    )
+    told = (result for result in summary.results if result.id not in in_grids)
+    _print_few(console, [f"{result.id}: {disturbance}" for result in told for disturbance in result.disturbances])
+    _print_few(
+        console,
+        [
+            f"{result.id}: near the tester's own limit: {near.text}"
+            for result in summary.results
+            for near in result.near_tester_limit or ()
+        ],
+    )
+
+
+def _print_few(console: Console, lines: Sequence[str]) -> None:
+    """The first of many lines."""
+    for line in lines[:_MOST_LINES]:
+        console.print(f"  {line}", markup=False, soft_wrap=True)
+    if len(lines) > _MOST_LINES:
+        console.print(f"  ... and {len(lines) - _MOST_LINES} more like these; the report has them all")
 
 
 def headline(summary: Summary) -> str | None:
@@ -67,55 +89,61 @@ def headline(summary: Summary) -> str | None:
     return None
 
 
-def _table(rates: Sequence[Result], latencies: Sequence[Result]) -> Table:
+def _columns(rates: Sequence[Result], latencies: Sequence[Result]) -> list[Shown]:
+    """A row for each frame size; rates and verdict have room before anything else."""
     goals = list(dict.fromkeys(goal for result in rates for goal in _goals(result)))
-    bases = ", ".join(dict.fromkeys(result.scope for result in (*rates, *latencies)))
-    table = Table(header_style="bold", caption=escape(_rates_are(bases)), caption_justify="left")
-    table.add_column("frame\n[bytes]".replace("[", r"\["), justify="right")
-    for goal in goals:
-        table.add_column(f"{goal}\n\\[Mpps]", justify="right")
-        table.add_column("of line\nrate \\[%]", justify="right")
-        table.add_column("limited\nby")
     own = _of_the_tester(rates, latencies)
+    heads: list[tuple[tuple[str, ...], int, bool]] = [(("frame", "[bytes]"), 0, True)]
+    for goal in goals:
+        heads += [((goal, "[Mpps]"), 0, True), (("of line", "rate [%]"), 3, True), (("limited", "by"), 2, False)]
     if _CEILING in own:
-        table.add_column("tester\n\\[Mpps]", justify="right")
+        heads.append((("tester", "[Mpps]"), 4, True))
     if latencies:
-        table.add_column("latency\np50 \\[us]", justify="right")
-        table.add_column("\np99.9 \\[us]", justify="right")
+        heads += [(("latency", "p50 [us]"), 1, True), (("", "p99.9 [us]"), 1, True)]
     if _OWN_LATENCY in own:
-        table.add_column("tester\np50 \\[us]", justify="right")
-    table.add_column("\nverdict")
-    for size in dict.fromkeys(label_of(result.parameters) for result in (*rates, *latencies)):
-        table.add_row(*_row(size, goals, rates, latencies, own))
-    return table
+        heads.append((("tester", "p50 [us]"), 4, True))
+    heads.append((("", "verdict"), 0, False))
+    sizes = dict.fromkeys(label_of(result.parameters) for result in (*rates, *latencies))
+    rows = [_row(size, goals, rates, latencies, own) for size in sizes]
+    cells = zip(*rows, strict=True)
+    return [
+        Shown(escaped(*head), tuple(column), rank, right)
+        for (head, rank, right), column in zip(heads, cells, strict=True)
+    ]
 
 
-def _section_table(section: Section) -> Table:
-    """The table of a method that brings its own, as in the report."""
-    table = Table(header_style="bold", title=escape(section.table.title), title_justify="left", title_style="bold")
-    table.caption, table.caption_justify = escape(_rates_are(section.scope)), "left"
-    for column in section.table.columns:
-        words = column.head.split(" ")
-        lines = (
-            [" ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])]
-            if len(words) > 2
-            else [column.head]
+def _print_section(console: Console, section: Section) -> None:
+    """The table of a method that brings its own, as in the report; rows that sum others up stand for them."""
+    rows = section.sums or section.rows
+    columns = [
+        Shown(
+            escaped(*_head_lines(column.head), *([f"[{column.unit}]"] if column.unit else [])),
+            escaped(*(row.cells[number] for row in rows)),
+            rank=0 if number == 0 or column.is_main else 2,
         )
-        head = "\n".join(line for line in lines if line) + (f"\n[{column.unit}]" if column.unit else "")
-        table.add_column(escape(head), justify="right")
-    table.add_column("verdict")
-    for row in section.rows:
-        table.add_row(*(escape(cell) for cell in row.cells), _verdict(row.result.verdict))
-    for note in section.notes:
-        table.caption = f"{table.caption}\n{escape(note)}"
-    return table
+        for number, column in enumerate(section.table.columns)
+    ]
+    verdicts = tuple(_verdict(row.result.verdict) for row in rows)
+    columns.append(Shown(("verdict",), verdicts, rank=0, right=False))
+    print_fitted(console, columns, title=escape(section.table.title), caption=escape(_rates_are(section.scope)))
+    if len(rows) < len(section.rows):
+        console.print(f"  the report also has the {len(section.rows) - len(rows)} results that this sums up")
+    _print_few(console, section.notes)
+
+
+def _head_lines(head: str) -> list[str]:
+    """A heading of many words on two lines."""
+    words = head.split(" ")
+    half = len(words) // 2
+    return [head] if len(words) < 3 else [" ".join(words[:half]), " ".join(words[half:])]
 
 
 def _grid_table(section: Section, grid: GridTable) -> Table:
     """Loads down, what they were measured with across; a star where a cell rests on a disturbed trial."""
     title = f"{section.table.title}, {grid.title}" if grid.title else section.table.title
     cell = section.table.grid.cell if section.table.grid else None
-    unit = f": {cell.head.lower()} [{cell.unit}]" if cell else ""
+    what = "" if cell is None or cell.head == title else f": {cell.head.lower()}"
+    unit = f"{what} [{cell.unit}]" if cell else ""
     table = Table(header_style="bold", title=escape(f"{title}{unit}"), title_justify="left", title_style="bold")
     table.caption, table.caption_justify = escape(_rates_are(section.scope)), "left"
     table.add_column(escape(grid.corner), justify="right")

@@ -27,13 +27,15 @@ from nicbench.model.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_la
 from nicbench.model.frame_size import words_of as words_of_size
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column, ResultTable
+from nicbench.model.table import Column, Plot, ResultTable
 from nicbench.model.trial import Purpose, Trial
 from nicbench.units import format_mpps
 
 REPETITIONS = 50
 LONGEST_BURST_S = 2.0
 # For an estimate before the rate is known: 64-byte frames at 100 Gb/s.
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_VALUE = Column(value="back_to_back_frames", head="Back-to-back value", unit="frames", form="trimmed", is_main=True)
 _FASTEST_FRAMES_PER_S = 148_809_524.0
 
 
@@ -220,8 +222,8 @@ class BackToBack(Method):
         again = self.options.loss_verification
         verified = f" with loss verification, up to {again} times" if again else ""
         return (
-            f"at {words_of_size(size)} binary{verified}, to {'the frame' if step == 1 else f'{step} frames'}, "
-            f"bursts of up to {longest} frames{kept_up}"
+            f"at {words_of_size(size)} binary{verified}, in steps of {step} frame{'s' if step > 1 else ''}, "
+            f"with bursts of up to {longest} frames{kept_up}"
         )
 
     @classmethod
@@ -234,23 +236,30 @@ class BackToBack(Method):
                 "the frames that the DUT forwarded meanwhile at its throughput (RFC 9004 section 6.4)."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
-                Column(
-                    value="back_to_back_frames", head="Back-to-back value", unit="frames", form="trimmed", is_main=True
-                ),
+                _SIZE,
+                _VALUE,
                 Column(value="minimum_frames", head="Minimum", unit="frames", form="whole"),
                 Column(value="maximum_frames", head="Maximum", unit="frames", form="whole"),
                 Column(value="standard_deviation_frames", head="Std. deviation", unit="frames", form="number"),
                 Column(value="repetitions", head="N", form="whole"),
-                Column(value="burst_frames_per_s", head="Frames of a burst", unit="Mpps", form="mpps"),
+                Column(value="burst_frames_per_s", head="Rate in a burst", unit="Mpps", form="mpps"),
                 Column(value="percent_of_line_rate", head="% of line rate", form="trimmed"),
                 Column(value="throughput_frames_per_s", head="Throughput", unit="Mpps", form="mpps"),
-                Column(value="implied_buffer_time_us", head="Implied buffer time", unit="us", form="number"),
-                Column(value="corrected_buffer_time_us", head="Corrected buffer time", unit="us", form="number"),
+                Column(value="implied_buffer_time_us", head="Implied buffer time", unit="µs", form="number"),
+                Column(value="corrected_buffer_time_us", head="Corrected buffer time", unit="µs", form="number"),
                 Column(value="corrected_buffer_frames", head="Corrected buffer", unit="frames", form="trimmed"),
             ),
             sentences=(
-                "forwards bursts of {back_to_back_frames} ({size}, {percent_of_line_rate} % of line rate) whole",
+                "takes bursts of {size} frames of up to {back_to_back_frames} at {burst_frames_per_s} without loss",
+            ),
+            plots=(
+                Plot(
+                    x=_SIZE,
+                    y=(_VALUE,),
+                    lower="minimum_frames",
+                    upper="maximum_frames",
+                    caption="The back-to-back value; the bar behind it reaches from the shortest to the longest found.",
+                ),
             ),
             notes=(("spacing", "Spacing of frames"), ("search", "Search"), ("limit", "Limit")),
         )

@@ -105,7 +105,7 @@ class FrameLoss(Method):
             lowest = percent <= self.options.load_step + _CLOSE_PERCENT
             notes = {
                 "start": full.why_not_more if not results and full.highest_percent < 100.0 else None,
-                "end": "no two successive trials lost nothing" if lowest and not ended else None,
+                "end": "no two successive undisturbed trials lost nothing" if lowest and not ended else None,
             }
             result = self._result(size, full, min(percent, full.highest_percent), trial, disturbed, notes)
             context.publish(result)
@@ -149,12 +149,14 @@ class FrameLoss(Method):
             ),
             columns=(_SIZE, _LOAD, _LOSS, *(column for column in COLUMNS if column.value != _LOSS.value)),
             sentences=("loses {loss_percent} of {size} frames at {load_percent}",),
+            clean_sentence="loses no {size} frame at the loads tried up to {load_percent}",
             notes=(("start", "Highest load"), ("end", "Lowest load")),
             grid=Grid(rows=_LOAD, across=(_SIZE,), cell=_LOSS),
             curve=Curve(
                 x=_LOAD,
                 y=_LOSS,
                 lines=(_SIZE,),
+                clean=0.0,
                 caption="RFC 2544 section 26.3: the frame loss rate against the load, both from 0 to 100 %.",
             ),
         )

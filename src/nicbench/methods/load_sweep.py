@@ -105,11 +105,13 @@ class LoadSweep(Method):
                 *(column for column in COLUMNS if column.value != _RETURNED.value),
             ),
             sentences=("returns {returned_percent} of {size} frames intact at {load_percent}",),
+            clean_sentence="returns every {size} frame intact at the loads tried up to {load_percent}",
             grid=Grid(rows=_LOAD, across=(_MODE, _PORTS), cell=_RETURNED, each=_SIZE),
             curve=Curve(
                 x=_LOAD,
                 y=_RETURNED,
                 lines=(_SIZE, _MODE, _PORTS),
+                clean=100.0,
                 caption="The share of frames that came back intact, against the load.",
             ),
         )

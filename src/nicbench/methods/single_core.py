@@ -23,7 +23,7 @@ from nicbench.model.pattern import times_load, way_of_stream
 from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column, ResultTable
+from nicbench.model.table import Column, Plot, ResultTable
 from nicbench.model.trial import DutWork, Purpose, Trial
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
 
@@ -35,6 +35,8 @@ _ROUNDING: Final = 1.001
 
 _LIMITS: Final = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 
+_SIZE: Final = Column(value="size", head="Frame", unit="bytes", form="text")
+_RATE: Final = Column(value="frame_rate_frames_per_s", head="Frame rate", unit="Mpps", form="mpps", is_main=True)
 _FORWARDS: Final = "forwards {frame_rate_frames_per_s} of {size} frames on one core"
 
 NO_RECORD: Final = "this DUT keeps no record of its cycles"
@@ -104,8 +106,8 @@ class SingleCore(Method):
                 "time-stamp counter (TSC), whose rate is fixed, and of its core, whose clock is probed."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
-                Column(value="frame_rate_frames_per_s", head="Frame rate", unit="Mpps", form="mpps", is_main=True),
+                _SIZE,
+                _RATE,
                 Column(value="line_rate_frames_per_s", head="Line rate", unit="Mpps", form="mpps"),
                 Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
                 Column(value="throughput_l2_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits"),
@@ -119,6 +121,7 @@ class SingleCore(Method):
                 f"{_FORWARDS}, in {{tsc_cycles_per_packet}} cycles of the time-stamp counter each",
                 _FORWARDS,
             ),
+            plots=(Plot(x=_SIZE, y=(_RATE,), caption="The average frame rate on one core, at the highest load."),),
             notes=(("cycles_source", "Record of cycles"),),
         )
 

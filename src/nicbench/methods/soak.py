@@ -24,12 +24,19 @@ from nicbench.model.frame_size import FrameSize, Size, size_label, size_paramete
 from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column, ResultTable
+from nicbench.model.table import Column, Plot, ResultTable
 from nicbench.model.trial import Latency, Purpose, Trial
 
 LENGTH_S = 12 * 3600.0
 INTERVAL_S = 60.0
 WHOLE = "all"
+_INTERVAL = Column(value="interval", head="Interval", form="text")
+_LOSS = Column(value="loss_percent", head="Loss", unit="%", form="of_frames", is_main=True)
+_LATENCIES = (
+    Column(value="latency_mean_us", head="Latency, mean", unit="µs", form="number"),
+    Column(value="latency_p99_9_us", head="Latency, p99.9", unit="µs", form="number"),
+    Column(value="latency_maximum_us", head="Latency, maximum", unit="µs", form="number"),
+)
 
 
 class IntervalTimes(Frozen):
@@ -167,17 +174,25 @@ class Soak(Method):
             ),
             columns=(
                 Column(value="size", head="Frame", unit="bytes", form="text"),
-                Column(value="interval", head="Interval", form="text"),
+                _INTERVAL,
                 Column(value="load_frames_per_s", head="Load", unit="Mpps", form="mpps"),
                 Column(value="offered_frames", head="Offered frames", form="whole"),
                 Column(value="lost_frames", head="Lost or altered", form="whole"),
-                Column(value="loss_percent", head="Loss", unit="%", form="of_frames", is_main=True),
+                _LOSS,
                 Column(value="intervals_with_loss", head="Intervals with loss", form="whole"),
-                Column(value="latency_mean_us", head="Latency, mean", unit="us", form="number"),
-                Column(value="latency_p99_9_us", head="p99.9", unit="us", form="number"),
-                Column(value="latency_maximum_us", head="maximum", unit="us", form="number"),
+                *_LATENCIES,
             ),
-            sentences=("loses {loss_percent} of {size} frames at {load_frames_per_s} in interval {interval}",),
+            sentences=("loses {loss_percent} of {size} frames at {load_frames_per_s}, over all intervals of the soak",),
+            sums=("interval", WHOLE),
+            plots=(
+                Plot(
+                    x=_INTERVAL,
+                    y=_LATENCIES,
+                    caption="Latency in each interval, on a logarithmic axis.",
+                    logarithmic=True,
+                ),
+                Plot(x=_INTERVAL, y=(_LOSS,), caption="Frames lost or altered in each interval."),
+            ),
         )
 
 

@@ -23,12 +23,14 @@ from nicbench.model.frame_size import FrameSize, Size, size_label, size_paramete
 from nicbench.model.quantity import Percent, PercentOver
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column, ResultTable
+from nicbench.model.table import Column, Plot, ResultTable
 from nicbench.model.trial import Phase, Purpose, Reading, StreamReading, Trial
 
 OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
 OVERLOAD_S = 60.0
 REPETITIONS = 5
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_TIME = Column(value="recovery_time_ms", head="Recovery time", unit="ms", is_main=True)
 
 
 class RecoveryTimes(Frozen):
@@ -186,20 +188,32 @@ class SystemRecovery(Method):
                 "more. It is known to one frame of a flow (resolution)."
             ),
             columns=(
-                Column(value="size", head="Frame", unit="bytes", form="text"),
+                _SIZE,
                 Column(value="throughput_frames_per_s", head="Throughput", unit="Mpps", form="mpps"),
                 Column(value="overload_frames_per_s", head="Overload", unit="Mpps", form="mpps"),
                 Column(value="recovery_frames_per_s", head="Afterwards", unit="Mpps", form="mpps"),
-                Column(value="recovery_time_ms", head="Recovery time", unit="ms", form="trimmed", is_main=True),
-                Column(value="minimum_ms", head="Minimum", unit="ms", form="trimmed"),
-                Column(value="maximum_ms", head="Maximum", unit="ms", form="trimmed"),
+                _TIME,
+                Column(value="minimum_ms", head="Minimum", unit="ms", form="number"),
+                Column(value="maximum_ms", head="Maximum", unit="ms", form="number"),
                 Column(value="resolution_ms", head="Resolution", unit="ms", form="number"),
                 Column(value="repetitions", head="Trials", form="whole"),
                 Column(value="overload_lost_frames", head="Lost in the overload", unit="frames", form="whole"),
                 Column(value="recovery_lost_frames", head="Lost afterwards", unit="frames", form="whole"),
                 Column(value="reordered_frames", head="Reordered afterwards", unit="frames", form="whole"),
             ),
-            sentences=("recovers from an overload of {size} frames within {recovery_time_ms}",),
+            sentences=(
+                "recovers from an overload of {size} frames in {recovery_time_ms} (average, known to {resolution_ms})",
+                "recovers from an overload of {size} frames in {recovery_time_ms} (average)",
+            ),
+            plots=(
+                Plot(
+                    x=_SIZE,
+                    y=(_TIME,),
+                    lower="minimum_ms",
+                    upper="maximum_ms",
+                    caption="The average recovery time; the bar behind it reaches from the shortest to the longest.",
+                ),
+            ),
             notes=(("overload", "Overload"), ("limit", "Limit")),
         )
 

@@ -40,19 +40,36 @@ class Grid(Frozen):
 class Curve(Frozen):
     """``y`` against ``x``, both in percent and drawn from 0 to 100, ``x`` further where there is more.
 
-    There is one line for each combination of ``lines``.
+    There is one line for each combination of ``lines``. ``clean`` is the best ``y`` there is (0 lost, 100 returned).
     """
 
     x: Column
     y: Column
     lines: tuple[Column, ...]
     caption: str
+    clean: float | None = None
+
+
+class Plot(Frozen):
+    """Every ``y``, all of one unit, against ``x``: frame sizes, or intervals of time.
+
+    ``lower`` and ``upper`` name the values between which a bar behind each point reaches.
+    """
+
+    x: Column
+    y: tuple[Column, ...]
+    caption: str
+    lower: str | None = None
+    upper: str | None = None
+    logarithmic: bool = False
 
 
 class ResultTable(Frozen):
     """The section of one method. ``sentences`` answer in words what it found, with ``{value_name}`` in places.
 
-    The first is said of which every value is known; it has no subject, for that is the DUT.
+    The first is said of which every value is known; it has no subject, for that is the DUT. ``clean_sentence`` is of
+    the highest ``x`` of the curve up to which every ``y`` was clean. ``sums`` are a column and what stands in it where
+    a row sums up the others: such a row answers for them.
     ``notes`` are values that hold words, each with what it is about ("Record of cycles"): said once below the table.
     Where there is a ``grid``, it comes first, and the columns are the details behind it.
     """
@@ -61,6 +78,9 @@ class ResultTable(Frozen):
     caption: str
     columns: tuple[Column, ...]
     sentences: tuple[str, ...] = ()
+    clean_sentence: str | None = None
+    sums: tuple[str, str] | None = None
     notes: tuple[tuple[str, str], ...] = ()
     grid: Grid | None = None
     curve: Curve | None = None
+    plots: tuple[Plot, ...] = ()

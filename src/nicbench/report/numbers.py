@@ -48,8 +48,10 @@ def gigabits(bits_per_s: float | None) -> str:
 
 
 def microseconds(duration_ns: float | None) -> str:
-    """A latency in microseconds, three significant digits and never less than whole ones, without the unit."""
-    return UNKNOWN if duration_ns is None else significant(duration_ns / 1e3)
+    """A latency in microseconds, three significant digits, no less than whole ones and no more than nanoseconds."""
+    if duration_ns is None or duration_ns == 0:
+        return UNKNOWN if duration_ns is None else "0"
+    return significant(duration_ns / 1e3) if duration_ns >= 1e3 else f"{duration_ns / 1e3:.3f}"
 
 
 def uncertainty(duration_ns: float | None) -> str:
@@ -68,6 +70,14 @@ def significant(value: float) -> str:
         return "0"
     decimals = max(0, min(6, _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value)))))
     return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
+
+
+def spoken_number(value: float) -> str:
+    """Three significant digits without zeros at their end, and never "100" or "0" of what is only nearly so."""
+    text = significant(value)
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return of_frames(value) if text in ("0", "100") and value not in (0.0, 100.0) and value < 100.0 else text
 
 
 def percent(value: float | None) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from nicbench.methods.base import Method
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.table import Column, ResultTable
 from nicbench.registry import find
-from nicbench.report.cells import texts, with_unit
+from nicbench.report.cells import number_of, text_of, texts, value_of, with_unit
 from nicbench.report.grids import GridTable, grid_tables
-from nicbench.report.numbers import UNKNOWN
+from nicbench.report.numbers import UNKNOWN, spoken_number
 
 _GAP = "\u00a0"
 
@@ -39,15 +40,56 @@ class Section:
     grids: tuple[GridTable, ...] = ()
 
     @property
+    def sums(self) -> tuple[Row, ...]:
+        """The rows that sum up the others, where there are such."""
+        if self.table.sums is None:
+            return ()
+        column, word = self.table.sums
+        return tuple(row for row in self.rows if value_of(row.result, column) == word)
+
+    @property
     def sentence(self) -> str | None:
-        """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core"."""
+        """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core".
+
+        Of a curve, first up to which load nothing was lost.
+        """
         if not self.rows:
             return None
-        pairs = list(zip(self.table.columns, self.rows[0].cells, strict=True))
+        first = (self.sums or self.rows)[0]
+        clean = self._clean_row(first)
+        if clean is None or self.table.clean_sentence is None:
+            return self._said_of(first, self.table.sentences)
+        good = self._said_of(clean, (self.table.clean_sentence,))
+        rest = None if clean is first else self._said_of(first, self.table.sentences)
+        return ", and ".join(text for text in (good, rest) if text) or None
+
+    def _said_of(self, row: Row, sentences: Sequence[str]) -> str | None:
+        pairs = list(zip(self.table.columns, row.cells, strict=True))
         unknown = [f"{{{column.value}}}" for column, cell in pairs if cell == UNKNOWN]
-        said = (text for text in self.table.sentences if not any(name in text for name in unknown))
-        spoken = {column.value: _spoken(column, cell) for column, cell in pairs}
+        said = (text for text in sentences if not any(name in text for name in unknown))
+        spoken = {column.value: _spoken(column, self._rounded(column, row, cell)) for column, cell in pairs}
         return next((text.format(**spoken) for text in said), None)
+
+    def _rounded(self, column: Column, row: Row, cell: str) -> str:
+        """A cell has as many decimals as its column needs; a sentence three significant digits."""
+        number = number_of(row.result, column.value)
+        if column.form not in ("of_frames", "trimmed") or number is None or not cell[:1].isdigit():
+            return cell
+        return spoken_number(number)
+
+    def _clean_row(self, first: Row) -> Row | None:
+        """The highest on the first row's line of the curve, at and below which nothing was lost."""
+        curve = self.table.curve
+        if curve is None or curve.clean is None:
+            return None
+
+        def line(row: Row) -> tuple[str, ...]:
+            return tuple(text_of(column, row.result) for column in curve.lines)
+
+        beside = [row for row in self.rows if line(row) == line(first)]
+        loads = sorted(beside, key=lambda row: number_of(row.result, curve.x.value) or 0.0)
+        clean = list(takewhile(lambda row: number_of(row.result, curve.y.value) == curve.clean, loads))
+        return clean[-1] if clean else None
 
 
 def sections(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Section, ...]:

@@ -50,5 +50,5 @@ async def calibrate(bench: BenchFile, ceilings: Ceilings, bus: Bus) -> None:
     """Measures what can be measured; a size that is not known beforehand is calibrated when a test comes to it."""
     plan = planned_calibration(bench)
     if plan.ceilings or plan.latencies:
-        bus.publish(StageStarted(stage=CALIBRATION, text=f"calibrating without a DUT: {plan}"))
+        bus.publish(StageStarted(stage=CALIBRATION, text="calibrating the tester without a DUT"))
         await ceilings.calibrate(plan.sizes)
