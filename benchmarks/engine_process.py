@@ -13,6 +13,7 @@ from nicbench.engine.binary import find_binary
 
 RUN_KEY = "0123456789abcdef"
 DESCRIPTORS = 2048
+SILENCE_S = 3600.0
 
 
 class EngineError(Exception):
@@ -73,6 +74,8 @@ def engine(
     process = Engine([*inside, str(find_binary("nicbench-packets"))])
     try:
         process.request("hello", protocol="1.0")
+        # It waits, or stands still, while others are measured.
+        process.request("renew", duration_s=SILENCE_S)
         process.request(
             "configure", run_key=RUN_KEY, clock="tsc", worker_cpu=worker_cpu, memory_mib=memory_mib,
             ports=list(ports), **fields,

@@ -3,31 +3,24 @@
 One memif link, two cores. On one core a testpmd of mode `io` sends 1024 frames and hands back whatever returns; on the
 other the forwarder under test takes them in and sends them back out of the same port. So many frames fit into either
 ring, so that none is dropped, and the slower of the two sets the pace: `io` touches no frame, macswap touches each.
-The rate is what the peer received, the same counter for both. Pairs are interleaved and their order alternates.
-
-`measure_pair(cpus, seconds)` is one pair, for whoever makes a table of it.
+The rate is what the peer received, the same counter for both.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-
+from core_watch import CoreWatch
 from nicbench.engine.binary import find_binary
-from nicbench.errors import NotReadyError
 
 BURST = 32
 DESCRIPTORS = 2048
@@ -37,20 +30,6 @@ FRAMES_IN_THE_LOOP = 32
 SETTLE_S = 0.3
 PROMPT = "testpmd> "
 STARTS_WITHIN_S = 15.0
-RESAMPLES = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Frames per second that came back through each, next to each other in time."""
-
-    ours: float
-    testpmd: float
-
-    @property
-    def ratio(self) -> float:
-        """Ours over testpmd's."""
-        return self.ours / self.testpmd
 
 
 class Forwarder(Protocol):
@@ -61,17 +40,8 @@ class Forwarder(Protocol):
     def __call__(self, socket: str, cpu: int) -> AbstractContextManager[None]: ...
 
 
-def measure_pair(cpus: Sequence[int], seconds: float, *, ours_first: bool = True) -> Pair:
-    """One sample of each. ``cpus``: the peer's and the forwarder's."""
-    order: tuple[Forwarder, Forwarder] = (reflector, testpmd_macswap)
-    rates = {
-        forwarder.__name__: measure(forwarder, cpus, seconds) for forwarder in (order if ours_first else order[::-1])
-    }
-    return Pair(ours=rates["reflector"], testpmd=rates["testpmd_macswap"])
-
-
-def measure(forwarder: Forwarder, cpus: Sequence[int], seconds: float) -> float:
-    """Frames per second through one forwarder."""
+def measure(forwarder: Forwarder, cpus: Sequence[int], seconds: float, watch: CoreWatch) -> float:
+    """Frames per second through one forwarder. ``cpus``: the peer's and the forwarder's."""
     with tempfile.TemporaryDirectory(prefix="nicbench-bench-") as folder:
         socket = str(Path(folder, "memif.sock"))
         with forwarder(socket, cpus[1]), Testpmd("io", socket, "client", cpus[0]) as peer:
@@ -81,9 +51,10 @@ def measure(forwarder: Forwarder, cpus: Sequence[int], seconds: float) -> float:
             peer.say("stop")
             peer.say(f"start tx_first {FRAMES_IN_THE_LOOP}")
             time.sleep(SETTLE_S)
-            frames, start = peer.received(), time.monotonic()
-            time.sleep(seconds)
-            more, elapsed_s = peer.received() - frames, time.monotonic() - start
+            with watch.sample():
+                frames, start = peer.received(), time.monotonic()
+                time.sleep(seconds)
+                more, elapsed_s = peer.received() - frames, time.monotonic() - start
             if not more:
                 raise RuntimeError(f"{forwarder.__name__}: no frame came back")
             return more / elapsed_s
@@ -184,43 +155,3 @@ def reflector(socket: str, cpu: int) -> Iterator[None]:
     finally:
         process.kill()
         process.communicate()
-
-
-def median_with_interval(ratios: Sequence[float], seed: int) -> tuple[float, float, float]:
-    """Median and its 95 % interval by the percentile bootstrap."""
-    draws = np.random.default_rng(seed).choice(ratios, size=(RESAMPLES, len(ratios)))
-    lower, upper = np.percentile(np.median(draws, axis=1), [2.5, 97.5])
-    return float(np.median(ratios)), float(lower), float(upper)
-
-
-def main() -> int:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=15, help="how many pairs (15)")
-    parser.add_argument("--seconds", type=float, default=0.5, help="measured time of each [s] (0.5)")
-    parser.add_argument("--seed", type=int, default=1, help="of the bootstrap (1)")
-    options = parser.parse_args()
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        print("forward_memif: the peer and the forwarder need a CPU each", file=sys.stderr)
-        return 3
-    pairs = []
-    for number in range(options.pairs):
-        pairs.append(measure_pair((cpus[0], cpus[-1]), options.seconds, ours_first=number % 2 == 0))
-        pair = pairs[-1]
-        print(
-            f"{number + 1:>3}  reflect {pair.ours / 1e6:.2f} Mpps  macswap {pair.testpmd / 1e6:.2f} Mpps  "
-            f"ratio {pair.ratio:.3f}",
-            flush=True,
-        )
-    median, lower, upper = median_with_interval([pair.ratio for pair in pairs], options.seed)
-    print(f"ratio  median {median:.3f}, 95 % interval {lower:.3f} to {upper:.3f}, {len(pairs)} pairs")
-    return 0
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (RuntimeError, NotReadyError) as error:
-        print(f"forward_memif: {error}", file=sys.stderr)
-        sys.exit(4)

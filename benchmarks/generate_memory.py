@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from core_watch import CoreWatch, watching
 from engine_process import Engine, engine, frames_per_s, port, stream
 from forward_memif import measure, reflector, testpmd_macswap
 from machine import Cpus
@@ -25,12 +26,13 @@ def memif(number: int, role: str, socket: Path) -> str:
 
 
 def sampled(
-    process: Engine, rest: list[int], seconds: float, streams: list[dict[str, Any]], received: bool = False
-) -> Callable[[], float]:
+    process: Engine, rest: list[int], watch: CoreWatch, seconds: float, streams: list[dict[str, Any]],
+    received: bool = False,
+) -> Callable[[], float]:  # fmt: skip
     """A sample of ours; ``rest`` stands still meanwhile. ``received`` counts what came, not what was sent."""
 
     def sample() -> float:
-        with held(*rest):
+        with held(*rest), watch.sample():
             reading = process.trial(streams, seconds, drain_s=0.02)
             process.request("settle", duration_s=0.0)
         if received:
@@ -40,12 +42,12 @@ def sampled(
     return sample
 
 
-def of_testpmd(process: Testpmd, rest: list[int], seconds: float) -> Callable[[], float]:
+def of_testpmd(process: Testpmd, rest: list[int], watch: CoreWatch, seconds: float) -> Callable[[], float]:
     """A sample of testpmd."""
 
     def sample() -> float:
         with held(*rest):
-            return process.rate(seconds, 0.1)
+            return process.rate(seconds, 0.1, watch.sample)
 
     return sample
 
@@ -53,6 +55,7 @@ def of_testpmd(process: Testpmd, rest: list[int], seconds: float) -> Callable[[]
 def null_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: float) -> list[Row]:
     """One core into ``net_null``."""
     huge = "--no-huge" not in pages
+    watch = stack.enter_context(watching([cpus.worker]))
     ours = stack.enter_context(engine([port("null", "null")], worker_cpu=cpus.worker, huge_pages=huge, memory_mib=160))
     modes = {
         "txonly": ["--forward-mode=txonly", "--txpkts=60"],
@@ -67,21 +70,22 @@ def null_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: flo
         )
         for name, options in modes.items()
     }
-    one, many = (sampled(ours, [], seconds, [stream(flows)]) for flows in (1, FLOWS))
+    one, many = (sampled(ours, [], watch, seconds, [stream(flows)]) for flows in (1, FLOWS))
 
     def peer(name: str) -> Callable[[], float]:
-        return of_testpmd(peers[name], [ours.pid], seconds)
+        return of_testpmd(peers[name], [ours.pid], watch, seconds)
 
     return [
-        Row("generate, 1 flow, `net_null`", "txonly", 1.0, one, peer("txonly")),
-        Row(f"generate, {FLOWS} flows, `net_null`", "txonly --txonly-multi-flow", 1.0, many, peer("multi")),
-        Row(f"generate, {FLOWS} flows, `net_null`", "flowgen", 1.9, many, peer("flowgen")),
+        Row("generate, 1 flow, `net_null`", "txonly", 1.0, one, peer("txonly"), watch),
+        Row(f"generate, {FLOWS} flows, `net_null`", "txonly --txonly-multi-flow", 1.0, many, peer("multi"), watch),
+        Row(f"generate, {FLOWS} flows, `net_null`", "flowgen", 1.9, many, peer("flowgen"), watch),
     ]
 
 
 def two_core_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: float) -> list[Row]:
     """Generate on one core and analyse every packet on another."""
     huge = "--no-huge" not in pages
+    watch = stack.enter_context(watching([cpus.worker, cpus.other]))
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nicbench-bench-")))
     own, theirs = folder / "own.sock", folder / "peer.sock"
 
@@ -116,25 +120,27 @@ def two_core_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds:
 
     def peer() -> float:
         with held(ring.pid, shared.pid), receiver.forwarding():
-            return sender.rate(seconds, 0.1)
+            return sender.rate(seconds, 0.1, watch.sample)
 
-    over_ring = sampled(ring, [shared.pid], seconds, [stream(FLOWS)])
-    over_memif = sampled(shared, [ring.pid], seconds, [stream(FLOWS, transmit=0, receive=1)])
+    over_ring = sampled(ring, [shared.pid], watch, seconds, [stream(FLOWS)])
+    over_memif = sampled(shared, [ring.pid], watch, seconds, [stream(FLOWS, transmit=0, receive=1)])
     name = "txonly to rxonly, `net_memif`"
     return [
-        Row(f"generate and analyse on two cores, {FLOWS} flows, `net_ring`", name, 1.0, over_ring, peer),
-        Row(f"generate and analyse on two cores, {FLOWS} flows, `net_memif`", name, 1.0, over_memif, peer),
+        Row(f"generate and analyse on two cores, {FLOWS} flows, `net_ring`", name, 1.0, over_ring, peer, watch),
+        Row(f"generate and analyse on two cores, {FLOWS} flows, `net_memif`", name, 1.0, over_memif, peer, watch),
     ]
 
 
 def forward_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: float) -> list[Row]:
     """A forwarder on one core, frames going round through it from the other; small pages for both."""
-    del stack, pages
+    del pages
     order = (cpus.other, cpus.worker)
+    watch = stack.enter_context(watching(order))
     return [
         Row(
             "forward (`reflect`, mac_swap), `net_memif`", "macswap", 0.95,
-            lambda: measure(reflector, order, seconds), lambda: measure(testpmd_macswap, order, seconds),
+            lambda: measure(reflector, order, seconds, watch), lambda: measure(testpmd_macswap, order, seconds, watch),
+            watch,
         )
     ]  # fmt: skip
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from core_watch import WAIT_S, CoreWatch
 from nicbench.engine.binary import find_binary
 from veth_pair import VethPair
 
@@ -108,7 +109,6 @@ class Nicbench:
     def __init__(self, worker_cpu: int) -> None:
         self._worker_cpu = worker_cpu
         self._binary = str(find_binary("nicbench-packets"))
-        self.core_clocks_hz: list[float] = []
 
     @contextmanager
     def sending(self, pair: VethPair, frame_bytes: int, seconds: float) -> Iterator[int]:
@@ -127,9 +127,6 @@ class Nicbench:
             if not frames_arrive(pair, process):
                 raise RefusedError("it says that it sends, but no frame arrives")
             yield process.pid
-            reading = request(process, "drain", duration_s=0.0)
-            self.core_clocks_hz.extend(reading["health"]["core_clock_hz"] or ())
-            request(process, "close")
         finally:
             process.kill()
             process.communicate()
@@ -184,27 +181,32 @@ class Sample:
     waited_share: float
 
 
-def measure(sender: Sender, pair: VethPair, frame_bytes: int, seconds: float, settle_s: float) -> Sample:
+def measure(
+    sender: Sender, pair: VethPair, frame_bytes: int, seconds: float, settle_s: float, watch: CoreWatch
+) -> Sample:
     """The sender's rate at the sink; repeated where somebody else had its CPU, whatever the rate was."""
     samples: list[Sample] = []
     while len(samples) < ATTEMPTS_AT_QUIET and (not samples or samples[-1].waited_share > DISTURBED_SHARE):
-        samples.append(measure_once(sender, pair, frame_bytes, seconds, settle_s))
+        samples.append(measure_once(sender, pair, frame_bytes, seconds, settle_s, watch))
     return min(samples, key=lambda sample: sample.waited_share)
 
 
-def measure_once(sender: Sender, pair: VethPair, frame_bytes: int, seconds: float, settle_s: float) -> Sample:
+def measure_once(
+    sender: Sender, pair: VethPair, frame_bytes: int, seconds: float, settle_s: float, watch: CoreWatch
+) -> Sample:
     """One sample of ``seconds``, after ``settle_s`` of sending; tried again where a queue is still taken."""
     for attempt in range(1, BIND_ATTEMPTS + 1):
         try:
-            with sender.sending(pair, frame_bytes, seconds + settle_s + 0.5) as process:
+            with sender.sending(pair, frame_bytes, seconds + settle_s + WAIT_S + 1.0) as process:
                 time.sleep(settle_s)
-                frames, waited_s, start = pair.frames_received(), cpu_wait_s(process), time.monotonic()
-                time.sleep(seconds)
-                elapsed_s = time.monotonic() - start
-                return Sample(
-                    frames_per_s=(pair.frames_received() - frames) / elapsed_s,
-                    waited_share=(cpu_wait_s(process) - waited_s) / elapsed_s,
-                )
+                with watch.sample():
+                    frames, waited_s, start = pair.frames_received(), cpu_wait_s(process), time.monotonic()
+                    time.sleep(seconds)
+                    elapsed_s = time.monotonic() - start
+                    return Sample(
+                        frames_per_s=(pair.frames_received() - frames) / elapsed_s,
+                        waited_share=(cpu_wait_s(process) - waited_s) / elapsed_s,
+                    )
         except RefusedError as error:
             if attempt == BIND_ATTEMPTS:
                 raise RuntimeError(f"{sender.name} does not send: {error}") from error

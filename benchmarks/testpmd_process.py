@@ -6,8 +6,8 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 PROMPT = "testpmd> "
 END_OF_STATISTICS = "#" * 76
@@ -53,18 +53,22 @@ class Testpmd:
         answer, _, self._text = self._text.partition(end)
         return answer
 
-    def rate(self, seconds: float, settle_s: float, *, port: int = 0, counter: str = "Tx") -> float:
-        """Frames a second that a port counted, forwarding for ``settle_s`` before it is measured for ``seconds``."""
+    def rate(self, seconds: float, settle_s: float, meanwhile: Callable[[], AbstractContextManager[None]]) -> float:
+        """Frames a second that its port sent, forwarding for ``settle_s`` before it is measured for ``seconds``.
+
+        ``meanwhile`` is entered for the time measured; it may begin late.
+        """
         self.say("start", "TX queue: 0")
         time.sleep(settle_s)
-        self.say(f"show port stats {port}", END_OF_STATISTICS)
-        time.sleep(seconds)
-        shown = self.say(f"show port stats {port}", END_OF_STATISTICS)
+        with meanwhile():
+            self.say("show port stats 0", END_OF_STATISTICS)
+            time.sleep(seconds)
+            shown = self.say("show port stats 0", END_OF_STATISTICS)
         self.say("stop", "Done.")
         # Its own difference over its own clock since it was last asked.
-        found = re.search(rf"{counter}-pps:\s+(\d+)", shown)
+        found = re.search(r"Tx-pps:\s+(\d+)", shown)
         if not found:
-            raise RuntimeError(f"testpmd shows no {counter}-pps: {shown}")
+            raise RuntimeError(f"testpmd shows no Tx-pps: {shown}")
         return float(found[1])
 
     @contextmanager

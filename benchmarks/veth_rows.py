@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from core_watch import watching
 from machine import Cpus
 from pairs import Row
 from senders import Nicbench, Sender, Testpmd, Trafgen, measure
@@ -17,15 +18,16 @@ SETTLE_S = 0.2
 def veth_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: float) -> list[Row]:
     """Pages are small here for all: a umem gains nothing from huge ones. Every sender starts anew for each sample."""
     del pages
+    watch = stack.enter_context(watching([cpus.worker, cpus.other]))
     wire = stack.enter_context(veth_pair())
 
     def sample(sender: Sender) -> Callable[[], float]:
-        return lambda: measure(sender, wire, FRAME_BYTES, seconds, SETTLE_S).frames_per_s
+        return lambda: measure(sender, wire, FRAME_BYTES, seconds, SETTLE_S, watch).frames_per_s
 
     ours = sample(Nicbench(worker_cpu=cpus.worker))
     testpmd = sample(Testpmd(worker_cpu=cpus.worker, main_cpu=cpus.other))
     trafgen = sample(Trafgen())
     return [
-        Row("generate, 256 flows, veth, `net_af_xdp`", "txonly", 1.0, ours, testpmd, "Mpps"),
-        Row("generate, 256 flows, veth, `net_af_xdp`", "trafgen", 2.0, ours, trafgen, "Mpps"),
+        Row("generate, 256 flows, veth, `net_af_xdp`", "txonly", 1.0, ours, testpmd, watch),
+        Row("generate, 256 flows, veth, `net_af_xdp`", "trafgen", 2.0, ours, trafgen, watch),
     ]

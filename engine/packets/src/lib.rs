@@ -26,6 +26,7 @@ pub mod pulse;
 pub mod reflector;
 pub mod sender;
 pub mod session;
+pub mod sharing;
 pub mod signature;
 pub mod sim;
 pub mod snapshot;

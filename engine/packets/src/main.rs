@@ -1,9 +1,10 @@
 //! The binary: NDJSON on stdin and stdout. Without arguments it is the tester (`protocol/README.md`), with `reflect` the
-//! reference forwarder (`protocol/reflect.md`), with `measure analyse` a benchmark of the receiver.
+//! reference forwarder (`protocol/reflect.md`), with `measure analyse` a benchmark of the receiver, with
+//! `measure sharing CPU...` a witness of what else runs on the physical cores of CPUs.
 
 use std::process::ExitCode;
 
-use nicbench_packets::{measure, reflector, session, sys};
+use nicbench_packets::{measure, reflector, session, sharing, sys};
 
 const USAGE: &str = "without arguments it speaks the protocol on stdin and stdout; `reflect [FILE]` forwards frames";
 
@@ -13,6 +14,7 @@ fn main() -> ExitCode {
     sys::thread::prefer();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => ExitCode::from(session::run().clamp(0, 255) as u8),
+        ["measure", "sharing", ref cpus @ ..] if !cpus.is_empty() => witnessed(cpus),
         ["measure", what] => measured(what),
         ["reflect"] => ExitCode::from(reflector::session::run(None)),
         ["reflect", file] => ExitCode::from(reflector::session::run(Some(file))),
@@ -29,6 +31,16 @@ fn measured(what: &str) -> ExitCode {
             println!("{}", serde_json::to_string(&report).unwrap_or_default());
             ExitCode::SUCCESS
         }
+        Err(error) => {
+            eprintln!("nicbench-packets: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn witnessed(cpus: &[&str]) -> ExitCode {
+    match sharing::run(cpus) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("nicbench-packets: {error}");
             ExitCode::from(2)

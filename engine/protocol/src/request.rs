@@ -41,7 +41,10 @@ pub enum Command {
     /// End the transmission now.
     Stop,
     /// Renew the lease, nothing else.
-    Renew,
+    Renew {
+        /// Seconds for which the controller will be silent, beyond the lease.
+        duration_s: f64,
+    },
     /// Free the ports and exit.
     Close,
 }
@@ -58,6 +61,12 @@ pub struct Refusal {
 #[derive(Deserialize)]
 struct HelloFields {
     protocol: String,
+}
+
+#[derive(Deserialize)]
+struct RenewFields {
+    #[serde(default)]
+    duration_s: f64,
 }
 
 #[derive(Deserialize)]
@@ -93,7 +102,7 @@ pub fn parse(line: &str) -> Result<Request, Refusal> {
         "settle" => fields::<DurationFields>(value).map(|fields| Command::Settle { duration_s: fields.duration_s }),
         "stats" => Ok(Command::Stats),
         "stop" => Ok(Command::Stop),
-        "renew" => Ok(Command::Renew),
+        "renew" => fields::<RenewFields>(value).map(|fields| Command::Renew { duration_s: fields.duration_s }),
         "close" => Ok(Command::Close),
         _ => {
             let next = "use hello, configure, start, drain, settle, stats, stop, renew or close";

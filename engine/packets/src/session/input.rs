@@ -69,11 +69,11 @@ fn bad_line(message: &str) -> (Option<i64>, ErrorReport) {
 fn dispatch(request: Request, output: &Output, snapshot: &Snapshot, lease: &Lease, mailbox: &Mailbox) {
     lease.renew(match &request.command {
         Command::Start(start) => start.duration_s,
-        Command::Drain { duration_s } | Command::Settle { duration_s } => *duration_s,
+        Command::Drain { duration_s } | Command::Settle { duration_s } | Command::Renew { duration_s } => *duration_s,
         _ => 0.0,
     });
     match request.command {
-        Command::Renew => output.reply(request.id, &Reply::Done {}),
+        Command::Renew { .. } => output.reply(request.id, &Reply::Done {}),
         Command::Stats => match snapshot.read() {
             Some(stats) => output.reply(request.id, &Reply::Stats(stats)),
             None => output.fail(request.id, bad_state("there is no trial", "ask for `start` first")),

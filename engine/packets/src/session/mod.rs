@@ -115,7 +115,7 @@ impl Session {
             Command::Stop => Err(bad_state("no transmission is running", "ask for `start` first")),
             Command::Close => return self.desk.close(id),
             // The reading thread answers these at once, so that they never wait for the worker.
-            Command::Stats | Command::Renew => Ok(Some(Reply::Done {})),
+            Command::Stats | Command::Renew { .. } => Ok(Some(Reply::Done {})),
         };
         match result {
             Ok(Some(reply)) => self.output.reply(id, &reply),

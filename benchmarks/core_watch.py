@@ -1,0 +1,69 @@
+"""Whether the physical cores were ours alone while something was measured: one witness for all programs alike."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from nicbench.engine.binary import find_binary
+
+# As the threshold ``dut_contended_share`` of a trial.
+SHARED_SHARE = 0.10
+# A neighbour works in spells of some seconds: a sample begins when a spell is over, or after this.
+WAIT_S = 2.0
+_LOOK_S = 0.1
+# The witness must have seen a core at its best.
+_WARM_UP_S = 3.0
+
+
+class CoreWatch:
+    """Looks fifty times a second how much of their physical cores some CPUs get."""
+
+    def __init__(self, cpus: Sequence[int]) -> None:
+        self._process = subprocess.Popen(
+            [str(find_binary("nicbench-packets")), "measure", "sharing", *map(str, cpus)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+        )  # fmt: skip
+        self.shares: list[float] = []
+        self._look(_WARM_UP_S)
+
+    def _stretch(self) -> float:
+        """The share of slow looks since it was last called, on the CPU with the most."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write("\n")
+        answer = json.loads(self._process.stdout.readline())
+        return max((cpu["slow"] / cpu["looks"] for cpu in answer["cpus"] if cpu["looks"]), default=0.0)
+
+    def _look(self, seconds: float) -> float:
+        self._stretch()
+        time.sleep(seconds)
+        return self._stretch()
+
+    @contextmanager
+    def sample(self) -> Iterator[None]:
+        """Something is measured meanwhile; it begins when nobody else is on the cores, or after ``WAIT_S``."""
+        end = time.monotonic() + WAIT_S
+        while self._look(_LOOK_S) > 0 and time.monotonic() < end:
+            pass
+        self._stretch()
+        yield
+        self.shares.append(self._stretch())
+
+    def close(self) -> None:
+        """Ends the witness."""
+        self._process.kill()
+        self._process.communicate()
+
+
+@contextmanager
+def watching(cpus: Sequence[int]) -> Iterator[CoreWatch]:
+    """A watch over these CPUs."""
+    watch = CoreWatch(cpus)
+    try:
+        yield watch
+    finally:
+        watch.close()

@@ -1,0 +1,61 @@
+//! `nicbench-packets measure sharing CPU...`: whether somebody else used the physical cores of these CPUs while another
+//! program was measured. Each line on stdin ends one stretch and begins the next; the answer is that stretch, a line of JSON.
+
+use std::fs;
+use std::io::{self, BufRead, Write};
+
+use nicbench_protocol::CpuTimes;
+use serde::Serialize;
+
+use crate::error::{EngineError, ErrorKind};
+use crate::health::parse_stat;
+use crate::witness::Witnesses;
+
+/// One stretch.
+#[derive(Debug, Serialize)]
+struct Stretch {
+    cpus: Vec<Looks>,
+}
+
+/// `slow` of the `looks` at a CPU found its physical core in use by somebody else too; none where nobody could look.
+#[derive(Debug, Serialize)]
+struct Looks {
+    cpu: u32,
+    looks: u32,
+    slow: u32,
+}
+
+/// Answers until stdin ends; an error names a CPU that is none.
+pub fn run(cpus: &[&str]) -> Result<(), EngineError> {
+    let wrong = |cpu: &&str| {
+        let message = format!("there is no CPU {cpu:?}");
+        EngineError::new(ErrorKind::BadRequest, message, "use: measure sharing CPU..., with numbers as in /proc/stat")
+    };
+    let watched = cpus.iter().map(|cpu| cpu.parse().map_err(|_| wrong(cpu))).collect::<Result<Vec<u32>, _>>()?;
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let mut times = parse_stat(&stat, &watched, 1);
+    if let Some(missing) = watched.iter().position(|cpu| times.iter().all(|times| times.cpu != *cpu)) {
+        return Err(wrong(&cpus[missing]));
+    }
+    answer(&Witnesses::post(&watched), &mut times).map_err(|error| {
+        EngineError::new(ErrorKind::BadState, format!("stdin or stdout: {error}"), "call it with both open")
+    })
+}
+
+fn answer(witnesses: &Witnesses, times: &mut [CpuTimes]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        line?;
+        witnesses.finish(times);
+        let looks = |times: &mut CpuTimes| Looks {
+            cpu: times.cpu,
+            looks: times.speed_samples.take().unwrap_or(0),
+            slow: times.slow_samples.take().unwrap_or(0),
+        };
+        let stretch = Stretch { cpus: times.iter_mut().map(looks).collect() };
+        writeln!(output, "{}", serde_json::to_string(&stretch)?)?;
+        output.flush()?;
+        witnesses.start();
+    }
+    Ok(())
+}
