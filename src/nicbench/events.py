@@ -10,6 +10,7 @@ from pydantic import Field
 from nicbench.model.base import Frozen
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import Trial
+from nicbench.model.turn import DEFAULT
 
 
 class RunStarted(Frozen):
@@ -31,6 +32,24 @@ class StageStarted(Frozen):
     event: Literal["stage_started"] = "stage_started"
     stage: str
     text: str
+
+
+class TurnStarted(Frozen):
+    """One run of one configuration begins, the ``number``-th ``of`` all; a run of one turn alone says nothing."""
+
+    event: Literal["turn_started"] = "turn_started"
+    configuration: str
+    run: int
+    number: int
+    of: int
+
+
+class TurnFinished(Frozen):
+    """All results of this run of this configuration are in the journal, and the machine is as it was."""
+
+    event: Literal["turn_finished"] = "turn_finished"
+    configuration: str
+    run: int
 
 
 class TestStarted(Frozen):
@@ -66,6 +85,8 @@ class CeilingFound(Frozen):
     """The tester's own ceiling at a frame size, calibrated without a DUT or learnt from a shortfall that repeats."""
 
     event: Literal["ceiling_found"] = "ceiling_found"
+    configuration: str = DEFAULT
+    run: int = 1
     frame_bytes: int | float
     mix: str | None = None
     ceiling_frames_per_s: float | None
@@ -77,6 +98,8 @@ class TesterLatencyFound(Frozen):
     """The tester's own median latency at a frame size, over a cable in the DUT's place, nanoseconds."""
 
     event: Literal["tester_latency_found"] = "tester_latency_found"
+    configuration: str = DEFAULT
+    run: int = 1
     frame_bytes: int | float
     mix: str | None = None
     latency_p50_ns: int
@@ -112,6 +135,8 @@ class RunFinished(Frozen):
 Event = Annotated[
     RunStarted
     | StageStarted
+    | TurnStarted
+    | TurnFinished
     | TestStarted
     | TrialStarted
     | TrialFinished

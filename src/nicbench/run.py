@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import NothingMeasuredError
 from nicbench.events import Bus, RunFinished, StageStarted
 from nicbench.hosts.local import LocalHost
-from nicbench.inventory.collect import collect
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.result import Summary
+from nicbench.model.turn import Turn
 from nicbench.stages.calibrate import calibrate
+from nicbench.stages.disclose import disclose
 from nicbench.stages.machine import machine
 from nicbench.stages.measure import measure
 from nicbench.stages.plan import describe
@@ -17,53 +20,58 @@ from nicbench.stages.start import refuse_changed_bench, started
 from nicbench.stages.summary import summarise
 from nicbench.stages.testbed import laid_out, make_dut, make_testbed, touches_machine
 from nicbench.stages.tester import make_tester, start_tester
+from nicbench.stages.turns import one_turn, turns_left
 from nicbench.store.folder import RunFolder
 from nicbench.trials.ceiling import Ceilings
 from nicbench.trials.maker import TrialMaker
+from nicbench.tuning.changes import Changes
 
 
 async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str | None = None) -> Summary:
-    """Runs every test; whatever ends it, the machine is restored and the folder holds what was measured."""
-    journaled = folder.journal.trials()
+    """Runs every test in every turn; whatever ends it, the machine is restored and what was measured is kept."""
+    began, complete = time.monotonic(), False
     refuse_changed_bench(bench, folder.journal.events())
-    bus.publish(started(bench, folder.run_id, resumed=bool(journaled)))
-    complete = False
+    turns = turns_left(bench, folder.journal.events())
+    bus.publish(started(bench, folder.run_id, resumed=bool(folder.journal.trials())))
     try:
         async with machine(folder, bus, touched=touches_machine(bench)) as changes:
-            bus.publish(StageStarted(stage="testbed", text="making the testbed"))
-            lab, testbed = await make_testbed(bench, changes)
-            dut = await make_dut(bench, testbed, changes)
-            ways, addressing = laid_out(bench, testbed, dut, bus)
-            dut_cpus = dut.cpus(testbed)
-            tester = make_tester(
-                bench,
-                testbed,
-                dut_cpus,
-                folder.run_id,
-                engine_path,
-                neighbours=dut.neighbours(testbed),
-                run_folder=folder.path,
-            )
-            try:
-                bus.publish(StageStarted(stage="tester", text="starting the tester"))
-                facts, testbed = await start_tester(tester, bench, testbed, changes)
-                thresholds = Thresholds(**bench.thresholds)
-                folder.write_json(
-                    "plan.json", describe(bench, folder.run_id, testbed, dut, facts, ways, addressing, thresholds)
-                )
-                folder.write_json("inventory.json", await collect(testbed))
-                hosts = {"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester}
-                maker = TrialMaker(tester, dut, addressing, thresholds, dut_cpus, journaled, bus, hosts)
-                ceilings = Ceilings(maker, lab, testbed, changes, bus, ways)
-                await calibrate(bench, ceilings, bus)
-                results = await measure(bench, testbed.link_bits_per_s, ways, maker, ceilings, bus)
-                complete = True
-            finally:
-                await tester.close()
+            for turn in turns:
+                async with one_turn(turn, changes, bus):
+                    await _measure(bench, turn, folder, changes, bus, engine_path, began)
+        complete = True
     finally:
-        summary = summarise(bench.title, results if complete else folder.journal.results(), complete=complete)
+        summary = summarise(bench, folder.journal.results(), complete=complete)
         bus.publish(RunFinished(verdict=summary.verdict, complete=complete))
         folder.finish(summary)
     if not summary.results:
         raise NothingMeasuredError("no test gave a result", place=folder.run_id)
     return summary
+
+
+async def _measure(
+    whole: BenchFile, turn: Turn, folder: RunFolder, changes: Changes, bus: Bus, engine_path: str | None, began: float
+) -> None:
+    """One turn, from its testbed to its last result."""
+    bench = whole.of_turn(turn)
+    bus.publish(StageStarted(stage="testbed", text="making the testbed"))
+    lab, testbed = await make_testbed(bench, changes)
+    dut = await make_dut(bench, testbed, changes)
+    ways, addressing = laid_out(bench, testbed, dut, bus)
+    cpus, neighbours = dut.cpus(testbed), dut.neighbours(testbed)
+    tester = make_tester(
+        bench, testbed, cpus, folder.run_id, engine_path, neighbours=neighbours, run_folder=folder.path
+    )
+    try:
+        bus.publish(StageStarted(stage="tester", text="starting the tester"))
+        facts, testbed = await start_tester(tester, bench, testbed, changes)
+        thresholds = Thresholds(**bench.thresholds)
+        plan = describe(bench, folder.run_id, testbed, dut, facts, ways, addressing, thresholds)
+        await disclose(whole, turn, plan, testbed, folder)
+        hosts = {"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester}
+        journaled = folder.journal.trials()
+        maker = TrialMaker(tester, dut, addressing, thresholds, cpus, journaled, bus, hosts, turn, began)
+        ceilings = Ceilings(maker, lab, testbed, changes, bus, ways)
+        await calibrate(bench, ceilings, bus)
+        await measure(bench, testbed.link_bits_per_s, ways, maker, ceilings, bus)
+    finally:
+        await tester.close()

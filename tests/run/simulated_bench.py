@@ -40,10 +40,37 @@ tests:
     trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
 """
 
+# Two configurations, twice each: the second DUT loses frames at random at half the capacity.
+COMPARED = """
+nicbench: 1
+title: Compared, killed and resumed
+seed: 7
+runs: 2
+lab: {kind: simulated, capacity: 40 kpps, queue_frames: 16, delay: 20 us, pause_every: 350 ms, pause: 25 ms}
+dut: {kind: simulated}
+configurations:
+  fast:
+  slow:
+    lab: {capacity: 20 kpps, loss: 0.01 %}
+tests:
+  - name: throughput
+    method: throughput
+    frame_bytes: [64]
+    search: {kind: bisect, goals: {PDR: 0.5 %}, precision: 10 %, maximum_trials: 4, trials_per_bound: 1}
+    trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
+  - name: latency
+    method: latency
+    at: throughput
+    of: PDR
+    loads: [50 %]
+    frame_bytes: [64]
+    trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
+"""
 
-def make_folder(parent: Path) -> RunFolder:
+
+def make_folder(parent: Path, bench: str = BENCH) -> RunFolder:
     """A fresh run folder with the bench file."""
-    return RunFolder.create(parent, BENCH, "Killed and resumed")
+    return RunFolder.create(parent, bench, "Killed and resumed")
 
 
 def run_whole(folder: RunFolder) -> None:

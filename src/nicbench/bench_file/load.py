@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from pydantic import ValidationError
 from nicbench.bench_file.checks import cross_check
 from nicbench.bench_file.extremes import Extremes
 from nicbench.bench_file.models import BenchFile, Choice, Document, TestHead, TestSpec
-from nicbench.bench_file.problems import Problem, WrongBenchFileError
+from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.overlays import merged_trees
+from nicbench.bench_file.problems import Problem, WrongBenchFileError, told_once
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, read
 from nicbench.bench_file.sections import Reading
 from nicbench.bench_file.wording import Step
@@ -40,6 +43,25 @@ def load(path: Path) -> BenchFile:
 def parse(content: bytes, path: Path) -> BenchFile:
     """The bench file in ``content``; ``path`` is where it came from, for messages."""
     root = read(content, str(path))
+    reading = Reading(root)
+    trees = merged_trees(root, reading)
+    if reading.problems:
+        raise WrongBenchFileError(str(path), reading.problems)
+    found: dict[str, BenchFile | list[Problem]] = {}
+    for name, tree in trees.items():
+        try:
+            found[name] = replace(_parsed(tree, content, path), configuration=name)
+        except WrongBenchFileError as error:
+            found[name] = list(error.problems)
+    wrong = {name: problems for name, problems in found.items() if isinstance(problems, list)}
+    if wrong:
+        raise WrongBenchFileError(str(path), told_once(wrong, of=len(trees)))
+    configurations = tuple(bench for bench in found.values() if isinstance(bench, BenchFile))
+    return replace(configurations[0], compared=configurations) if len(configurations) > 1 else configurations[0]
+
+
+def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
+    """One configuration, written out."""
     reading = Reading(root)
     document = reading.validate(Document, root.plain(), ())
     lab = _choice(reading, ("lab",), "nicbench.labs", Lab) if "lab" in _keys(reading, ()) else None
@@ -71,6 +93,7 @@ def parse(content: bytes, path: Path) -> BenchFile:
         traffic=traffic,
         thresholds=document.thresholds.model_dump(exclude_unset=True),
         tests=tuple(extremes.in_test(test) for test in tests if test is not None),
+        runs=document.runs,
     )
     if problems := list(cross_check(bench, root)):
         raise WrongBenchFileError(str(path), problems)

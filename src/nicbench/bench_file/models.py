@@ -12,6 +12,7 @@ from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import Bytes, Seconds
 from nicbench.model.traffic import Name, Traffic
+from nicbench.model.turn import DEFAULT, Turn, interleaved
 
 LARGEST_SEED = 2**63 - 1
 
@@ -160,13 +161,17 @@ class Document(Frozen):
     traffic: Traffic = Traffic()
     thresholds: Thresholds = Thresholds()
     tests: tuple[dict[str, Any], ...] = Field(min_length=1)
+    configurations: Any = None
+    """Taken out before (``overlays.py``); here for its name."""
+    runs: int = Field(default=1, ge=1, le=1000)
 
 
 @dataclass(frozen=True, slots=True)
 class BenchFile:
     """A bench file that was understood: every kind resolved, cross-checked. ``thresholds`` holds overrides only.
 
-    ``source`` is the file's text, ``written`` its content as plain data, with the units that its author chose.
+    ``source`` is the file's text, ``written`` its content as plain data, with the units that its author chose. Where
+    the file compares configurations, this is one of them, as if it had been written out, and the first holds all.
     """
 
     path: Path
@@ -184,3 +189,20 @@ class BenchFile:
     traffic: Traffic
     thresholds: dict[str, float]
     tests: tuple[TestSpec, ...]
+    configuration: str = DEFAULT
+    runs: int = 1
+    compared: tuple[BenchFile, ...] = ()
+
+    @property
+    def configurations(self) -> tuple[BenchFile, ...]:
+        """Every configuration, in the order of the file; itself where none are compared."""
+        return self.compared or (self,)
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Every run of every configuration, in the order in which they are made."""
+        return interleaved([each.configuration for each in self.configurations], self.runs, self.seed)
+
+    def of_turn(self, turn: Turn) -> BenchFile:
+        """The configuration whose turn it is."""
+        return next(each for each in self.configurations if each.configuration == turn.configuration)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -53,6 +53,22 @@ class WrongBenchFileError(BenchFileError):
         shown = [str(error) for error in self.each()[:MOST_PROBLEMS_SHOWN]]
         hidden = len(self.problems) - len(shown)
         return "\n".join([*shown, f"... and {hidden} more problems"] if hidden else shown)
+
+
+def told_once(by_configuration: Mapping[str, Sequence[Problem]], of: int) -> list[Problem]:
+    """The problems of all configurations; one that not all ``of`` them have says whose it is."""
+    whose: dict[Problem, list[str]] = {}
+    for name, problems in by_configuration.items():
+        for problem in dict.fromkeys(problems):
+            whose.setdefault(problem, []).append(name)
+    return [
+        problem if len(names) == of else replace(problem, message=f"configuration {_and(names)}: {problem.message}")
+        for problem, names in whose.items()
+    ]
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(quote(name) for name in names)
 
 
 def quote(value: object) -> str:

@@ -13,11 +13,11 @@ from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.output import print_json, results, say
 from nicbench.cli.progress import make_progress
 from nicbench.cli.summary_table import print_summary
+from nicbench.cli.time_left import planned
 from nicbench.errors import InterruptedRunError, NicbenchError
 from nicbench.events import Bus
 from nicbench.model.result import ResultVerdict, Summary
-from nicbench.model.trial import CALIBRATION
-from nicbench.stages.calibrate import planned_calibration
+from nicbench.stages.summary import summarise
 from nicbench.store.folder import RunFolder
 
 RunIt = Callable[[BenchFile, RunFolder, Bus], Awaitable[Summary]]
@@ -37,12 +37,8 @@ def conduct(
     """Runs ``bench`` in ``folder`` and shows what came of it. ReportedError where it ended with an error."""
     bus = Bus()
     bus.subscribe(folder.journal.append)
-    planned = [
-        (CALIBRATION, planned_calibration(bench).estimate_s),
-        *((test.name, test.build().estimate_s()) for test in bench.tests),
-    ]
     try:
-        with make_progress(planned, enabled=with_progress) as progress:
+        with make_progress(planned(bench), enabled=with_progress) as progress:
             bus.subscribe(progress.show)
             summary = run_to_the_end(_awaited(run_it, bench, folder, bus))
     except NicbenchError as error:
@@ -92,9 +88,7 @@ def _kept(bench: BenchFile, folder: RunFolder) -> Summary | None:
     """What was measured before the run broke off; None where even that cannot be read."""
     try:
         summary = folder.summary()
-        plain = summary or Summary(
-            title=bench.title, verdict=ResultVerdict.INCOMPLETE, results=folder.journal.results()
-        )
+        plain = summary or summarise(bench, folder.journal.results(), complete=False)
         return plain.model_copy(update={"verdict": ResultVerdict.INCOMPLETE})
     except NicbenchError:
         return None

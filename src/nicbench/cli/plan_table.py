@@ -11,42 +11,33 @@ from rich.table import Table
 
 from nicbench.bench_file import BenchFile, Choice
 from nicbench.bench_file.checks import checked
+from nicbench.bench_file.differences import differences
 from nicbench.bench_file.frame_sizes import headers_in_words, smallest_frame_bytes
 from nicbench.cli.output import FORMAT
 from nicbench.model.frame_size import size_label, words_of
 from nicbench.model.pattern import Pattern
 from nicbench.model.traffic import FieldValue, Traffic
-from nicbench.stages.calibrate import planned_calibration
+from nicbench.stages.calibrate import estimate_s, planned_calibration
 from nicbench.units import format_duration_s, format_mpps
 
 
 def print_plan(console: Console, bench: BenchFile) -> None:
-    """Prints the plan for people."""
+    """Prints the plan for people; of a bench file that compares configurations, each of them."""
     console.print(f"[bold]{escape(bench.title)}[/bold]")
-    for name, text in _settings(bench):
-        console.print(f"  {name:<8} {escape(text)}", soft_wrap=True)
-    table = Table(header_style="bold")
-    table.add_column("test")
-    table.add_column("method")
-    table.add_column("points", justify="right")
-    table.add_column("frame sizes [bytes]".replace("[", r"\["), overflow="fold")
-    table.add_column("at most", justify="right")
-    total_s = 0.0
-    for test in bench.tests:
-        method = test.build()
-        total_s += method.estimate_s()
-        sizes = ", ".join(map(str, method.frame_sizes()))
-        at_most = _whole_seconds(method.estimate_s())
-        table.add_row(escape(test.name), test.method_kind, str(method.points()), sizes, at_most)
-    console.print(table)
-    calibration = planned_calibration(bench)
-    total_s += calibration.estimate_s
-    console.print(f"before the first test, calibration: {escape(str(calibration))}", soft_wrap=True)
-    console.print(f"estimated duration: at most {_whole_seconds(total_s)}, without repeats")
-    for test in bench.tests:
-        for number, deviation in enumerate(test.build().deviations()):
-            if number == 0:
-                console.print(f"{escape(test.name)} differs from the standard, and the report will say so:")
+    for each in bench.configurations:
+        if bench.compared:
+            console.print(f"configuration [bold]{escape(each.configuration)}[/bold]")
+        for name, text in _settings(each):
+            console.print(f"  {name:<8} {escape(text)}", soft_wrap=True)
+        if each is bench.configurations[0] or not _measures_the_same(each, bench.configurations[0]):
+            _print_tests(console, each)
+    if len(bench.turns) > 1:
+        _print_turns(console, bench)
+    total_s = sum(estimate_s(bench.of_turn(turn)) for turn in bench.turns)
+    console.print(f"estimated duration: at most {_whole_seconds(total_s)}, without repeats{_of_turns(bench)}")
+    for test, deviations in _by_test(bench).items():
+        console.print(f"{escape(test)} differs from the standard, and the report will say so:")
+        for deviation in deviations:
             console.print(f"  {escape(deviation)}", soft_wrap=True)
     console.print("checked:")
     for phrase in checked():
@@ -54,8 +45,69 @@ def print_plan(console: Console, bench: BenchFile) -> None:
     console.print(f"{escape(str(bench.path))} is valid", soft_wrap=True)
 
 
+def _by_test(bench: BenchFile) -> dict[str, dict[str, None]]:
+    """Deviations of each test, of all configurations, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for test in (test for each in bench.configurations for test in each.tests):
+        for deviation in test.build().deviations():
+            found.setdefault(test.name, {})[deviation] = None
+    return found
+
+
+def _print_turns(console: Console, bench: BenchFile) -> None:
+    """What differs, and whose turn it is when."""
+    if bench.compared:
+        table = Table(header_style="bold")
+        for head in ("what differs", *(each.configuration for each in bench.configurations)):
+            table.add_column(escape(head), overflow="fold")
+        for row in differences(bench):
+            values = (row.values[each.configuration] for each in bench.configurations)
+            table.add_row(escape(row.setting), *("-" if value is None else escape(value) for value in values))
+        console.print(table)
+    order = ", ".join(f"{turn.configuration} {turn.run}" for turn in bench.turns)
+    console.print(f"order (configuration and run, drawn with seed {bench.seed}): {escape(order)}", soft_wrap=True)
+
+
+def _of_turns(bench: BenchFile) -> str:
+    turns = len(bench.turns)
+    return f" and the making of {turns} testbeds" if turns > 1 else ""
+
+
+def _measures_the_same(one: BenchFile, other: BenchFile) -> bool:
+    return one.tests == other.tests and str(planned_calibration(one)) == str(planned_calibration(other))
+
+
+def _print_tests(console: Console, bench: BenchFile) -> None:
+    table = Table(header_style="bold")
+    table.add_column("test")
+    table.add_column("method")
+    table.add_column("points", justify="right")
+    table.add_column("frame sizes [bytes]".replace("[", r"\["), overflow="fold")
+    table.add_column("at most", justify="right")
+    for test in bench.tests:
+        method = test.build()
+        sizes = ", ".join(map(str, method.frame_sizes()))
+        at_most = _whole_seconds(method.estimate_s())
+        table.add_row(escape(test.name), test.method_kind, str(method.points()), sizes, at_most)
+    console.print(table)
+    calibration = planned_calibration(bench)
+    console.print(f"before the first test, calibration: {escape(str(calibration))}", soft_wrap=True)
+
+
 def plan_document(bench: BenchFile) -> dict[str, Any]:
-    """The plan for programs."""
+    """The plan for programs. Beside ``configurations`` stands the first of them; the duration is of all turns."""
+    total_s = sum(estimate_s(bench.of_turn(turn)) for turn in bench.turns)
+    document = {**_document(bench), "estimate_s": total_s}
+    if len(bench.turns) > 1:
+        document["runs"] = bench.runs
+        document["turns"] = [{"configuration": turn.configuration, "run": turn.run} for turn in bench.turns]
+    if bench.compared:
+        document["differences"] = [row.model_dump() for row in differences(bench)]
+        document["configurations"] = {each.configuration: _document(each) for each in bench.configurations}
+    return document
+
+
+def _document(bench: BenchFile) -> dict[str, Any]:
     calibration = planned_calibration(bench)
     tests = [(test, test.build()) for test in bench.tests]
     return {
@@ -80,7 +132,7 @@ def plan_document(bench: BenchFile) -> dict[str, Any]:
             "latencies": calibration.latencies,
             "estimate_s": calibration.estimate_s,
         },
-        "estimate_s": calibration.estimate_s + sum(method.estimate_s() for _, method in tests),
+        "estimate_s": estimate_s(bench),
         "deviations": _deviations(bench),
         "checked": list(checked()),
     }

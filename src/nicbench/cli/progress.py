@@ -25,6 +25,7 @@ from nicbench.events import (
     TestStarted,
     TrialFinished,
     TrialStarted,
+    TurnStarted,
 )
 from nicbench.model.frame_size import size_words
 from nicbench.model.trial import Trial
@@ -89,16 +90,22 @@ class _Bar(_Notes):
         self._time_left = time_left
         self._task = bar.add_task("", total=1.0, left="")
         self._trials = 0
+        self._turn = ""
 
     def show(self, event: Event) -> None:
         super().show(event)
         self._time_left.note(event)
         if isinstance(event, TestStarted):
             self._trials = 0
+        if isinstance(event, TurnStarted):
+            self._turn = f"{event.configuration}, run {event.run}  "
         text = self._text(event)
         if text is not None:
             self._bar.update(
-                self._task, description=text, completed=self._time_left.share_done, left=self._time_left.text()
+                self._task,
+                description=f"{self._turn}{text}",
+                completed=self._time_left.share_done,
+                left=self._time_left.text(),
             )
             self._bar.refresh()
 
@@ -114,6 +121,8 @@ class _Bar(_Notes):
 
 
 def _line(event: Event) -> str | None:
+    if isinstance(event, TurnStarted):
+        return f"configuration {event.configuration}, run {event.run} (turn {event.number} of {event.of})"
     if isinstance(event, StageStarted):
         return event.text
     if isinstance(event, CeilingFound | TesterLatencyFound):

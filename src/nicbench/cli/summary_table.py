@@ -15,12 +15,15 @@ from nicbench.model.frame_size import label_of, size_words
 from nicbench.model.ports import PortFigures
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.model.spread import Spread
 from nicbench.report.grids import Crossing, GridTable
-from nicbench.report.tables import Section, has_table, sections
+from nicbench.report.tables import Section, has_table, sections, side_by_side
 from nicbench.units import format_mpps
 
 _RATE = "_frames_per_s"
+_NO_GOALS = frozenset({"load_frames_per_s", "ceiling_frames_per_s", "line_rate_frames_per_s"})
 _CEILING = "ceiling_frames_per_s"
+MEDIANS = "; each number is the median of several runs, between the least and the greatest"
 _OWN_LATENCY = "tester_latency_p50_ns"
 _MOST_LINES: Final = 6
 """Of disturbances, and of ways between ports: a terminal is no report."""
@@ -30,14 +33,19 @@ _STYLES = {ResultVerdict.VALID: "green", ResultVerdict.DISTURBED: "yellow", Resu
 
 def print_summary(console: Console, summary: Summary) -> None:
     """Prints one row per frame size; the latencies are those at the highest load that was measured."""
-    rates = [result for result in summary.results if _goals(result) and not has_table(result.method)]
-    latencies = [result for result in summary.results if "latency_p50_ns" in result.values]
+    compared = summary.beside_each_other
+    rates = [result for result in compared if _goals(result) and not has_table(result.method)]
+    latencies = [result for result in compared if "latency_p50_ns" in result.values]
     console.print(f"\n[bold]{escape(summary.title)}[/bold]: {_verdict(summary.verdict)}")
     if rates or latencies:
         bases = ", ".join(dict.fromkeys(result.scope for result in (*rates, *latencies)))
-        print_fitted(console, _columns(rates, latencies), caption=escape(_rates_are(bases)))
+        print_fitted(
+            console,
+            _columns(rates, latencies),
+            caption=escape(_rates_are(bases) + (MEDIANS if summary.over_runs else "")),
+        )
     in_grids: set[str] = set()
-    for section in sections(summary.results, {}):
+    for section in side_by_side(compared, {}):
         if section.grids:
             for table in map(partial(_grid_table, section), section.grids):
                 console.print(table)
@@ -71,11 +79,21 @@ def _print_few(console: Console, lines: Sequence[str]) -> None:
 
 
 def headline(summary: Summary) -> str | None:
-    """The first rate of the first result, for a list of runs."""
-    own = sections(summary.results, {})
-    if own and not any(_goals(result) and not has_table(result.method) for result in summary.results):
+    """The first rate of the first result, for a list of runs; of each configuration, where several are compared."""
+    if not summary.configurations:
+        return _headline(summary.over_runs or summary.results)
+    by_name = {
+        name: [result for result in summary.beside_each_other if result.configuration == name]
+        for name in summary.configurations
+    }
+    return "; ".join(f"{name}: {text}" for name, results in by_name.items() if (text := _headline(results))) or None
+
+
+def _headline(results: Sequence[Result]) -> str | None:
+    own = sections(results, {})
+    if own and not any(_goals(result) and not has_table(result.method) for result in results):
         return own[0].sentence
-    for result in summary.results:
+    for result in results:
         for goal in _goals(result):
             at = f" at {size_words(result.parameters)}" if "frame_bytes" in result.parameters else ""
             rate = result.values[goal.lower() + _RATE]
@@ -83,6 +101,8 @@ def headline(summary: Summary) -> str | None:
                 return f"{PASSES_NOTHING}{at}"
             if isinstance(rate, Bounded) and rate.value is None and rate.upper is not None:
                 return f"{goal} < {format_mpps(rate.upper)} Mpps{at}"
+            if isinstance(rate, Spread):
+                return f"{goal} {_at_least(rate)} Mpps{at} (median of {rate.n} runs)"
             if not isinstance(rate, Bounded) or rate.value is None:
                 return f"no {goal} was found{at}"
             return f"{goal} {_at_least(rate)} Mpps{at}"
@@ -103,12 +123,33 @@ def _columns(rates: Sequence[Result], latencies: Sequence[Result]) -> list[Shown
     if _OWN_LATENCY in own:
         heads.append((("tester", "p50 [us]"), 4, True))
     heads.append((("", "verdict"), 0, False))
-    sizes = dict.fromkeys(label_of(result.parameters) for result in (*rates, *latencies))
-    rows = [_row(size, goals, rates, latencies, own) for size in sizes]
+    rows = [
+        [*head, *_row(size, goals, of_rates, of_latencies, own)]
+        for size in dict.fromkeys(label_of(result.parameters) for result in (*rates, *latencies))
+        for head, of_rates, of_latencies in _by_configuration(rates, latencies)
+        if _first(of_rates, size) or _first(of_latencies, size)
+    ]
+    if len({result.configuration for result in (*rates, *latencies)}) > 1:
+        heads.insert(0, (("", "configuration"), 0, False))
     cells = zip(*rows, strict=True)
     return [
         Shown(escaped(*head), tuple(column), rank, right)
         for (head, rank, right), column in zip(heads, cells, strict=True)
+    ]
+
+
+def _by_configuration(
+    rates: Sequence[Result], latencies: Sequence[Result]
+) -> list[tuple[list[str], list[Result], list[Result]]]:
+    """What stands before its rows, where there are several, and its results."""
+    names = list(dict.fromkeys(result.configuration for result in (*rates, *latencies)))
+    return [
+        (
+            [escape(name)] if len(names) > 1 else [],
+            [result for result in rates if result.configuration == name],
+            [result for result in latencies if result.configuration == name],
+        )
+        for name in names
     ]
 
 
@@ -200,14 +241,15 @@ def _row(
         name = goal.lower()
         value = rate.values.get(name + _RATE) if rate else None
         share = rate.values.get(f"{name}_percent_of_line_rate") if rate else None
-        limit = value.limited_by if isinstance(value, Bounded) else None
+        limit = value.limited_by if isinstance(value, Bounded | Spread) else None
         cells += [
             escape(_interval(value)),
-            f"{share:.2f}" if isinstance(share, float) else "-",
+            _two_decimals(share),
             _LIMITS[limit] if limit else "-",
         ]
     if _CEILING in own:
         ceiling = rate.values.get(_CEILING) if rate else None
+        ceiling = ceiling.median if isinstance(ceiling, Spread) else ceiling
         cells.append(format_mpps(ceiling) if isinstance(ceiling, int | float) else "-")
     if latencies:
         cells += [_microseconds(latency, "latency_p50_ns"), _microseconds(latency, "latency_p99_9_ns")]
@@ -223,7 +265,7 @@ def _goals(result: Result) -> list[str]:
     return [
         name.removesuffix(_RATE).upper()
         for name, value in result.values.items()
-        if name.endswith(_RATE) and isinstance(value, Bounded)
+        if name.endswith(_RATE) and isinstance(value, Bounded | Spread) and name not in _NO_GOALS
     ]
 
 
@@ -236,6 +278,11 @@ def _load(result: Result) -> float:
 
 
 def _interval(value: object) -> str:
+    if isinstance(value, Spread):
+        runs = f" ({value.n} of {value.runs} runs)" if value.n < value.runs else ""
+        if value.minimum == value.maximum:
+            return f"{_at_least(value)}{runs}"
+        return f"{format_mpps(value.minimum)} .. {_at_least(value)} .. {format_mpps(value.maximum)}{runs}"
     if not isinstance(value, Bounded):
         return "none"
     if value.passes_nothing:
@@ -250,15 +297,22 @@ def _interval(value: object) -> str:
     return f"{lower}{rate}{upper}"  # a search reports the highest load that passed: then value and lower bound are one
 
 
-def _at_least(value: Bounded) -> str:
+def _at_least(value: Bounded | Spread) -> str:
     """Line rate is as much as there can be; any other rate that nothing exceeded may be higher."""
-    rate = format_mpps(value.value or 0.0)
+    rate = format_mpps((value.median if isinstance(value, Spread) else value.value) or 0.0)
     return f"line rate, {rate}" if value.is_line_rate else f"{'>= ' if value.at_least else ''}{rate}"
 
 
 def _microseconds(result: Result | None, name: str) -> str:
     value = result.values.get(name) if result else None
+    if isinstance(value, Spread):
+        return f"{value.median / 1000.0:.1f}"
     return f"{value / 1000.0:.1f}" if isinstance(value, int | float) else "-"
+
+
+def _two_decimals(value: object) -> str:
+    value = value.median if isinstance(value, Spread) else value
+    return f"{value:.2f}" if isinstance(value, int | float) else "-"
 
 
 def _verdict(verdict: ResultVerdict) -> str:

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nicbench.events import Event, RunFinished, StageStarted, TestStarted, TrialFinished
+from nicbench.bench_file import BenchFile
+from nicbench.events import Event, RunFinished, StageStarted, TestStarted, TrialFinished, TurnStarted
 from nicbench.model.trial import CALIBRATION, TrialRequest
+from nicbench.model.turn import ALONE, Turn
+from nicbench.stages.calibrate import planned_calibration
 from nicbench.units import format_duration_s
+
+
+def planned(bench: BenchFile) -> list[tuple[str, float]]:
+    """Calibration and tests of every turn in order, by their keys in the run, with their estimates in seconds."""
+    return [
+        (turn.key(name), estimate_s)
+        for turn in bench.turns
+        for each in (bench.of_turn(turn),)
+        for name, estimate_s in (
+            (CALIBRATION, planned_calibration(each).estimate_s),
+            *((test.name, test.build().estimate_s()) for test in each.tests),
+        )
+    ]
 
 
 class TimeLeft:
@@ -18,15 +34,27 @@ class TimeLeft:
         self._ended_s = 0.0
         self._current: str | None = None
         self._spent_s = 0.0
+        self._turn = ALONE
 
     def note(self, event: Event) -> None:
         """Takes account of an event."""
-        if isinstance(event, StageStarted | TestStarted | RunFinished):
+        if isinstance(event, TurnStarted):
+            self._begin(Turn(event.configuration, event.run, event.number, event.of))
+        elif isinstance(event, StageStarted | TestStarted | RunFinished):
             self._ended_s += self._planned_s.get(self._current or "", 0.0)
             self._spent_s = 0.0
-            self._current = _begun(event)
+            begun = _begun(event)
+            self._current = None if begun is None else self._turn.key(begun)
         elif isinstance(event, TrialFinished):
             self._spent_s += _took_s(event.trial.request)
+
+    def _begin(self, turn: Turn) -> None:
+        """A turn: those before it are over, also where a resumed run left them out."""
+        self._turn, self._current, self._spent_s, self._ended_s = turn, None, 0.0, 0.0
+        for name, estimate_s in self._planned_s.items():
+            if name.startswith(turn.key("")):
+                break
+            self._ended_s += estimate_s
 
     @property
     def share_done(self) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.model.base import Frozen
+from nicbench.model.turn import DEFAULT
 
 
 class PlannedTest(Frozen):
@@ -28,6 +29,22 @@ class ThresholdRow(Frozen):
     default: float | None = None
     unit: str
     why: str
+
+
+class Difference(Frozen):
+    """A setting of the bench file that is not the same in all configurations: as written; None: not given."""
+
+    setting: str
+    values: dict[str, str | None]
+
+
+class PlannedTurn(Frozen):
+    """One run of one configuration, in the order in which they are made."""
+
+    configuration: str
+    run: int
+    points: int
+    estimate_s: float
 
 
 class Plan(Frozen):
@@ -54,3 +71,18 @@ class Plan(Frozen):
     tests: tuple[PlannedTest, ...] = ()
     thresholds: tuple[ThresholdRow, ...] = ()
     deviations: tuple[str, ...] = ()
+    configuration: str = DEFAULT
+    compared: tuple[str, ...] = ()
+    """The names of all configurations, as they stand in the bench file; empty where none are compared."""
+    differences: tuple[Difference, ...] = ()
+    turns: tuple[PlannedTurn, ...] = ()
+    others: tuple[Plan, ...] = ()
+    """The plans of the other configurations, as far as their turn has come; this one is that of the first turn."""
+
+    @property
+    def each(self) -> tuple[Plan, ...]:
+        """The plan of each configuration that is known, in the order of the bench file."""
+        known = (self, *self.others)
+        return (
+            tuple(sorted(known, key=lambda plan: self.compared.index(plan.configuration))) if self.compared else known
+        )

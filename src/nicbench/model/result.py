@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +11,8 @@ from pydantic import Field
 from nicbench.model.base import Frozen
 from nicbench.model.ports import PortFigures
 from nicbench.model.rate import Bounded
+from nicbench.model.spread import Spread
+from nicbench.model.turn import DEFAULT
 
 
 class ResultVerdict(StrEnum):
@@ -18,6 +21,10 @@ class ResultVerdict(StrEnum):
     VALID = "valid"
     DISTURBED = "disturbed"
     INCOMPLETE = "incomplete"
+
+
+Value = Bounded | Spread | float | int | str | None
+"""A ``Spread`` only in results over several runs."""
 
 
 class NearLimit(Frozen):
@@ -32,11 +39,15 @@ class Result(Frozen):
     """One row: one test, one configuration, one set of parameters. Names in ``values`` carry their unit."""
 
     id: str
+    test: str | None = Field(default=None, exclude_if=lambda found: found is None)
+    """The test's name in the bench file; not written before format 1.2."""
     method: str
-    configuration: str = "default"
+    configuration: str = DEFAULT
+    run: int | None = Field(default=None, exclude_if=lambda run: run is None)
+    """Of the configuration, from 1; None over all its runs, and not written before format 1.2."""
     scope: str = "default"
     parameters: dict[str, Any]
-    values: dict[str, Bounded | float | int | str | None]
+    values: dict[str, Value]
     verdict: ResultVerdict = ResultVerdict.VALID
     disturbances: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
@@ -46,10 +57,26 @@ class Result(Frozen):
     """Where several ways between ports carried traffic at once: each port, each way, and all together."""
 
 
+def name_of_test(result: Result, tests: Mapping[str, str]) -> str:
+    """The name of its test; where the result is too old to say it, ``tests`` may, by the result's id."""
+    return result.test or tests.get(result.id, result.id.partition("/")[0])
+
+
 class Summary(Frozen):
     """The whole of summary.json."""
 
-    format: str = "1.1"
+    format: str = "1.2"
     title: str
     verdict: ResultVerdict
     results: tuple[Result, ...] = Field(default_factory=tuple)
+    configurations: tuple[str, ...] = Field(default=(), exclude_if=lambda names: names == ())
+    """Those that are compared, in the order of the bench file."""
+    over_runs: tuple[Result, ...] = Field(default=(), exclude_if=lambda results: results == ())
+    """Where each configuration has several runs: each point over all of them, numbers as median and range."""
+
+    @property
+    def beside_each_other(self) -> tuple[Result, ...]:
+        """What is compared, over the runs where there are several: configurations in the order of the bench file."""
+        results = self.over_runs or self.results
+        order = {name: number for number, name in enumerate(self.configurations)}
+        return tuple(sorted(results, key=lambda result: order.get(result.configuration, 0)))

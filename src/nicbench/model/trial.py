@@ -298,6 +298,8 @@ class Trial(Frozen):
     key: str
     test: str
     configuration: str
+    run: int = 1
+    """Of the configuration, from 1."""
     parameters: dict[str, Any]
     repeat: int
     request: TrialRequest

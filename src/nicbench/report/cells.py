@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from nicbench.model.rate import Bounded
-from nicbench.model.result import Result
+from nicbench.model.result import Result, Value
+from nicbench.model.spread import Spread
 from nicbench.model.table import Column, Form
 from nicbench.report.numbers import (
     UNKNOWN,
@@ -21,8 +22,6 @@ from nicbench.report.numbers import (
     whole,
 )
 
-Value = Bounded | float | int | str | None
-
 
 def value_of(result: Result, name: str) -> Value:
     """The value of this name; else the parameter."""
@@ -35,18 +34,35 @@ def value_of(result: Result, name: str) -> Value:
 def number_of(result: Result, name: str) -> float | None:
     """The value of this name where it is a number."""
     value = value_of(result, name)
-    value = value.value if isinstance(value, Bounded) else value
+    value = _plain(value)
     return None if value is None or isinstance(value, str) else float(value)
+
+
+def _plain(value: Value) -> float | int | str | None:
+    if isinstance(value, Spread):
+        return value.median
+    return value.value if isinstance(value, Bounded) else value
 
 
 def texts(column: Column, results: Sequence[Result]) -> list[str]:
     """A column's cells, with as many decimals in all of them as one of them needs."""
     values = [value_of(result, column.value) for result in results]
-    least = [value.at_least if isinstance(value, Bounded) else False for value in values]
-    plain = [value.value if isinstance(value, Bounded) else value for value in values]
+    least = [value.at_least if isinstance(value, Bounded | Spread) else False for value in values]
+    plain = list(map(_plain, values))
     write = _writer(column.form, [float(value) for value in plain if isinstance(value, int | float)])
     written = [UNKNOWN if value is None else value if isinstance(value, str) else write(value) for value in plain]
-    return [f"≥ {text}" if at_least else text for text, at_least in zip(written, least, strict=True)]
+    bounds = [f"≥ {text}" if at_least else text for text, at_least in zip(written, least, strict=True)]
+    return [f"{text}{_range(value, write)}" for text, value in zip(bounds, values, strict=True)]
+
+
+def _range(value: Value, write: Callable[[float], str]) -> str:
+    """Of several runs: from the least to the greatest, where they differ, and how many where some have no value."""
+    if not isinstance(value, Spread):
+        return ""
+    least, most = write(value.minimum), write(value.maximum)
+    told = [f"{least} to {most}"] if least != most else []
+    told += [f"{value.n} of {value.runs} runs"] if value.n < value.runs else []
+    return f" ({', '.join(told)})" if told else ""
 
 
 def text_of(column: Column, result: Result) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from nicbench.errors import NicbenchError
 from nicbench.model.frame_size import label_of
 from nicbench.model.rate import Bounded
-from nicbench.model.result import Result
+from nicbench.model.result import Result, name_of_test
 from nicbench.model.trial import Latency, Trial
 from nicbench.report.model import LatencyRow, LatencyTable
 from nicbench.report.throughput import number
@@ -27,7 +27,7 @@ def latency_tables(
     for result in results:
         if result.method == "latency":
             row = _row(result, trials)
-            test = tests.get(result.id, result.id.partition("/")[0])
+            test = name_of_test(result, tests)
             grouped.setdefault((test, result.configuration, result.scope, _load(row)), []).append(row)
     return tuple(
         LatencyTable(*names, tuple(sorted(rows, key=lambda row: row.frame_bytes))) for names, rows in grouped.items()

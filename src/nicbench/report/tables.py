@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import Any, Final
 
 from nicbench.methods.base import Method
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.result import Result, ResultVerdict, name_of_test
 from nicbench.model.table import Column, ResultTable
+from nicbench.model.turn import DEFAULT
 from nicbench.registry import find
 from nicbench.report.cells import number_of, text_of, texts, value_of, with_unit
 from nicbench.report.grids import GridTable, grid_tables
@@ -92,22 +93,56 @@ class Section:
         return clean[-1] if clean else None
 
 
-def sections(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Section, ...]:
-    """One per test and configuration, in the order of the results; ``tests`` maps a result's id to its test."""
+def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column | None = None) -> tuple[Section, ...]:
+    """One per test and configuration, in the order of the results; ``tests`` maps a result's id to its test.
+
+    ``beside`` is a column more than the method's own.
+    """
     tables = {kind: method.table() for kind, method in find("nicbench.methods", Method).items()}
     grouped: dict[tuple[str, str, str, str], list[Result]] = {}
     for result in results:
         if tables.get(result.method) is not None:
-            test = tests.get(result.id, result.id.partition("/")[0])
+            test = name_of_test(result, tests)
             grouped.setdefault((result.method, test, result.configuration, result.scope), []).append(result)
     found = []
     for (method, test, configuration, scope), members in grouped.items():
-        table = _filled(tables[method], members[0].parameters)
+        table = _filled(_with_column(tables[method], beside), members[0].parameters)
         if table is not None:
             grids = grid_tables(members, table.grid) if table.grid else ()
             rows, notes = _rows(members, table), _notes(members, table)
             found.append(Section(test, configuration, scope, table, rows, notes, grids))
     return tuple(found)
+
+
+def side_by_side(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Section, ...]:
+    """One per test, its configurations beside each other: a column, a level of the grid and a line of the curve more.
+
+    Where there is but one configuration, the same as ``sections``.
+    """
+    results = tuple(results)
+    names = tuple(dict.fromkeys(result.configuration for result in results))
+    if len(names) < 2:
+        return sections(results, tests)
+    return sections(map(_named, results), tests, beside=_CONFIGURATION)
+
+
+_CONFIGURATION: Final = Column(value="configuration", head="Configuration", form="text")
+
+
+def _named(result: Result) -> Result:
+    """With its configuration as a parameter, which tables can show."""
+    parameters = {**result.parameters, "configuration": result.configuration}
+    return result.model_copy(update={"parameters": parameters, "configuration": DEFAULT})
+
+
+def _with_column(table: ResultTable | None, column: Column | None) -> ResultTable | None:
+    """The same with one more column, which also tells the columns of a grid and the lines of a curve apart."""
+    if table is None or column is None:
+        return table
+    first, *rest = table.columns
+    grid = table.grid and table.grid.model_copy(update={"across": (*table.grid.across, column)})
+    curve = table.curve and table.curve.model_copy(update={"lines": (*table.curve.lines, column)})
+    return table.model_copy(update={"columns": (first, column, *rest), "grid": grid, "curve": curve})
 
 
 def has_table(method: str) -> bool:

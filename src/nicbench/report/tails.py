@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nicbench.model.result import Result
+from nicbench.model.result import Result, name_of_test
 from nicbench.model.table import Column
 from nicbench.report.cells import number_of, text_of, texts, with_unit
 from nicbench.report.numbers import UNKNOWN, significant, trimmed
@@ -46,7 +46,7 @@ def tail_tables(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Ta
     grouped: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         if result.method == "latency" and _bounds_ns([result]):
-            test = tests.get(result.id, result.id.partition("/")[0])
+            test = name_of_test(result, tests)
             grouped.setdefault((test, _load(result)), []).append(result)
     return tuple(_table(test, load, members) for (test, load), members in grouped.items())
 

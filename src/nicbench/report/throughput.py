@@ -9,7 +9,8 @@ from types import MappingProxyType
 from nicbench.model.frame_size import label_of
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
-from nicbench.model.result import Result
+from nicbench.model.result import Result, Value, name_of_test
+from nicbench.model.spread import Spread
 from nicbench.model.trial import Trial
 from nicbench.model.verdict import Reason
 from nicbench.report.model import Goal, ThroughputRow, ThroughputTable
@@ -40,7 +41,7 @@ def throughput_tables(
     grouped: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
         if result.method == "throughput":
-            test = tests.get(result.id, result.id.partition("/")[0])
+            test = name_of_test(result, tests)
             grouped.setdefault((test, result.configuration, result.scope), []).append(result)
     return tuple(
         ThroughputTable(test, configuration, scope, _goals(members, test, plan), tuple(_rows(members, trials)))
@@ -63,10 +64,12 @@ def confirmed(table: ThroughputTable) -> str | None:
     return f"Every rate has passed a trial of {min(lengths):g} s at least, and {max(lengths):g} s at most."
 
 
-def number(value: Bounded | float | int | str | None) -> float | None:
+def number(value: Value) -> float | None:
     """A value as a number where it is one."""
     if isinstance(value, Bounded):
         return value.value
+    if isinstance(value, Spread):
+        return value.median
     return None if value is None or isinstance(value, str) else value
 
 

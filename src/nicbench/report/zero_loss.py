@@ -8,9 +8,9 @@ from typing import Any, Final
 import altair as alt
 
 from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result
+from nicbench.model.result import Result, Value
 from nicbench.model.table import Column
-from nicbench.report.cells import Value, number_of, texts
+from nicbench.report.cells import number_of, texts
 from nicbench.report.charts import Format, finished
 from nicbench.report.model import ThroughputTable
 from nicbench.report.svg import SERIES

@@ -46,6 +46,12 @@ def planned_calibration(bench: BenchFile) -> Calibration:
     )
 
 
+def estimate_s(bench: BenchFile) -> float:
+    """Upper estimate of one turn, seconds: calibration and tests, without repeats and the making of the testbed."""
+    tests_s: float = sum(test.build().estimate_s() for test in bench.tests)
+    return planned_calibration(bench).estimate_s + tests_s
+
+
 async def calibrate(bench: BenchFile, ceilings: Ceilings, bus: Bus) -> None:
     """Measures what can be measured; a size that is not known beforehand is calibrated when a test comes to it."""
     plan = planned_calibration(bench)

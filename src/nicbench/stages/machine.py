@@ -23,10 +23,17 @@ async def machine(folder: RunFolder, bus: Bus, *, touched: bool) -> AsyncIterato
     try:
         for sentence in [*await lock.take(), *await restore_stale()]:
             bus.publish(Note(level="warning", text=sentence))
-        try:
+        async with undone(changes, bus):
             yield changes
-        finally:
-            for trouble in await changes.undo_all():
-                bus.publish(Note(level="warning", text=trouble))
     finally:
         lock.release()
+
+
+@asynccontextmanager
+async def undone(changes: UndoStack, bus: Bus) -> AsyncIterator[None]:
+    """Undoes afterwards whatever was changed, and says what could not be."""
+    try:
+        yield
+    finally:
+        for trouble in await changes.undo_all():
+            bus.publish(Note(level="warning", text=trouble))

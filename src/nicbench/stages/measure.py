@@ -1,4 +1,4 @@
-"""Sixth stage: every test of the bench file, in order; each result is journaled as soon as it is known."""
+"""Sixth stage: every test of a configuration, in order; each result is journaled as soon as it is known."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nicbench.trials.maker import TrialMaker
 
 async def measure(
     bench: BenchFile, link_bits_per_s: float, ways: Ways, maker: TrialMaker, ceilings: Ceilings, bus: Bus
-) -> tuple[Result, ...]:
-    """The results of all tests."""
+) -> None:
+    """All tests; a later one is given the results of those before it."""
     by_test: dict[str, tuple[Result, ...]] = {}
     for test in bench.tests:
         method = test.build()
@@ -34,4 +34,3 @@ async def measure(
             bus=bus,
         )
         by_test[test.name] = tuple(map(context.completed, await method.run(context)))
-    return tuple(result for results in by_test.values() for result in results)

@@ -7,13 +7,15 @@ from dataclasses import asdict
 from typing import Any
 
 from nicbench import __version__
+from nicbench.bench_file.differences import differences
 from nicbench.bench_file.models import BenchFile
 from nicbench.duts.base import Addressing, Dut
 from nicbench.engine.tester import TesterFacts
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import Testbed
 from nicbench.model.pattern import Pattern, Ways, share_of_load
-from nicbench.model.plan import Plan, PlannedTest
+from nicbench.model.plan import Plan, PlannedTest, PlannedTurn
+from nicbench.stages.calibrate import estimate_s
 
 
 def describe(
@@ -26,7 +28,7 @@ def describe(
     addressing: tuple[Addressing, ...],
     thresholds: Thresholds,
 ) -> Plan:
-    """The plan of a run."""
+    """The plan of one configuration."""
     methods = [(test, test.build()) for test in bench.tests]
     return Plan(
         run_id=run_id,
@@ -60,7 +62,31 @@ def describe(
         ),
         thresholds=thresholds.rows(),
         deviations=tuple(f"{test.name}: {deviation}" for test, method in methods for deviation in method.deviations()),
+        configuration=bench.configuration,
     )
+
+
+def compared(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:
+    """The plan of a run of several turns: of the first with those of the other configurations, and what differs."""
+    points = {each.configuration: sum(test.build().points() for test in each.tests) for each in bench.configurations}
+    took_s = {each.configuration: estimate_s(each) for each in bench.configurations}
+    turns = tuple(
+        PlannedTurn(
+            configuration=turn.configuration,
+            run=turn.run,
+            points=points[turn.configuration],
+            estimate_s=took_s[turn.configuration],
+        )
+        for turn in bench.turns
+    )
+    names = tuple(each.configuration for each in bench.configurations)
+    others = {other.configuration: other for other in (earlier.others if earlier else ())}
+    if earlier is None or plan.configuration == earlier.configuration:
+        first = plan
+    else:
+        first, others[plan.configuration] = earlier, plan
+    shared = {"compared": names if len(names) > 1 else (), "differences": differences(bench), "turns": turns}
+    return first.model_copy(update={"others": tuple(others.values()), **shared})
 
 
 def statements_of(pattern: Pattern, ways: Ways) -> tuple[str, ...]:

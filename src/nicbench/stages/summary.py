@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nicbench.bench_file.models import BenchFile
 from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.stats.runs import over_runs
 
 
-def summarise(title: str, results: Sequence[Result], *, complete: bool) -> Summary:
+def summarise(bench: BenchFile, results: Sequence[Result], *, complete: bool) -> Summary:
     """The run is disturbed where one result is, incomplete where it broke off or a result says so."""
     verdicts = {result.verdict for result in results}
     if not complete or ResultVerdict.INCOMPLETE in verdicts:
@@ -16,4 +18,10 @@ def summarise(title: str, results: Sequence[Result], *, complete: bool) -> Summa
         verdict = ResultVerdict.DISTURBED
     else:
         verdict = ResultVerdict.VALID
-    return Summary(title=title, verdict=verdict, results=tuple(results))
+    return Summary(
+        title=bench.title,
+        verdict=verdict,
+        results=tuple(results),
+        configurations=tuple(each.configuration for each in bench.compared),
+        over_runs=over_runs(results),
+    )

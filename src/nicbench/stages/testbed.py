@@ -19,7 +19,8 @@ from nicbench.tuning.huge_pages import raise_huge_pages
 
 def touches_machine(bench: BenchFile) -> bool:
     """Whether the run changes a machine, and so needs its lock and root."""
-    return bench.lab is None or bool(bench.lab.plugin.touches_machine)
+    labs = [each.lab for each in bench.configurations]
+    return any(lab is None or bool(lab.plugin.touches_machine) for lab in labs)
 
 
 async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[Lab | None, Testbed]:

@@ -8,6 +8,7 @@ from typing import Final
 from nicbench.model.pattern import Ways
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result
+from nicbench.model.spread import Spread
 from nicbench.model.trial import Trial
 from nicbench.stats.ports import port_figures, telling
 
@@ -27,7 +28,7 @@ def with_basis(result: Result, ways: Ways) -> Result:
     values = dict(result.values)
     if ways.times_load != 1.0:
         for name, value in result.values.items():
-            if not name.endswith(_RATE) or name in _OF_A_PORT or isinstance(value, str):
+            if not name.endswith(_RATE) or name in _OF_A_PORT or isinstance(value, str | Spread):
                 continue
             rate = value.value if isinstance(value, Bounded) else value
             values[f"{name}_sum_of_ports"] = None if rate is None else rate * ways.times_load

@@ -93,6 +93,8 @@ class Ceilings:
             self._known[size_label(size)] = ceiling
             self._bus.publish(
                 CeilingFound(
+                    configuration=self._maker.turn.configuration,
+                    run=self._maker.turn.run,
                     frame_bytes=mean_bytes(size),
                     mix=None if isinstance(size, int) else size.name,
                     ceiling_frames_per_s=ceiling,
@@ -145,6 +147,8 @@ class Ceilings:
             if median_ns is not None:
                 self._bus.publish(
                     TesterLatencyFound(
+                        configuration=self._maker.turn.configuration,
+                        run=self._maker.turn.run,
                         frame_bytes=mean_bytes(size),
                         mix=None if isinstance(size, int) else size.name,
                         latency_p50_ns=median_ns,

@@ -138,13 +138,24 @@ class TestContext:
         self._bus.publish(ResultReady(test=self._test, result=self.completed(result)))
 
     def completed(self, result: Result) -> Result:
-        """With what no method knows of: the basis of its rates, its ports, how near it is to the tester's limits."""
+        """With what no method knows of: whose turn it was, the basis of its rates, its ports, the tester's limits."""
         behind = [self._trials[name] for name in result.trials if name in self._trials]
+        turn = self._maker.turn
+        result = result.model_copy(
+            update={
+                "id": turn.key(result.id),
+                "test": self._test,
+                "configuration": turn.configuration,
+                "run": turn.run,
+            }
+        )
         return with_near_limits(with_ports(with_basis(result, self._ways), self._ways, behind))
 
     def _tell_ceiling(self, size: Size, rate_frames_per_s: float) -> None:
         self._bus.publish(
             CeilingFound(
+                configuration=self._maker.turn.configuration,
+                run=self._maker.turn.run,
                 frame_bytes=mean_bytes(size),
                 mix=None if isinstance(size, int) else size.name,
                 ceiling_frames_per_s=rate_frames_per_s,

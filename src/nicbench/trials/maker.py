@@ -16,6 +16,7 @@ from nicbench.hosts.base import Host
 from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
 from nicbench.model.trial import DutWork, Interrupted, Interruption, Purpose, Reading, Trial, TrialRequest
+from nicbench.model.turn import ALONE, Turn
 from nicbench.trials.ledger import with_ledger, with_overruns
 
 _DYING_S = 0.5
@@ -25,7 +26,8 @@ class TrialMaker:
     """Makes one trial at a time, or finds it in the journal of a run that is being resumed.
 
     A trial's ``key`` is the place it has in the run; the same samples lead to the same keys, so a resumed run asks for
-    the very trials that were journaled, and then goes on.
+    the very trials that were journaled, and then goes on. Where configurations or runs take turns, ``turn`` is part of
+    the key. ``began`` is when the run did (monotonic).
     """
 
     def __init__(
@@ -38,7 +40,10 @@ class TrialMaker:
         journaled: Mapping[str, Trial],
         bus: Bus,
         hosts: Mapping[str, Host] | None = None,
+        turn: Turn = ALONE,
+        began: float | None = None,
     ) -> None:
+        self.turn = turn
         self._hosts = hosts or {}
         self._tester = tester
         self._dut = dut
@@ -50,14 +55,15 @@ class TrialMaker:
         # A journaled trial keeps its number, and a new one takes the next: also where an older nicbench ordered them
         # in another way.
         self._number = max((trial.number for trial in journaled.values()), default=0)
-        self._began = time.monotonic()
+        self._began = time.monotonic() if began is None else began
 
     def has(self, key: str) -> bool:
         """Whether the journal holds this trial."""
-        return key in self._journaled
+        return self.turn.key(key) in self._journaled
 
     async def make(self, key: str, test: str, parameters: dict[str, Any], request: TrialRequest, repeat: int) -> Trial:
         """The trial of this key: replayed if it was journaled, else sent now, judged and published."""
+        key = self.turn.key(key)
         known = self._journaled.get(key)
         if known is not None:
             if known.request != request:
@@ -105,7 +111,8 @@ class TrialMaker:
             id=f"t{self._number:04d}",
             key=key,
             test=test,
-            configuration="default",
+            configuration=self.turn.configuration,
+            run=self.turn.run,
             parameters=parameters,
             repeat=repeat,
             request=request,

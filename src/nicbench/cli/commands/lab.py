@@ -20,6 +20,11 @@ from nicbench.tuning.stack import UndoStack
 PREFIX = "lab-"
 LabName = Annotated[str | None, typer.Argument(metavar="NAME", help="The lab; may be left out where there is one.")]
 
+ConfigurationName = Annotated[
+    str | None,
+    typer.Option("--configuration", metavar="NAME", help="Which one of several."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
@@ -29,9 +34,9 @@ def register(app: typer.Typer) -> None:
     app.add_typer(labs, name="lab")
 
 
-def _up(bench: BenchPath) -> None:
+def _up(bench: BenchPath, configuration: ConfigurationName = None) -> None:
     """Make the lab and the DUT of a bench file, and leave them there until `lab down`."""
-    bench_file = load(bench)
+    bench_file = _configuration(load(bench), configuration)
     if bench_file.lab is None or not bench_file.lab.plugin.touches_machine:
         step = "use a bench file with a lab that is made on this machine, such as `lab: {kind: veth}`"
         raise UsageError("there is no lab to keep", place=str(bench), next_step=step)
@@ -44,6 +49,18 @@ def _up(bench: BenchPath) -> None:
     for title, text in _facts(testbed):
         console.print(f"  {title:<24} {text}", markup=False, soft_wrap=True)
     say(f"remove it: nicbench lab down {name}")
+
+
+def _configuration(bench: BenchFile, name: str | None) -> BenchFile:
+    """The one that is asked for; a lab holds one."""
+    known = [each.configuration for each in bench.compared]
+    if name is None and not known:
+        return bench
+    if name in known:
+        return bench.compared[known.index(name)]
+    what = "is the lab of which configuration?" if name is None else f"has no configuration {name}"
+    step = f"write --configuration and one of {', '.join(known)}" if known else "leave --configuration out"
+    raise UsageError(what, place=str(bench.path), next_step=step)
 
 
 def _down(name: LabName = None) -> None:

@@ -1,0 +1,25 @@
+"""Before the first trial of a turn: plan.json and inventory.json, in which every configuration is disclosed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.inventory.collect import collect
+from nicbench.labs.base import Testbed
+from nicbench.model.plan import Plan
+from nicbench.model.turn import Turn
+from nicbench.stages.plan import compared
+from nicbench.store.folder import RunFolder
+
+_INVENTORY = "inventory.json"
+
+
+async def disclose(bench: BenchFile, turn: Turn, plan: Plan, testbed: Testbed, folder: RunFolder) -> None:
+    """Writes both, and keeps in them what earlier turns have told. ``bench`` is the whole bench file."""
+    folder.write_json("plan.json", plan if turn.of == 1 else compared(bench, folder.plan(), plan))
+    hosts = await collect(testbed)
+    if len(bench.configurations) > 1:
+        earlier: dict[str, Any] = folder.read_json(_INVENTORY) or {}
+        hosts = {**earlier, **{f"{host}, {turn.configuration}": facts for host, facts in hosts.items()}}
+    folder.write_json(_INVENTORY, hosts)
