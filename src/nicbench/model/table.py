@@ -6,9 +6,12 @@ from typing import Literal
 
 from nicbench.model.base import Frozen
 
-Form = Literal["mpps", "gigabits", "percent", "trimmed", "of_frames", "gigahertz", "number", "whole", "text"]
-"""How a value is written: ``gigahertz`` of Hz, ``number`` with three significant digits, ``trimmed`` with at most three
-decimals and no zero at their end; ``of_frames`` likewise, a percentage that is 0 only of none and 100 only of all."""
+Form = Literal[
+    "mpps", "gigabits", "percent", "trimmed", "of_frames", "gigahertz", "microseconds", "number", "whole", "text"
+]
+"""How a value is written: ``gigahertz`` of Hz, ``microseconds`` of ns, ``number`` with three significant digits,
+``trimmed`` with at most three decimals and no zero at their end; ``of_frames`` likewise, a percentage that is 0 only of
+none and 100 only of all."""
 
 
 class Column(Frozen):

@@ -80,7 +80,7 @@ def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: 
             "after repeats. They are marked; read their numbers as indications, or repeat the run on a quieter machine."
         )
     marked = f" {disturbed} of {total} are disturbed." if disturbed else ""
-    planned = sum(test.points for test in plan.tests) if plan else 0
+    planned = _planned(plan) if plan else 0
     if not complete and (not plan or total < planned):
         counted = f"{total} of {planned} planned results are here" if planned else f"{total} results are here"
         ended = f"The run ended before everything was measured: {counted}."
@@ -89,6 +89,11 @@ def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: 
     if not empty:
         return f"Everything planned was measured, but the run ended before it was summed up.{marked}"
     return f"Everything planned was tried. {len(empty)} of {total} results have no value{_reasons(empty)}.{marked}"
+
+
+def _planned(plan: Plan) -> int:
+    """How many results there should be; of all turns."""
+    return sum(turn.points for turn in plan.turns) or sum(test.points for test in plan.tests)
 
 
 def _reasons(results: Sequence[Result]) -> str:

@@ -12,6 +12,24 @@ from nicbench.model.plan import Plan
 _HIDDEN = ("--output", "-o")  # where a run was put says nothing of what was measured
 
 
+def of_configurations(plan: Plan, *parts: str) -> tuple[tuple[str, Plan], ...]:
+    """One plan for each different content of these parts, and whose it is: "" where all have the same."""
+    found: list[tuple[list[str], Plan]] = []
+    for each in plan.each:
+        same = next(
+            (names for names, other in found if all(_part(other, part) == _part(each, part) for part in parts)), None
+        )
+        if same is None:
+            found.append(([each.configuration], each))
+        else:
+            same.append(each.configuration)
+    return tuple(("" if len(found) == 1 else ", ".join(names), each) for names, each in found)
+
+
+def _part(plan: Plan, name: str) -> Any:
+    return getattr(plan, name)
+
+
 def lab(plan: Plan) -> dict[str, Any]:
     """Options and facts of the lab in one list; a fact that repeats an option is left out."""
     options = dict(plan.lab or {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from nicbench.events import (
@@ -17,14 +18,16 @@ from nicbench.events import (
 from nicbench.model.plan import Plan
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Trial
-from nicbench.report import answer
+from nicbench.report import answer, compared_answer
+from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.detail import detail_tables
 from nicbench.report.latency import latency_tables
-from nicbench.report.model import CALIBRATION, Report, TrialGroup
+from nicbench.report.model import CALIBRATION, Report, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
 from nicbench.report.tables import has_table, sections
 from nicbench.report.tails import tail_tables
 from nicbench.report.throughput import throughput_tables
+from nicbench.stats.runs import over_runs
 from nicbench.store import RunFolder
 
 
@@ -34,12 +37,14 @@ def gather(folder: RunFolder) -> Report:
     plan, summary = folder.plan(), folder.summary()
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if summary is None or not folder.finished:
-        summary = _so_far(events, plan.title if plan else started.title if started else folder.run_id)
+        summary = _so_far(events, plan.title if plan else started.title if started else folder.run_id, plan)
     trials = {event.trial.id: event.trial for event in events if isinstance(event, TrialFinished)}
     tests = {event.result.id: event.test for event in events if isinstance(event, ResultReady)}
-    throughput = throughput_tables(summary.results, tests, plan, trials)
-    latency = latency_tables(summary.results, tests, trials)
-    tables = sections(summary.results, tests)
+    compared = comparison(summary, tests, plan)
+    results = _named_by_turns(summary.results, compared)
+    throughput = throughput_tables(results, tests, plan, trials)
+    latency = latency_tables(results, tests, trials)
+    tables = sections(results, tests)
     inventory = folder.read_json("inventory.json")
     ended = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
     complete = folder.finished and ended is not None and ended.complete
@@ -51,23 +56,25 @@ def gather(folder: RunFolder) -> Report:
         nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
         verdict=summary.verdict,
         verdict_text=answer.verdict_text(summary, plan, folder.run_id, complete=complete),
-        headline=answer.headline(throughput, latency, summary, plan, tables),
-        details=answer.details(throughput, latency, tables),
-        statements=plan.statements if plan else (),
+        headline=(
+            compared_answer.headline(compared)
+            if compared
+            else answer.headline(throughput, latency, summary, plan, tables)
+        ),
+        details=compared_answer.details(compared) if compared else answer.details(throughput, latency, tables),
+        statements=tuple(dict.fromkeys(text for each in plan.each for text in each.statements)) if plan else (),
         labels=_labels(plan, events),
         throughput=throughput,
         latency=latency,
         sections=tables,
         other_results=tuple(
-            row for row in summary.results if row.method not in ("throughput", "latency") and not has_table(row.method)
+            row for row in results if row.method not in ("throughput", "latency") and not has_table(row.method)
         ),
         ceilings=_latest_ceilings(events),
         own_latencies=tuple(
-            {
-                (event.frame_bytes, event.mix): event for event in events if isinstance(event, TesterLatencyFound)
-            }.values()
+            {place_of(event): event for event in events if isinstance(event, TesterLatencyFound)}.values()
         ),
-        groups=_groups(trials),
+        groups=_groups(trials, compared),
         notes=tuple(event for event in events if isinstance(event, Note)),
         plan=plan,
         inventory=inventory if isinstance(inventory, dict) else {},
@@ -76,20 +83,46 @@ def gather(folder: RunFolder) -> Report:
         changed_files=folder.differences(),
         measured_s=ended.measured_s if ended else None,
         ledger=tuple(trial for trial in trials.values() if _has_ledger(trial)),
-        detail=detail_tables(summary.results, tests, trials),
-        tails=tail_tables(summary.results, tests),
-        ports=ports_tables(summary.results, tests, plan),
+        detail=detail_tables(results, tests, trials),
+        tails=tail_tables(results, tests),
+        ports=ports_tables(results, tests, plan),
+        comparison=compared,
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
 
 
-def _so_far(events: tuple[Event, ...], title: str) -> Summary:
+def _so_far(events: tuple[Event, ...], title: str, plan: Plan | None) -> Summary:
     """A summary of a run that wrote none."""
     results: dict[str, Result] = {}
     for event in events:
         if isinstance(event, ResultReady):
             results[event.result.id] = event.result
-    return Summary(title=title, verdict=ResultVerdict.INCOMPLETE, results=tuple(results.values()))
+    kept = tuple(results.values())
+    return Summary(
+        title=title,
+        verdict=ResultVerdict.INCOMPLETE,
+        results=kept,
+        configurations=plan.compared if plan else (),
+        over_runs=over_runs(kept),
+    )
+
+
+def _named_by_turns(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:
+    """Where there were several, each run of a configuration has its own tables: "fast, run 2"."""
+    if compared is None or compared.runs == 1:
+        return tuple(results)
+    return tuple(
+        result.model_copy(update={"configuration": turn_name(result.configuration, result.run, compared)})
+        for result in results
+    )
+
+
+def turn_name(configuration: str, run: int | None, compared: Comparison | None) -> str:
+    """How a turn is called: as little as tells it from the others."""
+    if compared is None:
+        return ""
+    names = [configuration] if compared.compares else []
+    return ", ".join([*names, *([f"run {run}"] if compared.runs > 1 else [])])
 
 
 def _label_of_time(wall_time: str) -> str:
@@ -105,23 +138,24 @@ def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:
     """What a reader must know beside the verdict, in two words each."""
     resumed = any(isinstance(event, RunStarted) and event.resumed for event in events)
     known = {
-        "shared cores": bool(plan and plan.cores.get("shared")),
-        "simulated": bool(plan and plan.simulated),
+        "shared cores": bool(plan and any(each.cores.get("shared") for each in plan.each)),
+        "simulated": bool(plan and any(each.simulated for each in plan.each)),
         "resumed": resumed,
     }
     return tuple(label for label, is_so in known.items() if is_so)
 
 
 def _latest_ceilings(events: tuple[Event, ...]) -> tuple[CeilingFound, ...]:
-    """One per frame size, smallest first: what a shortfall taught replaces what calibration found."""
-    latest = {(event.frame_bytes, event.mix or ""): event for event in events if isinstance(event, CeilingFound)}
+    """One per frame size and turn, smallest first: what a shortfall taught replaces what calibration found."""
+    latest = {place_of(event): event for event in events if isinstance(event, CeilingFound)}
     return tuple(latest[size] for size in sorted(latest))
 
 
-def _groups(trials: dict[str, Trial]) -> tuple[TrialGroup, ...]:
+def _groups(trials: dict[str, Trial], compared: Comparison | None) -> tuple[TrialGroup, ...]:
     by_test: dict[str, list[Trial]] = {}
     for trial in trials.values():
-        by_test.setdefault(trial.test, []).append(trial)
+        turn = turn_name(trial.configuration, trial.run, compared)
+        by_test.setdefault(f"{turn}: {trial.test}" if turn else trial.test, []).append(trial)
     return tuple(TrialGroup(test, tuple(members)) for test, members in by_test.items())
 
 

@@ -17,6 +17,8 @@ from nicbench.report import answer, charts, disclosure, facts, numbers
 from nicbench.report.curves import curve_chart
 from nicbench.report.gather import gather
 from nicbench.report.model import LatencyRow, LatencyTable, Report, ThroughputRow, ThroughputTable
+from nicbench.report.rates import RatesTable
+from nicbench.report.rates_chart import rates_chart
 from nicbench.report.svg import identifiers, svg
 from nicbench.report.tables import Section, spoilt
 from nicbench.report.tail_bins import bins_chart
@@ -42,18 +44,32 @@ def build(folder: Path) -> Path:
 def render(report: Report) -> str:
     """The page."""
     numbered = identifiers()
+    drawn = report.comparison is None  # a comparison is drawn once, and each run by itself has its tables alone
     template = _environment().get_template("report.html.j2")
     style = Markup((files("nicbench.report") / "templates" / _STYLE).read_text(encoding="utf-8"))  # noqa: S704 - ours
     return template.render(
         report=report,
         style=style,
-        throughput_figure=lambda table: _figure(
-            partial(charts.throughput_chart, plan=report.plan), table, numbered, "Frame rate by frame size"
+        throughput_figure=lambda table: (
+            _figure(partial(charts.throughput_chart, plan=report.plan), table, numbered, "Frame rate by frame size")
+            if drawn
+            else None
         ),
-        zero_loss_figure=lambda table: _figure(zero_loss_chart, table, numbered, "Frame rate without loss"),
-        bins_figure=lambda table: _figure(bins_chart, table, numbered, f"Long tail at {table.load}"),
-        curve_figure=lambda section: _figure(curve_chart, section, numbered, f"{section.table.title}: curve"),
-        tail_figure=lambda table: _figure(charts.tail_chart, table, numbered, f"Latency tail at {table.load}"),
+        zero_loss_figure=lambda table: (
+            _figure(zero_loss_chart, table, numbered, "Frame rate without loss") if drawn else None
+        ),
+        rates_figure=lambda table, goal: _figure(
+            lambda rates, form: rates_chart(rates, goal, form), table, numbered, f"{goal.name} by frame size"
+        ),
+        bins_figure=lambda table, wanted=drawn: (
+            _figure(bins_chart, table, numbered, f"Long tail at {table.load}") if wanted else None
+        ),
+        curve_figure=lambda section, wanted=drawn: (
+            _figure(curve_chart, section, numbered, f"{section.table.title}: curve") if wanted else None
+        ),
+        tail_figure=lambda table: (
+            _figure(charts.tail_chart, table, numbered, f"Latency tail at {table.load}") if drawn else None
+        ),
     )
 
 
@@ -98,6 +114,7 @@ def _environment() -> Environment:
         throughput_caption=charts.throughput_caption,
         breakable=_breakable,
         spoilt=spoilt,
+        of_configurations=disclosure.of_configurations,
         zero_loss_table=zero_loss_table,
         repeat_policy=RepeatPolicy(),
         disclosed_lab=disclosure.lab,
@@ -123,7 +140,7 @@ def _breakable(text: str) -> Markup:
 
 def _figure(
     draw: Callable[[Any, charts.Format], dict[str, Any] | None],
-    table: ThroughputTable | ZeroLossTable | LatencyTable | TailTable | Section,
+    table: ThroughputTable | RatesTable | ZeroLossTable | LatencyTable | TailTable | Section,
     numbered: Iterator[int],
     label: str,
 ) -> Markup | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nicbench.events import CeilingFound, Note, TesterLatencyFound
 from nicbench.model.analysis import Capture
@@ -18,6 +18,9 @@ from nicbench.report.stamps import ClockRow, clock_rows, warnings, words
 from nicbench.report.tables import Section
 from nicbench.report.tails import TailTable
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
+
+if TYPE_CHECKING:  # it is made of tables of this file
+    from nicbench.report.comparison import Comparison
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
 """Trials that measure the tester itself."""
@@ -166,6 +169,12 @@ class TesterLimits:
         return "" if known is None else known.mix or f"{known.frame_bytes:g}"
 
     @property
+    def turn(self) -> str:
+        """Whose it is, where configurations or runs took turns."""
+        known = self.ceiling or self.latency
+        return "" if known is None else f"{known.configuration}, run {known.run}"
+
+    @property
     def words(self) -> str:
         """How it is known."""
         ceiling = self.ceiling
@@ -173,6 +182,11 @@ class TesterLimits:
             f"{'calibrated' if ceiling.calibrated else 'learnt from a shortfall'}: {ceiling.text}" if ceiling else ""
         )
         return "; ".join(text for text in (taught, self.latency.text if self.latency else "") if text)
+
+
+def place_of(found: CeilingFound | TesterLatencyFound) -> tuple[float, str, str, int]:
+    """The frame size and the turn that it is about, so that they sort."""
+    return found.frame_bytes, found.mix or "", found.configuration, found.run
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +223,13 @@ class Report:
     captures: tuple[Capture, ...] = ()
     tails: tuple[TailTable, ...] = ()
     ports: tuple[PortsTable, ...] = ()
+    comparison: Comparison | None = None
 
     @property
     def tester_limits(self) -> tuple[TesterLimits, ...]:
         """One row for each frame size at which something is known of the tester by itself, smallest first."""
-        ceilings = {(found.frame_bytes, found.mix or ""): found for found in self.ceilings}
-        latencies = {(found.frame_bytes, found.mix or ""): found for found in self.own_latencies}
+        ceilings = {place_of(found): found for found in self.ceilings}
+        latencies = {place_of(found): found for found in self.own_latencies}
         return tuple(TesterLimits(ceilings.get(size), latencies.get(size)) for size in sorted({*ceilings, *latencies}))
 
     @property

@@ -47,7 +47,7 @@ def tail_tables(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Ta
     for result in results:
         if result.method == "latency" and _bounds_ns([result]):
             test = name_of_test(result, tests)
-            grouped.setdefault((test, _load(result)), []).append(result)
+            grouped.setdefault((test, load_of(result)), []).append(result)
     return tuple(_table(test, load, members) for (test, load), members in grouped.items())
 
 
@@ -107,6 +107,7 @@ def _name(result: Result, several_configurations: bool) -> str:
     return f"{result.configuration}, {size}" if several_configurations else size
 
 
-def _load(result: Result) -> str:
+def load_of(result: Result) -> str:
+    """The load of a latency result, in words."""
     percent, of = result.parameters.get("load_percent"), result.parameters.get("load_of")
     return f"{percent:g} % of the {of}" if isinstance(percent, int | float) and of else "the load of the test"

@@ -1,0 +1,125 @@
+"""The answer where configurations were compared: each one's number, and a difference only where intervals show it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+
+from nicbench.model.result import ResultVerdict
+from nicbench.report.answer import goal_clause
+from nicbench.report.cells import number_of
+from nicbench.report.comparison import Comparison, LatencyBeside
+from nicbench.report.model import Goal
+from nicbench.report.numbers import microseconds
+from nicbench.report.rates import RateCell, RatesRow, RatesTable
+
+_GAP = "\u00a0"
+
+
+def headline(comparison: Comparison) -> str:
+    """The smallest frames and the first goal; else what was measured."""
+    for table in comparison.rates:
+        for goal in table.goals:
+            if table.rows:
+                return _sentence(table, table.rows[0], goal)
+    if comparison.latencies:
+        return _latency_sentence(comparison.latencies[0], comparison) or _nothing_compared(comparison)
+    return _nothing_compared(comparison)
+
+
+def details(comparison: Comparison) -> tuple[str, ...]:
+    """Further goals, the largest frames, and the latency."""
+    sentences: list[str] = []
+    if comparison.rates:
+        table = comparison.rates[0]
+        sentences += [_sentence(table, table.rows[0], goal) for goal in table.goals[1:]]
+        if len(table.rows) > 1:
+            sentences.append(_sentence(table, table.rows[-1], table.goals[0]))
+        if comparison.latencies:
+            sentences.append(_latency_sentence(comparison.latencies[0], comparison) or "")
+    for section in comparison.sections:
+        if section.sentence and not comparison.rates and not comparison.latencies:
+            first = section.rows[0].result.parameters.get("configuration")
+            sentences.append(f"{first or 'The DUT'} {section.sentence}.")
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def _nothing_compared(comparison: Comparison) -> str:
+    if not comparison.sections:
+        return "Nothing was measured that could be compared."
+    if not comparison.compares:
+        return f"{comparison.runs} runs were measured; the tables below give the median and range of each value."
+    return f"{_and(comparison.names)} were measured side by side; the tables and curves below compare them."
+
+
+def _sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
+    """Each configuration's rate, then which are told apart."""
+    cells = row.cells[goal.key]
+    many = f"median of {table.runs} runs" if table.runs > 1 else "one run each" if len(cells) > 1 else ""
+    rates = _and([f"{_subject(cell, cells)} {_rate(cell)}" for cell in cells])
+    told = f" ({goal.name}{f', {many}' if many else ''})"
+    verdicts = {result.verdict for cell in cells for result in cell.results}
+    disturbed = " Some of it rests on disturbed trials." if ResultVerdict.DISTURBED in verdicts else ""
+    return f"Of {row.size_name} frames, {rates} {goal_clause(goal)}{told}.{_apart(cells)}{disturbed}"
+
+
+def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
+    return f"{cell.configuration} passes" if len(cells) > 1 else "the DUT passes"
+
+
+def _rate(cell: RateCell) -> str:
+    if cell.rate_frames_per_s is None and not cell.text.startswith("<"):
+        return f"no rate that is known ({cell.text})"
+    text = cell.text.replace("≥ ", "at least ").replace("< ", "less than ").replace("line rate, ", "the line rate, ")
+    return f"{text}{_GAP}Mpps"
+
+
+def _apart(cells: Sequence[RateCell]) -> str:
+    """Of each two: how many times as much one passes, or that the intervals do not show a difference."""
+    pairs = list(combinations(cells, 2))
+    if not pairs:
+        return ""
+    said = [_of_two(one, other) for one, other in pairs]
+    return f" {' '.join(text for text in said if text)}" if any(said) else ""
+
+
+def _of_two(one: RateCell, other: RateCell) -> str:
+    if one.span is None or other.span is None:
+        return ""
+    if other.span.is_above(one.span):
+        one, other = other, one
+    assert one.span is not None  # noqa: S101 - both are known, in whichever order
+    assert other.span is not None  # noqa: S101
+    if not one.span.is_above(other.span):
+        return f"{one.configuration} and {other.configuration} are not told apart: their intervals overlap."
+    least, most = one.span.times(other.span)
+    factor = f"{least:.3g} to {most:.3g} times" if not math.isinf(most) else f"at least {least:.3g} times"
+    return f"{one.configuration} passes {factor} as much as {other.configuration}; their intervals do not overlap."
+
+
+def _latency_sentence(table: LatencyBeside, comparison: Comparison) -> str | None:
+    """What half of the smallest frames take, without a claim: latencies come without an interval of the DUT's."""
+    sizes = dict.fromkeys(result.parameters.get("size") for _, result in table.rows)
+    for size in sizes:
+        rows = [result for _, result in table.rows if result.parameters.get("size") == size]
+        known = [result for result in rows if number_of(result, "latency_p50_ns") is not None]
+        if len(known) == len(rows):
+            each = [
+                f"{microseconds(number_of(result, 'latency_p50_ns'))}{_GAP}µs"
+                + (f" ({result.configuration})" if comparison.compares else "")
+                for result in known
+            ]
+            tails = [number_of(result, "latency_p99_9_ns") for result in known]
+            also = ""
+            if all(tail is not None for tail in tails):
+                also = f", and 99.9 % within {_and([f'{microseconds(tail)}{_GAP}µs' for tail in tails])}"
+            name = f"{size}-byte" if str(size).isdigit() else size
+            each_own = " (each of its own)" if comparison.compares else ""
+            of_runs = f" (medians of {comparison.runs} runs)" if comparison.runs > 1 else ""
+            return f"At {table.load}{each_own}{of_runs}, half of the {name} frames pass within {_and(each)}{also}."
+    return None
+
+
+def _and(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

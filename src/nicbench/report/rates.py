@@ -1,0 +1,149 @@
+"""Throughput of configurations beside each other: for each frame size one rate of each, and what they differ by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nicbench.model.plan import Plan
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, name_of_test
+from nicbench.model.spread import Spread
+from nicbench.report.model import Goal, ThroughputTable
+from nicbench.report.numbers import UNKNOWN, interval, mpps, mpps_decimals, only_below, percent, rate_words
+from nicbench.report.throughput import throughput_tables
+from nicbench.stats.spans import Span, span_of
+
+SAME = "not told apart"
+
+
+@dataclass(frozen=True, slots=True)
+class RateCell:
+    """One rate of one configuration. ``within``: its interval, or of several runs the least and the greatest."""
+
+    configuration: str
+    rate_frames_per_s: float | None
+    text: str
+    within: str
+    percent_of_line_rate: str
+    against_first: str
+    span: Span | None
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RatesRow:
+    """One frame size; ``cells`` by goal, in the order of the configurations."""
+
+    size: str
+    cells: Mapping[str, tuple[RateCell, ...]]
+
+    @property
+    def size_name(self) -> str:
+        """Before "frames": "64-byte", "imix"."""
+        return f"{self.size}-byte" if self.size.isdigit() else self.size
+
+
+@dataclass(frozen=True, slots=True)
+class RatesTable:
+    """One throughput test of all configurations."""
+
+    test: str
+    scope: str
+    names: tuple[str, ...]
+    runs: int
+    goals: tuple[Goal, ...]
+    rows: tuple[RatesRow, ...]
+
+
+def rates_tables(
+    results: Sequence[Result], names: Sequence[str], tests: Mapping[str, str], plan: Plan | None
+) -> tuple[RatesTable, ...]:
+    """``results`` are those of every run, ``names`` the configurations in the order of the bench file."""
+    by_test: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        if result.method == "throughput":
+            by_test.setdefault((name_of_test(result, tests), result.scope), []).append(result)
+    return tuple(_table(test, scope, members, names, plan) for (test, scope), members in by_test.items())
+
+
+def _table(test: str, scope: str, results: Sequence[Result], names: Sequence[str], plan: Plan | None) -> RatesTable:
+    tables = {table.configuration: table for table in throughput_tables(results, {}, plan, {})}
+    goals = {goal.key: goal for table in tables.values() for goal in table.goals}
+    sizes = sorted({(row.frame_bytes, row.size) for table in tables.values() for row in table.rows})
+    decimals = _decimals(results, goals)
+    rows = tuple(
+        RatesRow(
+            size,
+            {
+                goal: _cells([_of_size(tables.get(name), size, goal) for name in names], names, decimals)
+                for goal in goals
+            },
+        )
+        for _, size in sizes
+    )
+    runs = max((result.run or 1 for result in results), default=1)
+    return RatesTable(test, scope, tuple(names), runs, tuple(goals.values()), rows)
+
+
+_Known = list[tuple[Bounded, float | None, Result]]
+
+
+def _of_size(table: ThroughputTable | None, size: str, goal: str) -> _Known:
+    """Rate, percentage and result of each run."""
+    rows = [row for row in (table.rows if table else ()) if row.size == size and goal in row.rates]
+    return [(row.rates[goal], row.percents.get(goal), row.result) for row in rows]
+
+
+def _cells(known: Sequence[_Known], names: Sequence[str], decimals: int) -> tuple[RateCell, ...]:
+    spans = [span_of(rate for rate, _, _ in runs) for runs in known]
+    return tuple(
+        _cell(name, runs, span, "" if number == 0 else against(span, spans[0]), decimals)
+        for number, (name, runs, span) in enumerate(zip(names, known, spans, strict=True))
+    )
+
+
+def _cell(name: str, runs: _Known, span: Span | None, against_first: str, decimals: int) -> RateCell:
+    rates = [rate for rate, _, _ in runs]
+    values = [rate for rate in rates if rate.value is not None]
+    shares = [share for _, share, _ in runs if share is not None]
+    results = tuple(result for _, _, result in runs)
+    if not values:
+        rate = rates[0] if rates else Bounded(value=None)
+        text = f"< {mpps(rate.upper, decimals)}" if only_below(rate) else (rate.reason_null or UNKNOWN)
+        return RateCell(name, None, text, "", UNKNOWN, against_first, span, results)
+    if len(runs) == 1:
+        text, within, value = rate_words(values[0], decimals), interval(values[0], decimals), values[0].value
+    else:
+        spread = Spread.of(values, len(runs))
+        bound = "≥ " if spread.at_least and not spread.is_line_rate else ""
+        text, value = f"{bound}{mpps(spread.median, decimals)}", spread.median
+        least, most = mpps(spread.minimum, decimals), mpps(spread.maximum, decimals)
+        within = f"{least} to {most}" if least != most else f"the same in {spread.n} runs"
+        within += f", {spread.n} of {spread.runs} runs" if spread.n < spread.runs else ""
+    share = percent(Spread.of(shares, len(shares)).median) if shares else UNKNOWN
+    return RateCell(name, value, text, within, share, against_first, span, results)
+
+
+def against(span: Span | None, first: Span | None) -> str:
+    """How far a rate lies from the first configuration's, in percent, as far as the intervals tell."""
+    if span is None or first is None:
+        return UNKNOWN
+    if not span.is_above(first) and not first.is_above(span):
+        return SAME
+    least, most = span.times(first)
+    if math.isinf(most):
+        return f"at least {_signed(least)}"
+    return f"at most {_signed(most)}" if least == 0.0 else f"{_signed(least)} to {_signed(most)}"
+
+
+def _signed(factor: float) -> str:
+    return f"{100.0 * (factor - 1.0):+.3g} %".replace("-", "\u2212")
+
+
+def _decimals(results: Iterable[Result], goals: Iterable[str]) -> int:
+    rates = [result.values.get(f"{goal}_frames_per_s") for result in results for goal in goals]
+    known = [rate for rate in rates if isinstance(rate, Bounded)]
+    widths = [rate.upper - rate.lower for rate in known if rate.upper is not None and rate.lower is not None]
+    return mpps_decimals((rate.value or rate.upper for rate in known), widths)

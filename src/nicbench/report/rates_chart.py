@@ -1,0 +1,52 @@
+"""The chart of configurations beside each other: a group of bars for each frame size, whiskers for what is known."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+
+from nicbench.report.charts import Format, finished
+from nicbench.report.model import Goal
+from nicbench.report.rates import RatesTable
+from nicbench.report.svg import INK, SERIES
+
+
+def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] | None:
+    """None where no configuration has a rate. A rate that may be higher has a whisker downwards alone."""
+    points = [
+        {
+            "size": row.size,
+            "configuration": cell.configuration,
+            "rate": cell.rate_frames_per_s / 1e6,
+            "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) / 1e6,
+            "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) / 1e6,
+        }
+        for row in table.rows
+        for cell in row.cells[goal.key]
+        if cell.rate_frames_per_s is not None
+    ]
+    if not points:
+        return None
+    names = list(table.names)
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
+    legend = alt.Legend(
+        orient="top", title=None, columns=max(1, form.columns * 10 // max(map(len, names))), labelLimit=0
+    )
+    base = alt.Chart(alt.InlineData(values=points)).encode(
+        x=alt.X("size:N", title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
+        .sort([row.size for row in table.rows])
+        .scale(paddingInner=0.25),
+        xOffset=alt.XOffset("configuration:N", sort=names, scale=alt.Scale(domain=names)),
+    )
+    bars = base.mark_bar().encode(
+        y=alt.Y("rate:Q", title=f"{goal.name} [Mpps]"),
+        color=alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
+    )
+    whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
+    return finished(alt.layer(bars, whiskers), form)
+
+
+def _finite(value: float, otherwise: float) -> float:
+    return otherwise if math.isinf(value) else value

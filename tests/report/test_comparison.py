@@ -1,0 +1,176 @@
+"""Configurations beside each other in the report: told apart only where their intervals tell, old runs as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from nicbench.model.plan import Plan
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.report import charts, compared_answer
+from nicbench.report.comparison import Comparison, comparison
+from nicbench.report.curves import curve_chart
+from nicbench.report.model import Report
+from nicbench.report.numbers import UNKNOWN
+from nicbench.report.rates import SAME
+from nicbench.report.rates_chart import rates_chart
+from nicbench.report.tail_bins import bins_chart
+from nicbench.stats.runs import over_runs
+
+Interval = tuple[float, float | None]
+
+
+def throughput(configuration: str, run: int, size: int, interval: Interval) -> Result:
+    lower, upper = interval
+    rate = Bounded(value=lower * 1e6, lower=lower * 1e6, upper=upper and upper * 1e6, limited_by=LimitedBy.DUT)
+    return Result(
+        id=f"{configuration}/{run}/throughput/{size}",
+        test="throughput",
+        method="throughput",
+        configuration=configuration,
+        run=run,
+        scope="per port",
+        parameters={"frame_bytes": size},
+        values={"ndr_frames_per_s": rate, "ndr_percent_of_line_rate": 100 * lower / 14.88},
+    )
+
+
+def compare(results: Sequence[Result], names: Sequence[str] = ("fast", "slow")) -> Comparison:
+    summary = Summary(
+        title="x",
+        verdict=ResultVerdict.VALID,
+        results=tuple(results),
+        configurations=tuple(names),
+        over_runs=over_runs(results),
+    )
+    found = comparison(summary, {}, None)
+    assert found is not None
+    return found
+
+
+def sentence(*intervals: Interval, names: Sequence[str] = ("fast", "slow")) -> str:
+    results = [throughput(name, 1, 64, interval) for name, interval in zip(names, intervals, strict=True)]
+    return compared_answer.headline(compare(results, names)).replace("\u00a0", " ")
+
+
+def test_intervals_that_do_not_overlap_are_a_difference() -> None:
+    said = sentence((0.40, 0.41), (0.20, 0.21))
+    assert said.startswith("Of 64-byte frames, fast passes 0.400 Mpps and slow passes 0.200 Mpps")
+    assert said.endswith("fast passes 1.9 to 2.05 times as much as slow; their intervals do not overlap.")
+    assert "slow passes 1.9 to 2.05 times as much as fast" in sentence((0.20, 0.21), (0.40, 0.41))
+
+
+@pytest.mark.parametrize(
+    "intervals", [((0.40, 0.42), (0.41, 0.43)), ((0.40, 0.41), (0.41, 0.42)), ((0.40, None), (0.5, 0.6))]
+)
+def test_intervals_that_touch_or_have_no_end_are_no_difference(intervals: tuple[Interval, Interval]) -> None:
+    assert "fast and slow are not told apart: their intervals overlap" in sentence(*intervals)
+
+
+def test_of_three_each_two_are_compared() -> None:
+    said = sentence((0.40, 0.41), (0.405, 0.42), (0.10, 0.11), names=("a", "b", "c"))
+    assert "a and b are not told apart" in said
+    assert "a passes 3.64 to 4.1 times as much as c" in said
+    assert "b passes 3.68 to 4.2 times as much as c" in said
+
+
+def test_runs_that_lie_apart_take_a_difference_away() -> None:
+    """One run each would have told them apart; the second runs lie the other way round."""
+    fast = [throughput("fast", 1, 64, (0.40, 0.41)), throughput("fast", 2, 64, (0.30, 0.31))]
+    slow = [throughput("slow", 1, 64, (0.35, 0.36)), throughput("slow", 2, 64, (0.36, 0.37))]
+    found = compare([*fast, *slow])
+    (cell, other) = found.rates[0].rows[0].cells["ndr"]
+    assert (cell.text, cell.within, other.against_first) == ("0.350", "0.300 to 0.400", SAME)
+    assert "not told apart" in compared_answer.headline(found)
+    assert "median of 2 runs" in compared_answer.headline(found)
+
+
+def test_the_change_against_the_first_comes_from_the_ends_of_the_intervals() -> None:
+    found = compare([throughput("fast", 1, 64, (0.40, 0.50)), throughput("slow", 1, 64, (0.20, 0.25))])
+    assert [cell.against_first for cell in found.rates[0].rows[0].cells["ndr"]] == ["", "\u221260 % to \u221237.5 %"]
+
+
+def test_a_size_that_one_does_not_have_is_left_empty() -> None:
+    found = compare([throughput("fast", 1, 64, (0.4, 0.5)), throughput("slow", 1, 512, (0.2, 0.3))])
+    assert [[cell.text for cell in row.cells["ndr"]] for row in found.rates[0].rows] == [
+        ["0.400", UNKNOWN],
+        [UNKNOWN, "0.200"],
+    ]
+
+
+def test_the_chart_has_a_group_of_bars_for_each_size() -> None:
+    sizes = (64, 512)
+    found = compare([throughput(name, 1, size, (0.4, 0.5)) for name in ("fast", "slow") for size in sizes])
+    table = found.rates[0]
+    for form in (charts.WIDE, charts.NARROW):
+        chart = rates_chart(table, table.goals[0], form)
+        assert chart is not None
+        bars = chart["layer"][0]
+        assert bars["encoding"]["xOffset"]["scale"]["domain"] == ["fast", "slow"]
+        points = [point for data in chart["datasets"].values() for point in data]
+        assert {(point["size"], point["configuration"]) for point in points} == {
+            (str(size), name) for size in sizes for name in ("fast", "slow")
+        }
+
+
+def tail(configuration: str, outside: float) -> Result:
+    bins = {"bin_to_10000_ns": 1e8 - outside, "bin_over_10000_ns": outside, "outside_10000_ns": outside}
+    return Result(
+        id=f"{configuration}/1/latency/64/100",
+        test="latency",
+        method="latency",
+        configuration=configuration,
+        run=1,
+        parameters={"frame_bytes": 64, "load_of": "NDR", "load_percent": 100.0},
+        values={f"{name}_per_100_million": value for name, value in bins.items()} | {"latency_p50_ns": 5000},
+    )
+
+
+def test_the_long_tails_stand_beneath_each_other_on_one_logarithmic_axis() -> None:
+    found = compare([tail("slow", 145_000.0), tail("fast", 35_000.0)])
+    (table,) = found.tails
+    assert [row.name for row in table.rows] == ["fast, 64 bytes", "slow, 64 bytes"]
+    assert [row.outside[0][0] for row in table.rows] == ["35\u202f000", "145\u202f000"]
+    chart = bins_chart(table, charts.WIDE)
+    assert chart is not None
+    assert chart["encoding"]["y"]["scale"]["type"] == "log"
+    assert chart["encoding"]["xOffset"]["scale"]["domain"] == ["fast, 64 bytes", "slow, 64 bytes"]
+    assert [cells[:2] for cells, _ in found.latencies[0].rows] == [("64", "fast"), ("64", "slow")]
+    assert (
+        compared_answer.headline(found)
+        .replace("\u00a0", " ")
+        .endswith("pass within 5.00 µs (fast) and 5.00 µs (slow).")
+    )
+
+
+def loss(configuration: str, percent: float, lost: float) -> Result:
+    return Result(
+        id=f"{configuration}/1/loss/64/{percent:g}",
+        test="loss",
+        method="frame-loss",
+        configuration=configuration,
+        run=1,
+        parameters={"frame_bytes": 64, "size": "64", "load_of": "line rate", "load_percent": percent},
+        values={"loss_percent": lost},
+    )
+
+
+def test_curves_of_all_configurations_are_in_one_chart() -> None:
+    points = ((100.0, 40.0), (90.0, 30.0))
+    found = compare([loss(name, percent, lost) for name in ("fast", "slow") for percent, lost in points])
+    (section,) = found.sections
+    assert section.grids[0].heads == (("64 bytes", "64 bytes"), ("fast", "slow"))
+    chart = curve_chart(section, charts.WIDE)
+    assert chart is not None
+    assert chart["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["fast", "slow"]
+
+
+def test_a_run_of_one_configuration_has_no_comparison(view: Report) -> None:
+    assert view.comparison is None
+
+
+def test_a_plan_of_an_older_run_has_one_configuration() -> None:
+    plan = Plan(run_id="x", title="x", nicbench_version="0.1.0", seed=1)
+    assert plan.each == (plan,)

@@ -1,0 +1,85 @@
+"""Several runs of a configuration: median and range of each value, and never an average; intervals taken together."""
+
+from __future__ import annotations
+
+import math
+
+from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.spread import Spread
+from nicbench.stats.runs import over_runs
+from nicbench.stats.spans import Span, span_of
+
+
+def result(configuration: str, run: int, values: dict[str, object], **more: object) -> Result:
+    content = {
+        "id": f"{configuration}/{run}/throughput/64",
+        "test": "throughput",
+        "method": "throughput",
+        "configuration": configuration,
+        "run": run,
+        "parameters": {"frame_bytes": 64},
+        "values": values,
+        "trials": [f"t{run:04}"],
+        **more,
+    }
+    return Result.model_validate(content)
+
+
+def rate(value: float | None, **more: object) -> dict[str, object]:
+    return {"value": value, "lower": value, "upper": None if value is None else value + 10.0, **more}
+
+
+def test_one_run_has_nothing_over_runs() -> None:
+    assert over_runs([result("a", 1, {"x_ns": 1}), result("b", 1, {"x_ns": 1})]) == ()
+
+
+def test_each_configuration_has_its_median_least_and_greatest() -> None:
+    runs = [result("a", run, {"ndr_frames_per_s": rate(value)}) for run, value in enumerate((30.0, 10.0, 90.0), 1)]
+    a, b = over_runs([*runs, *(result("b", run, {"ndr_frames_per_s": rate(5.0)}) for run in (1, 2, 3))])
+    assert a.values["ndr_frames_per_s"] == Spread(median=30.0, minimum=10.0, maximum=90.0, n=3, runs=3)
+    assert (a.id, a.configuration, a.run, a.trials) == ("a/throughput/64", "a", None, ("t0001", "t0002", "t0003"))
+    assert b.values["ndr_frames_per_s"] == Spread(median=5.0, minimum=5.0, maximum=5.0, n=3, runs=3)
+
+
+def test_a_run_without_a_value_is_counted_and_not_taken_for_zero() -> None:
+    nothing = result("a", 2, {"ndr_frames_per_s": rate(None, upper=7.0, reason_null="no load passed")})
+    (over,) = over_runs([result("a", 1, {"ndr_frames_per_s": rate(30.0)}), nothing])
+    assert over.values["ndr_frames_per_s"] == Spread(median=30.0, minimum=30.0, maximum=30.0, n=1, runs=2)
+    (none,) = over_runs([nothing.model_copy(update={"run": 1}), nothing])
+    assert none.values["ndr_frames_per_s"] == Bounded(value=None, upper=7.0, reason_null="no load passed")
+
+
+def test_what_is_the_same_in_all_runs_stays_as_it_is_and_words_that_differ_are_none() -> None:
+    values = [{"line_rate_frames_per_s": 5.0, "source": "tsc", "why": why} for why in ("x", "y")]
+    (over,) = over_runs([result("a", run, each) for run, each in enumerate(values, 1)])
+    assert over.values == {"line_rate_frames_per_s": 5.0, "source": "tsc", "why": None}
+
+
+def test_the_worst_verdict_stands_and_each_disturbance_says_its_run() -> None:
+    spoilt = result("a", 2, {"x_ns": 3}, verdict=ResultVerdict.DISTURBED, disturbances=["held up"])
+    (over,) = over_runs([result("a", 1, {"x_ns": 1}), spoilt])
+    assert (over.verdict, over.disturbances) == (ResultVerdict.DISTURBED, ("run 2: held up",))
+
+
+def test_a_median_that_rests_on_an_open_interval_is_a_lower_bound() -> None:
+    closed, open_ended = Bounded(value=5.0, upper=6.0), Bounded(value=4.0)
+    assert Spread.of([closed, open_ended], 2).at_least
+    assert not Spread.of([closed, closed, Bounded(value=9.0)], 3).at_least
+
+
+def test_the_interval_of_several_runs_holds_all_of_theirs() -> None:
+    assert span_of([Bounded(value=3.0, lower=3.0, upper=4.0), Bounded(value=5.0, lower=5.0, upper=6.0)]) == Span(
+        3.0, 6.0
+    )
+    assert span_of([Bounded(value=3.0, upper=4.0), Bounded(value=None, upper=2.0)]) == Span(0.0, 4.0)
+    assert span_of([Bounded(value=3.0, upper=4.0), Bounded(value=None)]) is None
+    assert span_of([Bounded(value=3.0)]) == Span(3.0, math.inf)
+    assert span_of([Bounded(value=3.0, limited_by=LimitedBy.LINE_RATE)]) == Span(3.0, 3.0)
+
+
+def test_only_intervals_that_do_not_touch_are_told_apart() -> None:
+    assert Span(5.0, 6.0).is_above(Span(3.0, 4.0))
+    assert not Span(4.0, 6.0).is_above(Span(3.0, 4.0))
+    assert Span(6.0, 8.0).times(Span(3.0, 4.0)) == (1.5, 8.0 / 3.0)
+    assert Span(6.0, math.inf).times(Span(3.0, 4.0)) == (1.5, math.inf)
