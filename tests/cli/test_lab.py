@@ -31,6 +31,16 @@ def test_a_simulated_lab_cannot_be_kept(nicbench: Any) -> None:
     assert "no lab to keep" in ended.stderr
 
 
+def test_a_lab_is_that_of_one_configuration(nicbench: Any) -> None:
+    Path("two.yaml").write_text(BENCH + "configurations: {a: {}, b: {dut: {filter_rules: 9}}}\n")
+    for arguments in ((), ("--configuration", "c")):
+        ended = nicbench("lab", "up", "two.yaml", *arguments)
+        assert ended.status == 2
+        assert "--configuration and one of a, b" in ended.stderr
+    Path("one.yaml").write_text(BENCH)
+    assert "leave --configuration out" in nicbench("lab", "up", "one.yaml", "--configuration", "a").stderr
+
+
 def test_a_lab_that_is_not_up_cannot_be_removed(nicbench: Any) -> None:
     ended = nicbench("lab", "down", "lab-nobody-made-this")
     assert ended.status == 2

@@ -12,7 +12,7 @@ from rich.console import Console
 from nicbench.cli import progress
 from nicbench.cli.progress import make_progress
 from nicbench.cli.time_left import TimeLeft
-from nicbench.events import CeilingFound, Note, StageStarted, TestStarted, TrialFinished, TrialStarted
+from nicbench.events import CeilingFound, Note, StageStarted, TestStarted, TrialFinished, TrialStarted, TurnStarted
 from nicbench.model.counts import Counts
 from nicbench.model.trial import Health, Purpose, Reading, Trial, TrialRequest
 from nicbench.model.verdict import Verdict
@@ -116,6 +116,29 @@ def test_without_progress_only_warnings_are_said(screen: io.StringIO) -> None:
         display.show(Note(level="info", text="nothing of note"))
         display.show(Note(level="warning", text="a torn line [was] dropped"))
     assert screen.getvalue() == "warning: a torn line [was] dropped\n"
+
+
+@pytest.mark.parametrize("screen", [True, False], indirect=True)
+def test_whose_turn_it_is_is_said(screen: io.StringIO) -> None:
+    with make_progress([("a/1/throughput", 60.0), ("b/1/throughput", 60.0)], enabled=True) as display:
+        display.show(TurnStarted(configuration="b", run=1, number=2, of=2))
+        display.show(FIRST_TEST)
+        display.show(trial_started())
+    shown = screen.getvalue()
+    assert "configuration b, run 1 (turn 2 of 2)" in shown or "b, run 1  throughput  64 bytes  trial 1" in shown
+
+
+def test_a_turn_that_begins_leaves_those_before_it_behind() -> None:
+    """Also where a resumed run made none of their trials."""
+    planned = [("a/1/throughput", 60.0), ("b/1/throughput", 60.0), ("b/2/throughput", 60.0), ("a/2/throughput", 60.0)]
+    time_left = TimeLeft(planned)
+    time_left.note(TurnStarted(configuration="b", run=2, number=3, of=4))
+    assert time_left.text() == "at most 2 min left"
+    time_left.note(FIRST_TEST)
+    time_left.note(trial_finished())
+    assert time_left.text() == "at most 90 s left"
+    time_left.note(TurnStarted(configuration="a", run=2, number=4, of=4))
+    assert time_left.text() == "at most 60 s left"
 
 
 def left_after(*events: Any, calibration_s: float = 0.0) -> str:

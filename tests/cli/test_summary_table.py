@@ -9,9 +9,10 @@ from rich.console import Console
 from nicbench.cli.summary_table import headline, print_summary
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import NearLimit, Result, ResultVerdict, Summary
+from nicbench.model.spread import Spread
 
 
-def rate(**values: Bounded | float | None) -> Result:
+def rate(**values: Bounded | Spread | float | None) -> Result:
     return Result(
         id="throughput/64",
         method="throughput",
@@ -29,6 +30,24 @@ def latency(load_percent: float, p50_ns: float | None) -> Result:
         values={"latency_p50_ns": p50_ns, "latency_p99_9_ns": None},
         disturbances=("latency: [one] repeat",),
     )
+
+
+def test_configurations_stand_beneath_each_other_with_their_medians() -> None:
+    spread = Spread(median=400_000.0, minimum=390_000.0, maximum=410_000.0, n=2, runs=2, limited_by=LimitedBy.DUT)
+    over = [
+        rate(ndr_frames_per_s=spread).model_copy(update={"configuration": name, "id": f"{name}/throughput/64"})
+        for name in ("bare", "rules")
+    ]
+    names = ("rules", "bare")
+    summary = Summary(title="x", verdict=ResultVerdict.VALID, results=(), configurations=names, over_runs=tuple(over))
+    text = io.StringIO()
+    print_summary(Console(file=text, width=150, color_system=None), summary)
+    printed = text.getvalue()
+    assert printed.index("rules") < printed.index("bare")
+    assert printed.count("0.3900 .. 0.4000 .. 0.4100") == 2
+    assert "each number is the median of several runs" in printed
+    said = "NDR 0.4000 Mpps at 64 bytes (median of 2 runs)"
+    assert headline(summary) == f"rules: {said}; bare: {said}"
 
 
 def shown(*results: Result) -> str:

@@ -37,6 +37,28 @@ def test_a_plan_without_anything_to_put_in_the_duts_place_says_so(nicbench: Any)
     assert json.loads(nicbench("validate", "bench.yaml", "--json").stdout)["calibration"]["estimate_s"] == 0.0
 
 
+COMPARED = """runs: 2
+configurations:
+  low:
+  high: {dut: {rate: 400 kpps}}
+"""
+
+
+def test_configurations_are_shown_with_what_differs_the_order_and_the_whole_duration(nicbench: Any) -> None:
+    Path("policer.yaml").write_text(POLICER + COMPARED)
+    Path("alone.yaml").write_text(POLICER)
+    printed = nicbench("validate", "policer.yaml").stdout
+    for text in ("configuration low", "configuration high", "dut.rate", "400 kpps", "and the making of 4 testbeds"):
+        assert text in printed
+    plan, alone = (json.loads(nicbench("validate", name, "--json").stdout) for name in ("policer.yaml", "alone.yaml"))
+    assert plan["estimate_s"] == pytest.approx(4 * alone["estimate_s"])
+    turns = [f"{turn['configuration']} {turn['run']}" for turn in plan["turns"]]
+    assert sorted(turns) == ["high 1", "high 2", "low 1", "low 2"]
+    assert f"drawn with seed 1): {', '.join(turns)}" in printed
+    assert plan["differences"] == [{"setting": "dut.rate", "values": {"low": "200 kpps", "high": "400 kpps"}}]
+    assert plan["configurations"]["high"]["dut"]["rate"] == 400_000.0
+
+
 def test_validating_leaves_nothing_behind(nicbench: Any) -> None:
     nicbench("validate", "bench.yaml")
     assert [path.name for path in Path().iterdir()] == ["bench.yaml"]

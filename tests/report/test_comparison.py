@@ -57,23 +57,23 @@ def sentence(*intervals: Interval, names: Sequence[str] = ("fast", "slow")) -> s
 
 def test_intervals_that_do_not_overlap_are_a_difference() -> None:
     said = sentence((0.40, 0.41), (0.20, 0.21))
-    assert said.startswith("Of 64-byte frames, fast passes 0.400 Mpps and slow passes 0.200 Mpps")
-    assert said.endswith("fast passes 1.9 to 2.05 times as much as slow; their intervals do not overlap.")
-    assert "slow passes 1.9 to 2.05 times as much as fast" in sentence((0.20, 0.21), (0.40, 0.41))
+    assert said.startswith("Of 64-byte frames, “fast” passes 0.400 Mpps and “slow” passes 0.200 Mpps")
+    assert said.endswith("“fast” passes 1.9 to 2.05 times as much as “slow”; their intervals do not overlap.")
+    assert "“slow” passes 1.9 to 2.05 times as much as “fast”" in sentence((0.20, 0.21), (0.40, 0.41))
 
 
 @pytest.mark.parametrize(
     "intervals", [((0.40, 0.42), (0.41, 0.43)), ((0.40, 0.41), (0.41, 0.42)), ((0.40, None), (0.5, 0.6))]
 )
 def test_intervals_that_touch_or_have_no_end_are_no_difference(intervals: tuple[Interval, Interval]) -> None:
-    assert "fast and slow are not told apart: their intervals overlap" in sentence(*intervals)
+    assert "“fast” and “slow” are not told apart: their intervals overlap" in sentence(*intervals)
 
 
 def test_of_three_each_two_are_compared() -> None:
     said = sentence((0.40, 0.41), (0.405, 0.42), (0.10, 0.11), names=("a", "b", "c"))
-    assert "a and b are not told apart" in said
-    assert "a passes 3.64 to 4.1 times as much as c" in said
-    assert "b passes 3.68 to 4.2 times as much as c" in said
+    assert "“a” and “b” are not told apart" in said
+    assert "“a” passes 3.64 to 4.1 times as much as “c”" in said
+    assert "“b” passes 3.68 to 4.2 times as much as “c”" in said
 
 
 def test_runs_that_lie_apart_take_a_difference_away() -> None:
@@ -141,7 +141,7 @@ def test_the_long_tails_stand_beneath_each_other_on_one_logarithmic_axis() -> No
     assert (
         compared_answer.headline(found)
         .replace("\u00a0", " ")
-        .endswith("pass within 5.00 µs (fast) and 5.00 µs (slow).")
+        .endswith("pass within 5.00 µs (“fast”) and 5.00 µs (“slow”).")
     )
 
 

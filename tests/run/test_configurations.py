@@ -100,8 +100,8 @@ def test_the_report_lists_what_differs_first_then_compares_and_keeps_each_run(pa
     places = [
         page.index(text)
         for text in (
-            "fast passes 0.03",
-            "times as much as slow; their intervals do not overlap.",
+            "“fast” passes 0.03",
+            "times as much as “slow”; their intervals do not overlap.",
             "What is compared",
             "lab.capacity 40 kpps 20 kpps",
             "lab.loss not given 0.01 %",
@@ -173,7 +173,7 @@ def test_a_configuration_that_cannot_start_ends_the_run_and_what_was_measured_is
     assert kept is not None
     assert kept.verdict is ResultVerdict.INCOMPLETE
     assert {(result.configuration, result.run) for result in kept.results} == {("fast", 1)}
-    assert "Of 64-byte frames, fast passes" in report.build(folder.path).read_text(encoding="utf-8")
+    assert "Of 64-byte frames, “fast” passes" in report.build(folder.path).read_text(encoding="utf-8")
     run_whole(RunFolder.open(folder.path))
     resumed = RunFolder.open(folder.path).summary()
     assert resumed is not None
@@ -261,7 +261,9 @@ def test_forwarding_through_filter_rules_is_slower_than_without(tmp_path: Path) 
     fastest_rules = max(rate.upper or float("inf") for rate in found["rules"])
     assert fastest_rules < slowest_bare, found
     (folder,) = tmp_path.iterdir()
-    assert re.search(r"bare passes \S+ to \S+ times as much as rules|bare passes at least \S+ times", page_of(folder))
+    assert re.search(
+        r"“bare” passes \S+ to \S+ times as much as “rules”|“bare” passes at least \S+ times", page_of(folder)
+    )
     assert {(trial.configuration, trial.run) for trial in trials} == {
         (name, run) for name in ("bare", "rules") for run in (1, 2)
     }

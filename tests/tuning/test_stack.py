@@ -64,6 +64,22 @@ async def test_undoing_twice_does_nothing_more(stack: UndoStack, host: FakeHost)
     assert host.files[FORWARD] == "1"
 
 
+async def test_what_is_changed_after_an_undo_is_written_down_and_undone_again(
+    stack: UndoStack, host: FakeHost, tmp_path: Path
+) -> None:
+    """Each turn of a run changes the machine, and undoes it before the next."""
+    runtime = record_path(tmp_path / "runtime", "run")
+    for _ in range(2):
+        await stack.set_file(host, FORWARD, "1")
+        record = load_record(runtime)
+        assert record is not None
+        assert [entry.done for entry in record.entries][-1] is False
+        assert sum(not entry.done for entry in record.entries) == 1, "what a crash would leave to `restore`"
+        assert await stack.undo_all() == []
+        assert host.files[FORWARD] == "0"
+        assert not runtime.exists()
+
+
 async def test_a_value_that_holds_already_is_neither_written_nor_undone(stack: UndoStack, host: FakeHost) -> None:
     await stack.set_file(host, FORWARD, "0")
 

@@ -11,7 +11,7 @@ from nicbench.report.answer import goal_clause
 from nicbench.report.cells import number_of
 from nicbench.report.comparison import Comparison, LatencyBeside
 from nicbench.report.model import Goal
-from nicbench.report.numbers import microseconds
+from nicbench.report.numbers import microseconds, mpps
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 
 _GAP = "\u00a0"
@@ -41,7 +41,7 @@ def details(comparison: Comparison) -> tuple[str, ...]:
     for section in comparison.sections:
         if section.sentence and not comparison.rates and not comparison.latencies:
             first = section.rows[0].result.parameters.get("configuration")
-            sentences.append(f"{first or 'The DUT'} {section.sentence}.")
+            sentences.append(f"{_named(str(first)) if first else 'The DUT'} {section.sentence}.")
     return tuple(sentence for sentence in sentences if sentence)
 
 
@@ -50,7 +50,8 @@ def _nothing_compared(comparison: Comparison) -> str:
         return "Nothing was measured that could be compared."
     if not comparison.compares:
         return f"{comparison.runs} runs were measured; the tables below give the median and range of each value."
-    return f"{_and(comparison.names)} were measured side by side; the tables and curves below compare them."
+    named = _and([_named(name) for name in comparison.names])
+    return f"{named} were measured side by side; the tables and curves below compare them."
 
 
 def _sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
@@ -65,14 +66,21 @@ def _sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
 
 
 def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
-    return f"{cell.configuration} passes" if len(cells) > 1 else "the DUT passes"
+    return f"{_named(cell.configuration)} passes" if len(cells) > 1 else "the DUT passes"
+
+
+def _named(configuration: str) -> str:
+    """In quotes, for it is a word of the bench file's author in our sentence."""
+    return f"“{configuration}”"
 
 
 def _rate(cell: RateCell) -> str:
     if cell.rate_frames_per_s is None and not cell.text.startswith("<"):
         return f"no rate that is known ({cell.text})"
-    text = cell.text.replace("≥ ", "at least ").replace("< ", "less than ").replace("line rate, ", "the line rate, ")
-    return f"{text}{_GAP}Mpps"
+    if cell.rate_frames_per_s is None:
+        return f"less than {cell.text.removeprefix('< ')}{_GAP}Mpps"
+    bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
+    return f"{bound}{mpps(cell.rate_frames_per_s)}{_GAP}Mpps"
 
 
 def _apart(cells: Sequence[RateCell]) -> str:
@@ -92,10 +100,12 @@ def _of_two(one: RateCell, other: RateCell) -> str:
     assert one.span is not None  # noqa: S101 - both are known, in whichever order
     assert other.span is not None  # noqa: S101
     if not one.span.is_above(other.span):
-        return f"{one.configuration} and {other.configuration} are not told apart: their intervals overlap."
+        both = f"{_named(one.configuration)} and {_named(other.configuration)}"
+        return f"{both} are not told apart: their intervals overlap."
     least, most = one.span.times(other.span)
     factor = f"{least:.3g} to {most:.3g} times" if not math.isinf(most) else f"at least {least:.3g} times"
-    return f"{one.configuration} passes {factor} as much as {other.configuration}; their intervals do not overlap."
+    much = f"{_named(one.configuration)} passes {factor} as much as {_named(other.configuration)}"
+    return f"{much}; their intervals do not overlap."
 
 
 def _latency_sentence(table: LatencyBeside, comparison: Comparison) -> str | None:
@@ -107,7 +117,7 @@ def _latency_sentence(table: LatencyBeside, comparison: Comparison) -> str | Non
         if len(known) == len(rows):
             each = [
                 f"{microseconds(number_of(result, 'latency_p50_ns'))}{_GAP}µs"
-                + (f" ({result.configuration})" if comparison.compares else "")
+                + (f" ({_named(result.configuration)})" if comparison.compares else "")
                 for result in known
             ]
             tails = [number_of(result, "latency_p99_9_ns") for result in known]
@@ -115,9 +125,10 @@ def _latency_sentence(table: LatencyBeside, comparison: Comparison) -> str | Non
             if all(tail is not None for tail in tails):
                 also = f", and 99.9 % within {_and([f'{microseconds(tail)}{_GAP}µs' for tail in tails])}"
             name = f"{size}-byte" if str(size).isdigit() else size
-            each_own = " (each of its own)" if comparison.compares else ""
-            of_runs = f" (medians of {comparison.runs} runs)" if comparison.runs > 1 else ""
-            return f"At {table.load}{each_own}{of_runs}, half of the {name} frames pass within {_and(each)}{also}."
+            notes = ["of its own each"] if comparison.compares else []
+            notes += [f"medians of {comparison.runs} runs"] if comparison.runs > 1 else []
+            noted = f" ({', '.join(notes)})" if notes else ""
+            return f"At {table.load}{noted}, half of the {name} frames pass within {_and(each)}{also}."
     return None
 
 

@@ -113,6 +113,7 @@ def _environment() -> Environment:
         goal_clause=answer.goal_clause,
         throughput_caption=charts.throughput_caption,
         breakable=_breakable,
+        beneath=_beneath,
         spoilt=spoilt,
         of_configurations=disclosure.of_configurations,
         zero_loss_table=zero_loss_table,
@@ -136,6 +137,17 @@ def _breakable(text: str) -> Markup:
     """A long name may be broken after its slashes, dots and underscores."""
     parts = re.split(r"(?<=[/._])(?=\w)", text)
     return Markup("<wbr>").join(parts)
+
+
+_SEVERAL_RUNS = re.compile(r"(?P<median>.*\S) \((?P<runs>[^()]* to [^()]*|\d+ of \d+ runs)\)")
+
+
+def _beneath(text: str) -> Markup:
+    """A cell of several runs: the median, and beneath it how far they lie apart."""
+    found = _SEVERAL_RUNS.fullmatch(text)
+    if found is None:
+        return escape(text)
+    return Markup('{}<br><span class="caption">{}</span>').format(found["median"], found["runs"])
 
 
 def _figure(
