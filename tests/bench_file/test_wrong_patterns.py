@@ -50,6 +50,24 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "a policer joins pairs of ports and no others",
         "`pattern: one-to-one`",
     ),
+    "many to one through testpmd": (
+        "lab: {kind: memif, ports: 4}\ndut: {kind: testpmd}\ntraffic: {pattern: many-to-one}\n",
+        (4, 6),
+        "testpmd forwards between the two ports of a pair, or back out of each, so not many-to-one",
+        "l3fwd",
+    ),
+    "frames that come back from pairs": (
+        "lab: {kind: memif, ports: 4}\ndut: {kind: reflector}\ntraffic: {pattern: same-port}\n",
+        (3, 6),
+        "the topology crossed does not go with the pattern same-port",
+        "`topology: same-port`",
+    ),
+    "pairs of ports of which each gives back": (
+        "lab: {kind: memif, topology: same-port, ports: 2}\ndut: {kind: l3fwd}\n",
+        (3, 30),
+        "the topology same-port does not go with the pattern one-to-one",
+        "`topology: crossed`",
+    ),
     "a policer of three ports": (
         "lab: {kind: veth, ports: 3}\ndut: {kind: policer}\n",
         (3, 26),
@@ -115,6 +133,9 @@ def test_what_cannot_be_is_refused(text: str, place: tuple[int, int], message: s
         "lab: {kind: veth, ports: 8}\ndut: {kind: kernel-forward}\ntraffic: {pattern: full-mesh}\n",
         "lab: {kind: veth, ports: 1}\ndut: {kind: kernel-forward}\n",
         "lab: {kind: memif, topology: same-port}\ndut: {kind: testpmd}\ntraffic: {pattern: same-port}\n",
+        "lab: {kind: memif, topology: same-port, ports: 4}\ndut: {kind: testpmd}\ntraffic: {pattern: same-port}\n",
+        "lab: {kind: memif, ports: 4}\ndut: {kind: reflector}\n",
+        "lab: {kind: memif, ports: 4}\ndut: {kind: l3fwd}\ntraffic: {pattern: full-mesh}\n",
     ],
 )
 def test_what_can_be_is_valid(text: str, read: Read) -> None:

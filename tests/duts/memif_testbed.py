@@ -26,4 +26,5 @@ def memif_testbed(host: Host, options: MemifOptions | None = None, cores: CoreMa
         cores=cores or CoreMap(worker=0, dut=(1,), housekeeping=(), shared=False),
         link_bits_per_s=100e9,
         link_is_nominal=True,
+        same_port=options.topology == "same-port",
     )

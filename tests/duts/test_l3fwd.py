@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import threading
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,24 @@ def test_each_test_network_leads_to_its_port_with_groups_written_out() -> None:
 
 def test_with_one_port_both_networks_lead_to_it() -> None:
     assert rules(4, 1) == "R198.18.0.0/16 0\nR198.19.0.0/16 0\n"
+
+
+def test_of_more_ports_each_has_a_network_of_its_own() -> None:
+    for ip in (4, 6):
+        routes = [line.split() for line in rules(ip, 4).splitlines()]
+        assert [port for _, port in routes] == ["0", "1", "2", "3"]
+        assert len({network for network, _ in routes}) == 4
+
+
+def test_between_more_ports_every_way_is_routed() -> None:
+    testbed = memif_testbed(FakeHost(), MemifOptions(ports=4))
+    for ip in (4, 6):
+        ways = L3fwd(L3fwdOptions()).addressing(testbed, ip)
+        networks = {int(line.split()[1]): line.split()[0].removeprefix("R") for line in rules(ip, 4).splitlines()}
+        assert len(ways) == 12
+        for way in ways:
+            assert way.destination_mac == testbed.dut_ports[way.transmit].mac
+            assert ip_address(way.destination_address) in ip_network(networks[way.receive])
 
 
 def test_ports_are_given_to_cores_in_turn() -> None:

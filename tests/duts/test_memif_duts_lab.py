@@ -13,7 +13,7 @@ from nicbench.engine.packets import LEARNING_FRAMES
 from nicbench.events import Bus
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.trial import Purpose, Trial, TrialRequest
-from nicbench.stages.testbed import make_dut, make_testbed
+from nicbench.stages.testbed import laid_out, make_dut, make_testbed
 from nicbench.stages.tester import make_tester
 from nicbench.trials.maker import TrialMaker
 from nicbench.tuning.stack import UndoStack
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.lab
 BENCH = """
 nicbench: 1
 title: A DUT in memory
-lab: {{kind: memif, topology: {topology}}}
+lab: {{kind: memif, topology: {topology}{ports}}}
 dut: {dut}
-traffic: {{ip: {ip}}}
+traffic: {{ip: {ip}, pattern: {pattern}}}
 tests: [{{name: t, method: throughput, frame_bytes: [90]}}]
 """
 REQUEST = TrialRequest(
@@ -33,8 +33,13 @@ REQUEST = TrialRequest(
 )
 
 
-async def one_trial(run_id: str, dut: str, *, topology: str = "crossed", ip: int = 4) -> tuple[Trial, Dut]:
-    bench = parse(BENCH.format(dut=dut, topology=topology, ip=ip).encode(), Path("bench.yaml"))
+async def one_trial(
+    run_id: str, dut: str, *, topology: str = "crossed", ip: int = 4, ports: int | None = None
+) -> tuple[Trial, Dut]:
+    pattern = "same-port" if ports and topology == "same-port" else "one-to-one"
+    written = f", ports: {ports}" if ports else ""
+    text = BENCH.format(dut=dut, topology=topology, ip=ip, ports=written, pattern=pattern)
+    bench = parse(text.encode(), Path("bench.yaml"))
     changes = UndoStack(run_id, None)
     try:
         _, testbed = await make_testbed(bench, changes)
@@ -42,7 +47,8 @@ async def one_trial(run_id: str, dut: str, *, topology: str = "crossed", ip: int
         tester = make_tester(bench, testbed, (), run_id, None)
         try:
             await tester.start()
-            maker = TrialMaker(tester, made, made.addressing(testbed, ip), Thresholds(), (), {}, Bus())
+            _, addressing = laid_out(bench, testbed, made)
+            maker = TrialMaker(tester, made, addressing, Thresholds(), (), {}, Bus())
             return await maker.make("t/0/0", "t", {}, REQUEST, 0), made
         finally:
             await tester.close()
@@ -70,6 +76,22 @@ async def test_what_the_reflector_injects_is_what_the_tester_reports() -> None:
     assert counts.corrupted > 0
     assert trial.reading.latency is not None
     assert trial.reading.latency.minimum_ns >= 2_000_000
+
+
+@pytest.mark.parametrize("dut", ["{kind: testpmd, forward_mode: io", "{kind: reflector"])
+@pytest.mark.parametrize(
+    ("topology", "ways"), [("crossed", ["0->1", "2->3"]), ("same-port", ["0->0", "1->1", "2->2", "3->3"])]
+)
+async def test_four_ports_are_two_pairs_or_four_that_give_back(dut: str, topology: str, ways: list[str]) -> None:
+    trial, made = await one_trial("nb-test-four", f"{dut}, huge_pages: false}}", topology=topology, ports=4)
+    streams = trial.reading.streams
+    assert [stream.name for stream in streams] == ways
+    assert all(stream.counts.received == stream.counts.sent > 0 for stream in streams)
+    assert sum(port.foreign for port in trial.reading.ports) == 0
+    if made.kind == "testpmd":
+        there = [0, 1, 2, 3] if topology == "same-port" else [1, 0, 3, 2]
+        joined = [f"port {port} queue 0 to port {other} queue 0" for port, other in enumerate(there)]
+        assert [line.partition(" on ")[0] for line in made.disclosure()["port_queue_core_map"]] == joined
 
 
 @pytest.mark.skipif(builder.built() is None, reason=f"l3fwd is not built: {builder.BUILD_COMMAND}")

@@ -13,6 +13,7 @@ from nicbench.duts._memif_ports import DutCores
 from nicbench.duts.reflector import Faults, Reflector, ReflectorOptions, configuration
 from nicbench.errors import HostError
 from nicbench.hosts._fake import FakeHost, FakeProcess
+from nicbench.labs.memif import MemifOptions
 from nicbench.tuning.stack import UndoStack
 
 from .memif_testbed import memif_testbed
@@ -26,6 +27,13 @@ def test_without_faults_its_loop_does_nothing_but_forward() -> None:
     assert given["worker_cpu"] == 1
     assert [port["name"] for port in given["ports"]] == ["d0", "d1"]
     assert all("role=server" in port["vdev"] for port in given["ports"])
+
+
+def test_it_is_told_that_frames_go_back_where_they_came_from() -> None:
+    for topology in ("crossed", "same-port"):
+        testbed = memif_testbed(FakeHost(), MemifOptions.model_validate({"topology": topology, "ports": 4}))
+        given = configuration(ReflectorOptions(), testbed, DutCores(main=0, workers=(1,)))
+        assert (len(given["ports"]), given["same_port"]) == (4, topology == "same-port")
 
 
 def test_faults_are_said_in_the_protocols_units() -> None:

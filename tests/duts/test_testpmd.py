@@ -9,13 +9,14 @@ from pydantic import ValidationError
 
 from nicbench.duts import _testpmd_output as output
 from nicbench.duts._dpdk_options import Scheduling, file_prefix
-from nicbench.duts._memif_ports import DutCores, dut_cores, forwarded
+from nicbench.duts._memif_ports import DutCores, dut_cores, forwarded, in_pairs
 from nicbench.duts._process import waited_ns
 from nicbench.duts.testpmd import Testpmd, TestpmdOptions, command_line
 from nicbench.errors import HostError, UsageError
 from nicbench.hosts._fake import FakeHost, FakeProcess
 from nicbench.labs.base import CoreMap
 from nicbench.labs.memif import MemifOptions
+from nicbench.model.pattern import Way
 from nicbench.tuning.stack import UndoStack
 
 from .lab import described_testbed
@@ -82,9 +83,25 @@ def test_the_command_line_says_every_setting() -> None:
 def test_one_port_is_looped_and_frames_come_back_on_it() -> None:
     testbed = memif_testbed(FakeHost(), MemifOptions(topology="same-port"))
     assert "--port-topology=loop" in command_line(TestpmdOptions(), testbed, ONE_CORE, "prefix")
-    (way,) = forwarded(testbed, 4)
+    (way,) = forwarded(testbed, 4, in_pairs(testbed))
     assert (way.transmit, way.receive) == (0, 0)
     assert way.destination_address.startswith("198.19.")
+
+
+@pytest.mark.parametrize(
+    ("topology", "word", "expected"),
+    [
+        ("crossed", "--port-topology=paired", [(0, 1), (1, 0), (2, 3), (3, 2)]),
+        ("same-port", "--port-topology=loop", [(0, 0), (1, 1), (2, 2), (3, 3)]),
+    ],
+)
+def test_four_ports_are_two_pairs_or_four_loops(topology: str, word: str, expected: list[Way]) -> None:
+    testbed = memif_testbed(FakeHost(), MemifOptions.model_validate({"topology": topology, "ports": 4}))
+    assert word in command_line(TestpmdOptions(), testbed, ONE_CORE, "prefix")
+    ways = Testpmd(TestpmdOptions()).addressing(testbed, 4)
+    assert [(way.transmit, way.receive) for way in ways] == expected
+    swept = {address for way in ways for address in (way.source_address, way.destination_address)}
+    assert len(swept) == (4 if topology == "crossed" else 8)
 
 
 def test_without_huge_pages_the_eal_is_told_so() -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from nicbench.errors import NotReadyError
 from nicbench.hosts._fake import FakeHost
 from nicbench.labs.memif import MemifLab, MemifOptions, socket_folder
+from nicbench.model.pattern import Pattern
 from nicbench.tuning.stack import UndoStack
 
 STATUS = {"/proc/self/status": "Cpus_allowed_list:\t0-1\n"}
@@ -43,13 +44,22 @@ async def test_one_port_gives_frames_back_where_they_came_in(tmp_path: Path) -> 
     assert len(testbed.tester_ports) == len(testbed.dut_ports) == 1
 
 
+@pytest.mark.parametrize("topology", ["crossed", "same-port"])
+async def test_there_may_be_more_ports_each_with_a_ring_of_its_own(topology: str, tmp_path: Path) -> None:
+    lab = MemifLab(MemifOptions.model_validate({"topology": topology, "ports": 4}))
+    testbed = await lab.up(UndoStack("x", None, tmp_path), root_host())
+    sockets = {str(port.vdev).partition(",rsize")[0] for port in testbed.dut_ports}
+    assert len(sockets) == len(testbed.tester_ports) == 4
+    assert testbed.same_port == (topology == "same-port")
+
+
 async def test_zero_copy_shares_the_testers_memory_as_one_file(tmp_path: Path) -> None:
     lab = MemifLab(MemifOptions(zero_copy=True))
     testbed = await lab.up(UndoStack("x", None, tmp_path), root_host())
     assert testbed.tester_ports[0].engine["vdev"].endswith("zero-copy=yes")
     assert testbed.eal == ("--single-file-segments",)
-    assert lab.objections(tester_has_huge_pages=True) == ()
-    (objection,) = lab.objections(tester_has_huge_pages=False)
+    assert lab.objections(tester_has_huge_pages=True, pattern=Pattern.ONE_TO_ONE) == ()
+    (objection,) = lab.objections(tester_has_huge_pages=False, pattern=Pattern.ONE_TO_ONE)
     assert objection.key == "zero_copy"
 
 

@@ -47,7 +47,15 @@ fn through_forwarder(rings: &mut Rings, delay_ns: u64) -> f64 {
     let trial = rings.next_trial();
     // The room for frames under way is none of a forwarder without faults, so that both go the same way.
     let faults = Faults { delay_ns, held_frames: 1000, ..Faults::default() };
-    let setup = Setup { mode: ReflectMode::Forward, burst: 32, when_full: WhenFull::Wait, faults, log: None, trial };
+    let setup = Setup {
+        same_port: false,
+        mode: ReflectMode::Forward,
+        burst: 32,
+        when_full: WhenFull::Wait,
+        faults,
+        log: None,
+        trial,
+    };
     typical_ns(&rings.trial(&start(trial, 0, 1), &setup, 0).reading)
 }
 

@@ -19,8 +19,11 @@ pub struct Reflect {
     /// Further EAL arguments.
     #[serde(default)]
     pub eal: Vec<String>,
-    /// Two, crossed, or one whose frames go back where they came from.
+    /// Pairs, crossed: the first with the second, the third with the fourth. Or one, whose frames go back.
     pub ports: Vec<PortRequest>,
+    /// Frames of every port go back out of it.
+    #[serde(default)]
+    pub same_port: bool,
     /// What is changed in each frame.
     #[serde(default)]
     pub mode: ReflectMode,

@@ -24,7 +24,8 @@ def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     written = [key for key in _BY_HAND if root.child(key) is not None]
     yield from _port_kind_problems(bench, root)
     if bench.lab is not None:
-        for objection in bench.lab.plugin(bench.lab.options).objections(tester_has_huge_pages=bench.tester.huge_pages):
+        lab = bench.lab.plugin(bench.lab.options)
+        for objection in lab.objections(tester_has_huge_pages=bench.tester.huge_pages, pattern=bench.traffic.pattern):
             yield Problem(root.position_of(("lab", objection.key)), objection.message, objection.next_step)
         for key in written:
             step = f"remove `{key}`, or remove `lab`"

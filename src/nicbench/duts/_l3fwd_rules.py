@@ -12,8 +12,11 @@ Entry = tuple[int, int, int]
 
 
 def rules(ip: int, ports: int) -> str:
-    """The longest-prefix-match table: each test network leads to its port; with one port, both lead to it."""
-    lines = (f"R{_spelled(network_behind(ip, network))} {min(network, ports - 1)}" for network in (0, 1))
+    """The longest-prefix-match table: the network behind each port leads to it; with one port, both lead to it."""
+    networks = range(max(2, ports))
+    lines = (
+        f"R{_spelled(network_behind(ip, network, len(networks)))} {min(network, ports - 1)}" for network in networks
+    )
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 
 from nicbench.duts._networks import SWEPT_ADDRESSES, swept_address
 from nicbench.duts._transparent import tester_macs
-from nicbench.duts.base import Addressing
+from nicbench.duts._ways import routed, ways_back
+from nicbench.duts.base import Addressing, Refusal
 from nicbench.errors import UsageError
 from nicbench.hosts.base import Host
 from nicbench.labs.base import Testbed
+from nicbench.model.pattern import Pattern, Way
+
+MOST_PORTS = 32
+"""Of a program of DPDK, as it is built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +51,51 @@ def dut_cores(testbed: Testbed, wanted: int, kind: str) -> DutCores:
     return DutCores(main=spare[0] if spare else fallback, workers=workers)
 
 
-def forwarded(testbed: Testbed, ip: int, destination_macs: tuple[str, ...] | None = None) -> tuple[Addressing, ...]:
-    """Out of the other port, or of the same one where there is only one; frames are addressed to ``destination_macs``.
+def goes_back(testbed: Testbed) -> bool:
+    """Whether frames leave by the port that they came in at."""
+    return testbed.same_port or len(testbed.dut_ports) == 1
 
-    Without them the tester's ports address each other.
-    """
+
+def pairs_only(kind: str, ports: int, pattern: Pattern) -> Refusal | None:
+    """Of a DUT that joins its ports in pairs, or each with itself: what of a pattern between so many it cannot do."""
+    if ports <= 2 or pattern in (Pattern.ONE_TO_ONE, Pattern.SAME_PORT):
+        return None
+    return Refusal(
+        f"{kind} forwards between the two ports of a pair, or back out of each, so not {pattern.value}",
+        "write `pattern: one-to-one`, or choose l3fwd, which routes between all ports",
+    )
+
+
+def in_pairs(testbed: Testbed) -> tuple[Way, ...]:
+    """The ways through such a DUT; of each pair forward first, then reverse."""
+    ports = len(testbed.dut_ports)
+    if goes_back(testbed):
+        return ways_back(ports)
+    return tuple((port, port ^ 1) for port in range(ports - ports % 2))
+
+
+def forwarded(
+    testbed: Testbed, ip: int, ways: tuple[Way, ...], destination_macs: tuple[str, ...] | None = None
+) -> tuple[Addressing, ...]:
+    """Frames of these ways, addressed to ``destination_macs``; without them the tester's ports address each other."""
     macs = tester_macs(testbed)
-    ways = ((0, 0),) if len(macs) == 1 else ((0, 1), (1, 0))
-    return tuple(
-        Addressing(
+
+    def one(way: Way) -> Addressing:
+        here, there = way
+        source_mac, destination_mac = macs[here], destination_macs[here] if destination_macs else macs[there]
+        if len(macs) > 1:
+            return routed(ip, len(macs), way, source_mac=source_mac, destination_mac=destination_mac)
+        # With one port both networks lie behind it.
+        return Addressing(
             transmit=here,
             receive=there,
-            source_mac=macs[here],
-            destination_mac=destination_macs[here] if destination_macs else macs[there],
+            source_mac=source_mac,
+            destination_mac=destination_mac,
             ip=ip,
-            source_address=swept_address(ip, here),
-            # With one port both networks lie behind it.
-            destination_address=swept_address(ip, there if there != here else 1),
+            source_address=swept_address(ip, 0),
+            destination_address=swept_address(ip, 1),
             source_address_count=SWEPT_ADDRESSES,
             destination_address_count=SWEPT_ADDRESSES,
         )
-        for here, there in ways
-    )
+
+    return tuple(one(way) for way in ways)

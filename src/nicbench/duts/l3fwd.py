@@ -15,9 +15,10 @@ from nicbench.duts._dpdk_options import DpdkOptions, common_arguments, file_pref
 from nicbench.duts._dpdk_process import prepare
 from nicbench.duts._dpdk_telemetry import ask, port_statistics, socket_path
 from nicbench.duts._l3fwd_rules import Entry, checked_map, config_argument, default_map, rules
-from nicbench.duts._memif_ports import dut_cores, forwarded, require_memif
+from nicbench.duts._memif_ports import MOST_PORTS, dut_cores, forwarded, goes_back, require_memif
 from nicbench.duts._process import DutProcess
 from nicbench.duts._testpmd_output import version
+from nicbench.duts._ways import ways_back, ways_between
 from nicbench.duts.base import Addressing, Dut
 from nicbench.errors import NotReadyError, UsageError
 from nicbench.labs.base import Testbed
@@ -43,6 +44,8 @@ class L3fwd(Dut):
     kind = "l3fwd"
     Options = L3fwdOptions
     port_kind = "memif"
+    most_ports = MOST_PORTS
+    returns_on_same_port = True
     options: L3fwdOptions
 
     def __init__(self, options: Frozen) -> None:
@@ -82,7 +85,8 @@ class L3fwd(Dut):
         macs = [port.mac for port in testbed.dut_ports]
         if any(mac is None for mac in macs):
             raise UsageError("the MAC addresses of l3fwd's ports are not known", place="dut")
-        return forwarded(testbed, ip, tuple(str(mac) for mac in macs))
+        ways = ways_back(len(macs)) if goes_back(testbed) else ways_between(len(macs))
+        return forwarded(testbed, ip, ways, tuple(str(mac) for mac in macs))
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return ()  # it polls there: its own time would count as another program's

@@ -13,13 +13,22 @@ from pydantic import Field, model_validator
 
 from nicbench.duts import _reflector_stats as stats
 from nicbench.duts._dpdk_options import DpdkOptions
-from nicbench.duts._memif_ports import DutCores, dut_cores, forwarded, require_memif
+from nicbench.duts._memif_ports import (
+    MOST_PORTS,
+    DutCores,
+    dut_cores,
+    forwarded,
+    in_pairs,
+    pairs_only,
+    require_memif,
+)
 from nicbench.duts._process import DutProcess
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, Dut, Refusal
 from nicbench.engine.binary import find_binary
 from nicbench.errors import HostError
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
+from nicbench.model.pattern import Pattern
 from nicbench.model.quantity import FramesPerSecond, Ratio, Seconds
 from nicbench.model.trial import DutWork
 from nicbench.tuning.changes import Changes
@@ -84,6 +93,8 @@ class Reflector(Dut):
     kind = "reflector"
     Options = ReflectorOptions
     port_kind = "memif"
+    most_ports = MOST_PORTS
+    returns_on_same_port = True
     options: ReflectorOptions
 
     def __init__(self, options: Frozen) -> None:
@@ -97,6 +108,9 @@ class Reflector(Dut):
     def known_rate_frames_per_s(self) -> float | None:
         """The rate that it lets pass, where it is limited."""
         return self.options.faults.rate
+
+    def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
+        return pairs_only(self.kind, ports, pattern)
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_memif(testbed, self.kind)
@@ -112,7 +126,7 @@ class Reflector(Dut):
         self._started = await self._event("forwarding", _START_S)
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
-        return forwarded(testbed, ip)
+        return forwarded(testbed, ip, in_pairs(testbed))
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return ()  # it polls there: its own time would count as another program's
@@ -189,6 +203,7 @@ def configuration(options: ReflectorOptions, testbed: Testbed, cores: DutCores) 
             {"name": port.name, "kind": "vdev", "vdev": f"{port.vdev}{devargs}", "lossless": True}
             for port in testbed.dut_ports
         ],
+        "same_port": testbed.same_port,
         "mode": options.mode,
         "burst": options.burst,
         "when_full": options.when_full,

@@ -17,12 +17,22 @@ from nicbench.duts import _testpmd_output as output
 from nicbench.duts._core_clock import core_clock_hz
 from nicbench.duts._dpdk_options import DpdkOptions, eal_arguments, file_prefix
 from nicbench.duts._dpdk_process import prepare
-from nicbench.duts._memif_ports import DutCores, dut_cores, forwarded, require_memif
+from nicbench.duts._memif_ports import (
+    MOST_PORTS,
+    DutCores,
+    dut_cores,
+    forwarded,
+    goes_back,
+    in_pairs,
+    pairs_only,
+    require_memif,
+)
 from nicbench.duts._process import DutProcess, require_program
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, Dut, Refusal
 from nicbench.errors import HostError
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
+from nicbench.model.pattern import Pattern
 from nicbench.model.trial import DutWork
 from nicbench.tuning.changes import Changes
 
@@ -53,6 +63,8 @@ class Testpmd(Dut):
     kind = "testpmd"
     Options = TestpmdOptions
     port_kind = "memif"
+    most_ports = MOST_PORTS
+    returns_on_same_port = True
     can_be_sink = True
     options: TestpmdOptions
 
@@ -64,6 +76,9 @@ class Testpmd(Dut):
         self._streams: tuple[str, ...] = ()
         self._version: str | None = None
         self._asked = 0
+
+    def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
+        return pairs_only(self.kind, ports, pattern)
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_memif(testbed, self.kind)
@@ -79,7 +94,7 @@ class Testpmd(Dut):
         self._version = output.version(self._process.stderr)
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
-        return forwarded(testbed, ip)
+        return forwarded(testbed, ip, in_pairs(testbed))
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return ()  # it polls there: its own time would count as another program's
@@ -166,7 +181,7 @@ def command_line(options: TestpmdOptions, testbed: Testbed, cores: DutCores, pre
         "--",
         "--interactive",
         f"--forward-mode={options.forward_mode}",
-        f"--port-topology={'loop' if len(testbed.dut_ports) == 1 else 'paired'}",
+        f"--port-topology={'loop' if goes_back(testbed) else 'paired'}",
         f"--nb-cores={options.cores}",
         f"--rxd={options.receive_descriptors}",
         f"--txd={options.transmit_descriptors}",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from nicbench.hosts.base import Host
 from nicbench.model.base import Frozen
+from nicbench.model.pattern import Pattern
 from nicbench.tuning.changes import Changes
 
 
@@ -64,6 +65,8 @@ class Testbed:
     facts: dict[str, Any] = field(default_factory=dict)
     eal: tuple[str, ...] = ()
     """Further arguments that the tester's DPDK needs for these ports."""
+    same_port: bool = False
+    """Frames are to come back on the port that they were sent on; with one port alone they always are."""
     promised_bytes: int = 0
     """Huge pages that are there for the tester, which has not taken them yet."""
 
@@ -114,8 +117,8 @@ class Lab(ABC):
         """What may stamp the frames that arrive at its ports, beside the time-stamp counter, with this driver."""
         return frozenset({"kernel"} if self.port_kind == "kernel" and driver == "net_pcap" else ())
 
-    def objections(self, *, tester_has_huge_pages: bool) -> tuple[Objection, ...]:
-        """What of its options does not go with the tester's: found before a machine is touched."""
+    def objections(self, *, tester_has_huge_pages: bool, pattern: Pattern) -> tuple[Objection, ...]:
+        """What of its options does not go with the tester's or the traffic's: found before a machine is touched."""
         return ()
 
     @abstractmethod

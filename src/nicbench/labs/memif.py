@@ -21,6 +21,7 @@ from nicbench.labs._cores import core_map, cpus_of_status
 from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac
 from nicbench.labs.base import DutPort, Lab, Objection, Testbed, TesterPort
 from nicbench.model.base import Frozen
+from nicbench.model.pattern import Pattern
 from nicbench.model.quantity import BitsPerSecond
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import RemovePath
@@ -43,23 +44,19 @@ def _power_of_two(frames: int) -> int:
 class MemifOptions(Frozen):
     """``lab: {kind: memif, topology: crossed}``.
 
-    ``crossed``: two ports, in at one and out at the other. ``same-port``: one port, out where it came in.
+    ``crossed``: pairs of ports, in at one and out at the other. ``same-port``: out where it came in.
     """
 
     topology: Literal["crossed", "same-port"] = "crossed"
+    ports: int = Field(default_factory=lambda given: 1 if given.get("topology") == "same-port" else 2, ge=1, le=8)
     zero_copy: bool = False
     ring_frames: Annotated[int, Field(ge=64, le=16_384), AfterValidator(_power_of_two)] = 2048
     buffer_bytes: int = Field(default=2048, ge=1536, le=16_384)
     link: BitsPerSecond = Field(default=100e9, ge=1e6, le=1e13)
 
-    @property
-    def ports(self) -> int:
-        """Of the tester, and of the DUT."""
-        return 2 if self.topology == "crossed" else 1
-
 
 class MemifLab(Lab):
-    """``t0 <-> d0``, ``t1 <-> d1``: each a pair of rings in memory."""
+    """``t0 <-> d0``, ``t1 <-> d1``, ...: each a pair of rings in memory."""
 
     kind = "memif"
     Options = MemifOptions
@@ -113,13 +110,21 @@ class MemifLab(Lab):
             },
             # Zero copy hands the DUT one file descriptor for the tester's whole memory.
             eal=("--single-file-segments",) if self.options.zero_copy else (),
+            same_port=self.options.topology == "same-port",
         )
 
-    def objections(self, *, tester_has_huge_pages: bool) -> tuple[Objection, ...]:
-        if not self.options.zero_copy or tester_has_huge_pages:
-            return ()
-        message = "zero copy shares the tester's memory with the DUT, for which it must be in huge pages"
-        return (Objection("zero_copy", message, "write `tester: {huge_pages: true}`, or `zero_copy: false`"),)
+    def objections(self, *, tester_has_huge_pages: bool, pattern: Pattern) -> tuple[Objection, ...]:
+        found = []
+        if self.options.zero_copy and not tester_has_huge_pages:
+            message = "zero copy shares the tester's memory with the DUT, for which it must be in huge pages"
+            step = "write `tester: {huge_pages: true}`, or `zero_copy: false`"
+            found.append(Objection("zero_copy", message, step))
+        topology = self.options.topology
+        if self.options.ports > 1 and (topology == "same-port") != (pattern is Pattern.SAME_PORT):
+            message = f"the topology {topology} does not go with the pattern {pattern.value}"
+            step = f"write `topology: {'same-port' if topology == 'crossed' else 'crossed'}`, or another `pattern`"
+            found.append(Objection("topology", message, step))
+        return tuple(found)
 
     @asynccontextmanager
     async def without_dut(self, testbed: Testbed, changes: Changes) -> AsyncIterator[bool]:

@@ -11,6 +11,8 @@ use crate::port::MAXIMUM_BURST;
 use crate::session::open;
 
 const LONGEST_DELAY_NS: u64 = 10_000_000_000;
+/// DPDK's own limit.
+const MOST_PORTS: usize = 32;
 const MOST_HELD_FRAMES: u32 = 1 << 20;
 const MOST_RECORDS: usize = 100_000_000;
 const NEXT: &str = "compare the configuration with protocol/reflect.md";
@@ -19,8 +21,12 @@ const NEXT: &str = "compare the configuration with protocol/reflect.md";
 pub fn check(line: &str) -> Result<(Configure, Setup, Option<FateLogRequest>), EngineError> {
     let reflect: Reflect =
         serde_json::from_str(line).map_err(|error| refused(format!("the configuration: {error}")))?;
-    if reflect.ports.len() > 2 {
-        return Err(refused(format!("there are {} ports, and frames go between two", reflect.ports.len())));
+    let ports_there = reflect.ports.len();
+    if ports_there > MOST_PORTS {
+        return Err(refused(format!("there are {ports_there} ports, and at most {MOST_PORTS} can be")));
+    }
+    if ports_there > 1 && ports_there % 2 == 1 && !reflect.same_port {
+        return Err(refused(format!("there are {ports_there} ports, and frames go between the two of a pair")));
     }
     if let Some(port) = reflect.ports.iter().find(|port| matches!(port.kind, PortKind::Simulated { .. })) {
         return Err(refused(format!("port {}: the forwarder has no simulated ports", port.name)));
@@ -35,6 +41,7 @@ pub fn check(line: &str) -> Result<(Configure, Setup, Option<FateLogRequest>), E
     open::check(&configure)?;
     let log = reflect.log.as_ref().map(check_log).transpose()?;
     let setup = Setup {
+        same_port: reflect.same_port,
         mode: reflect.mode,
         burst: reflect.burst as usize,
         when_full: reflect.when_full,
@@ -111,6 +118,17 @@ mod tests {
     #[test]
     fn a_configuration_of_ports_alone_is_enough() {
         assert_eq!(problem(""), "");
+    }
+
+    #[test]
+    fn ports_stand_in_pairs_unless_frames_go_back() {
+        let of = |count: usize, rest: &str| {
+            let ports = vec![r#"{"name":"d","kind":"null"}"#; count].join(",");
+            check(&format!(r#"{{"ports":[{ports}]{rest}}}"#)).map_or_else(|error| error.message, |_| String::new())
+        };
+        assert_eq!((of(2, ""), of(4, ""), of(3, r#","same_port":true"#)), Default::default());
+        assert!(of(3, "").contains("3 ports"), "{}", of(3, ""));
+        assert!(of(33, r#","same_port":true"#).contains("at most 32"));
     }
 
     #[test]

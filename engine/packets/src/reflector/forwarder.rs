@@ -17,6 +17,8 @@ const FLUSH_NS: f64 = 20_000.0;
 /// What a forwarder is to do.
 #[derive(Debug, Clone)]
 pub struct Setup {
+    /// Frames go back out of the port that they came in at; with one port they always do.
+    pub same_port: bool,
     pub mode: ReflectMode,
     pub burst: usize,
     pub when_full: WhenFull,
@@ -54,15 +56,19 @@ pub struct Reflector<C: Clock> {
 }
 
 impl<C: Clock> Reflector<C> {
-    /// Over one port, or crossed between two.
+    /// Over pairs of ports, crossed, or over each by itself.
     pub fn new(clock: Rc<C>, ports: Vec<Box<dyn Port>>, setup: &Setup) -> Self {
         let is_plain = setup.log.is_none() && is_faultless(&setup.faults);
-        let crossed: &[(usize, usize)] = if ports.len() > 1 { &[(0, 1), (1, 0)] } else { &[(0, 0)] };
-        let way = |(direction, (from, to)): (usize, &(usize, usize))| match is_plain {
-            true => Way::Plain(Box::new(Plain::new(*from, *to))),
-            false => Way::Faulty(Box::new(Faulty::new(*from, *to, direction as u8, &setup.faults))),
+        let back = setup.same_port || ports.len() == 1;
+        let way = |from: usize| {
+            // The other of a pair has the number whose last bit differs.
+            let to = if back { from } else { from ^ 1 };
+            match is_plain {
+                true => Way::Plain(Box::new(Plain::new(from, to))),
+                false => Way::Faulty(Box::new(Faulty::new(from, to, from as u8, &setup.faults))),
+            }
         };
-        let ways = crossed.iter().enumerate().map(way).collect();
+        let ways = (0..ports.len()).map(way).collect();
         let (run_key, origin) = (setup.log.map_or(0, |(run_key, _)| run_key), clock.now());
         let journal = setup.log.map(|(run_key, capacity)| Journal {
             signer: Signer::new(run_key, setup.trial),

@@ -67,6 +67,7 @@ impl Case {
 
     pub fn setup(&self, trial: u32) -> Setup {
         Setup {
+            same_port: false,
             mode: self.mode,
             burst: self.forwarder_burst,
             when_full: WhenFull::Wait,
