@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from nicbench.engine.client import EngineClient
+from nicbench.engine.client import PROTOCOL, EngineClient
 from nicbench.errors import EngineError, HostError
 from nicbench.hosts.base import Process
 
-READY = {"event": "ready", "protocol": "1.0", "seq": 0, "time_ns": 0}
+READY = {"event": "ready", "protocol": PROTOCOL, "seq": 0, "time_ns": 0}
 
 
 class ScriptedProcess(Process):
@@ -59,10 +59,28 @@ async def test_a_reply_is_matched_by_its_id_and_events_meanwhile_are_kept() -> N
     assert (await client.wait_for("transmitted", within_s=1.0, trial=7))["trial"] == 7
 
 
-async def test_another_protocol_is_refused_naming_both_versions() -> None:
-    client = EngineClient(ScriptedProcess([{**READY, "protocol": "2.0"}]), "engine")
-    with pytest.raises(EngineError, match=r"protocol 2\.0.*1\.0"):
+@pytest.mark.parametrize("theirs", ["2.0", "0.9", "1", "next", None])
+async def test_another_protocol_is_refused_naming_both_versions(theirs: str | None) -> None:
+    client = EngineClient(ScriptedProcess([{**READY, "protocol": theirs}]), "engine")
+    with pytest.raises(EngineError, match=rf"protocol {theirs}, this controller speaks {PROTOCOL}"):
         await client.greet()
+
+
+async def test_an_engine_older_than_the_controller_is_refused_before_it_is_asked_for_anything() -> None:
+    process = ScriptedProcess([{**READY, "protocol": "1.0"}, {"id": 1, "ok": True}])
+    with pytest.raises(EngineError, match=r"(?s)older than the controller.*protocol 1\.0.*make install") as caught:
+        await EngineClient(process, "engine").greet()
+    assert (caught.value.kind, process.written) == ("version", [])
+
+
+async def test_a_newer_engine_of_the_same_major_number_is_welcome() -> None:
+    process = ScriptedProcess([{**READY, "protocol": "1.999"}, {"id": 1, "ok": True, "engine": "nicbench-packets"}])
+    assert (await EngineClient(process, "engine").greet())["engine"] == "nicbench-packets"
+
+
+async def test_a_program_that_is_no_engine_is_refused() -> None:
+    with pytest.raises(EngineError, match="does not begin as protocol"):
+        await EngineClient(ScriptedProcess([{"event": "hello"}]), "engine").greet()
 
 
 async def test_an_error_of_the_engine_carries_its_kind_and_next_step() -> None:

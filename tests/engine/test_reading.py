@@ -56,6 +56,14 @@ def drained(streams: list[dict[str, Any]], ports: list[dict[str, Any]]) -> dict[
     return {"trial": 1, "transmit_ns": 10, "streams": streams, "ports": ports, "health": HEALTH}
 
 
+def test_rates_count_over_the_sending_and_not_over_the_wait_for_the_last_frames() -> None:
+    raw = {**drained([stream("0->1")], [port("t0")]), "transmit_ns": 108, "sending_ns": 100, "sent_while_sending": 7}
+    reading = parse_reading(raw, [0])
+    assert (reading.transmit_ns, reading.offering_ns, reading.sent_while_sending) == (108, 100, 7)
+    before_it_was_measured = parse_reading(drained([stream("0->1")], [port("t0")]), [0])
+    assert (before_it_was_measured.offering_ns, before_it_was_measured.sent_while_sending) == (10, None)
+
+
 def test_streams_and_ports_are_summed_once() -> None:
     reading = parse_reading(
         drained(

@@ -60,12 +60,22 @@ class Bench(SimulatedLab):
 
 
 def calibration(
-    lab: Bench | None, journaled: dict[str, Trial] | None = None, ways: Ways = ONE_WAY
+    lab: Bench | None,
+    journaled: dict[str, Trial] | None = None,
+    ways: Ways = ONE_WAY,
+    tester: FakeTester | None = None,
 ) -> tuple[Ceilings, list[Any]]:
     bus, published = Bus(), list[Any]()
     bus.subscribe(published.append)
-    tester = Timed(1e9, TESTER_MPPS * 1e6)
-    maker = TrialMaker(tester, Simulated(SimulatedOptions()), (), Thresholds(), (), journaled or {}, bus)
+    maker = TrialMaker(
+        tester or Timed(1e9, TESTER_MPPS * 1e6),
+        Simulated(SimulatedOptions()),
+        (),
+        Thresholds(),
+        (),
+        journaled or {},
+        bus,
+    )
     testbed = Testbed(
         tester=None, dut=None, tester_ports=(), dut_ports=(), cores=CoreMap(0, (1,), (), False),  # type: ignore[arg-type]
         link_bits_per_s=10e9, link_is_nominal=True,
@@ -93,6 +103,26 @@ async def test_every_size_and_mix_is_measured_with_the_sink_and_the_cable_laid_o
     told = [event for event in published if isinstance(event, TesterLatencyFound)]
     assert [event.latency_p50_ns for event in told] == [OWN_NS] * 3
     assert "64 bytes take 9.0 us" in told[0].text
+
+
+class Waiting(FakeTester):
+    """A tenth of what it takes is still in its rings when the sending ends, and leaves a while later."""
+
+    async def trial(self, number: int, request: TrialRequest, addressing: Any, during: During | None = None) -> Reading:
+        reading = await super().trial(number, request, addressing)
+        sending_ns = reading.transmit_ns
+        return reading.model_copy(
+            update={
+                "transmit_ns": sending_ns + 8_000_000,
+                "sending_ns": sending_ns,
+                "sent_while_sending": reading.counts.sent * 9 // 10,
+            }
+        )
+
+
+async def test_frames_that_leave_after_the_sending_and_the_wait_for_them_are_not_in_the_ceiling() -> None:
+    ceilings, _ = calibration(Bench(), tester=Waiting(1e9, TESTER_MPPS * 1e6))
+    assert await ceilings.ceiling_frames_per_s(64) == pytest.approx(0.9 * TESTER_MPPS * 1e6, rel=1e-5)
 
 
 async def test_what_was_calibrated_beforehand_is_not_measured_again_and_other_sizes_are_when_asked_for() -> None:

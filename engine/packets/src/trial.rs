@@ -34,8 +34,11 @@ pub struct Trial {
     pub parts: Vec<Part>,
     /// Counters of the ports before the first frame.
     pub baselines: Vec<PortCounters>,
-    /// The end of the transmission, since the first frame was due.
+    /// When the last frame had left its port, since the first frame was due.
     pub transmit_ticks: u64,
+    /// When the last frame had been handed over, and how many had left their ports by then.
+    pub sending_ticks: u64,
+    pub sent_while_sending: u64,
 }
 
 impl Trial {
@@ -64,6 +67,8 @@ impl Trial {
             details,
             baselines: Vec::new(),
             transmit_ticks: 0,
+            sending_ticks: 0,
+            sent_while_sending: 0,
         })
     }
 
@@ -141,6 +146,8 @@ impl Trial {
         Ok(Reading {
             trial: self.number,
             transmit_ns: clock.nanoseconds(self.transmit_ticks),
+            sending_ns: clock.nanoseconds(self.sending_ticks),
+            sent_while_sending: self.sent_while_sending,
             streams,
             ports: ports.collect(),
             health: self.health_reading(clock),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::health::HealthProbe;
 use crate::part::{Part, Roles};
-use crate::port::{Clock, Frame, MAXIMUM_BURST, NO_STAMP, Port, PortFacts};
+use crate::port::{Clock, Frame, MAXIMUM_BURST, NO_STAMP, Port, PortCounters, PortFacts};
 use crate::snapshot::Snapshot;
 use crate::stamps::{CALIBRATION_READINGS, READING_INTERVAL_S, Reading, Stamper};
 use crate::trial::Trial;
@@ -180,6 +180,10 @@ impl<C: Clock> Worker<C> {
         orders: &mut dyn Orders,
     ) -> Order {
         trial.transmit_ticks = trial.transmit_ticks.max(trial.lead().transmit_ticks);
+        trial.sending_ticks = trial.transmit_ticks;
+        let completed = self.ports.iter_mut().map(|port| port.counters().completed);
+        let since = |(completed, before): (u64, &PortCounters)| completed.saturating_sub(before.completed);
+        trial.sent_while_sending = completed.zip(&trial.baselines).map(since).sum();
         let mut order = self.completion_loop(trial, accepted, orders);
         let Some(probe) = probe else { return order };
         // The probe takes milliseconds in which nothing is received: the frames under way come first.

@@ -131,6 +131,23 @@ fn the_rate_of_a_mix_is_bounded_by_its_mean_size() {
 }
 
 #[test]
+fn what_left_while_frames_were_sent_is_the_rate_of_the_wire_without_what_filled_the_ring() {
+    let reading = reading(json!({}), changed(0.0, json!({})));
+    let number = |name: &str| reading[name].as_f64().unwrap();
+    let line_rate = 10e9 / 8.0 / (128.0 + 20.0);
+    let rate = number("sent_while_sending") * 1e9 / number("sending_ns");
+    assert!((rate / line_rate - 1.0).abs() < 1e-4, "{rate} of {line_rate}");
+    assert!(number("sent_while_sending") < count(&reading, "sent") as f64, "the ring was full at the end: {reading}");
+    assert!(number("sending_ns") < number("transmit_ns"), "until it was empty: {reading}");
+}
+
+#[test]
+fn frames_at_a_pace_have_all_left_when_the_sending_ends() {
+    let reading = reading(json!({}), changed(10_000.0, json!({})));
+    assert_eq!(reading["sent_while_sending"], reading["streams"][0]["sent"], "{reading}");
+}
+
+#[test]
 fn a_sweep_of_sizes_arrives_whole_over_every_layer() {
     for (kind, layers, least) in kinds() {
         let stream = json!({"layers": layers, "size_sweep": {"from": least, "to": 1518, "step": 7}, "flows": 3});

@@ -15,8 +15,14 @@ use crate::stamps::StampReading;
 pub struct Reading {
     /// Of which trial.
     pub trial: u32,
-    /// From the first scheduled frame to the end of the transmission.
+    /// From the first scheduled frame until the last one had left its port, as far as ports tell.
     pub transmit_ns: u64,
+    /// From the first scheduled frame until the last one was handed to its port, or the schedule was over.
+    #[serde(default)]
+    pub sending_ns: u64,
+    /// Frames that had left the ports by then, so that both together are a rate.
+    #[serde(default)]
+    pub sent_while_sending: u64,
     /// In the order of `start`.
     pub streams: Vec<StreamReading>,
     /// In the order of `configure`.
@@ -248,6 +254,8 @@ mod tests {
         let reading = Reading {
             trial: 3,
             transmit_ns: 1_000_000_000,
+            sending_ns: 999_000_000,
+            sent_while_sending: 9,
             streams: vec![StreamReading {
                 name: "forward".into(),
                 intended: 10,

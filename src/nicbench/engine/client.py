@@ -10,7 +10,8 @@ from typing import Any
 from nicbench.errors import EngineError, HostError
 from nicbench.hosts.base import Process
 
-PROTOCOL = "1.0"
+# The minor number is the engine's protocol that this controller needs (protocol/README.md, "Versions").
+PROTOCOL = "1.1"
 # A reading carries one histogram per stream; anything longer than the host's line limit is refused there.
 REPLY_TIMEOUT_S = 30.0
 
@@ -22,6 +23,23 @@ def _without_chatter(text: str) -> str:
     """The lines that may tell why an engine ended."""
     lines = text.strip().splitlines()
     return "\n".join(line for line in lines if not line.startswith(_CHATTER))
+
+
+def _wrong_protocol(theirs: str) -> str | None:
+    """What is wrong with an engine of this protocol; a newer one of the same major number is welcome."""
+    major, minor = _numbers(theirs) or (None, 0)
+    our_major, our_minor = _numbers(PROTOCOL) or (0, 0)
+    if major != our_major:
+        return f"speaks protocol {theirs}, this controller speaks {PROTOCOL}"
+    if minor < our_minor:
+        return f"the engine is older than the controller: it speaks protocol {theirs}, this controller needs {PROTOCOL}"
+    return None
+
+
+def _numbers(version: str) -> tuple[int, int] | None:
+    """Major and minor number; None where it is no version."""
+    parts = version.split(".")
+    return (int(parts[0]), int(parts[1])) if len(parts) == 2 and all(part.isdecimal() for part in parts) else None
 
 
 class EngineClient:
@@ -39,12 +57,17 @@ class EngineClient:
         return self._process.pid
 
     async def greet(self) -> dict[str, Any]:
-        """Waits for the first line, checks the version, and says hello; returns hello's reply."""
+        """Waits for the first line, checks the version, and says hello; returns hello's reply.
+
+        EngineError where the engine speaks another protocol, or an older one of the same major number: it would ignore
+        what it does not know, and what it does not measure would look unknown.
+        """
         ready = await self._next_message(REPLY_TIMEOUT_S)
         theirs = str(ready.get("protocol"))
-        if ready.get("event") != "ready" or theirs.split(".")[0] != PROTOCOL.split(".")[0]:
+        wrong = _wrong_protocol(theirs) if ready.get("event") == "ready" else f"does not begin as protocol {PROTOCOL}"
+        if wrong is not None:
             raise EngineError(
-                f"speaks protocol {theirs}, this controller speaks {PROTOCOL}",
+                wrong,
                 kind="version",
                 place=self._name,
                 next_step="build engine and controller from the same source: `make install`",

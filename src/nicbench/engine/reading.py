@@ -60,6 +60,8 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     )
     return Reading(
         transmit_ns=drain["transmit_ns"],
+        sending_ns=drain.get("sending_ns"),
+        sent_while_sending=drain.get("sent_while_sending"),
         counts=total,
         streams=streams,
         ports=ports,

@@ -285,12 +285,12 @@ class _Bursts:
         if disturbed:
             self.disturbances += [finding.text for finding in trial.verdict.findings]
         reading, frames = trial.reading, trial.request.frames or 0
-        if frames > self._longest_frames and reading.transmit_ns:
+        if frames > self._longest_frames and reading.offering_ns:
             self._longest_frames = frames
             ports = max(1, round(reading.counts.intended / frames))
             # Between the first frame and the last there is one gap less than there are frames.
             gaps = reading.counts.sent / ports - 1
-            self.sent_frames_per_s = 1e9 * gaps / reading.transmit_ns if gaps > 0 else None
+            self.sent_frames_per_s = 1e9 * gaps / reading.offering_ns if gaps > 0 else None
 
 
 async def longest_burst(whole: Callable[[int], Awaitable[bool]], longest: int, step: int) -> tuple[int, int | None]:

@@ -133,7 +133,7 @@ def values_of(
     reading, frame_bytes = trial.reading, trial.request.frame_bytes
     ports = _sending_ports(trial)
     basis = line_rate_frames_per_s * ports
-    rate = reading.counts.received * 1e9 / reading.transmit_ns
+    rate = reading.counts.received * 1e9 / reading.offering_ns
     if rate > basis * _ROUNDING:
         raise NicbenchError(
             f"{rate:.0f} frames/s came back where the line carries {basis:.0f}: the time or the speed is wrong",
@@ -152,7 +152,7 @@ def values_of(
         "percent_of_line_rate": 100.0 * rate / basis,
         "throughput_l2_bits_per_s": l2_bits_per_s(rate, frame_bytes),
         "throughput_l1_bits_per_s": l1_bits_per_s(rate, frame_bytes),
-        "offered_frames_per_s": reading.counts.intended * 1e9 / reading.transmit_ns,
+        "offered_frames_per_s": reading.counts.intended * 1e9 / reading.offering_ns,
         "loss_ratio": reading.counts.loss_ratio,
         "ceiling_frames_per_s": None if ceiling_frames_per_s is None else ceiling_frames_per_s * ports,
         **_cycles(work),

@@ -269,9 +269,15 @@ class Interrupted(Frozen):
 
 
 class Reading(Frozen):
-    """What the tester read in one trial, before anybody judges it. ``counts`` sums all streams and ports."""
+    """What the tester read in one trial, before anybody judges it. ``counts`` sums all streams and ports.
+
+    ``transmit_ns`` runs until the last frame had left its port, as far as ports tell; ``sending_ns`` until the last was
+    handed over, by when ``sent_while_sending`` had left. Both are None in journals from before they were measured.
+    """
 
     transmit_ns: int
+    sending_ns: int | None = None
+    sent_while_sending: int | None = None
     counts: Counts
     streams: tuple[StreamReading, ...]
     ports: tuple[PortReading, ...]
@@ -285,6 +291,11 @@ class Reading(Frozen):
     dut_waiting_share: float | None = None
     """Share of the trial's time in which a DUT that is a process of ours was ready to run and did not."""
     interrupted: Interrupted | None = None
+
+    @property
+    def offering_ns(self) -> int:
+        """The time over which frames were offered: what rates count over. No wait for the last of them is in it."""
+        return self.sending_ns or self.transmit_ns
 
 
 class Trial(Frozen):

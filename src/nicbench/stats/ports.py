@@ -35,7 +35,7 @@ def port_figures(trial: Trial) -> PortFigures | None:
         load_frames_per_s=trial.request.load_frames_per_s,
         ways=tuple(ways.values()),
         ports=tuple(_port(number, ways, reading) for number in range(len(names)) if any(number in way for way in ways)),
-        combined=Passed(**_passed(reading.counts, reading.latency, reading.transmit_ns)),
+        combined=Passed(**_passed(reading.counts, reading.latency, reading.offering_ns)),
     )
 
 
@@ -44,7 +44,7 @@ def _way(way: Way, streams: Sequence[StreamReading], names: Sequence[str], readi
     latency = merge([stream.latency for stream in streams if stream.latency])
     transmit, receive = way
     return WayPassed(
-        transmit_port=names[transmit], receive_port=names[receive], **_passed(counts, latency, reading.transmit_ns)
+        transmit_port=names[transmit], receive_port=names[receive], **_passed(counts, latency, reading.offering_ns)
     )
 
 
@@ -58,13 +58,13 @@ def _port(number: int, ways: dict[Way, WayPassed], reading: Reading) -> PortPass
         offered_frames=offered,
         expected_frames=sum(passed.offered_frames for passed in gets),
         received_frames=received,
-        offered_frames_per_s=_rate(offered, reading.transmit_ns),
-        received_frames_per_s=_rate(received, reading.transmit_ns),
+        offered_frames_per_s=_rate(offered, reading.offering_ns),
+        received_frames_per_s=_rate(received, reading.offering_ns),
         foreign_frames=reading.ports[number].foreign,
     )
 
 
-def _passed(counts: Counts, latency: Latency | None, transmit_ns: int) -> dict[str, Any]:
+def _passed(counts: Counts, latency: Latency | None, offering_ns: int) -> dict[str, Any]:
     offered = counts.sent + counts.unsent_backpressure
     timed: dict[str, Any] = {}
     if latency is not None:
@@ -81,11 +81,11 @@ def _passed(counts: Counts, latency: Latency | None, transmit_ns: int) -> dict[s
         "lost_frames": counts.lost,
         "failed_frames": counts.failed,
         "loss_ratio": counts.loss_ratio,
-        "offered_frames_per_s": _rate(offered, transmit_ns),
-        "received_frames_per_s": _rate(counts.received, transmit_ns),
+        "offered_frames_per_s": _rate(offered, offering_ns),
+        "received_frames_per_s": _rate(counts.received, offering_ns),
         **timed,
     }
 
 
-def _rate(frames: int, transmit_ns: int) -> float:
-    return frames * 1e9 / max(1, transmit_ns)
+def _rate(frames: int, offering_ns: int) -> float:
+    return frames * 1e9 / max(1, offering_ns)

@@ -178,5 +178,8 @@ def _cable_key(size: Size) -> str:
 
 
 def _rate(trial: Trial) -> float:
-    """Of all ports."""
-    return trial.reading.counts.sent * 1e9 / trial.reading.transmit_ns
+    """Of all ports: what had left them when the sending ended, without what filled their rings or the wait for it."""
+    reading = trial.reading
+    if reading.sent_while_sending is None:
+        return reading.counts.sent * 1e9 / reading.transmit_ns
+    return reading.sent_while_sending * 1e9 / reading.offering_ns
