@@ -2,102 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Any
 
 import pytest
 
 from nicbench.methods.back_to_back import BackToBack, BurstPauses, buffer, longest_burst
-from nicbench.methods.base import Found
 from nicbench.model.counts import Counts
-from nicbench.model.frame_size import Size
-from nicbench.model.pattern import Pattern
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Health, Latency, Purpose, Reading, Trial, TrialRequest
-from nicbench.model.verdict import Finding, Reason, Verdict
-from nicbench.search.base import Goal, Limits, Search
-from nicbench.units import line_rate_frames_per_s
+from nicbench.model.trial import Purpose, Reading, TrialRequest
 
-LINE = line_rate_frames_per_s(1e9, 64)  # 1.488 Mpps
+from .known import LINE, KnownContext, reading_of, run
 
 
-class Buffering:
-    """A context whose DUT holds ``buffers`` frames, one number for each repetition, and forwards ``throughput``.
-
-    ``ceiling`` is what calibration found of the tester, ``sends`` what it sends in truth.
-    """
-
-    seed = 1
-    bidirectional, ports = False, 2
-    pattern, most_line_rates = Pattern.ONE_TO_ONE, 1.0
+class Buffering(KnownContext):
+    """Its DUT holds ``buffers`` frames, one number for each repetition, and forwards ``throughput``."""
 
     def __init__(
-        self, *buffers: int, throughput: float | None = 1e6, ceiling: float | None = None, sends: float = 1e9,
-        losses: Iterator[bool] | None = None, disturbed: Iterable[int] = (),
-    ) -> None:  # fmt: skip
-        self.buffers, self.throughput, self.ceiling, self.sends = buffers, throughput, ceiling, sends
-        self.losses, self.disturbed = losses or repeat(False), set(disturbed)
-        self.requests: list[TrialRequest] = []
-        self.published: list[Result] = []
+        self, *buffers: int, throughput: float | None = 1e6, losses: Iterator[bool] | None = None, **more: Any
+    ) -> None:
+        super().__init__(throughput=throughput, **more)
+        self.buffers, self.losses = buffers, losses or repeat(False)
 
     def longest(self, repetition: int, load: float) -> float:
         """Frames: the buffer, and what is forwarded while it fills."""
         return self.buffers[(repetition - 1) % len(self.buffers)] / (1 - (self.throughput or 0.0) / load)
 
-    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
-        return tuple(size for size in written if isinstance(size, int))
-
-    def line_rate_frames_per_s(self, size: Size) -> float:
-        assert isinstance(size, int)
-        return line_rate_frames_per_s(1e9, size)
-
-    async def ceiling_frames_per_s(self, size: Size) -> float | None:
-        return self.ceiling
-
-    async def tester_latency(self, size: Size) -> Latency | None:
-        return None
-
-    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         load, frames = request.load_frames_per_s, request.frames
         assert load is not None
         assert frames is not None
-        load = min(load, self.sends)
-        request = request.model_copy(update={"load_frames_per_s": load})
-        self.requests.append(request)
         lost = max(0, frames - int(self.longest(point["repetition"], load))) or int(next(self.losses))
-        reading = Reading(
-            transmit_ns=round(1e9 * (frames - 1) / load),
-            counts=Counts(intended=frames, sent=frames, received=frames - lost, lost=lost),
-            streams=(), ports=(), latency=None,
-            health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
-        )  # fmt: skip
-        disturbed = len(self.requests) in self.disturbed
-        finding = Finding(reason=Reason.DISTURBED, threshold="x", value=2.0, limit=1.0, text="the worker was held up")
-        trial = Trial(
-            id=f"t{len(self.requests):04d}", key="k", test="t", configuration="default", parameters=point, repeat=0,
-            request=request, reading=reading, verdict=Verdict(findings=(finding,) if disturbed else ()),
-        )  # fmt: skip
-        return trial, disturbed
-
-    async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> Found:
-        raise AssertionError("bursts are no loads")
-
-    def results_of(self, test: str) -> tuple[Result, ...]:
-        rate = Bounded(value=self.throughput, lower=self.throughput, upper=None)
-        return (Result(id="t", method="throughput", parameters={"frame_bytes": 64}, values={"ndr_frames_per_s": rate}),)
-
-    def publish(self, result: Result) -> None:
-        self.published.append(result)
+        counts = Counts(intended=frames, sent=frames, received=frames - lost, lost=lost)
+        return reading_of((frames - 1) / load, counts=counts)
 
 
 async def measured(dut: Buffering, **options: Any) -> Result:
     options = {"at": "throughput", "frame_bytes": (64,), "repetitions": 3, "longest_burst": 0.1, **options}
-    (result,) = await BackToBack("bursts", BackToBack.Options(**options)).run(dut)
-    assert dut.published == [result]
+    (result,) = await run(BackToBack("bursts", BackToBack.Options(**options)), dut)
     return result
 
 

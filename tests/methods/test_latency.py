@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,46 +9,26 @@ from hdrh.histogram import HdrHistogram
 from pydantic import ValidationError
 
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Found
 from nicbench.methods.latency import Latency
 from nicbench.model.counts import Counts
-from nicbench.model.frame_size import Size
-from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Health, Purpose, Reading, StreamReading, Trial, TrialRequest
 from nicbench.model.trial import Latency as LatencyReading
-from nicbench.model.verdict import Verdict
-from nicbench.search.base import Goal, Limits, Search
+from nicbench.model.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.stats.latency import with_percentiles
+
+from .known import KnownContext, reading_of
 
 US = 1000
 
 
-class KnownDelays:
-    """A context whose DUT delays so many frames by so many nanoseconds, at any load; ``rate`` was found before."""
-
-    seed = 1
-    bidirectional, ports = False, 2
+class KnownDelays(KnownContext):
+    """Its DUT delays so many frames by so many nanoseconds, at any load; ``rate`` was found before."""
 
     def __init__(self, delays_ns: dict[int, int], rate: float | None = 1e6) -> None:
-        self.delays_ns, self.rate = delays_ns, rate
-        self.requests: list[TrialRequest] = []
-        self.published: list[Result] = []
+        super().__init__(throughput=rate)
+        self.delays_ns = delays_ns
 
-    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
-        return tuple(size for size in written if isinstance(size, int))
-
-    def line_rate_frames_per_s(self, size: Size) -> float:
-        return 1.488e6
-
-    async def ceiling_frames_per_s(self, size: Size) -> float | None:
-        return None
-
-    async def tester_latency(self, size: Size) -> LatencyReading | None:
-        return None
-
-    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        self.requests.append(request)
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         frames = sum(self.delays_ns.values())
         histogram = HdrHistogram(1, 100_000_000_000, 3)
         for delay_ns, count in self.delays_ns.items():
@@ -65,28 +44,7 @@ class KnownDelays:
             )
         )
         counts = Counts(intended=frames, sent=frames, received=frames, lost=0)
-        reading = Reading(
-            transmit_ns=10**9, counts=counts, streams=(StreamReading(name="0->1", counts=counts),), ports=(),
-            latency=latency,
-            health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
-        )  # fmt: skip
-        trial = Trial(
-            id="t0001", key="k", test="t", configuration="default", parameters=point, repeat=0, request=request,
-            reading=reading, verdict=Verdict(),
-        )  # fmt: skip
-        return trial, False
-
-    async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> Found:
-        raise AssertionError("latency is no search")
-
-    def results_of(self, test: str) -> tuple[Result, ...]:
-        rate = Bounded(value=self.rate, lower=self.rate, upper=self.rate)
-        return (Result(id="x", method="throughput", parameters={"frame_bytes": 64}, values={"ndr_frames_per_s": rate}),)
-
-    def publish(self, result: Result) -> None:
-        self.published.append(result)
+        return reading_of(1.0, [StreamReading(name="0->1", counts=counts)], latency=latency)
 
 
 async def measured(dut: KnownDelays, **options: Any) -> tuple[Result, ...]:

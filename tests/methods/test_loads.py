@@ -10,105 +10,48 @@ from pydantic import TypeAdapter, ValidationError
 
 from nicbench.methods._full_rate import FullRate
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Found
 from nicbench.methods.frame_loss import FrameLoss, falling
 from nicbench.methods.load_sweep import LOADS_PERCENT, LoadSweep
 from nicbench.model.counts import Counts
-from nicbench.model.frame_size import Size
 from nicbench.model.pattern import Pattern
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
-from nicbench.model.verdict import Finding, Reason, Verdict
-from nicbench.search.base import Goal, Limits, Search
-from nicbench.units import line_rate_frames_per_s
+from nicbench.model.trial import Purpose, Reading, StreamReading, TrialRequest
 
-LINE = line_rate_frames_per_s(1e9, 64)  # 1.488 Mpps
+from .known import LINE, KnownContext, reading_of, run
 
 
-class KnownDut:
-    """A context whose DUT forwards ``capacity`` and alters ``altered`` of what it forwards.
-
-    ``ceiling`` is what calibration found of the tester, ``sends`` what it sends in truth; trials of the numbers in
-    ``disturbed`` are. ``streams`` share the load of all ports.
-    """
-
-    seed = 1
+class KnownDut(KnownContext):
+    """Its DUT forwards ``capacity`` and alters ``altered`` of what it forwards; ``streams`` share the load."""
 
     def __init__(
-        self, capacity: float = 2e6, *, ceiling: float | None = None, sends: float = 2e6, altered: float = 0.0,
-        disturbed: Iterable[int] = (), streams: int = 1, pattern: Pattern = Pattern.ONE_TO_ONE,
-        most_line_rates: float = 1.0,
+        self, capacity: float = 2e6, *, sends: float = 2e6, altered: float = 0.0, streams: int = 1,
+        pattern: Pattern = Pattern.ONE_TO_ONE, most_line_rates: float = 1.0, **more: Any,
     ) -> None:  # fmt: skip
-        self.capacity, self.ceiling, self.sends, self.altered = capacity, ceiling, sends, altered
-        self.disturbed, self.streams = set(disturbed), streams
-        self.bidirectional, self.ports = streams > 1, 2
+        super().__init__(sends=sends, **more)
+        self.capacity, self.altered, self.streams = capacity, altered, streams
+        self.bidirectional = streams > 1
         self.pattern, self.most_line_rates = pattern, most_line_rates
-        self.requests: list[TrialRequest] = []
-        self.published: list[Result] = []
 
-    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
-        return tuple(size for size in written if isinstance(size, int))
-
-    def line_rate_frames_per_s(self, size: Size) -> float:
-        assert isinstance(size, int)
-        return line_rate_frames_per_s(1e9, size)
-
-    async def ceiling_frames_per_s(self, size: Size) -> float | None:
-        return self.ceiling
-
-    async def tester_latency(self, size: Size) -> Latency | None:
-        return None
-
-    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        assert request.load_frames_per_s is not None
-        if request.load_frames_per_s > self.sends:
-            request = request.model_copy(update={"load_frames_per_s": self.sends})
-        self.requests.append(request)
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         load = request.load_frames_per_s
         assert load is not None
         sent = int(load * request.duration_s)
         passed = int(min(load, self.capacity) * request.duration_s)
         corrupted = int(passed * self.altered)
         one = Counts(intended=sent, sent=sent, received=passed - corrupted, corrupted=corrupted, lost=sent - passed)
-        streams = tuple(
-            StreamReading(name=f"{port}->{1 - port}", counts=one, checked_bytes=22) for port in range(self.streams)
+        names = [f"{port}->{1 - port}" for port in range(self.streams)]
+        return reading_of(
+            request.duration_s, [StreamReading(name=name, counts=one, checked_bytes=22) for name in names]
         )
-        disturbed = len(self.requests) in self.disturbed
-        finding = Finding(reason=Reason.DISTURBED, threshold="x", value=2.0, limit=1.0, text="the worker was held up")
-        reading = Reading(
-            transmit_ns=int(request.duration_s * 1e9), counts=Counts.sum_of([one] * self.streams), streams=streams,
-            ports=(), latency=None,
-            health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
-        )  # fmt: skip
-        trial = Trial(
-            id=f"t{len(self.requests):04d}", key="k", test="t", configuration="default", parameters=point, repeat=0,
-            request=request, reading=reading, verdict=Verdict(findings=(finding,) if disturbed else ()),
-        )  # fmt: skip
-        return trial, disturbed
-
-    async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> Found:
-        raise AssertionError("these loads are given")
-
-    def results_of(self, test: str) -> tuple[Result, ...]:
-        return ()
-
-    def publish(self, result: Result) -> None:
-        self.published.append(result)
 
 
 async def lost(dut: KnownDut, **options: Any) -> tuple[Result, ...]:
-    results = await FrameLoss("loss", FrameLoss.Options(frame_bytes=(64,), **options)).run(dut)
-    assert tuple(dut.published) == results
-    return results
+    return await run(FrameLoss("loss", FrameLoss.Options(frame_bytes=(64,), **options)), dut)
 
 
 async def swept(dut: KnownDut, **options: Any) -> tuple[Result, ...]:
-    results = await LoadSweep("sweep", LoadSweep.Options(frame_bytes=(64,), **options)).run(dut)
-    assert tuple(dut.published) == results
-    return results
+    return await run(LoadSweep("sweep", LoadSweep.Options(frame_bytes=(64,), **options)), dut)
 
 
 def loads(results: Iterable[Result]) -> list[float]:

@@ -2,112 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Found, Method
 from nicbench.methods.reset import Reset, ResetTimes
 from nicbench.methods.soak import IntervalTimes, Soak
 from nicbench.methods.system_recovery import RecoveryTimes, SystemRecovery
 from nicbench.model.analysis import Arrivals, Flows, Intervals, Silence
 from nicbench.model.counts import Counts
-from nicbench.model.frame_size import Size
-from nicbench.model.pattern import Pattern
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.trial import (
-    Health,
     Interrupted,
     Latency,
     PortReading,
     Purpose,
     Reading,
     StreamReading,
-    Trial,
     TrialRequest,
 )
-from nicbench.model.verdict import Finding, Reason, Verdict
-from nicbench.search.base import Goal, Limits, Search
-from nicbench.units import line_rate_frames_per_s
 
-LINE = line_rate_frames_per_s(1e9, 64)  # 1.488 Mpps
+from .known import LINE, KnownContext, reading_of, run
+
 THROUGHPUT = 1e6
 FLOWS = Flows(flows=100, silent=0, with_loss=0, with_reordering=0, with_duplicates=0, with_corruption=0)
 RECOVERY = RecoveryTimes(overload_time=2.0, recovery_time=1.0, drain=0.1, settle=0.1)
 
 
-class Known:
-    """A context whose trials have these streams, one tuple after another, the last of them again and again."""
-
-    seed = 1
-    bidirectional, ports = False, 2
-    pattern, most_line_rates = Pattern.ONE_TO_ONE, 1.0
+class Known(KnownContext):
+    """Its trials have these streams, one tuple after another, the last of them again and again."""
 
     def __init__(
-        self, *readings: tuple[StreamReading, ...], throughput: float | None = THROUGHPUT, ceiling: float | None = None,
-        disturbed: Iterable[int] = (), link_changed: bool = False, interrupted: Interrupted | None = None,
+        self, *readings: tuple[StreamReading, ...], throughput: float | None = THROUGHPUT, link_changed: bool = False,
+        interrupted: Interrupted | None = None, **more: Any,
     ) -> None:  # fmt: skip
-        self.interrupted = interrupted
-        self.readings, self.throughput, self.ceiling = list(readings), throughput, ceiling
-        self.disturbed, self.link_changed = set(disturbed), link_changed
-        self.requests: list[TrialRequest] = []
-        self.published: list[Result] = []
+        super().__init__(throughput=throughput, **more)
+        self.readings, self.link_changed, self.interrupted = list(readings), link_changed, interrupted
 
-    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
-        return tuple(size for size in written if isinstance(size, int))
-
-    def line_rate_frames_per_s(self, size: Size) -> float:
-        assert isinstance(size, int)
-        return line_rate_frames_per_s(1e9, size)
-
-    async def ceiling_frames_per_s(self, size: Size) -> float | None:
-        return self.ceiling
-
-    async def tester_latency(self, size: Size) -> Latency | None:
-        return None
-
-    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        self.requests.append(request)
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         streams = self.readings[min(len(self.requests), len(self.readings)) - 1]
-        reading = Reading(
-            transmit_ns=round(1e9 * request.duration_s), counts=Counts.sum_of(stream.counts for stream in streams),
-            streams=streams, latency=streams[0].latency,
-            ports=(
-                PortReading(
-                    name="t0", foreign=0, corrupted_unattributed=0, receive_overrun=0, link_changed=self.link_changed
-                ),
-            ),
-            health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
-            interrupted=self.interrupted,
-        )  # fmt: skip
-        disturbed = len(self.requests) in self.disturbed
-        finding = Finding(reason=Reason.DISTURBED, threshold="x", value=2.0, limit=1.0, text="the worker was held up")
-        trial = Trial(
-            id=f"t{len(self.requests):04d}", key="k", test="t", configuration="default", parameters=point, repeat=0,
-            request=request, reading=reading, verdict=Verdict(findings=(finding,) if disturbed else ()),
-        )  # fmt: skip
-        return trial, disturbed
-
-    async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> Found:
-        raise AssertionError("these loads are given")
-
-    def results_of(self, test: str) -> tuple[Result, ...]:
-        rate = Bounded(value=self.throughput, lower=self.throughput, upper=None)
-        return (Result(id="t", method="throughput", parameters={"frame_bytes": 64}, values={"ndr_frames_per_s": rate}),)
-
-    def publish(self, result: Result) -> None:
-        self.published.append(result)
-
-
-async def run(method: Method, dut: Known) -> tuple[Result, ...]:
-    results = await method.run(dut)
-    assert tuple(dut.published) == results
-    return results
+        port = PortReading(
+            name="t0", foreign=0, corrupted_unattributed=0, receive_overrun=0, link_changed=self.link_changed
+        )
+        return reading_of(
+            request.duration_s, streams, latency=streams[0].latency, ports=(port,), interrupted=self.interrupted
+        )
 
 
 def overload(lost: int = 100) -> StreamReading:

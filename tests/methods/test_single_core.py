@@ -11,17 +11,16 @@ import pytest
 
 from nicbench.errors import NicbenchError
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Found
 from nicbench.methods.single_core import NO_RECORD, SingleCore, values_of
 from nicbench.model.counts import Counts
 from nicbench.model.frame_size import IMIX, Size, mean_bytes
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import DutWork, Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
-from nicbench.model.verdict import Finding, Reason, Verdict
+from nicbench.model.trial import DutWork, Purpose, Reading, StreamReading, TrialRequest
 from nicbench.report.tables import sections
-from nicbench.search.base import Goal, Limits, Search
 from nicbench.units import l2_bits_per_s, line_rate_frames_per_s
+
+from .known import KnownContext, reading_of, run
 
 PUBLISHED = Path(__file__).parents[1] / "reference" / "connectx5_dpdk1908_single_core.csv"
 WORK = DutWork(
@@ -29,19 +28,15 @@ WORK = DutWork(
 )
 
 
-class KnownDut:
-    """A context whose DUT forwards ``capacity`` on each of ``ports``; a lossless link refuses what is more."""
-
-    seed = 1
+class KnownDut(KnownContext):
+    """Its DUT forwards ``capacity`` on each of ``ports``; a lossless link of 25 Gb/s refuses what is more."""
 
     def __init__(
         self, capacity: float, *, ceiling: float | None = 20e6, ports: int = 1, work: DutWork | None = WORK,
         disturbed: bool = False, faster_than_the_line: float = 1.0,
     ) -> None:  # fmt: skip
-        self.capacity, self.ceiling, self.ports, self.work = capacity, ceiling, ports, work
-        self.disturbed, self.faster = disturbed, faster_than_the_line
-        self.requests: list[TrialRequest] = []
-        self.published: list[Result] = []
+        super().__init__(ceiling=ceiling, disturbed=[1] if disturbed else [])
+        self.capacity, self.ports, self.work, self.faster = capacity, ports, work, faster_than_the_line
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
         return tuple(IMIX if isinstance(size, str) else size for size in written)
@@ -49,14 +44,7 @@ class KnownDut:
     def line_rate_frames_per_s(self, size: Size) -> float:
         return line_rate_frames_per_s(25e9, mean_bytes(size))
 
-    async def ceiling_frames_per_s(self, size: Size) -> float | None:
-        return self.ceiling
-
-    async def tester_latency(self, size: Size) -> Latency | None:
-        return None
-
-    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        self.requests.append(request)
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         load = request.load_frames_per_s
         assert load is not None
         passed = int(min(load, self.capacity) * request.duration_s * self.faster)
@@ -64,34 +52,12 @@ class KnownDut:
         one = Counts(
             intended=intended, sent=passed, unsent_backpressure=max(0, intended - passed), received=passed, lost=0
         )
-        streams = tuple(StreamReading(name=f"{port}->{1 - port} a", counts=one) for port in range(self.ports))
-        finding = Finding(reason=Reason.DISTURBED, threshold="x", value=2.0, limit=1.0, text="the worker was held up")
-        reading = Reading(
-            transmit_ns=int(request.duration_s * 1e9), counts=Counts.sum_of([one] * self.ports), streams=streams,
-            ports=(), latency=None, dut_work=self.work,
-            health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
-        )  # fmt: skip
-        trial = Trial(
-            id="t0001", key="k", test="t", configuration="default", parameters=point, repeat=0, request=request,
-            reading=reading, verdict=Verdict(findings=(finding,) if self.disturbed else ()),
-        )  # fmt: skip
-        return trial, self.disturbed
-
-    async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> Found:
-        raise AssertionError("an average is no search")
-
-    def results_of(self, test: str) -> tuple[Result, ...]:
-        return ()
-
-    def publish(self, result: Result) -> None:
-        self.published.append(result)
+        streams = [StreamReading(name=f"{port}->{1 - port} a", counts=one) for port in range(self.ports)]
+        return reading_of(request.duration_s, streams, dut_work=self.work)
 
 
 async def measured(dut: KnownDut, **options: Any) -> Result:
-    (result,) = await SingleCore("one", SingleCore.Options(**{"frame_bytes": (64,), **options})).run(dut)
-    assert dut.published == [result]
+    (result,) = await run(SingleCore("one", SingleCore.Options(**{"frame_bytes": (64,), **options})), dut)
     return result
 
 

@@ -19,11 +19,12 @@ from pydantic import Field
 
 from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
 from nicbench.methods._full_rate import HIGHEST, LINE_RATE, Full, FullRate, full_rate, words_of
+from nicbench.methods._results import each_size, result_at
 from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
-from nicbench.model.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_label, size_parameters
+from nicbench.model.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_parameters
 from nicbench.model.frame_size import words_of as words_of_size
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
@@ -131,12 +132,7 @@ class BackToBack(Method):
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
-        for size in context.sizes(self.options.frame_bytes):
-            result = await self._at(context, size)
-            context.publish(result)
-            results.append(result)
-        return tuple(results)
+        return await each_size(context, self.options.frame_bytes, self._at)
 
     async def _at(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, self.options.rate)
@@ -172,7 +168,6 @@ class BackToBack(Method):
         return False
 
     def _result(self, size: Size, bursts: _Bursts, throughput: Bounded, found: list[tuple[int, int | None]]) -> Result:
-        label = size_label(size)
         full, load = bursts.full, bursts.load_frames_per_s
         value = _average(found) if found else Bounded(value=None, reason_null=_not_measured(full, throughput, load))
         short = None if load >= full.line_rate_frames_per_s else f"at {words_of_size(size)} {_why_slower(full, load)}"
@@ -184,12 +179,10 @@ class BackToBack(Method):
             )  # the DUT forwards all that could be sent, and that is less than it may get
         else:
             verdict = ResultVerdict.VALID
-        return Result(
-            id=f"{self.name}/{label}",
-            method=self.kind,
-            scope="per port",
-            parameters={**size_parameters(size), "size": label, "throughput_of": self.options.of},
-            values={
+        return result_at(
+            self,
+            size,
+            {
                 "back_to_back_frames": value,
                 **_spread([passed for passed, _ in found]),
                 "repetitions": len(found),
@@ -205,9 +198,10 @@ class BackToBack(Method):
                 "search": self._search_words(size, bursts) if found else None,
                 "limit": _limit(value, throughput),
             },
-            verdict=verdict,
-            disturbances=tuple(dict.fromkeys(bursts.disturbances)) or _incomplete(verdict, value),
-            trials=tuple(bursts.trial_ids),
+            verdict,
+            trials=bursts.trial_ids,
+            disturbances=bursts.disturbances or _incomplete(verdict, value),
+            parameters={"throughput_of": self.options.of},
         )
 
     def _search_words(self, size: Size, bursts: _Bursts) -> str:

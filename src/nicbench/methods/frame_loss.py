@@ -8,17 +8,18 @@ nothing. The loss rate is (offered - returned) / offered. Verified: every frame 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from nicbench.methods._full_rate import LINE_RATE, Full, FullRate, full_rate, words_of
+from nicbench.methods._results import result_at
 from nicbench.methods._returned import COLUMNS, HOW_IT_IS_CHECKED, returned, verdict_of
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.frame_size import FrameSize, Size, size_parameters
 from nicbench.model.frame_size import words_of as size_words
 from nicbench.model.quantity import Percent
 from nicbench.model.result import Result
@@ -117,25 +118,18 @@ class FrameLoss(Method):
     def _result(
         self, size: Size, full: Full, percent: float, trial: Trial, disturbed: bool, notes: dict[str, str | None]
     ) -> Result:
-        label = size_label(size)
-        parameters: dict[str, Any] = {
-            **size_parameters(size),
-            "size": label,
-            "load_of": full.words,
-            "load_percent": round(percent, 6),
-        }
-        return Result(
-            id=f"{self.name}/{label}/{percent:g}",
-            method=self.kind,
-            scope="per port",
-            parameters=parameters,
-            values={
+        return result_at(
+            self,
+            size,
+            {
                 **returned(trial, full),
                 **{name: f"at {size_words(size)} {text}" if text else None for name, text in notes.items()},
             },
-            verdict=verdict_of(trial, disturbed),
-            disturbances=tuple(finding.text for finding in trial.verdict.findings),
+            verdict_of(trial, disturbed),
             trials=(trial.id,),
+            disturbances=(finding.text for finding in trial.verdict.findings),
+            parameters={"load_of": full.words, "load_percent": round(percent, 6)},
+            point=f"{percent:g}",
         )
 
     @classmethod

@@ -10,18 +10,19 @@ the trial.
 from __future__ import annotations
 
 import statistics
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
-from nicbench.methods._returned import Values, verdict_of
+from nicbench.methods._repeated import Repeated, average_ms, reason_of, repeated
+from nicbench.methods._results import each_size, result_at
+from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import Pause, TrialTimes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.frame_size import FrameSize, Size
+from nicbench.model.result import Result
 from nicbench.model.table import Column, ResultTable
 from nicbench.model.trial import Interruption, Purpose, Reading, Trial
 
@@ -102,17 +103,12 @@ class Reset(Method):
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
-        for size in context.sizes(self.options.frame_bytes):
-            result = await self._at(context, size)
-            context.publish(result)
-            results.append(result)
-        return tuple(results)
+        return await each_size(context, self.options.frame_bytes, self._at)
 
     async def _at(self, context: Context, size: Size) -> Result:
         throughput = earlier_rate(context, self.options.at, self.options.of, size)
         if throughput.value is None:
-            return self._result(size, {"reset_time_ms": throughput}, [], ResultVerdict.INCOMPLETE)
+            return self._result(size, {"reset_time_ms": throughput}, Repeated())
         times = self.options.trial
         interruption = Interruption(
             command=self.options.command,
@@ -120,51 +116,36 @@ class Reset(Method):
             after_s=times.after,
             timeout_s=times.duration + times.drain + times.settle,
         )
-        trials: list[tuple[Trial, bool]] = []
-        for repetition in range(self.options.repetitions):
-            request = times.request(size, throughput.value, Purpose.RESET)
-            parameters = {**size_parameters(size), "repetition": repetition + 1}
-            trials.append(await context.measure(parameters, request.model_copy(update={"interruption": interruption})))
-        verdict = ResultVerdict.VALID
-        for trial, disturbed in trials:
-            verdict = max(verdict, verdict_of(trial, disturbed), key=list(ResultVerdict).index)
-        readings = [trial.reading for trial, _ in trials]
+        request = times.request(size, throughput.value, Purpose.RESET)
+        request = request.model_copy(update={"interruption": interruption})
+        made = await repeated(context, size, request, self.options.repetitions)
+        readings = made.readings
         values: Values = {
             "throughput_frames_per_s": throughput.value,
             **summary(readings),
-            "by_loss_ms": 1e3 * statistics.fmean(by_loss_s(trial) for trial, _ in trials),
+            "by_loss_ms": 1e3 * statistics.fmean(by_loss_s(trial) for trial in made.trials),
             "average_lost_frames": statistics.fmean(reading.counts.failed for reading in readings),
             "without_loss": sum(1 for reading in readings if reading.counts.failed == 0),
             "link_went_down": sum(1 for reading in readings if any(port.link_changed for port in reading.ports)),
         }
-        return self._result(size, values, trials, verdict)
+        return self._result(size, values, made)
 
-    def _result(self, size: Size, values: Values, trials: list[tuple[Trial, bool]], verdict: ResultVerdict) -> Result:
-        label = size_label(size)
-        time = values["reset_time_ms"]
-        reason = time.reason_null if isinstance(time, Bounded) else None
-        parameters: dict[str, Any] = {
-            **size_parameters(size),
-            "size": label,
-            "reset": self.options.reset,
-            "throughput_of": self.options.of,
-        }
+    def _result(self, size: Size, values: Values, made: Repeated) -> Result:
+        reason = reason_of(values, "reset_time_ms")
         without = values.get("without_loss")
-        spared = f"in {without} of {len(trials)} trials nothing was lost: was the DUT reset?" if without else None
-        spoilt = [found.text for trial, disturbed in trials if disturbed for found in trial.verdict.findings]
-        return Result(
-            id=f"{self.name}/{label}",
-            method=self.kind,
-            scope="per port",
-            parameters=parameters,
-            values={
+        spared = f"in {without} of {len(made.trials)} trials nothing was lost: was the DUT reset?" if without else None
+        return result_at(
+            self,
+            size,
+            {
                 **values,
                 "command": f"{' '.join(self.options.command)} ({_WHERE[self.options.host]})",
                 "limit": reason or spared,
             },
-            verdict=verdict,
-            disturbances=tuple(dict.fromkeys(spoilt)) or ((reason,) if reason and not trials else ()),
-            trials=tuple(trial.id for trial, _ in trials),
+            made.verdict,
+            trials=made.trial_ids,
+            disturbances=made.disturbances(reason),
+            parameters={"reset": self.options.reset, "throughput_of": self.options.of},
         )
 
     @classmethod
@@ -228,8 +209,8 @@ def by_loss_s(trial: Trial) -> float:
 def summary(readings: list[Reading]) -> Values:
     """The average and the extremes, where frames came back after every reset."""
     times_s = [reset_s(reading) for reading in readings]
-    known = [1e3 * time_s for time_s in times_s if time_s is not None]
-    if len(known) < len(times_s):
+
+    def why_unknown() -> str:
         missing = [reading for reading, time_s in zip(readings, times_s, strict=True) if time_s is None]
         unknown = sum(1 for reading in missing if not _times_known(reading))
         reason = f"after {len(missing)} of {len(times_s)} resets no frames came back to the end of the trial"
@@ -239,13 +220,9 @@ def summary(readings: list[Reading]) -> Values:
         if latest > 0.0:
             transmission = max(reading.transmit_ns for reading in missing) / 1e9
             reason += f"; the command ended {latest:.3g} s after the transmission of {transmission:.3g} s began"
-        return {"reset_time_ms": Bounded(value=None, n=len(times_s), reason_null=reason), "repetitions": len(times_s)}
-    return {
-        "reset_time_ms": Bounded(value=statistics.fmean(known), lower=min(known), upper=max(known), n=len(known)),
-        "minimum_ms": min(known),
-        "maximum_ms": max(known),
-        "repetitions": len(known),
-    }
+        return reason
+
+    return average_ms("reset_time_ms", times_s, why_unknown)
 
 
 def _command_ended_s(reading: Reading) -> float:

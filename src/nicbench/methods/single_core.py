@@ -15,14 +15,16 @@ from typing import ClassVar, Final
 from pydantic import Field
 
 from nicbench.errors import NicbenchError
+from nicbench.methods._results import PER_PORT, each_size, result_at
+from nicbench.methods._returned import verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.frame_size import FrameSize, Size, size_parameters
 from nicbench.model.pattern import times_load, way_of_stream
 from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.result import Result
 from nicbench.model.table import Column, Plot, ResultTable
 from nicbench.model.trial import DutWork, Purpose, Trial
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
@@ -70,12 +72,7 @@ class SingleCore(Method):
         return (f"trial {duration:g} s, the published test averages over 60 s",) if duration < 60.0 else ()
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
-        for size in context.sizes(self.options.frame_bytes):
-            result = await self._measure_size(context, size)
-            context.publish(result)
-            results.append(result)
-        return tuple(results)
+        return await each_size(context, self.options.frame_bytes, self._measure_size)
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
         line_rate = context.line_rate_frames_per_s(size)
@@ -85,15 +82,15 @@ class SingleCore(Method):
         request = self.options.trial.request(size, load, Purpose.AVERAGE)
         trial, disturbed = await context.measure(size_parameters(size), request)
         ports = _sending_ports(trial)
-        return Result(
-            id=f"{self.name}/{size_label(size)}",
-            method=self.kind,
-            scope="per port" if ports == 1 else f"sum of {ports} ports",
-            parameters={**size_parameters(size), "size": size_label(size), "load_percent": self.options.load},
-            values=values_of(trial, line_rate, ceiling, self.options.load),
-            verdict=ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
-            disturbances=tuple(finding.text for finding in trial.verdict.findings) if disturbed else (),
+        return result_at(
+            self,
+            size,
+            values_of(trial, line_rate, ceiling, self.options.load),
+            verdict_of(trial, disturbed),
             trials=(trial.id,),
+            disturbances=(finding.text for finding in trial.verdict.findings) if disturbed else (),
+            parameters={"load_percent": self.options.load},
+            scope=PER_PORT if ports == 1 else f"sum of {ports} ports",
         )
 
     @classmethod

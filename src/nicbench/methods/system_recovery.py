@@ -8,23 +8,23 @@ lost at the very end mean that the DUT did not recover.
 
 from __future__ import annotations
 
-import statistics
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
 from nicbench.methods._full_rate import HIGHEST, Full, full_rate
-from nicbench.methods._returned import Values, verdict_of
+from nicbench.methods._repeated import Repeated, average_ms, reason_of, repeated
+from nicbench.methods._results import each_size, result_at
+from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters, words_of
+from nicbench.model.frame_size import FrameSize, Size, words_of
 from nicbench.model.quantity import Percent, PercentOver
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.result import Result
 from nicbench.model.table import Column, Plot, ResultTable
-from nicbench.model.trial import Phase, Purpose, Reading, StreamReading, Trial
+from nicbench.model.trial import Phase, Purpose, Reading, StreamReading
 
 OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
 OVERLOAD_S = 60.0
@@ -101,17 +101,12 @@ class SystemRecovery(Method):
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
-        for size in context.sizes(self.options.frame_bytes):
-            result = await self._at(context, size)
-            context.publish(result)
-            results.append(result)
-        return tuple(results)
+        return await each_size(context, self.options.frame_bytes, self._at)
 
     async def _at(self, context: Context, size: Size) -> Result:
         throughput = earlier_rate(context, self.options.at, self.options.of, size)
         if throughput.value is None:
-            return self._result(size, {"recovery_time_ms": throughput}, [], {}, ResultVerdict.INCOMPLETE)
+            return self._result(size, {"recovery_time_ms": throughput}, Repeated())
         full = await full_rate(context, size, HIGHEST)
         overload = min(throughput.value * self.options.overload / 100.0, full.rate_frames_per_s)
         phases = (
@@ -120,24 +115,18 @@ class SystemRecovery(Method):
                 load_frames_per_s=overload * self.options.recovery / 100.0, duration_s=self.options.trial.recovery_time
             ),
         )
-        trials: list[tuple[Trial, bool]] = []
-        for repetition in range(self.options.repetitions):
-            request = self._times().request(size, overload, Purpose.RECOVERY)
-            request = request.model_copy(update={"phases": phases})
-            parameters = {**size_parameters(size), "repetition": repetition + 1}
-            trials.append(await context.measure(parameters, request))
-        verdict = ResultVerdict.VALID
-        for trial, disturbed in trials:
-            verdict = max(verdict, verdict_of(trial, disturbed), key=list(ResultVerdict).index)
+        request = self._times().request(size, overload, Purpose.RECOVERY)
+        request = request.model_copy(update={"phases": phases})
+        made = await repeated(context, size, request, self.options.repetitions)
         values: Values = {
             "throughput_frames_per_s": throughput.value,
             "overload_frames_per_s": overload,
             "recovery_frames_per_s": phases[1].load_frames_per_s,
-            **summary([recovery_s(trial.reading, phases) for trial, _ in trials], phases),
-            **_of_trials([trial.reading for trial, _ in trials], phases),
+            **summary([recovery_s(reading, phases) for reading in made.readings], phases),
+            **_of_trials(made.readings, phases),
         }
-        notes = {"overload": self._short_of_overload(size, throughput.value, overload, full, values)}
-        return self._result(size, values, trials, notes, verdict)
+        overloaded = self._short_of_overload(size, throughput.value, overload, full, values)
+        return self._result(size, {**values, "overload": overloaded}, made)
 
     def _times(self) -> TrialTimes:
         times = self.options.trial
@@ -154,28 +143,16 @@ class SystemRecovery(Method):
             return f"at {words_of(size)} nothing was lost in it: there was nothing to recover from"
         return None
 
-    def _result(
-        self,
-        size: Size,
-        values: Values,
-        trials: list[tuple[Trial, bool]],
-        notes: dict[str, str | None],
-        verdict: ResultVerdict,
-    ) -> Result:
-        label = size_label(size)
-        parameters: dict[str, Any] = {**size_parameters(size), "size": label, "throughput_of": self.options.of}
-        time = values["recovery_time_ms"]
-        reason = time.reason_null if isinstance(time, Bounded) else None
-        spoilt = [found.text for trial, disturbed in trials if disturbed for found in trial.verdict.findings]
-        return Result(
-            id=f"{self.name}/{label}",
-            method=self.kind,
-            scope="per port",
-            parameters=parameters,
-            values={**values, **notes, "limit": f"at {words_of(size)} {reason}" if reason else None},
-            verdict=verdict,
-            disturbances=tuple(dict.fromkeys(spoilt)) or ((reason,) if reason and not trials else ()),
-            trials=tuple(trial.id for trial, _ in trials),
+    def _result(self, size: Size, values: Values, made: Repeated) -> Result:
+        reason = reason_of(values, "recovery_time_ms")
+        return result_at(
+            self,
+            size,
+            {**values, "limit": f"at {words_of(size)} {reason}" if reason else None},
+            made.verdict,
+            trials=made.trial_ids,
+            disturbances=made.disturbances(reason),
+            parameters={"throughput_of": self.options.of},
         )
 
     @classmethod
@@ -237,22 +214,12 @@ def recovery_s(reading: Reading, phases: tuple[Phase, Phase]) -> float | None:
 
 def summary(times_s: list[float | None], phases: tuple[Phase, Phase]) -> Values:
     """The average and the extremes, where the DUT recovered in every trial."""
-    known = [1e3 * time_s for time_s in times_s if time_s is not None]
-    if len(known) < len(times_s):
-        missing = len(times_s) - len(known)
-        reason = (
-            f"frames were lost to the end, {phases[1].duration_s:g} s after the overload, in {missing} of the trials"
-        )
-        return {
-            "recovery_time_ms": Bounded(value=None, n=len(times_s), reason_null=reason),
-            "repetitions": len(times_s),
-        }
-    return {
-        "recovery_time_ms": Bounded(value=statistics.fmean(known), lower=min(known), upper=max(known), n=len(known)),
-        "minimum_ms": min(known),
-        "maximum_ms": max(known),
-        "repetitions": len(known),
-    }
+
+    def why_unknown() -> str:
+        missing = sum(1 for time_s in times_s if time_s is None)
+        return f"frames were lost to the end, {phases[1].duration_s:g} s after the overload, in {missing} of the trials"
+
+    return average_ms("recovery_time_ms", times_s, why_unknown)
 
 
 def _of_trials(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from nicbench.methods._results import each_size
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
@@ -123,12 +124,7 @@ class Throughput(Method):
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        results = []
-        for size in context.sizes(self.options.frame_bytes):
-            result = await self._measure_size(context, size)
-            context.publish(result)
-            results.append(result)
-        return tuple(results)
+        return await each_size(context, self.options.frame_bytes, self._measure_size)
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
         options = self.options.search
