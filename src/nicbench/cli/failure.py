@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from nicbench import __version__
-from nicbench.bench_file import WrongBenchFileError
 from nicbench.cli.output import FORMAT, print_json, say
 from nicbench.errors import InterruptedRunError, NicbenchError
 from nicbench.model.result import ResultVerdict, Summary
+from nicbench.problems import WrongFileError
 
 REPORT_IT = "please report it with the text of that file; what was measured is kept"
 
@@ -59,7 +59,7 @@ def _write(text: str, folder: Path | None) -> str | None:
 
 def report(error: NicbenchError, *, as_json: bool, summary: Summary | None = None) -> int:
     """Tells the user; gives the exit status. As JSON, what was measured until then stands beside the error."""
-    speaks_for_itself = isinstance(error, InterruptedRunError | WrongBenchFileError)
+    speaks_for_itself = isinstance(error, InterruptedRunError | WrongFileError)
     prefix = "" if speaks_for_itself else "error: "
     say(f"{prefix}{error}")
     if as_json:
@@ -70,7 +70,7 @@ def report(error: NicbenchError, *, as_json: bool, summary: Summary | None = Non
 def document(error: NicbenchError, summary: Summary | None = None) -> dict[str, Any]:
     """The content of summary.json, as far as there is one, with ``error``."""
     kept = summary.model_dump(mode="json") if summary is not None else {"title": None, "results": []}
-    problems = [_plain(one) for one in error.each()] if isinstance(error, WrongBenchFileError) else []
+    problems = [_plain(one) for one in error.each()] if isinstance(error, WrongFileError) else []
     return {
         **kept,
         "format": FORMAT,
