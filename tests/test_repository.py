@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 
 from nicbench.bench_file.load import load, parse
 from nicbench.bench_file.models import Document, Port, Tester, Traffic
+from nicbench.cli.main import main
 from nicbench.duts.base import Dut
 from nicbench.hosts.base import Host
 from nicbench.judge.thresholds import Thresholds
@@ -156,3 +158,12 @@ def test_nothing_is_left_unfinished_in_the_sources() -> None:
 def test_every_test_is_a_function_because_pytest_collects_no_classes_here() -> None:
     classes = [str(path) for path in sources(".py") if re.search(r"^class Test\w*[:(]", path.read_text(), re.MULTILINE)]
     assert not [path for path in classes if path.startswith(str(ROOT / "tests"))]
+
+
+def test_the_commands_of_the_page_on_imports_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
+    commands = re.findall(r"^nicbench (import .*)$", (ROOT / "docs/import.md").read_text(), re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        assert main([*shlex.split(command), "--output", str(tmp_path)]) == 0
+    assert len(list(tmp_path.iterdir())) == 1

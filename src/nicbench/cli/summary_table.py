@@ -11,12 +11,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.cli.fitting import Shown, escaped, print_fitted
+from nicbench.cli.imported_table import print_imported_table
 from nicbench.model.frame_size import label_of, size_words
+from nicbench.model.imported import NOT_MEASURED
 from nicbench.model.ports import PortFigures
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.spread import Spread
 from nicbench.report.grids import Crossing, GridTable
+from nicbench.report.imported import errata_words
 from nicbench.report.tables import Section, has_table, sections, side_by_side
 from nicbench.units import format_mpps
 
@@ -28,7 +31,13 @@ _OWN_LATENCY = "tester_latency_p50_ns"
 _MOST_LINES: Final = 6
 """Of disturbances, and of ways between ports: a terminal is no report."""
 _LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
-_STYLES = {ResultVerdict.VALID: "green", ResultVerdict.DISTURBED: "yellow", ResultVerdict.INCOMPLETE: "red"}
+_STYLES = {
+    ResultVerdict.VALID: "green",
+    ResultVerdict.DISTURBED: "yellow",
+    ResultVerdict.INCOMPLETE: "red",
+    ResultVerdict.IMPORTED: "cyan",
+}
+_UNSPOILT = (ResultVerdict.VALID, ResultVerdict.IMPORTED)
 
 
 def print_summary(console: Console, summary: Summary) -> None:
@@ -37,7 +46,13 @@ def print_summary(console: Console, summary: Summary) -> None:
     rates = [result for result in compared if _goals(result) and not has_table(result.method)]
     latencies = [result for result in compared if "latency_p50_ns" in result.values]
     console.print(f"\n[bold]{escape(summary.title)}[/bold]: {_verdict(summary.verdict)}")
-    if rates or latencies:
+    if summary.imported is not None:
+        said = f"{NOT_MEASURED}; the numbers are those of {summary.imported.named}"
+        console.print(said, markup=False, soft_wrap=True)
+    others = [result for result in compared if result.imported and not has_table(result.method)]
+    if others:
+        print_imported_table(console, others)
+    elif rates or latencies:
         bases = ", ".join(dict.fromkeys(result.scope for result in (*rates, *latencies)))
         print_fitted(
             console,
@@ -51,7 +66,7 @@ def print_summary(console: Console, summary: Summary) -> None:
                 console.print(table)
         else:
             _print_section(console, section)
-        spoilt = [row for row in section.rows if section.grids and row.result.verdict is not ResultVerdict.VALID]
+        spoilt = [row for row in section.rows if section.grids and row.result.verdict not in _UNSPOILT]
         in_grids |= {row.result.id for row in spoilt}
         if spoilt:
             console.print(f"* {len(spoilt)} of {len(section.rows)} are disturbed or incomplete; the report says why")
@@ -60,6 +75,9 @@ def print_summary(console: Console, summary: Summary) -> None:
     )
     told = (result for result in summary.results if result.id not in in_grids)
     _print_few(console, [f"{result.id}: {disturbance}" for result in told for disturbance in result.disturbances])
+    _print_few(
+        console, [f"{result.id}: erratum: {text}" for result in summary.results for text in errata_words(result)]
+    )
     _print_few(
         console,
         [
@@ -217,7 +235,7 @@ def _crossing(crossing: Crossing | None) -> str:
     if crossing is None:
         return "-"
     verdict = crossing.result.verdict
-    star = "" if verdict is ResultVerdict.VALID else f" [{_STYLES[verdict]}]*[/]"
+    star = "" if verdict in _UNSPOILT else f" [{_STYLES[verdict]}]*[/]"
     return f"{escape(crossing.text)}{star}"
 
 

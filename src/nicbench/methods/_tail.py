@@ -5,12 +5,14 @@ The bins are those of a published report on two 25 Gb/s adapters (2018), which c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from nicbench.model.import_table import ImportColumn
 from nicbench.model.quantity import Seconds
 from nicbench.model.trial import Latency
 from nicbench.stats.latency import frames_above
@@ -47,6 +49,31 @@ def tail_values(latency: Latency | None, bounds_s: tuple[float, ...]) -> dict[st
         "timed_frames": latency.count,
         **{f"{name}_frames": frames for name, frames in counted.items()},
         **{f"{name}_per_100_million": frames * scale for name, frames in counted.items()},
+    }
+
+
+TAIL_COLUMNS: Final = (
+    ImportColumn(value="timed_frames", name="timed frames", quantity="count", also=("frames timed", "frames")),
+    ImportColumn(value="bin_to_{bound}_ns_frames", name="frames to {bound}", quantity="count", also=("to {bound}",)),
+    ImportColumn(
+        value="bin_over_{bound}_ns_frames", name="frames over {bound}", quantity="count", also=("over {bound}",)
+    ),
+    ImportColumn(
+        value="outside_{bound}_ns_frames", name="frames outside {bound}", quantity="count", also=("outside {bound}",)
+    ),
+)
+"""Of imported results: frames in the bin that ends at a bound, in the last one beyond all, and outside each bound."""
+
+
+def scaled_tail(values: Mapping[str, object]) -> dict[str, float]:
+    """Imported counts scaled to 100 million frames; nothing where it is not known of how many they are."""
+    timed = values.get("timed_frames")
+    if not isinstance(timed, int | float) or timed <= 0:
+        return {}
+    return {
+        f"{name.removesuffix('_frames')}_per_100_million": frames * SCALED_TO_FRAMES / timed
+        for name, frames in values.items()
+        if name.startswith(("bin_", "outside_")) and isinstance(frames, int | float)
     }
 
 

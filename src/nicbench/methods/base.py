@@ -8,11 +8,15 @@ from typing import Any, ClassVar, Protocol
 
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import Size
+from nicbench.model.import_table import ImportTable
 from nicbench.model.pattern import Pattern
-from nicbench.model.result import Result
+from nicbench.model.result import Result, Value
 from nicbench.model.table import ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.search.base import Goal, Limits, Outcome, Search
+
+Values = dict[str, Value]
+"""Of a result, by names that carry their unit."""
 
 
 class Found(Frozen):
@@ -98,6 +102,16 @@ class Method(ABC):
     def table(cls) -> ResultTable | None:
         """Its section of the report; None where the report has one made for it."""
         return None
+
+    @classmethod
+    def imports(cls) -> ImportTable | None:
+        """What it takes of results that somebody else measured; None where there is nothing to import."""
+        return None
+
+    @classmethod
+    def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+        """A result's parameters and values of an imported row, with what none of its columns says alone."""
+        return parameters, values
 
     @abstractmethod
     def frame_sizes(self) -> tuple[int | str, ...]:

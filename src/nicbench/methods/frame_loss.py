@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from nicbench.methods._full_rate import LINE_RATE, Full, FullRate, full_rate, words_of
+from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD, LOAD_RATE, LOSS, RETURNED_SHARE, SIZE
 from nicbench.methods._results import result_at
 from nicbench.methods._returned import COLUMNS, HOW_IT_IS_CHECKED, returned, verdict_of
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
@@ -21,6 +22,7 @@ from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_parameters
 from nicbench.model.frame_size import words_of as size_words
+from nicbench.model.import_table import ImportTable
 from nicbench.model.quantity import Percent
 from nicbench.model.result import Result
 from nicbench.model.table import Column, Curve, Grid, ResultTable
@@ -153,6 +155,18 @@ class FrameLoss(Method):
                 clean=0.0,
                 caption="RFC 2544 section 26.3: the frame loss rate against the load, both from 0 to 100 %.",
             ),
+        )
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        return ImportTable(
+            columns=(SIZE, LOAD, LOSS, RETURNED_SHARE, *COUNTS, LOAD_RATE),
+            any_of=(LOSS.value, RETURNED_SHARE.value),
+            rising=COUNTS_RISE,
+            complements=((LOSS.value, RETURNED_SHARE.value),),
+            percentages=COUNTED_SHARES,
+            load_of=words_of(LINE_RATE),
+            caption="The share of the offered frames that did not come back, at each load.",
         )
 
 

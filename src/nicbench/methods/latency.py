@@ -15,11 +15,13 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from nicbench.methods._earlier import NDR, not_the_throughput
-from nicbench.methods._tail import BINS_S, Bins, tail_values
+from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
+from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scaled_tail, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, Method, Values
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
+from nicbench.model.import_table import ImportColumn, ImportTable
 from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
@@ -29,6 +31,27 @@ from nicbench.stats.latency import PERCENTILES
 
 # RFC 2544 section 26.2 asks for the throughput; how latency grows towards it shows at lower loads.
 LOADS_PERCENT = (100.0, 90.0, 50.0, 10.0)
+
+_PERCENTILE_NAMES = {name: f"latency_p{name.replace('.', '_')}_ns" for name in PERCENTILES}
+_SAID_BY = (
+    ("latency_minimum_ns", "minimum latency", ("min latency", "latency min", "latency minimum", "minimum", "min")),
+    (
+        "latency_mean_ns",
+        "average latency",
+        ("avg latency", "mean latency", "latency avg", "latency average", "average", "avg", "mean", "latency"),
+    ),
+    ("latency_maximum_ns", "maximum latency", ("max latency", "latency max", "latency maximum", "maximum", "max")),
+    ("pdv_ns", "PDV", ("delay variation", "packet delay variation")),
+    *(
+        (
+            value,
+            f"p{name}",
+            (f"latency p{name}", f"{name} percentile", f"percentile {name}", f"p{name.replace('.', ' ')}"),
+        )
+        for name, value in _PERCENTILE_NAMES.items()
+    ),
+)
+_IMPORTED = tuple(ImportColumn(value=value, name=name, also=also, quantity="time") for value, name, also in _SAID_BY)
 
 
 class Latency(Method):
@@ -116,6 +139,24 @@ class Latency(Method):
             "tester_latency_p50_ns": own.percentiles_ns.get("50") if own else None,
         }
         return self._result(parameters, values, trial, disturbed)
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        """Minimum, average, maximum and percentiles of each size and load, and the bins of the long tail."""
+        return ImportTable(
+            columns=(SIZE, LOAD, LOAD_RATE, *_IMPORTED, LOSS, *TAIL_COLUMNS),
+            any_of=tuple(column.value for column in (*_IMPORTED, *TAIL_COLUMNS[1:])),
+            rising=(
+                ("latency_minimum_ns", *_PERCENTILE_NAMES.values(), "latency_maximum_ns"),
+                ("latency_minimum_ns", "latency_mean_ns", "latency_maximum_ns"),
+            ),
+        )
+
+    @classmethod
+    def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+        loss_percent = values.pop("loss_percent", None)
+        loss_ratio = loss_percent / 100.0 if isinstance(loss_percent, int | float) else None
+        return parameters, {**values, "loss_ratio": loss_ratio, **scaled_tail(values)}
 
     def _throughput(self, context: Context, size: Size) -> float | None:
         for result in context.results_of(self.options.at):

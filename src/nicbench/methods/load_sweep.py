@@ -14,11 +14,13 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from nicbench.methods._full_rate import LINE_RATE, Full, FullRate, full_rate, link_words, words_of
+from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD, LOAD_RATE, LOSS, RETURNED_SHARE, SIZE
 from nicbench.methods._returned import COLUMNS, HOW_IT_IS_CHECKED, not_offered, returned, verdict_of
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, Method, Values
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.import_table import ImportColumn, ImportTable
 from nicbench.model.quantity import LoadPercent
 from nicbench.model.result import Result
 from nicbench.model.table import Column, Curve, Grid, ResultTable
@@ -115,6 +117,33 @@ class LoadSweep(Method):
                 caption="The share of frames that came back intact, against the load.",
             ),
         )
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        """Loads by mode and ports; the mode may be written as the link's speed and its duplex."""
+        return ImportTable(
+            columns=(
+                *(SIZE, LOAD, RETURNED_SHARE, LOSS),
+                ImportColumn(value="mode", name="mode", quantity="text", also=("link mode",), tells_apart=True),
+                ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
+                ImportColumn(value="ports", name="ports", quantity="count", tells_apart=True),
+                *(*COUNTS, LOAD_RATE),
+            ),
+            any_of=(RETURNED_SHARE.value, LOSS.value),
+            rising=COUNTS_RISE,
+            complements=((RETURNED_SHARE.value, LOSS.value),),
+            percentages=COUNTED_SHARES,
+            load_of=words_of(LINE_RATE),
+            overload=True,
+            caption="The share of the offered frames that came back intact.",
+        )
+
+    @classmethod
+    def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+        duplex = parameters.get("duplex")
+        said = (parameters.get("link"), f"{duplex} duplex" if duplex else None)
+        mode = parameters.get("mode") or ", ".join(text for text in said if text) or "link not named"
+        return {**parameters, "mode": mode}, values
 
 
 def _parameters(context: Context, size: Size, full: Full, percent: float) -> dict[str, Any]:

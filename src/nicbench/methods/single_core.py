@@ -15,12 +15,14 @@ from typing import ClassVar, Final
 from pydantic import Field
 
 from nicbench.errors import NicbenchError
+from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval
 from nicbench.methods._results import PER_PORT, each_size, result_at
 from nicbench.methods._returned import verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_parameters
+from nicbench.model.import_table import ImportColumn, ImportTable
 from nicbench.model.pattern import times_load, way_of_stream
 from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded, LimitedBy
@@ -120,6 +122,30 @@ class SingleCore(Method):
             ),
             plots=(Plot(x=_SIZE, y=(_RATE,), caption="The average frame rate on one core, at the highest load."),),
             notes=(("cycles_source", "Record of cycles"),),
+        )
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        """The published table; cycles must be named as those of the counter or of the core, which differ."""
+        rate, share, throughput = (
+            ImportColumn(value="frame_rate_frames_per_s", name="frame rate", quantity="frame_rate", also=("rate",)),
+            ImportColumn(value="percent_of_line_rate", name="% of line rate", quantity="percent"),
+            ImportColumn(value="throughput_l2_bits_per_s", name="throughput", quantity="bit_rate"),
+        )
+        return ImportTable(
+            columns=(
+                *(SIZE, *interval(rate), LINE_RATE, share, throughput, LOSS),
+                ImportColumn(
+                    value="core_clock_hz", name="core clock", quantity="clock", also=("CPU frequency", "DUT's core")
+                ),
+                ImportColumn(value="tsc_cycles_per_packet", name="TSC cycles per packet", quantity="number"),
+                ImportColumn(value="core_cycles_per_packet", name="core cycles per packet", quantity="number"),
+            ),
+            any_of=(rate.value, share.value),
+            line_rate=LINE_RATE.value,
+            shares=((rate.value, share.value),),
+            bit_rates=((rate.value, throughput.value),),
+            caption="What one core of the DUT forwards. Throughput counts the frame with its FCS (L2).",
         )
 
 

@@ -14,11 +14,13 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval
 from nicbench.methods._results import each_size
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.import_table import ImportColumn, ImportTable
 from nicbench.model.quantity import FramesPerSecond, Ratio
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
@@ -29,6 +31,21 @@ from nicbench.search.base import Goal, Limits, Outcome, Search
 NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
 # RFC 2544 section 24: a search may use shorter trials, "but the final determination SHOULD be made with full length".
 FULL_TRIAL_S = 60.0
+
+_NDR = ImportColumn(
+    value="ndr_frames_per_s",
+    name="frame rate",
+    quantity="frame_rate",
+    also=("NDR", "throughput", "zero loss rate", "rate"),
+)
+_PDR = ImportColumn(value="pdr_frames_per_s", name="PDR", quantity="frame_rate")
+_NDR_SHARE = ImportColumn(
+    value="ndr_percent_of_line_rate",
+    name="% of line rate",
+    quantity="percent",
+    also=("NDR % of line rate", "line rate %", "line rate percent"),
+)
+_PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
 
 
 class SearchChoice(Frozen):
@@ -121,6 +138,18 @@ class Throughput(Method):
             *trial.deviations(search.validation_s(trial.duration)),
             *missing_sizes(self.options.frame_bytes),
             *((majority,) if votes > 1 else ()),
+        )
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        """The zero-loss table of card makers' reports, with a PDR and intervals where there are any."""
+        return ImportTable(
+            columns=(SIZE, *interval(_NDR), *interval(_PDR), LINE_RATE, _NDR_SHARE, _PDR_SHARE, LOSS),
+            any_of=(_NDR.value, _PDR.value, _NDR_SHARE.value, _PDR_SHARE.value),
+            line_rate=LINE_RATE.value,
+            shares=((_NDR.value, _NDR_SHARE.value), (_PDR.value, _PDR_SHARE.value)),
+            rising=((_NDR.value, _PDR.value),),
+            lossless=((_NDR.value, LOSS.value),),
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:

@@ -24,7 +24,8 @@ class Bounded(Frozen):
 
     ``lower`` is the highest load that passed, ``upper`` the lowest that failed; ``upper`` is ``None`` where the DUT
     passed the maximum load (then it has *at least* ``value``), ``lower`` and ``value`` are ``None`` where nothing
-    passed (``reason_null`` says so).
+    passed (``reason_null`` says so). A bare value, without bounds and limit, is somebody else's: how exact it is, its
+    source does not say.
     """
 
     value: float | None
@@ -37,7 +38,12 @@ class Bounded(Frozen):
     @property
     def at_least(self) -> bool:
         """Whether the true value may be higher than any load that was tried."""
-        return self.value is not None and self.upper is None
+        return self.value is not None and self.upper is None and not self.is_bare
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing is known beside the value."""
+        return self.lower is None and self.upper is None and self.limited_by is None
 
     @property
     def is_line_rate(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.model.base import Frozen
+from nicbench.model.imported import Imported, ImportedRow
 from nicbench.model.ports import PortFigures
 from nicbench.model.rate import Bounded
 from nicbench.model.spread import Spread
@@ -21,6 +22,8 @@ class ResultVerdict(StrEnum):
     VALID = "valid"
     DISTURBED = "disturbed"
     INCOMPLETE = "incomplete"
+    IMPORTED = "imported"
+    """Since format 1.3: not measured by nicbench, which can say nothing of how it was."""
 
 
 Value = Bounded | Spread | float | int | str | None
@@ -55,6 +58,8 @@ class Result(Frozen):
     """Since format 1.1, which always says it; None, and not written, in a result of format 1.0."""
     by_port: PortFigures | None = Field(default=None, exclude_if=lambda found: found is None)
     """Where several ways between ports carried traffic at once: each port, each way, and all together."""
+    imported: ImportedRow | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Since format 1.3, of a result that was not measured by nicbench."""
 
 
 def name_of_test(result: Result, tests: Mapping[str, str]) -> str:
@@ -65,7 +70,7 @@ def name_of_test(result: Result, tests: Mapping[str, str]) -> str:
 class Summary(Frozen):
     """The whole of summary.json."""
 
-    format: str = "1.2"
+    format: str = "1.3"
     title: str
     verdict: ResultVerdict
     results: tuple[Result, ...] = Field(default_factory=tuple)
@@ -73,6 +78,8 @@ class Summary(Frozen):
     """Those that are compared, in the order of the bench file."""
     over_runs: tuple[Result, ...] = Field(default=(), exclude_if=lambda results: results == ())
     """Where each configuration has several runs: each point over all of them, numbers as median and range."""
+    imported: Imported | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Since format 1.3, of results that were not measured by nicbench: their source."""
 
     @property
     def beside_each_other(self) -> tuple[Result, ...]:

@@ -31,12 +31,15 @@ def headline(
     subject = subject_of(plan)
     if throughput and throughput[0].rows:
         return _throughput_sentence(subject, throughput[0])
+    if latency and summary.imported is not None:
+        return _imported_latency_sentence(subject, latency[0]) or f"{len(summary.results)} results were imported."
     if latency and any(row.frames for table in latency for row in table.rows):
         return f"{subject} was measured for latency only. {_latency_sentence(latency[0]) or ''}".strip()
     if sections and sections[0].sentence:
         return f"{subject} {sections[0].sentence}."
     if summary.results:
-        return f"{len(summary.results)} results were measured; they are listed below."
+        were = "measured" if summary.imported is None else "imported"
+        return f"{len(summary.results)} results were {were}; they are listed below."
     return "Nothing was measured: the run ended before its first result."
 
 
@@ -71,6 +74,8 @@ def subject_of(plan: Plan | None) -> str:
 def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: bool = False) -> str:
     """What the verdict means, and what to make of it. A ``complete`` run may have fewer results than were planned."""
     total = len(summary.results)
+    if summary.imported is not None:
+        return f"Imported: not measured by nicbench. Their source is {summary.imported.named}."
     disturbed = sum(1 for result in summary.results if result.verdict is ResultVerdict.DISTURBED)
     if summary.verdict is ResultVerdict.VALID:
         return "Every result rests on trials in which the tester kept its pace and nothing disturbed it."
@@ -159,7 +164,7 @@ def _failing_clause(goal: Goal, row: ThroughputRow, what: str, decimals: int) ->
 
 def _passing_clause(rate: Bounded, goal: Goal, what: str, decimals: int, *, after_another: bool) -> str:
     least = "at least " if rate.at_least else ""
-    between = "" if rate.at_least else f", interval {interval(rate, decimals)}{_GAP}Mpps"
+    between = "" if rate.at_least or rate.is_bare else f", interval {interval(rate, decimals)}{_GAP}Mpps"
     passes = f"{least}{mpps(rate.value, decimals)}{_GAP}Mpps{what}"
     named = f"({goal.name}{between})"
     if rate.is_line_rate:
@@ -187,6 +192,16 @@ def _largest_sentence(table: ThroughputTable) -> str | None:
     l2 = gigabits(row.l2_bits_per_s(goal.key))
     passes = f"{least}{mpps(rate.value)}{_GAP}Mpps {goal_clause(goal)}"
     return f"With {row.size_name} frames it passes {passes}, {l2}{_GAP}Gb/s on layer 2."
+
+
+def _imported_latency_sentence(subject: str, table: LatencyTable) -> str | None:
+    """Tables of others have an average and a maximum."""
+    names = {"latency_mean_ns": "on average", "latency_p50_ns": "in the median", "latency_maximum_ns": "at most"}
+    for row in table.rows:
+        said = [f"{row.microseconds(name)}{_GAP}µs {words}" for name, words in names.items() if row.values.get(name)]
+        if said:
+            return f"{subject} delays {row.size_name} frames by {' and '.join(said)}, at {table.load}."
+    return None
 
 
 def _latency_sentence(table: LatencyTable) -> str | None:

@@ -53,7 +53,8 @@ def texts(column: Column, results: Sequence[Result]) -> list[str]:
     write = _writer(column.form, [float(value) for value in plain if isinstance(value, int | float)])
     written = [UNKNOWN if value is None else value if isinstance(value, str) else write(value) for value in plain]
     bounds = [f"≥ {text}" if at_least else text for text, at_least in zip(written, least, strict=True)]
-    return [f"{text}{_range(value, write)}" for text, value in zip(bounds, values, strict=True)]
+    shown = [f"{text}{_range(value, write)}" for text, value in zip(bounds, values, strict=True)]
+    return [printed(result, column) or text for text, result in zip(shown, results, strict=True)]
 
 
 def _range(value: Value, write: Callable[[float], str]) -> str:
@@ -64,6 +65,15 @@ def _range(value: Value, write: Callable[[float], str]) -> str:
     told = [f"{least} to {most}"] if least != most else []
     told += [f"{value.n} of {value.runs} runs"] if value.n < value.runs else []
     return f" ({', '.join(told)})" if told else ""
+
+
+def printed(result: Result, column: Column) -> str | None:
+    """The digits of whoever printed an imported value, where they are in the unit of the column."""
+    found = result.imported.printed.get(column.value) if result.imported else None
+    if found is None or column.form in ("text", "whole") or column.value not in result.values:
+        return None
+    unit = column.unit or ("%" if column.head.startswith("%") else None)
+    return found.text if found.unit == unit or (found.unit == "frames" and unit is None) else None
 
 
 def text_of(column: Column, result: Result) -> str:

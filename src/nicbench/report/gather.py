@@ -21,6 +21,7 @@ from nicbench.model.trial import Trial
 from nicbench.report import answer, compared_answer
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.detail import detail_tables
+from nicbench.report.imported import imported_view
 from nicbench.report.latency import latency_tables
 from nicbench.report.model import CALIBRATION, Report, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
@@ -40,7 +41,7 @@ def gather(folder: RunFolder) -> Report:
         summary = _so_far(events, plan.title if plan else started.title if started else folder.run_id, plan)
     trials = {event.trial.id: event.trial for event in events if isinstance(event, TrialFinished)}
     tests = {event.result.id: event.test for event in events if isinstance(event, ResultReady)}
-    compared = comparison(summary, tests, plan)
+    compared = None if summary.imported else comparison(summary, tests, plan)
     results = _named_by_turns(summary.results, compared)
     throughput = throughput_tables(results, tests, plan, trials)
     latency = latency_tables(results, tests, trials)
@@ -87,6 +88,7 @@ def gather(folder: RunFolder) -> Report:
         tails=tail_tables(results, tests),
         ports=ports_tables(results, tests, plan),
         comparison=compared,
+        imported=imported_view(summary),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
 

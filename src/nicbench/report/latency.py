@@ -73,11 +73,15 @@ def _row(result: Result, trials: Mapping[str, Trial]) -> LatencyRow:
         load_of=_text(result.parameters.get("load_of")),
         values={name: number(value) for name, value in result.values.items()},
         trial=trial,
-        frames=latency.count if latency else None,
+        frames=latency.count if latency else _count(number(result.values.get("timed_frames"))),
         reason_null=next((reason for reason in reasons if reason), None),
         tail=tail(latency),
         result=result,
     )
+
+
+def _count(frames: float | None) -> int | None:
+    return None if frames is None else int(frames)
 
 
 def _load(row: LatencyRow) -> str:

@@ -11,8 +11,12 @@ from nicbench.model.analysis import Capture
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.table import Column
 from nicbench.model.trial import Purpose, Trial
+from nicbench.report import numbers
+from nicbench.report.cells import printed
 from nicbench.report.detail import DetailTable
+from nicbench.report.imported import ImportedView
 from nicbench.report.ports import PortsTable
 from nicbench.report.stamps import ClockRow, clock_rows, warnings, words
 from nicbench.report.tables import Section
@@ -21,6 +25,19 @@ from nicbench.units import l1_bits_per_s, l2_bits_per_s
 
 if TYPE_CHECKING:  # it is made of tables of this file
     from nicbench.report.comparison import Comparison
+LATENCIES = (
+    Column(value="latency_minimum_ns", head="min"),
+    Column(value="latency_mean_ns", head="mean"),
+    Column(value="latency_p50_ns", head="p50", is_main=True),
+    Column(value="latency_p99_ns", head="p99"),
+    Column(value="latency_p99_9_ns", head="p99.9", is_main=True),
+    Column(value="latency_p99_99_ns", head="p99.99"),
+    Column(value="latency_p99_999_ns", head="p99.999"),
+    Column(value="latency_p99_9999_ns", head="p99.9999"),
+    Column(value="latency_maximum_ns", head="max"),
+    Column(value="pdv_ns", head="PDV"),
+)
+"""Of a table of latencies, in microseconds."""
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
 """Trials that measure the tester itself."""
@@ -64,6 +81,21 @@ class ThroughputRow(SizedRow):
     result: Result
     spoilt: str | None = None
 
+    def rate_words(self, goal: str, decimals: int) -> str:
+        """A rate in Mpps; of an imported one the digits that its source printed."""
+        column = Column(value=f"{goal}_frames_per_s", head="", unit="Mpps")
+        return printed(self.result, column) or numbers.rate_words(self.rates[goal], decimals)
+
+    def percent_words(self, goal: str) -> str:
+        """Its share of the line rate in percent, likewise."""
+        column = Column(value=f"{goal}_percent_of_line_rate", head="%")
+        return printed(self.result, column) or numbers.percent(self.percents[goal])
+
+    def line_rate_words(self) -> str:
+        """The line rate in Mpps, likewise."""
+        column = Column(value="line_rate_frames_per_s", head="", unit="Mpps")
+        return printed(self.result, column) or numbers.mpps(self.line_rate_frames_per_s, 3)
+
     @property
     def reason_null(self) -> str | None:
         """Why there is no rate at all; the first goal's reason stands for all."""
@@ -104,6 +136,11 @@ class LatencyRow(SizedRow):
     tail: tuple[tuple[float, float], ...]
     result: Result
 
+    def microseconds(self, name: str) -> str:
+        """A latency in microseconds; of an imported one the digits that its source printed."""
+        column = Column(value=name, head="", unit="us")
+        return printed(self.result, column) or numbers.microseconds(self.values.get(name))
+
 
 @dataclass(frozen=True, slots=True)
 class LatencyTable:
@@ -114,6 +151,14 @@ class LatencyTable:
     scope: str
     load: str
     rows: tuple[LatencyRow, ...]
+
+    def shown(self, *, has_gaps: bool) -> tuple[Column, ...]:
+        """The columns of latencies; without gaps those of which something is known."""
+        return tuple(
+            column
+            for column in LATENCIES
+            if has_gaps or any(row.values.get(column.value) is not None for row in self.rows)
+        )
 
     @property
     def stamped_by(self) -> tuple[str, ...]:
@@ -224,6 +269,7 @@ class Report:
     tails: tuple[TailTable, ...] = ()
     ports: tuple[PortsTable, ...] = ()
     comparison: Comparison | None = None
+    imported: ImportedView | None = None
 
     @property
     def tester_limits(self) -> tuple[TesterLimits, ...]:

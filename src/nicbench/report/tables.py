@@ -108,6 +108,7 @@ def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column
     for (method, test, configuration, scope), members in grouped.items():
         table = _filled(_with_column(tables[method], beside), members[0].parameters)
         if table is not None:
+            table = _of_others(table, method, members)
             grids = grid_tables(members, table.grid) if table.grid else ()
             rows, notes = _rows(members, table), _notes(members, table)
             found.append(Section(test, configuration, scope, table, rows, notes, grids))
@@ -151,6 +152,18 @@ def has_table(method: str) -> bool:
     return method in methods and methods[method].table() is not None
 
 
+def _of_others(table: ResultTable, method: str, results: Sequence[Result]) -> ResultTable:
+    """Of imported results: not with a caption that says how nicbench measures, nor with columns that nobody filled."""
+    imports = find("nicbench.methods", Method)[method].imports() if results[0].imported else None
+    if imports is None:
+        return table
+    known = [
+        column for column in table.columns if any(value_of(result, column.value) is not None for result in results)
+    ]
+    captions = {"caption": imports.caption or table.title, "notes": ()}
+    return table.model_copy(update={**captions, "columns": tuple(known)})
+
+
 def _filled(table: ResultTable | None, parameters: Mapping[str, Any]) -> ResultTable | None:
     """With the names in its units replaced by the parameters that all results share ("% of {load_of}")."""
     known = defaultdict(lambda: UNKNOWN, parameters)
@@ -186,7 +199,7 @@ def spoilt(section: Section) -> tuple[str, ...]:
     return tuple(
         f"{_name(section.table, row)}: {'; '.join(row.result.disturbances) or row.result.verdict.value}"
         for row in section.rows
-        if row.result.verdict is not ResultVerdict.VALID
+        if row.result.verdict not in (ResultVerdict.VALID, ResultVerdict.IMPORTED)
     )
 
 

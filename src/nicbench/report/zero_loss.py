@@ -48,6 +48,7 @@ def zero_loss_table(table: ThroughputTable) -> ZeroLossTable | None:
                 "line_rate_frames_per_s": row.line_rate_frames_per_s,
                 "percent_of_line_rate": row.percents.get(goal),
             },
+            {"frame_rate_frames_per_s": f"{goal}_frames_per_s", "percent_of_line_rate": f"{goal}_percent_of_line_rate"},
         )
         for row in table.rows
     ]
@@ -91,9 +92,14 @@ def zero_loss_chart(table: ZeroLossTable, form: Format) -> dict[str, Any] | None
     return finished(layers.resolve_scale(y="independent"), form)
 
 
-def _with(result: Result, size: str, values: dict[str, Value]) -> Result:
-    """The result with the values of this table alone."""
-    return result.model_copy(update={"parameters": {**result.parameters, "size": size}, "values": values})
+def _with(result: Result, size: str, values: dict[str, Value], known_as: dict[str, str]) -> Result:
+    """The result with the values of this table alone; ``known_as`` are their names in the result itself."""
+    imported = result.imported
+    if imported is not None:
+        digits = {name: imported.printed.get(known_as.get(name, name)) for name in values}
+        imported = imported.model_copy(update={"printed": {name: one for name, one in digits.items() if one}})
+    parameters = {**result.parameters, "size": size}
+    return result.model_copy(update={"parameters": parameters, "values": values, "imported": imported})
 
 
 def _plain(rate: Bounded) -> Value:

@@ -20,6 +20,9 @@ from nicbench.store.files import json_text, storage_error, sync_folder, write_at
 from nicbench.store.journal import Journal
 
 BENCH = "bench.yaml"
+IMPORT = "import.json"
+"""In the place of the bench file, of results that were not measured here: how they were read."""
+RAW = "raw"
 JOURNAL = "journal.ndjson"
 SUMMARY = "summary.json"
 PLAN = "plan.json"
@@ -39,15 +42,17 @@ class RunFolder:
     @classmethod
     def create(cls, parent: Path, bench_text: str, title: str) -> RunFolder:
         """Makes ``parent/2026-01-31T120000Z-slug-of-title`` with the bench file in it; the name is unique."""
-        stem = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{slug(title)}"
+        return cls(_made(parent, title, BENCH, bench_text))
+
+    @classmethod
+    def create_imported(cls, parent: Path, content: dict[str, Any], title: str) -> RunFolder:
+        """The same for results that somebody else measured: ``content`` says how they were read."""
+        folder = cls(_made(parent, title, IMPORT, json_text(content) + "\n"))
         try:
-            parent.mkdir(parents=True, exist_ok=True)
-            path = _new_folder(parent.resolve(), stem)
+            folder.raw.mkdir()
         except OSError as error:
-            raise storage_error(error, parent, "name another folder for runs, one you may write to") from error
-        write_atomically(path / BENCH, bench_text.encode())
-        sync_folder(path.parent)
-        return cls(path)
+            raise storage_error(error, folder.raw) from error
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -58,7 +63,7 @@ class RunFolder:
         if not path.is_dir():
             raise UsageError("is a file, not the folder of a run", place=str(path), next_step=look)
         try:
-            is_run = (path / BENCH).is_file()
+            is_run = is_run_folder(path)
         except OSError as error:
             raise storage_error(error, path) from error
         if not is_run:
@@ -66,9 +71,19 @@ class RunFolder:
         return cls(path.resolve())
 
     @property
+    def is_imported(self) -> bool:
+        """Whether its results were measured by somebody else."""
+        return (self.path / IMPORT).is_file()
+
+    @property
+    def raw(self) -> Path:
+        """The folder for what others wrote, as they wrote it."""
+        return self.path / RAW
+
+    @property
     def bench_text(self) -> str:
-        """The bench file as given."""
-        path = self.path / BENCH
+        """The bench file as given; of an import, how its file was read."""
+        path = self.path / (IMPORT if self.is_imported else BENCH)
         try:
             return path.read_text(encoding="utf-8")
         except OSError as error:
@@ -139,6 +154,24 @@ def slug(title: str) -> str:
     ascii_only = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
     words = re.sub(r"[^a-z0-9]+", "-", ascii_only.lower()).strip("-")
     return words[:_LONGEST_SLUG].strip("-") or "run"
+
+
+def is_run_folder(path: Path) -> bool:
+    """Whether ``path`` is the folder of a run, measured or imported."""
+    return (path / BENCH).is_file() or (path / IMPORT).is_file()
+
+
+def _made(parent: Path, title: str, name: str, text: str) -> Path:
+    """A new folder with its first file in it, which makes it that of a run."""
+    stem = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{slug(title)}"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        path = _new_folder(parent.resolve(), stem)
+    except OSError as error:
+        raise storage_error(error, parent, "name another folder for runs, one you may write to") from error
+    write_atomically(path / name, text.encode())
+    sync_folder(path.parent)
+    return path
 
 
 def _new_folder(parent: Path, stem: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from nicbench.errors import NicbenchError
 from nicbench.model.base import Frozen
 from nicbench.model.result import ResultVerdict
-from nicbench.store.folder import BENCH, JOURNAL, RunFolder
+from nicbench.store.folder import JOURNAL, RunFolder, is_run_folder
 
 
 class RunHeadline(Frozen):
@@ -30,7 +30,7 @@ def list_runs(parent: Path) -> tuple[RunHeadline, ...]:
     """Every run folder directly under ``parent``, oldest first (their names begin with the time)."""
     if not parent.is_dir():
         return ()
-    return tuple(headline(path) for path in sorted(parent.iterdir()) if (path / BENCH).is_file())
+    return tuple(headline(path) for path in sorted(parent.iterdir()) if is_run_folder(path))
 
 
 def headline(path: Path) -> RunHeadline:

@@ -10,6 +10,7 @@ from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import DEFAULT_OUTPUT, Output, RunReference
 from nicbench.cli.output import results
 from nicbench.cli.run_reference import LATEST, open_run
+from nicbench.errors import UsageError
 from nicbench.tuning.lock import forget_dead_holder, locked_by
 from nicbench.tuning.record import RUNTIME_FOLDER, record_path
 from nicbench.tuning.restore import restore, run_id_of
@@ -37,4 +38,11 @@ def _reference(run: str, output: Path) -> str:
         run_id = run_id_of(run)
         if record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or locked_by(run_id, RUNTIME_FOLDER):
             return run
-    return str(open_run(run, output).path)
+    folder = open_run(run, output)
+    if folder.is_imported:
+        raise UsageError(
+            "this run was imported, not measured by nicbench: it changed nothing that could be restored",
+            place=str(folder.path),
+            next_step="name a run that was measured; nicbench list shows which were",
+        )
+    return str(folder.path)

@@ -27,12 +27,23 @@ def _resume(
 ) -> None:
     """Go on with an interrupted run, from its last trial."""
     folder = open_run(run, output)
+    refuse_imported(folder)
     refuse_tampering(folder)
     if is_complete(folder.journal.events()):
         say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
         return
     say(f"run folder: {folder.path}, {len(folder.journal.trials())} trials are kept")
     conduct(load(folder.path / BENCH), folder, as_json=json, with_progress=not no_progress)
+
+
+def refuse_imported(folder: RunFolder) -> None:
+    """UsageError where nothing of the run was measured here."""
+    if folder.is_imported:
+        raise UsageError(
+            "this run was imported, not measured by nicbench: there is nothing to resume",
+            place=str(folder.path),
+            next_step=f"nicbench report {folder.path} shows it; nicbench import reads a file anew",
+        )
 
 
 def refuse_tampering(folder: RunFolder) -> None:

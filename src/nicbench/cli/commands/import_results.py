@@ -1,0 +1,107 @@
+"""``nicbench import FILE.csv --method NAME``: a run folder of results that somebody else measured."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from nicbench.cli import import_options as read
+from nicbench.cli.conduct import build_report
+from nicbench.cli.import_table import print_import
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli.output import print_json, results, say
+from nicbench.cli.summary_table import print_summary
+from nicbench.errors import UsageError
+from nicbench.importing.cells import DELIMITERS, read_sheet
+from nicbench.importing.columns import chosen_rows
+from nicbench.importing.decoding import decode, read_bytes
+from nicbench.importing.folder import provenance, summary_of, write_run
+from nicbench.importing.formats.base import Format
+from nicbench.importing.numbers import THOUSANDS
+from nicbench.importing.options import ImportOptions
+from nicbench.importing.results import import_results, method_of
+from nicbench.registry import find
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("import")(_import)
+
+
+def _import(
+    path: read.ImportPath,
+    method: read.MethodName,
+    form: read.FormatName = "plain",
+    title: read.Title = None,
+    source: read.Source = None,
+    year: read.Year = None,
+    device: read.Device = None,
+    link_speed: read.LinkSpeed = None,
+    ports: read.Ports = None,
+    column: read.Column = None,
+    unit: read.UnitOf = None,
+    given: read.Given = None,
+    where: read.Where = None,
+    ignore: read.Ignore = None,
+    configuration: read.Configuration = None,
+    pdr_loss: read.PdrLoss = None,
+    decimal: read.DecimalMark = "point",
+    thousands: read.ThousandsMark = None,
+    delimiter: read.Delimiter = None,
+    encoding: read.Encoding = None,
+    heading_line: read.HeadingLine = 1,
+    errata: read.Errata = False,
+    dry_run: read.DryRun = False,
+    output: Output = DEFAULT_OUTPUT,
+    json: Json = False,
+) -> None:
+    """Make a run of results that somebody else measured, marked as such, with the tables and charts of our own."""
+    kind = method_of(method)
+    formats = find("nicbench.importing.formats", Format)
+    read.choice("--from", form, formats)
+    link = read.link("--link-speed", link_speed, ports)
+    options = ImportOptions(
+        link=link,
+        ports=ports,
+        columns=read.pairs("--column", column or ()),
+        units=read.units("--unit", unit or ()),
+        given=read.pairs("--set", given or ()),
+        where=read.pairs("--where", where or ()),
+        ignore=tuple(ignore or ()),
+        configurations=tuple(configuration or ()),
+        decimal="comma" if read.choice("--decimal", decimal, ("point", "comma")) == "comma" else "point",
+        thousands=read.choice("--thousands", thousands, THOUSANDS),
+        loss_ratio=read.ratio("--pdr-loss", pdr_loss),
+        errata=errata,
+    )
+    if options.decimal == options.thousands:
+        raise UsageError(f"--decimal and --thousands cannot both be {decimal}", next_step="leave one of them out")
+    mark = DELIMITERS[delimiter] if read.choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
+    content = read_bytes(path)
+    name = str(path)
+    rows = chosen_rows(read_sheet(decode(content, name, encoding), name, mark, heading_line), options)
+    found = import_results(formats[form].sheet(rows, name, method, options), name, kind, options)
+    known = provenance(path, content, found, source=source, year=year, device=device, method=method, format=form)
+    summary = summary_of(title or path.stem, found, known)
+    if dry_run:
+        if json:
+            print_json(summary)
+        else:
+            print_import(results(), summary, found)
+            say("\nnothing was written (--dry-run)")
+        return
+    said = {
+        "method": method,
+        "format": form,
+        "pdr_loss_ratio": options.loss_ratio,
+        "link_bits_per_s": link.bits_per_s if link else None,
+        "columns": {one.head.text: one.key for one in found.columns},
+    }
+    folder = write_run(output, path, content, summary, said, sys.argv[1:])
+    report = build_report(folder)
+    if json:
+        print_json(summary)
+    else:
+        print_summary(results(), summary)
+    say(f"\nrun folder: {folder.path}\nreport: {report}")

@@ -1,0 +1,83 @@
+"""An import's run folder: that of a measured run with ``import.json`` for the bench file, and the file itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nicbench import __version__
+from nicbench.events import Note, ResultReady, RunFinished, RunStarted
+from nicbench.importing.results import ImportedResults
+from nicbench.model.imported import NOT_MEASURED, Imported
+from nicbench.model.plan import Plan, PlannedTest
+from nicbench.model.result import ResultVerdict, Summary
+from nicbench.store.files import write_atomically
+from nicbench.store.folder import RAW, RunFolder
+
+
+def summary_of(title: str, found: ImportedResults, source: Imported) -> Summary:
+    """What the run comes to: nothing in it is nicbench's own."""
+    return Summary(title=title, verdict=ResultVerdict.IMPORTED, results=found.results, imported=source)
+
+
+def provenance(path: Path, content: bytes, found: ImportedResults, **said: Any) -> Imported:
+    """Where the results come from; ``said`` are the fields that only the user knows."""
+    return Imported(
+        file=f"{RAW}/{path.name}",
+        sha256=hashlib.sha256(content).hexdigest(),
+        rows=len(found.results),
+        ignored_columns=found.ignored,
+        **said,
+    )
+
+
+def write_run(
+    parent: Path, path: Path, content: bytes, summary: Summary, options: dict[str, Any], command: Sequence[str]
+) -> RunFolder:
+    """Makes the folder under ``parent``; ``path`` and ``content`` are the file's, ``options`` how it was read."""
+    source = summary.imported
+    assert source is not None  # noqa: S101 - summary_of() gave it
+    folder = RunFolder.create_imported(parent, {"import": 1, "file": source.file, **options}, summary.title)
+    write_atomically(folder.raw / path.name, content)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    folder.write_json("plan.json", _plan(folder.run_id, summary, options, command))
+    folder.journal.append(
+        RunStarted(run_id=folder.run_id, title=summary.title, nicbench_version=__version__, wall_time=now, seed=0)
+    )
+    folder.journal.append(Note(text=f"Imported from {path.name}, not measured by nicbench: {source.named}."))
+    for result in summary.results:
+        folder.journal.append(ResultReady(test=source.method, result=result))
+    folder.journal.append(RunFinished(verdict=summary.verdict))
+    folder.finish(summary)
+    return folder
+
+
+def _plan(run_id: str, summary: Summary, options: dict[str, Any], command: Sequence[str]) -> Plan:
+    source = summary.imported
+    assert source is not None  # noqa: S101 - as above
+    described = f"{NOT_MEASURED}; from {source.named}"
+    dut = {"kind": "imported", "name": source.device} if source.device else {"kind": "imported"}
+    goals = {"NDR": 0.0, **({"PDR": options["pdr_loss_ratio"]} if options.get("pdr_loss_ratio") is not None else {})}
+    return Plan(
+        run_id=run_id,
+        title=summary.title,
+        description=described,
+        nicbench_version=__version__,
+        seed=0,
+        command=tuple(command),
+        dut=dut,
+        link_bits_per_s=options.get("link_bits_per_s"),
+        tests=(
+            PlannedTest(
+                name=source.method,
+                method=source.method,
+                description=described,
+                options={"search": {"goals": goals}} if source.method == "throughput" else {},
+                points=len(summary.results),
+                estimate_s=0.0,
+            ),
+        ),
+    )

@@ -1,0 +1,47 @@
+"""A table with a figure on each row: ``metric``, ``value`` and ``unit``, and beside them what the figure is of."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nicbench.importing.cells import Cell, Sheet
+from nicbench.importing.formats.base import Format
+from nicbench.importing.options import ImportOptions
+from nicbench.problems import Problem, WrongFileError
+
+
+class Long(Format):
+    """Turned: rows that agree in the other columns become one row, each metric a column."""
+
+    kind: ClassVar[str] = "long"
+    about: ClassVar[str] = "columns metric, value and unit: a figure on each row"
+
+    @classmethod
+    def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
+        metric, value, unit = (sheet.index_of(name) for name in ("metric", "value", "unit"))
+        if metric is None or value is None:
+            missing = "metric" if metric is None else "value"
+            raise WrongFileError(
+                path, [Problem(sheet.heads[0].position, f"there is no column `{missing}`", "is it --from plain?")]
+            )
+        keys = [number for number in range(len(sheet.heads)) if number not in (metric, value, unit)]
+        points: dict[tuple[str, ...], dict[str, Cell]] = {}
+        heads: dict[str, Cell] = {}
+        problems = []
+        for row in sheet.rows:
+            point = points.setdefault(tuple(row[key].text for key in keys), {})
+            name, cell = row[metric].text, row[value]
+            if name in point:
+                first = point[name].position.line
+                problems.append(Problem(row[metric].position, f"`{name}` stands on line {first} already", None))
+            written = f"{cell.text} {row[unit].text}".strip() if unit is not None and cell.text else cell.text
+            point[name] = Cell(written, cell.position)
+            heads.setdefault(name, row[metric])
+        if problems:
+            raise WrongFileError(path, problems)
+        rows = []
+        for texts, figures in points.items():
+            place = next(iter(figures.values())).position
+            cells = [Cell(text, place) for text in texts]
+            rows.append((*cells, *(figures.get(name, Cell("", place)) for name in heads)))
+        return Sheet((*(sheet.heads[key] for key in keys), *heads.values()), tuple(rows))

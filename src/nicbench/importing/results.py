@@ -1,0 +1,222 @@
+"""From a sheet to results like measured ones, marked as imported; pure, and the only way through its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nicbench.errors import UsageError
+from nicbench.importing.cells import Sheet
+from nicbench.importing.columns import Assigned, assign, with_given
+from nicbench.importing.links import scope_of
+from nicbench.importing.options import ImportOptions
+from nicbench.importing.plausible import Finding, implausible
+from nicbench.importing.rows import Figure, ReadRow, read_rows, same_points
+from nicbench.methods.base import Method, Values
+from nicbench.model.import_table import ImportTable
+from nicbench.model.imported import Erratum, ImportedRow
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.problems import Problem, WrongFileError
+from nicbench.registry import find
+from nicbench.units import l2_bits_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedResults:
+    """``columns`` tell which column of the file became what; ``ignored`` are those of which nothing was made."""
+
+    results: tuple[Result, ...]
+    columns: tuple[Assigned, ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def errata(self) -> tuple[tuple[Result, Erratum], ...]:
+        """Each with its result."""
+        return tuple(
+            (result, erratum) for result in self.results if result.imported for erratum in result.imported.errata
+        )
+
+
+def importable() -> dict[str, type[Method]]:
+    """The methods that take imports, by kind."""
+    return {kind: method for kind, method in find("nicbench.methods", Method).items() if method.imports() is not None}
+
+
+def method_of(kind: str) -> type[Method]:
+    """UsageError where there is no such method, or it takes nothing."""
+    methods = importable()
+    if kind not in methods:
+        exists = kind in find("nicbench.methods", Method)
+        why = f"results of `{kind}` cannot be imported" if exists else f"there is no method `{kind}`"
+        raise UsageError(why, place="--method", next_step=f"it is one of {', '.join(f'`{name}`' for name in methods)}")
+    return methods[kind]
+
+
+def import_results(sheet: Sheet, path: str, method: type[Method], options: ImportOptions) -> ImportedResults:
+    """The results of a sheet; WrongFileError lists everything that is wrong with it, ``path`` is its name in there."""
+    table = method.imports()
+    if table is None:
+        raise UsageError(f"results of `{method.kind}` cannot be imported")
+    chosen = with_given(sheet, options)
+    assignment = assign(chosen, table, options)
+    if assignment.problems:
+        raise WrongFileError(path, assignment.problems)
+    rows, problems = read_rows(chosen, assignment, table, options)
+    if problems:
+        raise WrongFileError(path, problems)
+    keys = [_key(row, table) for row in rows]
+    problems = same_points(rows, keys)
+    findings = [implausible(row, table) for row in rows]
+    if not options.errata:
+        problems += [_refused(finding) for of_row in findings for finding in of_row]
+    problems += _empty(rows, table)
+    if problems:
+        raise WrongFileError(path, problems)
+    results = [_result(row, method, table, options, of_row) for row, of_row in zip(rows, findings, strict=True)]
+    return ImportedResults(tuple(results), assignment.columns, assignment.ignored)
+
+
+def _key(row: ReadRow, table: ImportTable) -> tuple[object, ...]:
+    """What tells a row from all others."""
+    figures = [row.figures.get(column.value) for column in table.columns if column.tells_apart]
+    texts = [row.texts.get(column.value) for column in table.columns if column.tells_apart]
+    return (row.configuration, row.frame_bytes, row.link, *(one.value if one else None for one in figures), *texts)
+
+
+def _refused(finding: Finding) -> Problem:
+    figure = finding.figure
+    computed = f"; computed: {finding.computed}" if finding.computed else ""
+    return Problem(
+        figure.cell.position,
+        f"{figure.name} {figure.words()} cannot be: {finding.reason}{computed}",
+        "correct it, or take what is printed and list it as an erratum: --errata",
+    )
+
+
+def _empty(rows: Sequence[ReadRow], table: ImportTable) -> list[Problem]:
+    """A row may lack a figure, a whole file may not."""
+    if any(name in row.figures for row in rows for name in table.any_of):
+        return []
+    names = {column.value: column.name for column in reversed(table.columns)}
+    wanted = " or ".join(f"`{names[value]}`" for value in table.any_of)
+    return [Problem(rows[0].first.position, f"no row has a {wanted}", "see that the right rows and columns are chosen")]
+
+
+def _result(
+    row: ReadRow, method: type[Method], table: ImportTable, options: ImportOptions, findings: Sequence[Finding]
+) -> Result:
+    parameters = _parameters(row, table)
+    values: Values = {column.value: None for column in table.columns if _is_value(column.value, table)}
+    values |= {name: figure.value for name, figure in row.figures.items() if ":" not in name and name not in parameters}
+    values |= {name: text for name, text in row.texts.items() if name not in parameters}
+    wrong = {finding.value for finding in findings}
+    computed = _computed(values, row, table, line_rate_is_wrong=table.line_rate in wrong)
+    values |= computed
+    for name in dict.fromkeys(column.value for column in table.columns if column.bound is not None):
+        if name in values:
+            values[name] = _bounded(name, values[name], row.figures)
+    parameters, values = method.from_import(parameters, values)
+    ports = row.link.ports if row.link is not None and row.link.ports is not None else options.ports
+    return Result(
+        id=_identifier(method.kind, row.configuration, parameters),
+        test=method.kind,
+        method=method.kind,
+        configuration=row.configuration,
+        scope=scope_of(ports),
+        parameters=parameters,
+        values=values,
+        verdict=ResultVerdict.IMPORTED,
+        imported=ImportedRow(
+            line=row.line,
+            printed={name: figure.printed for name, figure in row.figures.items()},
+            computed=tuple(computed),
+            errata=tuple(_erratum(finding) for finding in findings),
+        ),
+    )
+
+
+def _is_value(name: str, table: ImportTable) -> bool:
+    """Whether a column is of a result's values and is there, as unknown, where the file lacks it."""
+    return "{bound}" not in name and name in (*table.any_of, *(share for _, share in table.shares), table.line_rate)
+
+
+def _parameters(row: ReadRow, table: ImportTable) -> dict[str, Any]:
+    """What tells apart: the frame size, and whatever the method says."""
+    parameters: dict[str, Any] = {}
+    if row.frame_bytes is not None:
+        parameters = {"frame_bytes": row.frame_bytes, "size": str(row.frame_bytes)}
+    if row.load_of is not None:
+        parameters["load_of"] = row.load_of
+    if row.link is not None:
+        parameters["link"] = str(row.link)
+    for column in table.columns:
+        figure = row.figures.get(column.value)
+        if column.tells_apart and figure is not None:
+            whole = column.quantity == "count" and figure.value.is_integer()
+            parameters[column.value] = int(figure.value) if whole else figure.value
+        elif column.tells_apart and column.value in row.texts:
+            parameters[column.value] = row.texts[column.value]
+    return parameters
+
+
+def _computed(values: Values, row: ReadRow, table: ImportTable, *, line_rate_is_wrong: bool) -> dict[str, float]:
+    """What the source does not print and its own figures say: line rate, shares of it, rates of shares, bit rates."""
+    found: dict[str, float] = {}
+    printed = _number(values.get(table.line_rate or ""))
+    # As it is printed where it is right: a share of its own rounding would miss 100 % by a hair.
+    line_rate = row.line_rate_frames_per_s if printed is None or line_rate_is_wrong else printed
+    if table.line_rate and line_rate is not None and values.get(table.line_rate) is None:
+        found[table.line_rate] = line_rate
+    for rate_name, share_name in table.shares:
+        rate, share = _number(values.get(rate_name)), _number(values.get(share_name))
+        if line_rate and rate is not None and share is None:
+            found[share_name] = 100.0 * rate / line_rate
+        elif line_rate and rate is None and share is not None:
+            found[rate_name] = line_rate * share / 100.0
+    for rate_name, bits_name in table.bit_rates:
+        rate = _number(values.get(rate_name, None))
+        if rate is not None and row.frame_bytes is not None and values.get(bits_name) is None:
+            found[bits_name] = l2_bits_per_s(rate, row.frame_bytes)
+    return found
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _bounded(name: str, value: object, figures: dict[str, Figure]) -> Bounded:
+    lower, upper = (figures.get(f"{name}:{part}") for part in ("lower", "upper"))
+    known = _number(value)
+    return Bounded(
+        value=known,
+        lower=lower.value if lower else None,
+        upper=upper.value if upper else None,
+        reason_null="the source has no figure" if known is None else None,
+    )
+
+
+def _identifier(test: str, configuration: str, parameters: dict[str, Any]) -> str:
+    """Like that of a measured result, with what tells it from the others."""
+    parts = [
+        f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in parameters.items()
+        if name not in _NOT_IN_NAMES
+    ]
+    named = "" if configuration == "default" else f" ({configuration})"
+    return "/".join((test, *parts)) + named
+
+
+_NOT_IN_NAMES = frozenset({"size", "load_of", "link", "duplex"})
+
+
+def _erratum(finding: Finding) -> Erratum:
+    position = finding.figure.cell.position
+    return Erratum(
+        value=finding.value,
+        place=f"{position.line}:{position.column}",
+        printed=finding.figure.words(),
+        computed=finding.computed,
+        reason=finding.reason,
+    )

@@ -1,0 +1,240 @@
+"""Rows as figures: each cell in the base unit of its value, with the rounding of its print, and in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+from nicbench.importing.cells import Cell, Sheet
+from nicbench.importing.columns import Assigned, Assignment
+from nicbench.importing.links import Link, parse_link
+from nicbench.importing.numbers import NOTHING, PrintedNumber, parse_number
+from nicbench.importing.options import ImportOptions
+from nicbench.importing.units import FORMS, Unit
+from nicbench.model.import_table import ImportTable, Quantity
+from nicbench.model.imported import Printed
+from nicbench.problems import Problem, quote
+from nicbench.units import FRAME_OVERHEAD_BYTES
+
+_SMALLEST_FRAME: Final = 64
+_LARGEST_FRAME: Final = 65_535
+_TIME_SCALES: Final = {"_ns": Fraction(1), "_us": Fraction(1, 10**3), "_ms": Fraction(1, 10**6)}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One printed number. ``value`` and ``rounding`` are in the base unit, ``scale`` is the printed unit in it."""
+
+    name: str
+    quantity: Quantity
+    value: float
+    rounding: float
+    scale: float
+    printed: Printed
+    cell: Cell
+
+    def words(self, value: float | None = None) -> str:
+        """The printed number with its unit; or another ``value`` in the same unit."""
+        text = self.printed.text if value is None else f"{value / self.scale:.6g}"
+        return f"{text} {self.printed.unit}" if self.printed.unit else text
+
+
+@dataclass(slots=True)
+class ReadRow:
+    """What a row says. ``figures`` and ``texts`` go by the name of their value; ``load_of`` is what 100 % is."""
+
+    line: int
+    first: Cell
+    configuration: str = "default"
+    frame_bytes: int | None = None
+    load_of: str | None = None
+    link: Link | None = None
+    link_is_printed: bool = False
+    figures: dict[str, Figure] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def line_rate_frames_per_s(self) -> float | None:
+        """Of the link that is named; None where none is."""
+        if self.link is None or self.frame_bytes is None:
+            return None
+        return self.link.line_rate_frames_per_s(self.frame_bytes)
+
+
+class _WrongCellError(ValueError):
+    """What is wrong with a cell, and what to do."""
+
+    def __init__(self, message: str, next_step: str | None = None) -> None:
+        super().__init__(message)
+        self.next_step = next_step
+
+
+def read_rows(
+    sheet: Sheet, assignment: Assignment, table: ImportTable, options: ImportOptions
+) -> tuple[list[ReadRow], list[Problem]]:
+    """Every row, and what is wrong with any cell."""
+    # Conversions need the frame size and the link: those first.
+    order = sorted(assignment.columns, key=lambda one: one.column.quantity not in ("frame_size", "link"))
+    rows, problems = [], []
+    for cells in sheet.rows:
+        names = [cells[index].text for index in assignment.configurations]
+        row = ReadRow(cells[0].position.line, cells[0], ", ".join(names) or "default", link=options.link)
+        for one in order:
+            cell = cells[one.index]
+            try:
+                _read(row, one, cell, table, options)
+            except _WrongCellError as error:
+                problems.append(
+                    Problem(cell.position, f"{one.column.name} {quote(cell.text)}: {error}", error.next_step)
+                )
+        rows.append(row)
+    return rows, problems
+
+
+def _read(row: ReadRow, one: Assigned, cell: Cell, table: ImportTable, options: ImportOptions) -> None:
+    if cell.text.lower() in NOTHING:
+        if one.column.is_required:
+            raise _WrongCellError("it tells rows apart and may not be empty", "write it, or remove the row")
+        return
+    quantity = one.column.quantity
+    if quantity == "text":
+        row.texts[one.value] = cell.text
+    elif quantity == "link":
+        row.link, row.link_is_printed = _link(cell, one, options), True
+    elif quantity == "frame_size":
+        row.frame_bytes = _frame_bytes(cell, one, options)
+    else:
+        number = _number(cell, options)
+        unit = number.unit or one.unit
+        if quantity == "load":
+            row.load_of = _load_of(unit, table)
+        scale = _scale(one, unit, row)
+        row.figures[one.key] = Figure(
+            name=one.column.name,
+            quantity=quantity,
+            value=float(number.value * scale),
+            rounding=0.0 if quantity == "count" else float(number.rounding * scale),
+            scale=float(scale),
+            printed=Printed(text=number.text, unit=_unit_words(unit, quantity)),
+            cell=cell,
+        )
+
+
+def _number(cell: Cell, options: ImportOptions) -> PrintedNumber:
+    try:
+        return parse_number(cell.text, options.decimal, options.thousands)
+    except ValueError as error:
+        raise _WrongCellError("it is no number", str(error)) from error
+
+
+def _frame_bytes(cell: Cell, one: Assigned, options: ImportOptions) -> int:
+    number = _number(cell, options)
+    unit = number.unit or one.unit
+    if unit is not None and unit.kind != "size":
+        raise _WrongCellError(f"{unit} is no unit of a frame size", "a frame size is in bytes, with its FCS")
+    if number.value.denominator != 1 or not _SMALLEST_FRAME <= number.value <= _LARGEST_FRAME:
+        raise _WrongCellError(
+            f"an Ethernet frame has a whole number of bytes from {_SMALLEST_FRAME} to {_LARGEST_FRAME}, with its FCS"
+        )
+    return int(number.value)
+
+
+def _link(cell: Cell, one: Assigned, options: ImportOptions) -> Link:
+    unit = one.unit
+    text = f"{cell.text} {unit.name}" if unit is not None and unit.kind == "bit_rate" else cell.text
+    try:
+        link = parse_link(text)
+    except ValueError as error:
+        raise _WrongCellError("it is no speed", str(error)) from error
+    return Link(link.bits_per_s, link.ports or options.ports)
+
+
+def _load_of(unit: Unit | None, table: ImportTable) -> str:
+    """What 100 % of a load is: in the heading, or as the method has it."""
+    of = (unit.of if unit else None) or table.load_of
+    if of is None:
+        hint = "write it in the heading, `load [% of line rate]`, or by --unit 'COLUMN=% of line rate'"
+        raise _WrongCellError("it is not said what 100 % is", hint)
+    return of
+
+
+def _scale(one: Assigned, unit: Unit | None, row: ReadRow) -> Fraction:
+    """From the printed unit to the base unit of the value."""
+    quantity = one.column.quantity
+    if quantity in ("count", "number"):
+        if unit is not None and unit.kind not in ("count", "size"):
+            raise _WrongCellError(f"{unit} is no unit of it", "it is a plain number")
+        return Fraction(1)
+    if unit is None:
+        hint = f"write it in the heading, `{one.column.name} [UNIT]`, or by --unit '{one.head.text}=UNIT': {FORMS}"
+        raise _WrongCellError("it has no unit, which is never guessed", hint)
+    if unit.kind in _KINDS[quantity]:
+        if quantity == "frame_rate":
+            return _frame_rate_scale(unit, row)
+        if quantity == "bit_rate":
+            return unit.factor if _layer(unit, one) == 2 else unit.factor * _payload_share(row)
+        if quantity == "time":
+            return unit.factor * next((scale for end, scale in _TIME_SCALES.items() if one.value.endswith(end)), 1)
+        return unit.factor
+    raise _WrongCellError(f"{unit} is no unit of it", f"units that are known: {FORMS}")
+
+
+_KINDS: Final[dict[Quantity, tuple[str, ...]]] = {
+    "frame_rate": ("frame_rate", "bit_rate", "percent"),
+    "bit_rate": ("bit_rate",),
+    "percent": ("percent",),
+    "load": ("percent",),
+    "time": ("time",),
+    "clock": ("clock",),
+}
+
+
+def _frame_rate_scale(unit: Unit, row: ReadRow) -> Fraction:
+    """Bit rates by the frame's bytes, of layer 1 with the 20 of preamble and gap; shares by the line rate."""
+    if unit.kind == "frame_rate":
+        return unit.factor
+    if row.frame_bytes is None:
+        raise _WrongCellError(f"{unit} is a frame rate only with a frame size", "the row has none")
+    if unit.kind == "percent":
+        line_rate = row.line_rate_frames_per_s
+        if line_rate is None:
+            raise _WrongCellError("a share of the line rate needs the link's speed", '--link-speed "25 Gb/s" names it')
+        return Fraction(line_rate) / 100
+    overhead = FRAME_OVERHEAD_BYTES if _layer(unit) == 1 else 0
+    return unit.factor / ((row.frame_bytes + overhead) * 8)
+
+
+def _layer(unit: Unit, one: Assigned | None = None) -> int:
+    if unit.layer is None:
+        column = one.head.text if one else "COLUMN"
+        hint = f"write it in the heading, `{unit.name} L2`, or by --unit '{column}={unit.name} L2'"
+        raise _WrongCellError("it is not said whether that is of layer 1 or of layer 2", hint)
+    return unit.layer
+
+
+def _payload_share(row: ReadRow) -> Fraction:
+    """Of the bits on the wire, those of the frame."""
+    if row.frame_bytes is None:
+        raise _WrongCellError("a bit rate of layer 1 needs a frame size", "the row has none")
+    return Fraction(row.frame_bytes, row.frame_bytes + FRAME_OVERHEAD_BYTES)
+
+
+def _unit_words(unit: Unit | None, quantity: Quantity) -> str | None:
+    """As in the headings of reports; layer 1 is said, for there a bit rate is on layer 2."""
+    if unit is None:
+        return "frames" if quantity == "count" else None
+    return f"{unit.name} L1" if unit.layer == 1 else unit.name
+
+
+def same_points(rows: Sequence[ReadRow], keys: Sequence[tuple[object, ...]]) -> list[Problem]:
+    """A problem for each row that says again what another is about."""
+    seen: dict[tuple[object, ...], int] = {}
+    problems = []
+    for row, key in zip(rows, keys, strict=True):
+        if key in seen:
+            hint = "choose by --where COLUMN=VALUE, or tell them apart by --configuration COLUMN"
+            problems.append(Problem(row.first.position, f"this row is about the same as line {seen[key]}", hint))
+        seen.setdefault(key, row.line)
+    return problems

@@ -1,0 +1,61 @@
+"""Where imported results come from, and what their source printed: kept in summary.json beside the values."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nicbench.model.base import Frozen
+
+NOT_MEASURED: Final = "imported: not measured by nicbench"
+"""How imported results are marked wherever they are shown."""
+
+
+class Printed(Frozen):
+    """A value as its source printed it, with a decimal point and without marks between thousands; and its unit."""
+
+    text: str
+    unit: str | None = None
+
+
+class Erratum(Frozen):
+    """A printed value that cannot be so. ``computed`` is what it would have to be; ``place`` is line:column.
+
+    None where nothing can be computed: a negative latency is just impossible.
+    """
+
+    value: str
+    place: str
+    printed: str
+    computed: str | None
+    reason: str
+
+
+class ImportedRow(Frozen):
+    """Of one result: the line of the file it stands on, what is printed there, and what of it cannot be so."""
+
+    line: int
+    printed: dict[str, Printed]
+    computed: tuple[str, ...] = ()
+    """Names of values that the source does not print, and that follow from those it does."""
+    errata: tuple[Erratum, ...] = ()
+
+
+class Imported(Frozen):
+    """Of a whole run: the source and the file. ``file`` lies in the run folder as it was given, ``raw/NAME``."""
+
+    statement: str = NOT_MEASURED
+    source: str | None
+    year: int | None
+    device: str | None
+    method: str
+    format: str
+    file: str
+    sha256: str
+    rows: int
+    ignored_columns: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> str:
+        """The source in words: "Vendor, performance report (2019)"."""
+        source = self.source or "a source that was not named"
+        return f"{source} ({self.year})" if self.year is not None else source

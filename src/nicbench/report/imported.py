@@ -1,0 +1,109 @@
+"""What a report says of results that nicbench did not measure: whose they are, and which of them cannot be so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nicbench.methods.base import Method
+from nicbench.model.imported import Imported
+from nicbench.model.result import Result, Summary
+from nicbench.registry import find
+from nicbench.report.numbers import trimmed
+
+
+@dataclass(frozen=True, slots=True)
+class ErratumRow:
+    """One printed value that cannot be so; ``point`` is the result, ``name`` the value's column."""
+
+    point: str
+    name: str
+    place: str
+    printed: str
+    computed: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedView:
+    """``computed`` are the columns that nicbench added to those of the source."""
+
+    source: Imported
+    errata: tuple[ErratumRow, ...]
+    computed: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Said above everything else."""
+        return f"Imported: not measured by nicbench. The numbers are those of {self.source.named}."
+
+    @property
+    def checked(self) -> str:
+        """How far nicbench vouches for them."""
+        checks = (
+            "What nicbench did: it converted units, and looked for figures that exceed the line rate, are negative, or "
+            "contradict one another by more than their rounding."
+        )
+        if not self.errata:
+            return f"{checks} It found none. How the numbers were measured it cannot know."
+        cells = "one cell" if len(self.errata) == 1 else f"{len(self.errata)} cells"
+        return f"{checks} It found {cells}, listed as errata. How the numbers were measured it cannot know."
+
+    @property
+    def added(self) -> str | None:
+        """What the source does not print."""
+        if not self.computed:
+            return None
+        return f"Computed by nicbench from what the source prints: {', '.join(self.computed)}."
+
+
+def imported_view(summary: Summary) -> ImportedView | None:
+    """None where the results were measured."""
+    if summary.imported is None:
+        return None
+    method = summary.imported.method
+    computed = (name for result in summary.results if result.imported for name in result.imported.computed)
+    return ImportedView(
+        source=summary.imported,
+        errata=tuple(_errata(summary.results)),
+        computed=tuple(dict.fromkeys(value_name(method, name) for name in computed)),
+    )
+
+
+def value_name(method: str, value: str) -> str:
+    """What a value of imported results is called: the name of its column, "PDR, lower", "frames outside 20 us"."""
+    known = find("nicbench.methods", Method).get(method)
+    table = known.imports() if known else None
+    plain, _, part = value.partition(":")
+    for column in table.columns if table else ():
+        before, bound, after = column.value.partition("{bound}")
+        if column.value == plain and column.bound in (None, "value"):
+            return f"{column.name}, {part}" if part else column.name
+        if bound and plain.startswith(before) and plain.endswith(after):
+            return column.name.format(bound=f"{trimmed(int(plain[len(before) : -len(after)]) / 1e3)} us")
+    return value
+
+
+def errata_words(result: Result) -> tuple[str, ...]:
+    """A sentence for each erratum of a result, for the terminal."""
+    return tuple(
+        f"{value_name(result.method, erratum.value)} is printed as {erratum.printed}"
+        f"{f', computed {erratum.computed}' if erratum.computed else ''}: {erratum.reason}"
+        for erratum in (result.imported.errata if result.imported else ())
+    )
+
+
+def _errata(results: Sequence[Result]) -> list[ErratumRow]:
+    return [
+        ErratumRow(
+            point=result.id.partition("/")[2] or result.id,
+            name=value_name(result.method, erratum.value),
+            place=erratum.place,
+            printed=erratum.printed,
+            computed=erratum.computed or "\u2013",
+            reason=erratum.reason,
+        )
+        for result in results
+        if result.imported
+        for erratum in result.imported.errata
+    ]

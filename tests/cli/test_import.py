@@ -1,0 +1,144 @@
+"""`nicbench import` from the command line to the run folder, and what the other commands make of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from nicbench.model.result import Summary
+from nicbench.store import manifest
+from nicbench.store.schema import summary_schema
+
+TABLE = """\
+Frame size,Frame rate [Mpps],Line rate [Mpps],% of line rate
+64,148.66,148.81,99.9
+128,84.38,84.46,99.9
+"""
+SAID = ("--method", "throughput", "--link-speed", "100GbE", "--ports", "1", "--title", "A card <b>", "--year", "2019")
+
+
+@pytest.fixture
+def folder(nicbench: Any) -> Path:
+    """The run of an import."""
+    Path("card.csv").write_text(TABLE)
+    ended = nicbench("import", "card.csv", *SAID, "--source", "A maker & Co", "--device", "Card 9")
+    assert ended.status == 0, ended.stderr
+    [path] = Path("runs").iterdir()
+    return path
+
+
+def test_an_import_is_a_run_folder_with_the_file_as_it_was(folder: Path) -> None:
+    summary = json.loads((folder / "summary.json").read_text())
+    jsonschema.validate(summary, summary_schema())
+    assert (summary["format"], summary["title"], summary["verdict"]) == ("1.3", "A card <b>", "imported")
+    source = summary["imported"]
+    assert (source["source"], source["year"], source["device"]) == ("A maker & Co", 2019, "Card 9")
+    assert source["statement"] == "imported: not measured by nicbench"
+    raw = folder / source["file"]
+    assert raw.read_text() == TABLE
+    assert source["sha256"] == hashlib.sha256(TABLE.encode()).hexdigest()
+    assert manifest.differences(folder) == ()
+    assert "raw/card.csv" in (folder / "MANIFEST.json").read_text()
+    assert not (folder / "bench.yaml").exists()
+
+
+def test_its_report_says_everywhere_that_it_was_not_measured(folder: Path, nicbench: Any) -> None:
+    first = (folder / "report.html").read_text()
+    assert nicbench("report", "latest").status == 0
+    page = (folder / "report.html").read_text()
+    assert page == first
+    assert "Imported: not measured by nicbench. The numbers are those of A maker &amp; Co (2019)." in page
+    assert page.count("Imported: not measured by nicbench") >= 5  # head, verdict, figure, both tables, foot
+    for cell in ("148.66", "84.46", "99.9", "A card &lt;b&gt;", "Card 9", "raw/card.csv"):
+        assert cell in page
+    for claim in ("trials measured the DUT", "How to repeat it", "Trials of", "calibrated the tester", "≥ 1"):
+        assert claim not in page
+
+
+def test_list_shows_it_as_imported(folder: Path, nicbench: Any) -> None:
+    (run,) = json.loads(nicbench("list", "--json").stdout)["runs"]
+    assert (run["title"], run["verdict"], run["results"]) == ("A card <b>", "imported", 2)
+    assert run["headline"] == "NDR 148.7 Mpps at 64 bytes"
+    assert "imported" in nicbench("list").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "word"), [("resume", "there is nothing to resume"), ("restore", "it changed nothing")]
+)
+def test_what_goes_on_or_undoes_refuses_it(command: str, word: str, folder: Path, nicbench: Any) -> None:
+    ended = nicbench(command, str(folder))
+    assert ended.status == 2
+    assert "this run was imported, not measured by nicbench" in ended.stderr
+    assert word in ended.stderr
+
+
+def test_a_dry_run_shows_it_and_writes_nothing(nicbench: Any) -> None:
+    Path("card.csv").write_text(TABLE)
+    ended = nicbench("import", "card.csv", *SAID, "--dry-run")
+    assert ended.status == 0
+    for text in ("Frame rate [Mpps]", "frame rate", "148.66", "imported: not measured by nicbench"):
+        assert text in ended.stdout
+    assert "nothing was written" in ended.stderr
+    assert not Path("runs").exists()
+
+
+def test_json_is_the_summary(nicbench: Any) -> None:
+    Path("card.csv").write_text(TABLE)
+    ended = nicbench("import", "card.csv", *SAID, "--dry-run", "--json")
+    assert Summary.model_validate_json(ended.stdout).imported is not None
+
+
+def test_a_wrong_file_is_told_problem_by_problem(nicbench: Any) -> None:
+    Path("card.csv").write_text(TABLE.replace("148.66", "150.66").replace("84.38", "fast"))
+    ended = nicbench("import", "card.csv", *SAID, "--json")
+    assert ended.status == 2
+    assert "card.csv:3:5: frame rate `fast`: it is no number" in ended.stderr
+    (problem,) = json.loads(ended.stdout)["error"]["problems"]
+    assert problem["place"] == "card.csv:3:5"
+    assert not Path("runs").exists()
+
+
+def test_errata_are_listed_on_the_terminal_and_in_the_report(nicbench: Any) -> None:
+    Path("card.csv").write_text(TABLE.replace("148.66", "150.66"))
+    refused = nicbench("import", "card.csv", *SAID)
+    assert refused.status == 2
+    assert (
+        "card.csv:2:4: frame rate 150.66 Mpps cannot be: the line carries no more; computed: 148.81 Mpps"
+        in refused.stderr
+    )
+    ended = nicbench("import", "card.csv", *SAID, "--errata")
+    assert ended.status == 0
+    assert (
+        "erratum: frame rate is printed as 150.66 Mpps, computed 148.81 Mpps: the line carries no more" in ended.stdout
+    )
+    [path] = Path("runs").iterdir()
+    page = (path / "report.html").read_text()
+    assert "Errata of the source" in page
+    assert "†" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--method", "speed"), "there is no method `speed`"),
+        (("--method", "throughput", "--from", "excel"), "--from cannot be 'excel'"),
+        (("--method", "throughput", "--unit", "x"), "--unit 'x' is no pair"),
+        (("--method", "throughput", "--unit", "x=parsec"), "'parsec' is no unit that is known"),
+        (("--method", "throughput", "--link-speed", "fast"), "--link-speed 'fast' is no speed"),
+        (("--method", "throughput", "--link-speed", "2x25GbE", "--ports", "4"), "contradict each other"),
+        (("--method", "throughput", "--decimal", "dot"), "--decimal cannot be 'dot'"),
+        (("--method", "throughput", "--decimal", "comma", "--thousands", "comma"), "cannot both be comma"),
+        (("--method", "throughput", "--pdr-loss", "much"), "--pdr-loss"),
+    ],
+)
+def test_a_wrong_option_is_told(options: tuple[str, ...], message: str, nicbench: Any) -> None:
+    Path("card.csv").write_text(TABLE)
+    ended = nicbench("import", "card.csv", *options)
+    assert ended.status == 2
+    assert message in " ".join(ended.stderr.split())
+    assert "next:" in ended.stderr or "--pdr-loss" in options

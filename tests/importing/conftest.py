@@ -1,0 +1,44 @@
+"""A CSV's text through everything up to its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.importing.cells import read_sheet
+from nicbench.importing.columns import chosen_rows
+from nicbench.importing.formats.base import Format
+from nicbench.importing.options import ImportOptions
+from nicbench.importing.results import ImportedResults, import_results, method_of
+from nicbench.registry import find
+
+REFERENCE = Path(__file__).parents[1] / "reference"
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def _imported(text: str, method: str, form: str = "plain", **options: Any) -> ImportedResults:
+    said = ImportOptions(**options)
+    sheet = chosen_rows(read_sheet(text, "x.csv"), said)
+    formatted = find("nicbench.importing.formats", Format)[form].sheet(sheet, "x.csv", method, said)
+    return import_results(formatted, "x.csv", method_of(method), said)
+
+
+@pytest.fixture
+def imported() -> Callable[..., ImportedResults]:
+    """``imported(text, method, form="plain", **options)``."""
+    return _imported
+
+
+@pytest.fixture
+def reference() -> Path:
+    """Where the published tables are."""
+    return REFERENCE
+
+
+@pytest.fixture
+def golden() -> Path:
+    """Where exports of testers are."""
+    return GOLDEN

@@ -1,0 +1,206 @@
+"""Units, empty cells and impossible figures, one row at a time; every refusal has its place and a next step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nicbench.errors import UsageError
+from nicbench.importing.links import parse_link
+from nicbench.importing.results import ImportedResults
+from nicbench.importing.units import parse_unit
+from nicbench.model.rate import Bounded
+from nicbench.problems import WrongFileError
+
+Imported = Callable[..., ImportedResults]
+LINK = parse_link("1x10GbE")
+
+
+@pytest.mark.parametrize(
+    ("head", "cell", "frames_per_s"),
+    [
+        ("frame rate [fps]", "1000000", 1e6),
+        ("frame rate [kfps]", "1000", 1e6),
+        ("NDR (Mpps)", "1", 1e6),
+        ("throughput [Gb/s L2]", "0.512", 1e6),
+        ("throughput [Gb/s L1]", "0.672", 1e6),
+        ("throughput [MB/s L2]", "64", 1e6),
+        ("throughput [% of line rate]", "50", 10e9 / (84 * 8) / 2),
+        ("frame rate", "1 Mpps", 1e6),
+    ],
+)
+def test_units_of_a_rate(head: str, cell: str, frames_per_s: float, imported: Imported) -> None:
+    (result,) = imported(f"frame size,{head}\n64,{cell}\n", "throughput", link=LINK).results
+    rate = result.values["ndr_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert rate.value == pytest.approx(frames_per_s)
+    assert rate.is_bare
+    assert not rate.at_least
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("ns", 1), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)])
+def test_units_of_a_latency(unit: str, factor: float, imported: Imported) -> None:
+    text = f"frame size,load [% of line rate],max [{unit}]\n64,100,1.5\n"
+    (result,) = imported(text, "latency").results
+    assert result.values["latency_maximum_ns"] == pytest.approx(1.5 * factor)
+
+
+def test_a_decimal_comma_in_a_spreadsheet_of_windows(imported: Imported) -> None:
+    (result,) = imported("frame size;PDR [Mpps]\r\n64;1,25\r\n", "throughput", decimal="comma").results
+    assert result.values["pdr_frames_per_s"] == Bounded(value=1.25e6)
+    assert result.imported is not None
+    assert result.imported.printed["pdr_frames_per_s"].text == "1.25"
+
+
+@pytest.mark.parametrize("empty", ["", "-", "--", "n/a", "\u2013"])
+def test_an_empty_cell_is_unknown_and_never_zero(empty: str, imported: Imported) -> None:
+    results = imported(f"frame size,frame rate [Mpps]\n64,{empty}\n128,1\n", "throughput").results
+    rate = results[0].values["ndr_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert rate.value is None
+    assert results[0].values["ndr_percent_of_line_rate"] is None
+
+
+def test_what_the_source_does_not_print_is_computed_and_said(imported: Imported) -> None:
+    (result,) = imported("frame size,% of line rate\n64,50\n", "throughput", link=LINK).results
+    rate = result.values["ndr_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert rate.value == pytest.approx(10e9 / 672 / 2)
+    assert result.imported is not None
+    assert set(result.imported.computed) == {"ndr_frames_per_s", "line_rate_frames_per_s"}
+
+
+def test_an_interval_is_kept(imported: Imported) -> None:
+    text = "frame size,frame rate [Mpps],frame rate lower [Mpps],frame rate upper [Mpps]\n64,2,1.9,2.1\n"
+    (result,) = imported(text, "throughput").results
+    assert result.values["ndr_frames_per_s"] == Bounded(value=2e6, lower=1.9e6, upper=2.1e6)
+
+
+def test_back_to_back(imported: Imported) -> None:
+    text = "frame size,back-to-back value,min,max,N,implied buffer time [ms]\n64,100.5,90,110,50,0.25\n"
+    (result,) = imported(text, "back-to-back").results
+    assert result.values["back_to_back_frames"] == Bounded(value=100.5)
+    assert result.values["implied_buffer_time_us"] == pytest.approx(250.0)
+
+
+WRONG: list[tuple[str, str, dict[str, Any], str, str]] = [
+    ("frame size,frame rate\n64,1\n", "2:4", {}, "it has no unit, which is never guessed", "--unit 'frame rate=UNIT'"),
+    ("frame size,rate [Gb/s]\n64,1\n", "2:4", {}, "whether that is of layer 1 or of layer 2", "`Gb/s L2`"),
+    ("frame size,rate [%]\n64,1\n", "2:4", {}, "a share of the line rate needs the link's speed", "--link-speed"),
+    ("frame size,rate [us]\n64,1\n", "2:4", {}, "us is no unit of it", "Mpps"),
+    ("frame size,rate [Mpps]\n63,1\n", "2:1", {}, "a whole number of bytes from 64 to 65535", ""),
+    ("frame size,rate [Mpps]\n64.5,1\n", "2:1", {}, "a whole number of bytes from 64 to 65535", ""),
+    ("frame size,rate [Mpps]\n,1\n", "2:1", {}, "it tells rows apart and may not be empty", "write it"),
+    ("frame size,rate [Mpps]\n64,fast\n", "2:4", {}, "rate `fast`: it is no number", "write a number"),
+    ("frame size,rate [Mpps]\n64,1\n64,2\n", "3:1", {}, "about the same as line 2", "--where"),
+    ("frame size,rate [Mpps]\n64,\n", "2:1", {}, "no row has a `frame rate`", "chosen"),
+    ("size,rte [Mpps]\n64,1\n", "1:6", {}, "unknown column `rte [Mpps]`", "did you mean `frame rate`? expected are"),
+    ("frame size,colour\n64,red\n", "1:12", {}, "unknown column `colour`", "--ignore 'colour' leaves it out"),
+    ("frame size,rate [Mpps],NDR [Mpps]\n64,1,1\n", "1:24", {}, "are both the frame rate", "--ignore"),
+    ("rate [Mpps]\n1\n", "1:1", {}, "there is no column `frame size`", "--set 'frame size=...'"),
+    ("frame size,loss [%]\n64,1\n", "1:1", {}, "there is no column `frame rate` or `PDR`", "expected are"),
+    (
+        "frame size,rate [Mpps]\n64,14.90\n",
+        "2:4",
+        {"link": LINK},
+        "frame rate 14.90 Mpps cannot be: the line",
+        "--errata",
+    ),
+    (
+        "frame size,rate [Mpps]\n64,-1\n",
+        "2:4",
+        {},
+        "frame rate -1 Mpps cannot be: nothing of it can be neg",
+        "--errata",
+    ),
+    (
+        "frame size,rate [Mpps],line rate [Mpps]\n64,2,1.0\n",
+        "2:4",
+        {},
+        "line carries no more; computed: 1 Mpps",
+        "--errata",
+    ),
+    ("frame size,rate [Mpps],% of line rate\n64,14.88,90\n", "2:10", {"link": LINK}, "computed: 99.9936 %", "--errata"),
+    ("frame size,% of line rate\n64,101\n", "2:4", {}, "% of line rate 101 % cannot be: 100 % is all", "--errata"),
+    (
+        "frame size,rate [Mpps],PDR [Mpps]\n64,2,1.0\n",
+        "2:6",
+        {},
+        "cannot be less than the frame rate, 2 Mpps",
+        "--errata",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "options", "message", "hint"), WRONG)
+def test_a_wrong_throughput_table(
+    text: str, place: str, options: dict[str, Any], message: str, hint: str, imported: Imported
+) -> None:
+    with pytest.raises(WrongFileError) as refused:
+        imported(text, "throughput", **options)
+    problem = next(one for one in refused.value.each() if message in one.message)
+    assert problem.place == f"x.csv:{place}"
+    assert hint in (problem.next_step or "")
+
+
+IMPOSSIBLE = [
+    ("latency", "size,load [% of line rate],min [us],avg [us]\n64,100,5.0,4.0\n", "latency_mean_ns", "5 us"),
+    ("latency", "size,load [% of line rate],p99 [us],p50 [us]\n64,100,5.0,6.0\n", "latency_p99_ns", "6 us"),
+    ("latency", "size,load [% of line rate],max [us]\n64,120,5\n", "load_percent", "100 %"),
+    ("frame-loss", "size,load [%],loss [%],returned [%]\n64,100,20,90\n", "returned_percent", "80 %"),
+    ("frame-loss", "size,load [%],loss [%],lost frames,sent frames\n64,100,20,1,10\n", "loss_percent", "10 %"),
+    ("frame-loss", "size,load [%],loss [%],sent frames,rx frames\n64,100,0,10,11\n", "offered_frames", "11 frames"),
+    ("load-sweep", "size,load [%],returned [%]\n64,300,101\n", "returned_percent", "100 %"),
+    ("back-to-back", "size,burst,min\n64,5,6\n", "back_to_back_frames", "6"),
+    ("back-to-back", "size,burst,min\n64,5,1.5\n", "minimum_frames", None),
+]
+
+
+@pytest.mark.parametrize(("method", "text", "name", "computed"), IMPOSSIBLE)
+def test_what_cannot_be_is_refused_or_listed_as_it_is_printed(
+    method: str, text: str, name: str, computed: str | None, imported: Imported
+) -> None:
+    with pytest.raises(WrongFileError, match="cannot be"):
+        imported(text, method)
+    ((result, erratum),) = imported(text, method, errata=True).errata
+    assert (erratum.value, erratum.computed) == (name, computed)
+    assert result.imported is not None
+    assert erratum.printed.startswith(result.imported.printed[name].text)
+
+
+def test_a_load_says_of_what(imported: Imported) -> None:
+    text = "size,load [%],max [us]\n64,50,5\n"
+    with pytest.raises(WrongFileError, match="it is not said what 100 % is"):
+        imported(text, "latency")
+    unit = parse_unit("% of throughput")
+    assert unit is not None
+    (result,) = imported(text, "latency", units={"load [%]": unit}).results
+    assert result.parameters["load_of"] == "throughput"
+
+
+def test_an_option_that_names_a_column_the_file_has_not_is_refused(imported: Imported) -> None:
+    for option in (
+        {"ignore": ("rat",)},
+        {"where": {"rat": "1"}},
+        {"columns": {"rat": "x"}},
+        {"configurations": ("rat",)},
+    ):
+        with pytest.raises(UsageError, match="the file has no column `rat`") as refused:
+            imported("frame size,rate\n64,1\n", "throughput", **option)  # fmt: skip
+        assert refused.value.next_step == "did you mean `rate`?"
+
+
+def test_rows_that_nobody_has_are_told_with_those_there_are(imported: Imported) -> None:
+    with pytest.raises(UsageError, match="no row has nic = x") as refused:
+        imported("nic,frame size,rate [Mpps]\na,64,1\nb,64,1\n", "throughput", where={"nic": "x"})
+    assert refused.value.next_step == "its values are: a, b"
+
+
+def test_a_method_without_imports_says_which_have_them(imported: Imported) -> None:
+    with pytest.raises(UsageError, match="results of `soak` cannot be imported") as refused:
+        imported("a\n1\n", "soak")
+    assert "`throughput`" in str(refused.value.next_step)
+    with pytest.raises(UsageError, match="there is no method `speed`"):
+        imported("a\n1\n", "speed")
