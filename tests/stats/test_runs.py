@@ -63,7 +63,7 @@ def test_the_worst_verdict_stands_and_each_disturbance_says_its_run() -> None:
 
 
 def test_a_median_that_rests_on_an_open_interval_is_a_lower_bound() -> None:
-    closed, open_ended = Bounded(value=5.0, upper=6.0), Bounded(value=4.0)
+    closed, open_ended = Bounded(value=5.0, lower=5.0, upper=6.0), Bounded(value=4.0, lower=4.0)
     assert Spread.of([closed, open_ended], 2).at_least
     assert not Spread.of([closed, closed, Bounded(value=9.0)], 3).at_least
 

@@ -17,10 +17,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from nicbench.methods._burst_columns import BACK_TO_BACK_IMPORTS
 from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
 from nicbench.methods._full_rate import HIGHEST, LINE_RATE, Full, FullRate, full_rate, words_of
-from nicbench.methods._imports import LINE_RATE as LINE_RATE_COLUMN
-from nicbench.methods._imports import SIZE, interval
 from nicbench.methods._results import each_size, result_at
 from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
@@ -28,7 +27,7 @@ from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_parameters
 from nicbench.model.frame_size import words_of as words_of_size
-from nicbench.model.import_table import ImportColumn, ImportTable
+from nicbench.model.import_table import ImportTable
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.table import Column, Plot, ResultTable
@@ -263,36 +262,7 @@ class BackToBack(Method):
 
     @classmethod
     def imports(cls) -> ImportTable:
-        longest = ImportColumn(
-            value="back_to_back_frames",
-            name="back-to-back value",
-            quantity="number",
-            also=("back to back", "back-to-back frames", "longest burst", "burst", "average"),
-        )
-        return ImportTable(
-            columns=(
-                *(SIZE, *interval(longest)),
-                ImportColumn(value="minimum_frames", name="minimum", quantity="count", also=("min",)),
-                ImportColumn(value="maximum_frames", name="maximum", quantity="count", also=("max",)),
-                ImportColumn(value="standard_deviation_frames", name="std. deviation", quantity="number"),
-                ImportColumn(value="repetitions", name="repetitions", quantity="count", also=("N", "trials")),
-                ImportColumn(value="burst_frames_per_s", name="burst rate", quantity="frame_rate"),
-                ImportColumn(value="percent_of_line_rate", name="% of line rate", quantity="percent"),
-                ImportColumn(value="throughput_frames_per_s", name="throughput", quantity="frame_rate"),
-                ImportColumn(value="implied_buffer_time_us", name="implied buffer time", quantity="time"),
-                ImportColumn(value="corrected_buffer_time_us", name="corrected buffer time", quantity="time"),
-                ImportColumn(value="corrected_buffer_frames", name="corrected buffer", quantity="number"),
-                LINE_RATE_COLUMN,
-            ),
-            any_of=(longest.value,),
-            line_rate=LINE_RATE_COLUMN.value,
-            shares=(("burst_frames_per_s", "percent_of_line_rate"),),
-            rising=(
-                ("minimum_frames", longest.value, "maximum_frames"),
-                ("corrected_buffer_time_us", "implied_buffer_time_us"),
-            ),
-            caption="The longest burst of which nothing was lost (RFC 2544 section 26.4).",
-        )
+        return BACK_TO_BACK_IMPORTS
 
 
 @dataclass
