@@ -29,7 +29,7 @@ _SINK = Path(__file__).with_name("sink.bpf.c")
 _CABLE = Path(__file__).with_name("cable.bpf.c")
 _STATEMENTS = (
     "A lab of veth pairs measures this machine, its CPU and kernel, and no network card.",
-    "The speed of a veth is nominal: its driver says so much whatever the machine can do.",
+    "The speed of a veth is nominal: its driver claims it, whatever the machine can do.",
 )
 
 

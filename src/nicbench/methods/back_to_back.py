@@ -246,7 +246,7 @@ class BackToBack(Method):
                 Column(value="corrected_buffer_frames", head="Corrected buffer", unit="frames", form="trimmed"),
             ),
             sentences=(
-                "takes bursts of {size} frames of up to {back_to_back_frames} at {burst_frames_per_s} without loss",
+                "takes bursts of up to {back_to_back_frames} without loss ({size} frames at {burst_frames_per_s})",
             ),
             plots=(
                 Plot(

@@ -177,6 +177,10 @@ _ARROW = "M0,0.5L0,2.4M-0.6,1.6L0,2.4L0.6,1.6"
 DASHES = ([1, 0], [7, 2], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3])
 
 
+PLAIN_NUMBERS = "replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')"
+"""Labels of a logarithmic axis: 0.01, 1, 10 000."""
+
+
 def finished(chart: Any, form: Format) -> dict[str, Any]:
     """With the size and the letters of every chart of the page."""
     styled = (

@@ -51,7 +51,17 @@ def tester(plan: Plan) -> dict[str, Any]:
     if isinstance(options, Mapping) and "worker_cpu" in options and options["worker_cpu"] is None:
         chosen = "chosen" if worker is None else f"chosen: CPU {worker}"
         shown["options"] = {**options, "worker_cpu": chosen}
+    if isinstance(shown.get("options"), Mapping):
+        shown["options"] = asked(shown["options"])
     return shown
+
+
+def asked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as they were asked for: what was not is not unknown."""
+    return {
+        name: "not asked for" if value is None else asked(value) if isinstance(value, Mapping) else value
+        for name, value in options.items()
+    }
 
 
 def command(plan: Plan) -> tuple[str, ...]:

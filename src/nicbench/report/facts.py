@@ -262,6 +262,6 @@ _SUFFIXES: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "_ns": lambda value: f"{whole(value) if value >= 100 else f'{value:.3g}'} ns",
         "_share": lambda value: f"{value * 100:.3g} %",
         "_ms": lambda value: f"{value:g} ms",
-        "_s": format_duration_s,
+        "_s": lambda value: format_duration_s(value).replace(" us", " µs"),
     }
 )

@@ -40,6 +40,9 @@ class GridTable:
 
 def grid_tables(results: Sequence[Result], grid: Grid) -> tuple[GridTable, ...]:
     """One for each value of ``each``; the highest row first, columns in the order of the results."""
+    if grid.each is not None and len({_path(result, grid.across) for result in results}) == 1:
+        # One column in each of many tables is better one table with a column for each.
+        grid = grid.model_copy(update={"across": (*grid.across, grid.each), "each": None})
     groups: dict[str | None, list[Result]] = {}
     for result in results:
         title = with_unit(grid.each, text_of(grid.each, result)) if grid.each else None

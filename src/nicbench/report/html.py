@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nicbench.judge.repeats import RepeatPolicy
 from nicbench.report import answer, charts, disclosure, facts, numbers
-from nicbench.report.curves import curve_chart
+from nicbench.report.figures import drawn, lead, search_figure, section_figures
 from nicbench.report.gather import gather
-from nicbench.report.model import LatencyRow, LatencyTable, Report, ThroughputRow, ThroughputTable
-from nicbench.report.rates import RatesTable
+from nicbench.report.model import LatencyRow, Report, ThroughputRow
 from nicbench.report.rates_chart import rates_chart
-from nicbench.report.svg import identifiers, svg
-from nicbench.report.tables import Section, spoilt
+from nicbench.report.svg import identifiers
+from nicbench.report.tables import names_line_rate, spoilt
 from nicbench.report.tail_bins import bins_chart
-from nicbench.report.tails import TailTable
 from nicbench.report.throughput import confirmed
-from nicbench.report.zero_loss import ZeroLossTable, zero_loss_chart, zero_loss_table
+from nicbench.report.zero_loss import tells_something, zero_loss_chart, zero_loss_table
 from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
 from nicbench.units import format_bits_per_s, format_duration_s
 
 NAME = "report.html"
 _STYLE = "style.css"
+_PRINTED_TRIALS = 400
+"""A table of more is printed only where the reader has opened it: it would fill more than a dozen sheets."""
 
 
 def build(folder: Path) -> Path:
@@ -44,31 +43,37 @@ def build(folder: Path) -> Path:
 def render(report: Report) -> str:
     """The page."""
     numbered = identifiers()
-    drawn = report.comparison is None  # a comparison is drawn once, and each run by itself has its tables alone
+    alone = report.comparison is None  # a comparison is drawn once, and each run by itself has its tables alone
+    of_sections = {id(section): section_figures(section, numbered) for section in report.sections} if alone else {}
+    measured = any(table.rows for table in report.throughput)
     template = _environment().get_template("report.html.j2")
     style = Markup((files("nicbench.report") / "templates" / _STYLE).read_text(encoding="utf-8"))  # noqa: S704 - ours
     return template.render(
         report=report,
         style=style,
+        lead=lead(of_sections, report, measured) if alone else None,
+        figures_of=lambda section, wanted=alone: (
+            (of_sections.get(id(section)) or section_figures(section, numbered)) if wanted else ()
+        ),
+        search_figure=lambda table: search_figure(report, table, numbered) if alone else None,
         throughput_figure=lambda table: (
-            _figure(partial(charts.throughput_chart, plan=report.plan), table, numbered, "Frame rate by frame size")
-            if drawn
+            drawn(partial(charts.throughput_chart, plan=report.plan), table, numbered, "Frame rate by frame size")
+            if alone
             else None
         ),
         zero_loss_figure=lambda table: (
-            _figure(zero_loss_chart, table, numbered, "Frame rate without loss") if drawn else None
+            drawn(zero_loss_chart, table, numbered, "Frame rate without loss")
+            if alone and tells_something(table, report)
+            else None
         ),
-        rates_figure=lambda table, goal: _figure(
+        rates_figure=lambda table, goal: drawn(
             lambda rates, form: rates_chart(rates, goal, form), table, numbered, f"{goal.name} by frame size"
         ),
-        bins_figure=lambda table, wanted=drawn: (
-            _figure(bins_chart, table, numbered, f"Long tail at {table.load}") if wanted else None
-        ),
-        curve_figure=lambda section, wanted=drawn: (
-            _figure(curve_chart, section, numbered, f"{section.table.title}: curve") if wanted else None
+        bins_figure=lambda table, wanted=alone: (
+            drawn(bins_chart, table, numbered, f"Long tail at {table.load}") if wanted else None
         ),
         tail_figure=lambda table: (
-            _figure(charts.tail_chart, table, numbered, f"Latency tail at {table.load}") if drawn else None
+            drawn(charts.tail_chart, table, numbered, f"Latency tail at {table.load}") if alone else None
         ),
     )
 
@@ -114,10 +119,14 @@ def _environment() -> Environment:
         throughput_caption=charts.throughput_caption,
         breakable=_breakable,
         beneath=_beneath,
+        arguments=_arguments,
         spoilt=spoilt,
         of_configurations=disclosure.of_configurations,
+        names_line_rate=names_line_rate,
         zero_loss_table=zero_loss_table,
         repeat_policy=RepeatPolicy(),
+        printed_trials=_PRINTED_TRIALS,
+        asked=disclosure.asked,
         disclosed_lab=disclosure.lab,
         disclosed_tester=disclosure.tester,
         disclosed_command=disclosure.command,
@@ -131,6 +140,11 @@ def _environment() -> Environment:
 def _near_limit(rows: Iterable[ThroughputRow | LatencyRow]) -> tuple[str, ...]:
     """The frame sizes of a table at which a result is near the tester's own limit, by the result's own word."""
     return tuple(row.size_words for row in rows if row.result.near_tester_limit)
+
+
+def _arguments(line: str) -> Markup:
+    """A command line that is broken between its arguments and not at their hyphens."""
+    return Markup(" ").join(Markup('<span class="argument">{}</span>').format(word) for word in line.split(" "))
 
 
 def _breakable(text: str) -> Markup:
@@ -148,20 +162,3 @@ def _beneath(text: str) -> Markup:
     if found is None:
         return escape(text)
     return Markup('{}<br><span class="caption">{}</span>').format(found["median"], found["runs"])
-
-
-def _figure(
-    draw: Callable[[Any, charts.Format], dict[str, Any] | None],
-    table: ThroughputTable | RatesTable | ZeroLossTable | LatencyTable | TailTable | Section,
-    numbered: Iterator[int],
-    label: str,
-) -> Markup | None:
-    """Both drawings of a chart; the style sheet shows the one that suits. None where there is nothing to draw."""
-    parts = []
-    for name, form in (("wide", charts.WIDE), ("narrow", charts.NARROW)):
-        specification = draw(table, form)
-        if specification is None:
-            return None
-        drawing = Markup(svg(specification, next(numbered), str(escape(label))))  # noqa: S704 - from numbers
-        parts.append(Markup('<div class="{}">{}</div>').format(name, drawing))
-    return Markup("").join(parts)

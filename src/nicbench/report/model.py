@@ -222,11 +222,10 @@ class TesterLimits:
     @property
     def words(self) -> str:
         """How it is known."""
-        ceiling = self.ceiling
-        taught = (
-            f"{'calibrated' if ceiling.calibrated else 'learnt from a shortfall'}: {ceiling.text}" if ceiling else ""
-        )
-        return "; ".join(text for text in (taught, self.latency.text if self.latency else "") if text)
+        if self.ceiling is None or self.ceiling.calibrated:
+            return "measured without a DUT, before the first test"
+        measured = "; the latency was measured without a DUT" if self.latency else ""
+        return f"learnt from a shortfall: {self.ceiling.text}{measured}"
 
 
 def place_of(found: CeilingFound | TesterLatencyFound) -> tuple[float, str, str, int]:

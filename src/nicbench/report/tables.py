@@ -210,3 +210,10 @@ def _name(table: ResultTable, row: Row) -> str:
         return f"{row.cells[0]} {head.unit or head.head}"
     placed = (*([table.grid.each] if table.grid.each else []), *table.grid.across, table.grid.rows)
     return ", ".join(with_unit(column, texts(column, [row.result])[0]) for column in placed)
+
+
+def names_line_rate(section: Section) -> bool:
+    """Whether a heading of the section speaks of the line rate."""
+    grid = section.table.grid
+    columns = (*section.table.columns, *((grid.rows, grid.cell) if grid else ()))
+    return any("line rate" in f"{column.head} {column.unit}".lower() for column in columns)

@@ -12,9 +12,10 @@ from nicbench.model.result import Result, Value
 from nicbench.model.table import Column
 from nicbench.report.cells import number_of, texts
 from nicbench.report.charts import Format, finished
-from nicbench.report.model import ThroughputTable
+from nicbench.report.model import Report, ThroughputTable
 from nicbench.report.svg import SERIES
 
+_HEADROOM = 1.06
 _RATE, _SHARE = "frame rate", "% of line rate"
 COLUMNS: Final = (
     Column(value="size", head="Frame size", unit="bytes", form="text"),
@@ -56,6 +57,11 @@ def zero_loss_table(table: ThroughputTable) -> ZeroLossTable | None:
     return ZeroLossTable(table.scope, tuple(zip(cells, results, strict=True)))
 
 
+def tells_something(table: ZeroLossTable, report: Report) -> bool:
+    """Whether bars beside the share of the line rate say more than the rates by themselves: not of a nominal line."""
+    return len(table.rows) > 1 and not (report.plan and (report.plan.link_is_nominal or report.plan.simulated))
+
+
 def zero_loss_chart(table: ZeroLossTable, form: Format) -> dict[str, Any] | None:
     """Bars of the frame rate, and the share of the line rate as a line on an axis of its own."""
     known = [
@@ -77,12 +83,14 @@ def zero_loss_chart(table: ZeroLossTable, form: Format) -> dict[str, Any] | None
         legend=alt.Legend(orient="top", title=None, symbolOpacity=1),
     )
     rates = [{"size": size, "value": rate, "what": _RATE} for size, rate, _ in known]
+    top = _HEADROOM * max(rate for _, rate, _ in known)
     shares = [{"size": size, "value": share, "what": _SHARE} for size, _, share in known if share is not None]
-    bars = alt.Chart(alt.InlineData(values=rates)).mark_bar(opacity=0.85)
+    bars = alt.Chart(alt.InlineData(values=rates)).mark_bar(opacity=0.85, width=min(90, form.width // 2 // len(known)))
     line = alt.Chart(alt.InlineData(values=shares)).mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=60))
+    rate_scale = alt.Scale(domain=[0, top], nice=False)
     share_axis = alt.Axis(values=[0, 25, 50, 75, 100], grid=False)
     layers = alt.layer(
-        bars.encode(x=x, color=colour, y=alt.Y("value:Q", title="frame rate [Mpps]")),
+        bars.encode(x=x, color=colour, y=alt.Y("value:Q", title="frame rate [Mpps]", scale=rate_scale)),
         line.encode(
             x=x,
             color=colour,

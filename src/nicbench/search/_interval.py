@@ -260,8 +260,8 @@ def _exceeded(goal: Goal) -> str:
 def _why_open(bounds: Bounds, limits: Limits, trials: int) -> str:
     if bounds.lower is not None and bounds.upper is not None:
         width = 1.0 - bounds.lower.frames_per_s / bounds.upper.frames_per_s
-        asked = f"{limits.precision * 100:.2f} % was asked for"
-        return f"the interval is {width * 100:.2f} % wide after {_counted(trials)}; {asked}"
+        asked = f"{limits.precision * 100:.3g} % was asked for"
+        return f"the interval is {width * 100:.3g} % wide after {_counted(trials)}; {asked}"
     missing = "passed" if bounds.lower is None else "failed"
     return f"the search ended after {_counted(trials)} without a load that {missing}"
 

@@ -98,7 +98,7 @@ def statements_of(pattern: Pattern, ways: Ways) -> tuple[str, ...]:
     of_load = "the whole load" if share == 1 else f"1/{share} of the load"
     return (
         f"Traffic is {pattern.words}, {directions}: {len(ways.loaded)} ways at once, each with {of_load}.",
-        f"Loads and rates are {ways.basis}; 100 % is the line rate of one port. Loss is judged over all ways together.",
+        f"Loads and rates are {ways.basis}; a line rate is that of one port. Loss is judged over all ways together.",
     )
 
 

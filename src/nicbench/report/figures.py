@@ -1,0 +1,80 @@
+"""The figures of a page: each drawn once in two widths, and the one that stands first on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from nicbench.report.charts import NARROW, WIDE, Format
+from nicbench.report.curves import curve_chart
+from nicbench.report.model import CALIBRATION, Report, ThroughputTable
+from nicbench.report.plots import plot_chart
+from nicbench.report.search_chart import search_chart
+from nicbench.report.svg import svg
+from nicbench.report.tables import Section
+
+Draw = Callable[[Any, Format], dict[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Both drawings of a chart, and what they show in words."""
+
+    drawing: Markup
+    caption: str
+
+
+def drawn(draw: Draw, subject: Any, numbered: Iterator[int], label: str) -> Markup | None:
+    """Both drawings of a chart; the style sheet shows the one that suits. None where there is nothing to draw."""
+    parts = []
+    for name, form in (("wide", WIDE), ("narrow", NARROW)):
+        specification = draw(subject, form)
+        if specification is None:
+            return None
+        drawing = Markup(svg(specification, next(numbered), str(escape(label))))  # noqa: S704 - from numbers
+        parts.append(Markup('<div class="{}">{}</div>').format(name, drawing))
+    return Markup("").join(parts)
+
+
+def section_figures(section: Section, numbered: Iterator[int]) -> tuple[Figure, ...]:
+    """The curve of a section, and its plots."""
+    title = section.table.title
+    found: list[Figure] = []
+    curve = drawn(curve_chart, section, numbered, f"{title}: curve")
+    if curve is not None and section.table.curve is not None:
+        found.append(Figure(curve, section.table.curve.caption))
+    for plot in section.table.plots:
+        drawing = drawn(partial(plot_chart, plot), section, numbered, f"{title}: {plot.y[0].head.lower()}")
+        if drawing is not None:
+            found.append(Figure(drawing, plot.caption))
+    return tuple(found)
+
+
+def search_figure(report: Report, table: ThroughputTable, numbered: Iterator[int]) -> Figure | None:
+    """The trials behind the rates of one frame size alone, where a line over frame sizes would have a single point."""
+    if len(table.rows) != 1:
+        return None
+    behind = set(table.rows[0].result.trials)
+    group = next((group for group in report.groups if group.test == table.test), None)
+    searched = [
+        trial
+        for trial in (group.trials if group else ())
+        if trial.request.purpose not in CALIBRATION
+        and (trial.id in behind or trial.request.frame_bytes == table.rows[0].frame_bytes)
+    ]
+    drawing = drawn(partial(search_chart, trials=searched), table, numbered, "Loss in every trial of the search")
+    words = f"Every trial of the search at {table.rows[0].size_words}: the share of frames lost, against the load"
+    return (
+        None if drawing is None else Figure(drawing, f"{words}, {table.scope}. The vertical lines are the rates found.")
+    )
+
+
+def lead(found: Mapping[int, Sequence[Figure]], report: Report, has_throughput: bool) -> Figure | None:
+    """What stands first where no throughput was measured: the first figure of the first section that has one."""
+    if has_throughput:
+        return None
+    return next((figures[0] for section in report.sections if (figures := found[id(section)])), None)

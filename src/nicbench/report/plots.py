@@ -1,0 +1,109 @@
+"""The plots of a section (model/table.py): values of one unit against frame sizes, or over the intervals of a soak."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from nicbench.model.result import Result
+from nicbench.model.table import Column, Form, Plot
+from nicbench.report.cells import number_of, text_of, value_of, with_unit
+from nicbench.report.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finished
+from nicbench.report.svg import SERIES
+from nicbench.report.tables import Section
+
+_NAMED = 12
+"""So many values of x are named one by one; of more, an axis of numbers names some."""
+_SCALES: dict[Form, float] = {"mpps": 1e-6, "gigabits": 1e-9, "gigahertz": 1e-9}
+_HEADROOM = 1.06
+
+
+def plot_chart(plot: Plot, section: Section, form: Format) -> dict[str, Any] | None:
+    """A line for each ``y``; None where it would have less than two points, or where all of them are 0."""
+    sums = {row.result.id for row in section.sums}
+    results = [row.result for row in section.rows if row.result.id not in sums]
+    points = _points(plot, results)
+    places = list(dict.fromkeys(point["x"] for point in points))
+    if len(places) < 2 or not any(point["y"] for point in points):
+        return None
+    names = list(dict.fromkeys(point["line"] for point in points))
+    numbered = len(places) > _NAMED and all(place.isdigit() for place in places)
+    title = _titled(plot.x.head, plot.x.unit)
+    if numbered:
+        points = [{**point, "x": int(point["x"])} for point in points]
+        x = alt.X("x:Q", title=title, axis=alt.Axis(grid=False, tickMinStep=1, format="d")).scale(zero=False)
+    else:
+        x = alt.X("x:N", title=title, sort=places, axis=alt.Axis(labelAngle=0, grid=False)).scale(domain=places)
+    heads = [column.head for column in plot.y]
+    shared = heads[0] if len(heads) == 1 else heads[0].partition(",")[0]
+    y = alt.Y("y:Q", title=_titled(shared, plot.y[0].unit), **_axis(plot, points))
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
+    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
+    columns = max(1, form.columns * 10 // max(map(len, names)))
+    legend = (
+        alt.Legend(orient="top", title=None, columns=columns, symbolSize=70, labelLimit=0) if len(names) > 1 else None
+    )
+    dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
+    base = alt.Chart(alt.InlineData(values=points)).encode(
+        x=x, color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
+    )
+    dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
+    layers = [base.mark_line(strokeWidth=1.6).encode(y=y, strokeDash=dash)]
+    if any("lower" in point for point in points):
+        layers.append(base.mark_rule(strokeWidth=9, opacity=0.35).encode(y=alt.Y("lower:Q", title=""), y2="upper:Q"))
+    if not numbered or len(places) <= 5 * _NAMED:
+        shape = alt.Shape("line:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
+        layers.append(base.mark_point(size=58, filled=True, opacity=1).encode(y=y, shape=shape))
+    return finished(alt.layer(*layers), form)
+
+
+def _titled(head: str, unit: str | None) -> str:
+    """As in a table's heading: "Load [Mpps]"."""
+    return f"{head} [{unit}]" if unit else head
+
+
+def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
+    """In the numbers of the axis; where results of several frame sizes have the same x, a line is of one size."""
+    sizes = [str(value_of(result, "size")) for result in results]
+    several = plot.x.value != "size" and len(set(sizes)) > 1
+    compared = len({result.configuration for result in results}) > 1
+    points: list[dict[str, Any]] = []
+    for column in plot.y:
+        factor = _SCALES.get(column.form, 1.0)
+        for result, size in zip(results, sizes, strict=True):
+            value = number_of(result, column.value)
+            if value is None or (plot.logarithmic and value <= 0):
+                continue
+            point = {"x": text_of(plot.x, result), "y": value * factor, "line": _line(column, plot, size, several)}
+            if compared:
+                only = len(plot.y) == 1 and not several
+                point["line"] = result.configuration if only else f"{result.configuration}, {point['line']}"
+            bounds = [number_of(result, name) for name in (plot.lower, plot.upper) if name]
+            if len(bounds) == 2 and None not in bounds:
+                lower, upper = (bound * factor for bound in bounds if bound is not None)
+                point |= {"lower": lower, "upper": upper}
+            points.append(point)
+    return points
+
+
+def _line(column: Column, plot: Plot, size: str, several_sizes: bool) -> str:
+    telling = column.head.partition(", ")[2] or column.head
+    if not several_sizes:
+        return telling
+    of_size = with_unit(Column(value="size", head="Frame", unit="bytes", form="text"), size)
+    return of_size if len(plot.y) == 1 else f"{telling}, {of_size}"
+
+
+def _axis(plot: Plot, points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    values = [value for point in points for value in (point["y"], point.get("upper")) if value is not None]
+    if not plot.logarithmic:
+        return {"scale": alt.Scale(domain=[0, max(values) * _HEADROOM], nice=False)}
+    low = math.floor(math.log10(min(values)))
+    high = max(low + 1, math.ceil(math.log10(max(values)) - 1e-9))
+    return {
+        "scale": alt.Scale(type="log", domain=[10.0**low, 10.0**high], nice=False),
+        "axis": alt.Axis(values=[10.0**decade for decade in range(low, high + 1)], labelExpr=PLAIN_NUMBERS),
+    }

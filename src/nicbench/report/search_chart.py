@@ -1,0 +1,73 @@
+"""The trials of a search at one frame size: the share of frames lost against the load, and the rates found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from nicbench.model.trial import Trial
+from nicbench.report.charts import Format, finished
+from nicbench.report.model import ThroughputTable
+from nicbench.report.svg import MUTED, SERIES
+
+_VALID, _SPOILT = "valid trial", "spoilt trial"
+_HEADROOM = 1.06
+_FAR_APART = 4.0
+
+
+def search_chart(table: ThroughputTable, form: Format, trials: Sequence[Trial]) -> dict[str, Any] | None:
+    """A point for each trial, a vertical line for each rate; None where there are fewer than two trials."""
+    points = [
+        {
+            "load": trial.request.load_frames_per_s / 1e6,
+            "lost": 100.0 * trial.reading.counts.loss_ratio,
+            "what": _VALID if trial.verdict.valid else _SPOILT,
+        }
+        for trial in trials
+        if trial.request.load_frames_per_s is not None
+    ]
+    if len(points) < 2:
+        return None
+    rates = [
+        {"load": value / 1e6, "what": goal.name}
+        for goal in table.goals
+        if (rate := table.rows[0].rates.get(goal.key)) is not None and (value := rate.value) is not None
+    ]
+    kinds = [kind for kind in (_VALID, _SPOILT) if any(point["what"] == kind for point in points)]
+    names = [*kinds, *dict.fromkeys(rate["what"] for rate in rates)]
+    lines = len(names) - len(kinds)
+    colours = [{_VALID: SERIES[0], _SPOILT: MUTED}[kind] for kind in kinds]
+    colours += [SERIES[1 + number % (len(SERIES) - 1)] for number in range(lines)]
+    shapes = [{_VALID: "circle", _SPOILT: "cross"}[kind] for kind in kinds] + ["stroke"] * lines
+    dashes = [[1, 0]] * len(kinds) + [[1, 0] if number == 0 else [5, 3] for number in range(lines)]
+    legend = alt.Legend(orient="top", title=None, columns=form.columns, symbolStrokeWidth=2)
+    colour = alt.Color("what:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
+    shape = alt.Shape("what:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
+    dash = alt.StrokeDash("what:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
+    top = max(1.0, min(100.0, _HEADROOM * max(point["lost"] for point in points)))
+    x = alt.X("load:Q", title="load [Mpps]", **_loads([point["load"] for point in (*points, *rates)]))
+    y = alt.Y("lost:Q", title="frames lost [%]", scale=alt.Scale(domain=[0, top], nice=False))
+    layers: list[Any] = [
+        alt.Chart(alt.InlineData(values=rates)).mark_rule(strokeWidth=1.8).encode(x=x, color=colour, strokeDash=dash)
+    ]
+    dots = alt.Chart(alt.InlineData(values=points)).mark_point(size=62, filled=True, opacity=0.85)
+    layers.append(dots.encode(x=x, y=y, color=colour, shape=shape))
+    return finished(alt.layer(*layers), form)
+
+
+def _loads(loads: Sequence[float]) -> dict[str, Any]:
+    """The axis: from 0; but logarithmic where a search came from far above, lest its end be a single dot."""
+    least, most = min(loads), max(loads)
+    if least <= 0 or most < _FAR_APART * least:
+        return {"scale": alt.Scale(domain=[0, _HEADROOM * most], nice=False)}
+    ends = [least / _HEADROOM**3, most * _HEADROOM]
+    decades = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
+    ticks = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
+    ticks = [tick for tick in ticks if ends[0] <= tick <= ends[1]]
+    return {
+        "scale": alt.Scale(type="log", domain=ends, nice=False),
+        "axis": alt.Axis(values=ticks, labelExpr="format(datum.value, '~r')"),
+    }
