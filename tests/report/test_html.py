@@ -89,7 +89,7 @@ def test_the_rates_of_the_table_are_the_results(page: str, view: Report) -> None
 
 
 def test_each_chart_is_drawn_for_a_screen_and_for_a_phone(page: str) -> None:
-    assert page.count('<div class="wide"><svg ') == page.count('<div class="narrow"><svg ') == 6
+    assert page.count('<div class="wide"><svg ') == page.count('<div class="narrow"><svg ') == 5
 
 
 def test_no_two_elements_share_an_id(page: str) -> None:

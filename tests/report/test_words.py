@@ -54,7 +54,7 @@ def test_unknown_is_never_zero() -> None:
         ("link_bits_per_s", 10e9, "10 Gb/s"),
         ("rate_frames_per_s", 200000, "200.0 kpps"),
         ("duration", 0.2, "200 ms"),
-        ("bins", [10e-6, 20e-6], "10, 20 us"),
+        ("bins", [10e-6, 20e-6], "10, 20 µs"),
         ("of", 400e3, "400.0 kpps"),
         ("of", "line_rate", "line_rate"),
         ("goals", {"NDR": 0.0, "PDR": 0.005}, "NDR 0 %, PDR 0.5 %"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from nicbench.report import charts
 from nicbench.report.model import Goal, Report, ThroughputTable
 from nicbench.report.points import LINE_RATE, points_of
 from nicbench.report.throughput import throughput_tables
-from nicbench.report.zero_loss import ZeroLossTable, zero_loss_chart, zero_loss_table
+from nicbench.report.zero_loss import ZeroLossTable, tells_something, zero_loss_chart, zero_loss_table
 from nicbench.units import line_rate_frames_per_s
 
 PUBLISHED = Path(__file__).parents[1] / "reference" / "connectx5_dpdk1908_zero_loss.csv"
@@ -122,3 +123,13 @@ def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Re
     assert view.plan is not None
     real = view.plan.model_copy(update={"link_is_nominal": False, "simulated": False})
     assert "the line rate" in charts.throughput_caption(table, real)
+
+
+def test_bars_are_drawn_against_the_line_rate_of_a_real_link_and_not_of_a_nominal_one(view: Report) -> None:
+    table = zero_loss_table(view.throughput[0])
+    assert table is not None
+    assert view.plan is not None
+    real = view.plan.model_copy(update={"link_is_nominal": False})
+    assert not tells_something(table, view)
+    assert tells_something(table, dataclasses.replace(view, plan=real))
+    assert not tells_something(dataclasses.replace(table, rows=table.rows[:1]), dataclasses.replace(view, plan=real))

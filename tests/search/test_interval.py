@@ -40,7 +40,7 @@ def test_the_interval_is_the_highest_load_that_passed_and_the_lowest_that_failed
     assert outcome.rate.value == 625_000
     assert outcome.rate.limited_by is LimitedBy.DUT
     assert not outcome.converged
-    assert "16.67 % wide" in outcome.notes[0]
+    assert "16.7 % wide" in outcome.notes[0]
 
 
 def test_an_interval_within_the_precision_is_converged() -> None:

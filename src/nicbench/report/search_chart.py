@@ -20,7 +20,7 @@ _FAR_APART = 4.0
 
 def search_chart(table: ThroughputTable, form: Format, trials: Sequence[Trial]) -> dict[str, Any] | None:
     """A point for each trial, a vertical line for each rate; None where there are fewer than two trials."""
-    points = [
+    points: list[dict[str, Any]] = [
         {
             "load": trial.request.load_frames_per_s / 1e6,
             "lost": 100.0 * trial.reading.counts.loss_ratio,
@@ -31,7 +31,7 @@ def search_chart(table: ThroughputTable, form: Format, trials: Sequence[Trial]) 
     ]
     if len(points) < 2:
         return None
-    rates = [
+    rates: list[dict[str, Any]] = [
         {"load": value / 1e6, "what": goal.name}
         for goal in table.goals
         if (rate := table.rows[0].rates.get(goal.key)) is not None and (value := rate.value) is not None
