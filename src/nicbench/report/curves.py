@@ -37,7 +37,12 @@ def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
     names = list(dict.fromkeys(point["line"] for point in points))
     longest = max(map(len, names))
     legend = alt.Legend(
-        orient="top", title=None, columns=max(1, form.columns * 10 // longest), symbolSize=70, labelLimit=0
+        orient="top",
+        title=None,
+        columns=max(1, form.columns * 10 // longest),
+        symbolSize=70,
+        symbolDash=[1, 0],
+        labelLimit=0,
     )
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]

@@ -44,7 +44,9 @@ def plot_chart(plot: Plot, section: Section, form: Format) -> dict[str, Any] | N
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
     columns = max(1, form.columns * 10 // max(map(len, names)))
     legend = (
-        alt.Legend(orient="top", title=None, columns=columns, symbolSize=70, labelLimit=0) if len(names) > 1 else None
+        alt.Legend(orient="top", title=None, columns=columns, symbolSize=70, symbolDash=[1, 0], labelLimit=0)
+        if len(names) > 1
+        else None
     )
     dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
     base = alt.Chart(alt.InlineData(values=points)).encode(
