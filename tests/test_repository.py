@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from nicbench.bench_file.load import load, parse
-from nicbench.bench_file.models import Document, Port, Tester, Traffic
+from nicbench.bench_file.models import Document, Port, Traffic
 from nicbench.cli.main import main
 from nicbench.duts.base import Dut
 from nicbench.hosts.base import Host
@@ -22,6 +22,7 @@ from nicbench.labs.base import Lab
 from nicbench.methods.base import Method
 from nicbench.registry import find
 from nicbench.search.base import Search
+from nicbench.testers.base import TesterKind
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "protocol/README.md", "benchmarks/README.md")
@@ -92,7 +93,8 @@ def of(package: str, base: type[Any]) -> list[type[BaseModel]]:
 def test_the_reference_names_every_key_of_a_bench_file() -> None:
     reference = "".join((ROOT / "docs" / page).read_text() for page in ("bench-file.md", "verdicts.md"))
     plugins = [*of("methods", Method), *of("duts", Dut), *of("labs", Lab), *of("hosts", Host), *of("search", Search)]
-    keys = set().union(*(keys_of(model) for model in (Document, Port, Tester, Traffic, *plugins)))
+    plugins += of("testers", TesterKind)
+    keys = set().union(*(keys_of(model) for model in (Document, Port, Traffic, *plugins)))
     assert not sorted(key for key in keys if f"`{key}`" not in reference)
 
 

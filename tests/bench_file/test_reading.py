@@ -42,7 +42,7 @@ def test_what_is_left_out_has_its_default(read: Read) -> None:
     bench = read(SMALL)
     assert bench.seed == 1
     assert bench.traffic.ip == 4
-    assert bench.tester.driver == "net_af_xdp"
+    assert bench.tester_kind().driver == "net_af_xdp"
     assert bench.thresholds == {}
     assert bench.description is None
 

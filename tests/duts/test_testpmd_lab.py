@@ -13,7 +13,6 @@ import pytest
 
 from nicbench.bench_file import parse
 from nicbench.duts.testpmd import Testpmd
-from nicbench.engine.tester import Tester
 from nicbench.errors import HostError
 from nicbench.events import Bus, TrialFinished
 from nicbench.judge.thresholds import Thresholds
@@ -21,6 +20,7 @@ from nicbench.labs.memif import socket_folder
 from nicbench.model.trial import Purpose, Reading, Trial, TrialRequest
 from nicbench.stages.testbed import make_dut, make_testbed
 from nicbench.stages.tester import make_tester
+from nicbench.testers.base import Tester
 from nicbench.trials.maker import TrialMaker
 from nicbench.tuning.stack import UndoStack
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.bench_file.models import Choice, Port, Tester
+from nicbench.bench_file.models import Choice, Port
 from nicbench.errors import NotReadyError, UsageError
 from nicbench.hosts._fake import FakeHost
 from nicbench.hosts.base import Host
 from nicbench.hosts.local import LocalHost, LocalOptions
 from nicbench.labs import _wired
 from nicbench.labs._wired import testbed_of as make_testbed
+from nicbench.testers.packets import Packets
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "interfaces"
 HOSTS = {name: Choice(kind="local", options=LocalOptions(), plugin=LocalHost) for name in ("tester", "dut")}
@@ -42,7 +43,7 @@ async def test_links_join_the_testers_ports_to_the_duts_whichever_stands_first()
         "t1": Port(host="tester", device="pup0", driver="net_af_packet"),
         "d1": Port(host="dut", device="busy0"),
     }
-    testbed = await make_testbed(HOSTS, ports, (("t0", "d0"), ("d1", "t1")), Tester())
+    testbed = await make_testbed(HOSTS, ports, (("t0", "d0"), ("d1", "t1")), Packets.Options())
 
     assert [port.name for port in testbed.tester_ports] == ["t0", "t1"]
     assert [port.device for port in testbed.dut_ports] == ["member0", "busy0"]
@@ -58,7 +59,7 @@ async def test_any_number_of_links_gives_as_many_ports_in_their_order() -> None:
     testers = {name: Port(host="tester", address=f"0000:03:00.{number}") for number, name in enumerate(near)}
     duts = dict(zip(far, (Port(host="dut", device=name) for name in ("up0", "member0", "pup0", "busy0")), strict=True))
     links = tuple(zip(near, far, strict=True))
-    testbed = await make_testbed(HOSTS, testers | duts, (links[2], links[0], links[3], links[1]), Tester())
+    testbed = await make_testbed(HOSTS, testers | duts, (links[2], links[0], links[3], links[1]), Packets.Options())
 
     assert [port.name for port in testbed.tester_ports] == ["t2", "t0", "t3", "t1"]
     assert [port.name for port in testbed.dut_ports] == ["d2", "d0", "d3", "d1"]
@@ -66,7 +67,7 @@ async def test_any_number_of_links_gives_as_many_ports_in_their_order() -> None:
 
 async def test_the_slowest_link_bounds_the_rate_and_a_veths_speed_is_nominal() -> None:
     ports = {"t0": Port(host="tester", device="up0"), "d0": Port(host="dut", device="member0")}
-    testbed = await make_testbed(HOSTS, ports, (("t0", "d0"),), Tester())
+    testbed = await make_testbed(HOSTS, ports, (("t0", "d0"),), Packets.Options())
 
     assert (testbed.link_bits_per_s, testbed.link_is_nominal) == (10e9, True)
     assert any("no card" in statement for statement in testbed.statements)
@@ -77,7 +78,7 @@ async def test_ports_by_address_and_by_virtual_device_are_the_engines_to_check()
         "t0": Port(host="tester", address="0000:03:00.0", devargs="mprq_en=1"),
         "t1": Port(host="tester", vdev="net_null0", lossless=True),
     }
-    testbed = await make_testbed(HOSTS, ports, (), Tester())
+    testbed = await make_testbed(HOSTS, ports, (), Packets.Options())
 
     assert testbed.tester_ports[0].engine == {
         "name": "t0", "kind": "pci", "address": "0000:03:00.0", "devargs": "mprq_en=1"
@@ -93,7 +94,7 @@ async def test_ports_by_address_and_by_virtual_device_are_the_engines_to_check()
 )
 async def test_an_interface_that_may_not_be_used_stops_the_run(device: str, message: str) -> None:
     with pytest.raises(NotReadyError, match=message):
-        await make_testbed(HOSTS, {"t0": Port(host="tester", device=device)}, (), Tester())
+        await make_testbed(HOSTS, {"t0": Port(host="tester", device=device)}, (), Packets.Options())
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ async def test_an_interface_that_may_not_be_used_stops_the_run(device: str, mess
 )
 async def test_a_virtual_device_on_the_way_out_stops_the_run(vdev: str) -> None:
     with pytest.raises(NotReadyError, match="carries the default route") as refused:
-        await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Tester())
+        await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Packets.Options())
     assert refused.value.exit_status == 3
 
 
@@ -127,12 +128,12 @@ async def test_a_virtual_device_on_the_way_out_stops_the_run(vdev: str) -> None:
 )
 async def test_a_virtual_device_needs_a_free_interface_that_is_there(vdev: str, message: str) -> None:
     with pytest.raises(NotReadyError, match=message):
-        await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Tester())
+        await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Packets.Options())
 
 
 @pytest.mark.parametrize("vdev", ["net_af_packet0,iface=up0", "net_tap0,iface=new0", "net_null0,size=64", "net_ring0"])
 async def test_a_virtual_device_on_a_free_interface_or_on_none_may_be_used(vdev: str) -> None:
-    testbed = await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Tester())
+    testbed = await make_testbed(HOSTS, {"t0": Port(host="tester", vdev=vdev)}, (), Packets.Options())
     assert testbed.tester_ports[0].engine["vdev"] == vdev
 
 
@@ -154,7 +155,7 @@ async def test_a_card_whose_kernel_interface_leads_out_stops_the_run(
 
     monkeypatch.setattr(_wired, "from_spec", with_card)
     with pytest.raises(NotReadyError, match="carries the default route"):
-        await make_testbed(HOSTS, {"t0": port}, (), Tester())
+        await make_testbed(HOSTS, {"t0": port}, (), Packets.Options())
 
 
 async def test_the_dut_sits_on_one_host() -> None:
@@ -166,7 +167,7 @@ async def test_the_dut_sits_on_one_host() -> None:
         "d1": Port(host="other", device="up0"),
     }
     with pytest.raises(UsageError, match="dut, other"):
-        await make_testbed(hosts, ports, (("t0", "d0"), ("t1", "d1")), Tester())
+        await make_testbed(hosts, ports, (("t0", "d0"), ("t1", "d1")), Packets.Options())
 
 
 def _mac(device: str) -> str:

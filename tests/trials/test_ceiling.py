@@ -10,7 +10,6 @@ import pytest
 
 from nicbench.duts.simulated import Simulated, SimulatedOptions
 from nicbench.engine.fake import FakeTester
-from nicbench.engine.tester import During
 from nicbench.events import Bus, CeilingFound, TesterLatencyFound, TrialFinished
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import CoreMap, Testbed
@@ -19,6 +18,7 @@ from nicbench.labs.simulated import SimulatedOptions as LabOptions
 from nicbench.model.frame_size import IMIX
 from nicbench.model.pattern import Pattern, Ways, ways_of
 from nicbench.model.trial import CALIBRATION, Latency, Purpose, Reading, Trial, TrialRequest
+from nicbench.testers.base import During
 from nicbench.trials.ceiling import FLOODS, Ceilings
 from nicbench.trials.maker import TrialMaker
 from nicbench.tuning.stack import UndoStack

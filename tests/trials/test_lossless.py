@@ -7,7 +7,6 @@ import pytest
 from nicbench.duts.base import Addressing
 from nicbench.duts.simulated import Simulated, SimulatedOptions
 from nicbench.engine.fake import FakeTester
-from nicbench.engine.tester import During
 from nicbench.events import Bus
 from nicbench.judge.repeats import Repeats
 from nicbench.judge.thresholds import Thresholds
@@ -20,6 +19,7 @@ from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result
 from nicbench.model.traffic import Traffic
 from nicbench.model.trial import Reading, TrialRequest
+from nicbench.testers.base import During
 from nicbench.trials.ceiling import Ceilings
 from nicbench.trials.context import TestContext
 from nicbench.trials.maker import TrialMaker

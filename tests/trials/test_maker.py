@@ -7,13 +7,13 @@ import pytest
 from nicbench.duts.base import Addressing
 from nicbench.duts.simulated import Simulated, SimulatedOptions
 from nicbench.engine.fake import FakeTester
-from nicbench.engine.tester import During
 from nicbench.errors import EngineError, HostError, NicbenchError
 from nicbench.events import Bus, TrialFinished
 from nicbench.hosts._fake import FakeHost
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.trial import DutWork, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.model.verdict import Reason
+from nicbench.testers.base import During
 from nicbench.trials.maker import TrialMaker
 
 REQUEST = TrialRequest(

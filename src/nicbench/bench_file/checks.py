@@ -12,6 +12,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.pattern_checks import pattern_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.tester_checks import tester_problems
 from nicbench.bench_file.time_stamps import time_stamp_problems
 from nicbench.bench_file.traffic_checks import traffic_problems
 from nicbench.bench_file.wiring import wiring_problems
@@ -110,5 +111,6 @@ _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]],
     ("every frame holds its signature and fits the links", frame_size_problems),
     ("hosts, ports and links fit together, or a lab makes them", wiring_problems),
     ("there are ports for every way of the traffic, and the DUT has them", pattern_problems),
+    ("the tester can do what the tests and the traffic need", tester_problems),
     ("no port lacks the time stamps that are asked for, as far as its kind tells", time_stamp_problems),
 )

@@ -159,8 +159,9 @@ def _why_not(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSpec, ...]
 
 def _af_xdp_port(bench: BenchFile) -> str | None:
     """The name of a port that AF_XDP drives; a lab's own MTU bounds its frames already."""
+    driver = bench.tester_kind().driver
     for name, port in bench.ports.items():
-        if port.device is not None and port.host == "tester" and (port.driver or bench.tester.driver) == "net_af_xdp":
+        if port.device is not None and port.host == "tester" and (port.driver or driver) == "net_af_xdp":
             return name
     return None
 

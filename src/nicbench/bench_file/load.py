@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from nicbench.bench_file.checks import cross_check
 from nicbench.bench_file.extremes import Extremes
-from nicbench.bench_file.models import BenchFile, Choice, Document, TestHead, TestSpec
+from nicbench.bench_file.models import DEFAULT_TESTER, BenchFile, Choice, Document, TestHead, TestSpec
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.overlays import merged_trees
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, told_once
@@ -22,6 +22,8 @@ from nicbench.errors import UsageError
 from nicbench.hosts.base import Host
 from nicbench.labs.base import Lab
 from nicbench.methods.base import Method
+from nicbench.registry import find
+from nicbench.testers.base import TesterKind
 
 SEE_EXAMPLES = "give the path of a bench file; examples/ holds some that run as they are"
 
@@ -66,9 +68,10 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
     document = reading.validate(Document, root.plain(), ())
     lab = _choice(reading, ("lab",), "nicbench.labs", Lab) if "lab" in _keys(reading, ()) else None
     dut = _choice(reading, ("dut",), "nicbench.duts", Dut) if "dut" in _keys(reading, ()) else None
+    tester = _tester(reading)
     hosts = {name: _choice(reading, ("hosts", name), "nicbench.hosts", Host) for name in _keys(reading, ("hosts",))}
     tests = [_test(reading, index, in_a_lab=lab is not None) for index in _indices(reading)]
-    if reading.problems or document is None or dut is None:
+    if reading.problems or document is None or dut is None or tester is None:
         raise WrongBenchFileError(str(path), reading.problems)
     try:
         extremes = Extremes.of(document.traffic, lab)
@@ -89,7 +92,7 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
         ports=document.ports,
         links=document.links,
         dut=dut,
-        tester=document.tester,
+        tester=tester,
         traffic=traffic,
         thresholds=document.thresholds.model_dump(exclude_unset=True),
         tests=tuple(extremes.in_test(test) for test in tests if test is not None),
@@ -118,9 +121,19 @@ def _indices(reading: Reading) -> list[int]:
     return [index for index, test in enumerate((tests.items if tests else None) or []) if test.entries is not None]
 
 
-def _choice(reading: Reading, path: tuple[Step, ...], package: str, base: type[Any]) -> Choice | None:
-    chosen = reading.choose(path, package, base)
+def _choice(
+    reading: Reading, path: tuple[Step, ...], package: str, base: type[Any], default: str | None = None
+) -> Choice | None:
+    chosen = reading.choose(path, package, base, default=default)
     return None if chosen is None else Choice(kind=chosen[0].kind, options=chosen[1], plugin=chosen[0])
+
+
+def _tester(reading: Reading) -> Choice | None:
+    """Our own engine where none is chosen; None after noting what is wrong."""
+    if "tester" in _keys(reading, ()):
+        return _choice(reading, ("tester",), "nicbench.testers", TesterKind, default=DEFAULT_TESTER)
+    plugin = find("nicbench.testers", TesterKind)[DEFAULT_TESTER]
+    return Choice(kind=DEFAULT_TESTER, options=plugin.Options(), plugin=plugin)
 
 
 def _test(reading: Reading, index: int, *, in_a_lab: bool) -> TestSpec | None:

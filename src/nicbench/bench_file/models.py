@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
-from nicbench.model.quantity import Bytes, Seconds
+from nicbench.model.kernel_driver import KernelDriver
 from nicbench.model.traffic import Name, Traffic
 from nicbench.model.turn import DEFAULT, Turn, interleaved
 
+if TYPE_CHECKING:
+    from nicbench.testers.base import TesterKind
+
 LARGEST_SEED = 2**63 - 1
+DEFAULT_TESTER = "packets"
+"""The kind of a `tester` that names none: our own engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,6 @@ class TestSpec:
     def build(self) -> Any:
         """The method, ready to run."""
         return self.plugin(self.name, self.options)
-
-
-KernelDriver = Literal["net_af_xdp", "net_af_packet", "net_pcap"]
-"""How DPDK opens a kernel interface."""
 
 
 class Port(Frozen):
@@ -72,67 +73,6 @@ Link = Annotated[tuple[Name, Name], BeforeValidator(_link_ends)]
 """Two ports that a cable joins, written ``t0 <-> d0``."""
 
 
-class Capture(Frozen):
-    """Received frames of each trial as pcapng: the first ``frames``, or ``around_loss`` before and after each loss."""
-
-    frames: int | None = Field(default=None, ge=1, le=65_536)
-    around_loss: int | None = Field(default=None, ge=1, le=4_096)
-
-    @model_validator(mode="after")
-    def _one_of_the_two(self) -> Capture:
-        if (self.frames is None) == (self.around_loss is None):
-            raise ValueError("give either `frames` (the first of each trial) or `around_loss` (before and after each)")
-        return self
-
-
-class Worker(Frozen):
-    """A core of the tester: the ports, by name, at which it sends and receives."""
-
-    cpu: int = Field(ge=0)
-    transmit: tuple[Name, ...] = ()
-    receive: tuple[Name, ...] = ()
-
-    @model_validator(mode="after")
-    def _has_work(self) -> Self:
-        if not self.transmit and not self.receive:
-            raise ValueError("a worker that neither transmits nor receives has nothing to do: name its ports")
-        return self
-
-
-class Tester(Frozen):
-    """How the engine sends and receives. ``None`` leaves the choice to nicbench; the plan says what was chosen."""
-
-    driver: KernelDriver = "net_af_xdp"
-    worker_cpu: int | None = Field(default=None, ge=0)
-    workers: tuple[Worker, ...] = ()
-    huge_pages: bool = False
-    memory: Bytes = Field(default=512 * 2**20, ge=64 * 2**20)
-    transmit_descriptors: int = Field(default=2048, ge=64, le=32_768)
-    receive_descriptors: int = Field(default=8192, ge=64, le=32_768)
-    send_buffer: Bytes = Field(default=64 * 2**20, ge=2**16)
-    burst: int = Field(default=32, ge=1, le=512)
-    catch_up: Seconds = Field(default=0.001, le=1.0)
-    latency_from: Literal["software", "scheduled"] = "software"
-    timestamps: Literal["tsc", "card", "kernel"] = "tsc"
-    """What stamps received frames; every port of the tester must have it. Sent ones bear the time-stamp counter's."""
-    capture: Capture | None = None
-    reordering_n: int = Field(default=3, ge=3, le=64)
-    """n-reordering (RFC 4737 section 5.3) is counted for n from 1 to this."""
-    per_flow: Literal["counts", "histograms"] | None = None
-    """A line for each flow of each trial, in the run folder; histograms take up to 112 KiB of memory a flow."""
-
-    @model_validator(mode="after")
-    def _workers_have_cores_of_their_own(self) -> Self:
-        cpus = [worker.cpu for worker in self.workers]
-        if cpus and self.worker_cpu is not None:
-            raise ValueError(
-                "`worker_cpu` is the CPU of one worker that does everything: leave it out beside `workers`"
-            )
-        if len(set(cpus)) < len(cpus):
-            raise ValueError("each worker polls on a CPU of its own: give every one another `cpu`")
-        return self
-
-
 Section = dict[str, Any] | str
 """A section with a kind, still plain data; a kind without options may stand alone."""
 
@@ -157,7 +97,7 @@ class Document(Frozen):
     ports: dict[Name, Port] = Field(default_factory=dict)
     links: tuple[Link, ...] = ()
     dut: Section
-    tester: Tester = Tester()
+    tester: Section = Field(default_factory=dict)
     traffic: Traffic = Traffic()
     thresholds: Thresholds = Thresholds()
     tests: tuple[dict[str, Any], ...] = Field(min_length=1)
@@ -185,7 +125,7 @@ class BenchFile:
     ports: dict[str, Port]
     links: tuple[tuple[str, str], ...]
     dut: Choice
-    tester: Tester
+    tester: Choice
     traffic: Traffic
     thresholds: dict[str, float]
     tests: tuple[TestSpec, ...]
@@ -206,3 +146,8 @@ class BenchFile:
     def of_turn(self, turn: Turn) -> BenchFile:
         """The configuration whose turn it is."""
         return next(each for each in self.configurations if each.configuration == turn.configuration)
+
+    def tester_kind(self) -> TesterKind:
+        """The chosen kind of tester, with its options; nothing is touched."""
+        kind: TesterKind = self.tester.plugin(self.tester.options)
+        return kind

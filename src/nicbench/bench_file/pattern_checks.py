@@ -84,6 +84,8 @@ def _wrong_number(pattern: Pattern, ports: int, position: Position) -> Problem:
 
 def _ports(bench: BenchFile) -> int:
     """Of the tester: the lab's, or those of the host ``tester``."""
+    if own := bench.tester_kind().own_ports():
+        return len(own)
     if bench.lab is not None:
         return int(getattr(bench.lab.options, "ports", 2))
     return sum(1 for port in bench.ports.values() if port.host == TESTER)
@@ -93,6 +95,8 @@ def _position(root: Node) -> Position:
     """Of the pattern; where it is left out, of the lab or the ports that do not suit the usual one."""
     if root.child("traffic") is not None and root.find(("traffic",)).child("pattern") is not None:
         return root.position_of(("traffic", "pattern"))
+    if root.child("lab") is None and root.child("ports") is None:
+        return root.position_of(("tester", "ports"))  # of a tester that brings them along
     if root.child("lab") is not None and root.find(("lab",)).child("ports") is not None:
         return root.position_of(("lab", "ports"))
     return root.position_of_key(("lab",)) if root.child("lab") is not None else root.position_of_key(("ports",))

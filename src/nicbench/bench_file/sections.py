@@ -48,29 +48,30 @@ class Reading:
         *,
         key: str = "kind",
         beside: Iterable[str] = (),
+        default: str | None = None,
     ) -> tuple[type[Any], Frozen] | None:
         """The plug-in that the section at ``path`` chooses by ``key``, and its options.
 
         ``beside`` are further keys of the section, not the plug-in's. A kind may stand alone (``lab: simulated``):
-        it is a section without options.
+        it is a section without options. ``default`` is the kind of a section that names none.
         """
         node = self.root.find(path)
         kind_node = node.child(key) if node.entries is not None else node
-        if kind_node is None:
+        if kind_node is None and default is None:
             self.problems.append(_without_kind(node, key))
             return None
         kinds = find(package, base)
-        kind = kind_node.value
-        if not isinstance(kind, str) or kind not in kinds:
+        kind = kind_node.value if kind_node is not None else default
+        if kind_node is not None and (not isinstance(kind, str) or kind not in kinds):
             where = ".".join(str(step) for step in path if isinstance(step, str))
             message = f"there is no {where} of the {key} {quote(kind_node.plain())}"
             self.problems.append(Problem(kind_node.position, message, suggest(str(kind), list(kinds), key)))
             return None
         taken = {key, *beside}
-        model: type[Frozen] = kinds[kind].Options
+        model: type[Frozen] = kinds[str(kind)].Options
         content = {name: child.plain() for name, child in (node.entries or {}).items() if name not in taken}
         options = self.validate(model, content, path, beside=taken)
-        return None if options is None else (kinds[kind], options)
+        return None if options is None else (kinds[str(kind)], options)
 
 
 def _without_kind(node: Node, key: str) -> Problem:

@@ -17,19 +17,20 @@ _ADVICE = {
 
 def time_stamp_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Every port without the stamps that were asked for. What a card can do, only its driver knows: the engine asks."""
-    wanted = bench.tester.timestamps
+    tester = bench.tester_kind()
+    wanted = tester.timestamps
     if wanted == "tsc":
         return
     if bench.lab is not None:
-        sources = bench.lab.plugin(bench.lab.options).time_stamps(bench.tester.driver)
+        sources = bench.lab.plugin(bench.lab.options).time_stamps(tester.driver)
         if wanted not in sources:
             message = f"the ports of the {bench.lab.kind} lab{_by(bench)} have no time stamps of the {wanted}"
             step = bench.lab.plugin.time_stamp_advice.get(wanted, f"write {_TSC}")
             yield Problem(root.position_of(("tester", "timestamps")), message, step)
         return
     for name, port in bench.ports.items():
-        if port.host == "tester" and not _may_stamp(wanted, port, bench.tester.driver):
-            what = _driver(port, bench.tester.driver)
+        if port.host == "tester" and not _may_stamp(wanted, port, tester.driver):
+            what = _driver(port, tester.driver)
             message = f"the port {quote(name)} ({what}) has no time stamps of the {wanted}"
             yield Problem(root.position_of_key(("ports", name)), message, _ADVICE[wanted])
 
@@ -53,4 +54,6 @@ def _driver(port: Port, default_driver: str) -> str:
 
 def _by(bench: BenchFile) -> str:
     """The driver, where the lab's ports leave a choice."""
-    return f" by {bench.tester.driver}" if bench.lab is not None and bench.lab.plugin.port_kind == "kernel" else ""
+    return (
+        f" by {bench.tester_kind().driver}" if bench.lab is not None and bench.lab.plugin.port_kind == "kernel" else ""
+    )

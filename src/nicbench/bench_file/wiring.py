@@ -22,10 +22,13 @@ _BY_HAND: Final = ("hosts", "ports", "links")
 def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """A lab or hosts, ports and links, but not both; names that exist; links that join tester and DUT."""
     written = [key for key in _BY_HAND if root.child(key) is not None]
+    if bench.tester_kind().own_ports():
+        yield from _own_port_problems(bench, root)
+        return
     yield from _port_kind_problems(bench, root)
     if bench.lab is not None:
-        lab = bench.lab.plugin(bench.lab.options)
-        for objection in lab.objections(tester_has_huge_pages=bench.tester.huge_pages, pattern=bench.traffic.pattern):
+        lab, has_huge_pages = bench.lab.plugin(bench.lab.options), bench.tester_kind().huge_pages_bytes > 0
+        for objection in lab.objections(tester_has_huge_pages=has_huge_pages, pattern=bench.traffic.pattern):
             yield Problem(root.position_of(("lab", objection.key)), objection.message, objection.next_step)
         for key in written:
             step = f"remove `{key}`, or remove `lab`"
@@ -43,6 +46,20 @@ def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     yield from _port_problems(bench, root)
     yield from device_problems(bench, root)
     yield from _link_problems(bench, root)
+
+
+def _own_port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A tester with ports of its own stands before a DUT that is there already: it reaches no lab's ports."""
+    kind = quote(bench.tester.kind)
+    for key in ("lab", *_BY_HAND):
+        if root.child(key) is not None:
+            message = f"the tester {kind} brings its own ports, so {quote(key)} has no meaning"
+            yield Problem(root.position_of_key((key,)), message, f"remove `{key}`, or choose another tester")
+    if bench.dut.plugin.is_set_up:
+        there = [name for name, dut in find("nicbench.duts", Dut).items() if not dut.is_set_up]
+        message = f"the DUT {quote(bench.dut.kind)} is set up by nicbench on ports that the tester {kind} does not give"
+        step = f"set it up by hand and write `{_sections('dut', there)}`, or choose another tester"
+        yield Problem(root.position_of(("dut", "kind")), message, step)
 
 
 def _port_kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:

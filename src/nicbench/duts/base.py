@@ -48,6 +48,8 @@ class Dut(ABC):
     Options: ClassVar[type[Frozen]]
     port_kind: ClassVar[str] = "kernel"
     """What it stands on: interfaces of the kernel, or what a lab of the same ``port_kind`` gives."""
+    is_set_up: ClassVar[bool] = True
+    """Whether ``up`` does anything; False where it is there already, and may stand behind any tester's ports."""
     can_be_sink: ClassVar[bool] = False
     """Whether ``as_sink`` can be entered."""
     fewest_ports: ClassVar[int] = 1

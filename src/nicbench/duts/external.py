@@ -66,6 +66,7 @@ class External(Dut):
     """Only says how it is to be addressed."""
 
     kind = "external"
+    is_set_up = False
     Options = ExternalOptions
     most_ports = MOST_PORTS
     returns_on_same_port = True

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nicbench.duts.base import Addressing
-from nicbench.engine.tester import During, Tester, TesterFacts
 from nicbench.model.counts import Counts
 from nicbench.model.trial import Health, Latency, PortReading, Reading, StreamReading, TrialRequest
+from nicbench.testers.base import During, Tester, TesterFacts
 
 
 @dataclass

@@ -13,7 +13,6 @@ from nicbench.duts.base import Addressing
 from nicbench.engine.client import EngineClient
 from nicbench.engine.reading import parse_reading
 from nicbench.engine.streams import phase_requests, stream_requests
-from nicbench.engine.tester import During, Tester, TesterFacts
 from nicbench.errors import EngineError
 from nicbench.hosts.base import Host
 from nicbench.model.frame_size import Size
@@ -21,6 +20,7 @@ from nicbench.model.pattern import forward_of, frames_of_ways, share_of_load
 from nicbench.model.stream_rates import stream_rates_frames_per_s
 from nicbench.model.traffic import Traffic
 from nicbench.model.trial import Purpose, Reading, TrialRequest
+from nicbench.testers.base import During, Tester, TesterFacts
 
 # RFC 2544 section 23: "learning frames" so that bridges and caches know both ends before the transmission.
 LEARNING_FRAMES = 8

@@ -54,8 +54,8 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     )
     total = Counts.sum_of(stream.counts for stream in streams).model_copy(
         update={
-            "foreign": sum(port.foreign for port in ports),
-            "corrupted_unattributed": sum(port.corrupted_unattributed for port in ports),
+            "foreign": sum(raw["foreign"] for raw in drain["ports"]),
+            "corrupted_unattributed": sum(raw["corrupted_unattributed"] for raw in drain["ports"]),
         }
     )
     return Reading(

@@ -79,7 +79,7 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
     if load is None or unsent is None or trial.request.phases:
         return None  # where there are several loads the counts do not say which of them was too high
     reading = trial.reading
-    paused_share = reading.health.total_gap_ns / reading.transmit_ns if reading.transmit_ns else 1.0
+    paused_share = (reading.health.total_gap_ns or 0) / reading.transmit_ns if reading.transmit_ns else 1.0
     if unsent.value - paused_share <= unsent.limit:
         return None
     counts = reading.counts
@@ -87,5 +87,8 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
 
 
 def _gap(trial: Trial) -> tuple[int, int]:
-    """How disturbed a trial was: by its pauses, never by its loss."""
-    return trial.reading.health.total_gap_ns, trial.reading.health.longest_gap_ns
+    """How disturbed a trial was: by its pauses, or the generator's word for them, never by its loss."""
+    health = trial.reading.health
+    if health.total_gap_ns is None:
+        return health.overtime_ns or 0, health.queue_full or 0
+    return health.total_gap_ns, health.longest_gap_ns or 0

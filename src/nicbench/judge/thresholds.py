@@ -77,6 +77,22 @@ class Thresholds(Frozen):
         "frames that the kernel took from the tester and threw away before the wire: they would be charged to the DUT",
     )
 
+    tester_cpu_share: float = _threshold(
+        0.95,
+        "share of the tester's cores' time",
+        "of a generator that tells it (TRex): its sending or receiving cores had hardly any time left",
+    )
+    tester_queue_full_share: float = _threshold(
+        0.001,
+        "share of the intended frames",
+        "of a generator that tells it (TRex): so often a transmit queue had no room, and frames left later than due",
+    )
+    tester_overtime_share: float = _threshold(
+        0.02,
+        "share of the asked time",
+        "of a generator that tells it (TRex): the transmission lasted longer, so the load was lower than asked",
+    )
+
     def rows(self) -> tuple[ThresholdRow, ...]:
         """The table, in order."""
         rows = []

@@ -20,7 +20,7 @@ class PortEvidence(Frozen):
     """What one of the tester's ports says of itself."""
 
     name: str
-    receive_overrun: int
+    receive_overrun: int | None
     transmit_refused: int = 0
     link_changed: bool
     stamp_clock_steps: int = 0
@@ -32,9 +32,12 @@ class Evidence(Frozen):
     transmit_ns: int
     intended: int
     unsent_tester: int
-    longest_gap_ns: int
-    total_gap_ns: int
+    longest_gap_ns: int | None = None
+    total_gap_ns: int | None = None
     clock_step_ns: int | None = None
+    cpu_share: float | None = None
+    queue_full: int | None = None
+    overtime_ns: int | None = None
     ports: tuple[PortEvidence, ...] = ()
     dut_cpus: tuple[CpuTime, ...] = ()
     dut_waiting_share: float | None = None
@@ -64,6 +67,9 @@ class Evidence(Frozen):
             longest_gap_ns=health.longest_gap_ns,
             total_gap_ns=health.total_gap_ns,
             clock_step_ns=health.clock_step_ns,
+            cpu_share=health.cpu_share,
+            queue_full=health.queue_full,
+            overtime_ns=None if link_was_down else health.overtime_ns,
             ports=tuple(
                 PortEvidence(
                     name=port.name,
@@ -87,6 +93,7 @@ def judge(evidence: Evidence, thresholds: Thresholds) -> Verdict:
 
 def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
     yield from _worker(evidence, thresholds)
+    yield from _generator(evidence, thresholds)
     for cpu in evidence.dut_cpus:
         yield from _dut_core(cpu, thresholds)
     yield from _dut_process(evidence, thresholds)
@@ -103,7 +110,7 @@ def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
 
 
 def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
-    longest_ms = evidence.longest_gap_ns / 1e6
+    longest_ms = (evidence.longest_gap_ns or 0) / 1e6
     if longest_ms > thresholds.longest_gap_ms:
         yield Finding(
             reason=Reason.DISTURBED,
@@ -112,7 +119,7 @@ def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             limit=thresholds.longest_gap_ms,
             text=f"the tester's worker was held up for {longest_ms:.1f} ms at once",
         )
-    share = _share(evidence.total_gap_ns, evidence.transmit_ns)
+    share = _share(evidence.total_gap_ns or 0, evidence.transmit_ns)
     if share > thresholds.total_gap_share:
         yield Finding(
             reason=Reason.DISTURBED,
@@ -121,6 +128,31 @@ def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             limit=thresholds.total_gap_share,
             text=f"the tester's worker was held up for {_percent(share)} of the transmission",
         )
+
+
+def _generator(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    """What a generator that is not our own says of its overload."""
+    cpu = evidence.cpu_share or 0.0
+    full = _share(evidence.queue_full or 0, evidence.intended)
+    asked_ns = evidence.transmit_ns - (evidence.overtime_ns or 0)
+    overtime = _share(evidence.overtime_ns or 0, asked_ns)
+    rows = (
+        ("tester_cpu_share", cpu, f"the tester's cores were busy for {_percent(cpu)} of their time"),
+        (
+            "tester_queue_full_share",
+            full,
+            f"the tester's transmit queue was full {evidence.queue_full} times: frames left later than they were due",
+        ),
+        (
+            "tester_overtime_share",
+            overtime,
+            f"the tester needed {_percent(overtime)} more time than it was given: the load was lower than asked",
+        ),
+    )
+    for name, value, text in rows:
+        limit = getattr(thresholds, name)
+        if value > limit:
+            yield Finding(reason=Reason.HEALTH, threshold=name, value=value, limit=limit, text=text)
 
 
 def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
@@ -185,7 +217,7 @@ def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             text=f"the tester did not send {_percent(share)} of the intended frames",
         )
     for port in evidence.ports:
-        share = _share(port.receive_overrun, evidence.intended)
+        share = _share(port.receive_overrun or 0, evidence.intended)
         if share > thresholds.receive_overrun_share:
             yield Finding(
                 reason=Reason.RECEIVE_OVERRUN,

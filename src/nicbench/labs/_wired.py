@@ -14,7 +14,7 @@ from nicbench.labs._behind import check_address, check_vdev
 from nicbench.labs._cores import core_map, cpus_of_status
 from nicbench.labs._host_interfaces import interfaces_of
 from nicbench.labs._interfaces import check_interface
-from nicbench.labs.base import DutPort, Testbed, TesterPort
+from nicbench.labs.base import CoreMap, DutPort, Testbed, TesterPort
 from nicbench.model.base import Frozen
 
 # The host that the engine runs on bears this name in the bench file.
@@ -107,6 +107,23 @@ async def testbed_of(
         link_is_nominal=not speeds or any(seen.nominal for seen in (*near, *far)),
         statements=_statements((*near, *far), known_speed=bool(speeds)),
         facts={"links": [f"{near_name} <-> {far_name}" for near_name, far_name in joined]},
+    )
+
+
+def testbed_of_own_ports(ports: tuple[TesterPort, ...], host: Host, tester: str) -> Testbed:
+    """The testbed of a tester that brings its ports along; what their links carry only it can say, once it has started.
+
+    ``host`` is the machine that nicbench runs on, ``tester`` the kind of the tester.
+    """
+    return Testbed(
+        tester=host,
+        dut=None,
+        tester_ports=ports,
+        dut_ports=(),
+        cores=CoreMap(worker=None, dut=(), housekeeping=(), shared=False),
+        link_bits_per_s=ASSUMED_BITS_PER_S,
+        link_is_nominal=True,
+        facts={"ports": f"of the tester {tester}: {', '.join(port.name for port in ports)}"},
     )
 
 

@@ -32,8 +32,8 @@ COLUMNS = (
 """Of a table with a row for each point."""
 
 HOW_IT_IS_CHECKED = (
-    "Every frame that comes back is compared with what was sent, signature and payload byte for byte; an altered one "
-    "is not returned intact."
+    "Every frame that comes back is compared with what was sent, signature and payload, over the bytes of the column "
+    "Compared; an altered one is not returned intact. Where nothing stands there, this tester compares nothing."
 )
 
 
@@ -65,7 +65,7 @@ def returned(trial: Trial, full: Full) -> Values:
         "returned_frames": counts.received,
         "lost_frames": counts.lost,
         "refused_frames": counts.unsent_backpressure,
-        "altered_frames": counts.corrupted + counts.unattributed,
+        "altered_frames": None if counts.corrupted is None else counts.corrupted + (counts.unattributed or 0),
         "late_frames": counts.late,
         "checked_bytes": min(checked) if checked else None,
         "returned_percent": 100.0 * counts.received / offered if offered else None,

@@ -24,6 +24,7 @@ from nicbench.methods._results import each_size, result_at
 from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, Method
+from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_parameters
 from nicbench.model.frame_size import words_of as words_of_size
@@ -82,6 +83,9 @@ class BackToBack(Method):
 
     def needs(self) -> str | None:
         return self.options.at
+
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset({Ability.BURSTS, Ability.FRAME_COUNT})
 
     def estimate_s(self) -> float:
         options = self.options

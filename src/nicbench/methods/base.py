@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar, Protocol
 
+from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import Size
 from nicbench.model.import_table import ImportTable
@@ -112,6 +113,10 @@ class Method(ABC):
     def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
         """A result's parameters and values of an imported row, with what none of its columns says alone."""
         return parameters, values
+
+    def abilities(self) -> frozenset[Ability]:
+        """What it needs of the tester beyond frames sent at a load and counted."""
+        return frozenset()
 
     @abstractmethod
     def frame_sizes(self) -> tuple[int | str, ...]:

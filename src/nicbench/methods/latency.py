@@ -19,6 +19,7 @@ from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scaled_tail, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, Method, Values
+from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
 from nicbench.model.import_table import ImportColumn, ImportTable
@@ -78,6 +79,9 @@ class Latency(Method):
     def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
 
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset({Ability.LATENCY} | ({Ability.FRAME_COUNT} if self.options.frames is not None else set()))
+
     def estimate_s(self) -> float:
         return self.options.trial.estimate_s(self.points())
 
@@ -93,7 +97,7 @@ class Latency(Method):
             f"not at the throughput itself, as {section} asks (no load of 100 %)": 100.0 not in options.loads,
         }
         once = (
-            f"one trial in which every frame is timed, {section} tags one frame in each of 20 trials, and RFC 8219 "
+            f"one trial in which every stamped frame is timed, {section} tags one frame in each of 20 trials, and RFC 8219 "
             "section 7.3.1 takes the median PDV of 20"
         )
         # How long the trial lasts is said above, by this section.
@@ -204,6 +208,7 @@ def _latency_values(latency: LatencyReading | None) -> dict[str, Bounded | float
         "latency_resolution_ns": latency.resolution_ns,
         "latency_source": latency.source,
         "latency_received_by": latency.received_by,
+        "latency_sample_of_frames": latency.sample_of,
         "latency_negative_frames": latency.negative,
         "pdv_ns": None if tail is None else tail - latency.minimum_ns,
     }

@@ -20,6 +20,7 @@ from nicbench.methods._results import each_size, result_at
 from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import Pause, TrialTimes
 from nicbench.methods.base import Context, Method
+from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size
 from nicbench.model.result import Result
@@ -72,6 +73,9 @@ class Reset(Method):
 
     def needs(self) -> str | None:
         return self.options.at
+
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset({Ability.ARRIVALS, Ability.BESIDE})
 
     def estimate_s(self) -> float:
         return self.options.trial.estimate_s(self.points() * self.options.repetitions)

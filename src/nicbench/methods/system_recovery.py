@@ -19,6 +19,7 @@ from nicbench.methods._results import each_size, result_at
 from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, Method
+from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, words_of
 from nicbench.model.quantity import Percent, PercentOver
@@ -71,6 +72,9 @@ class SystemRecovery(Method):
 
     def needs(self) -> str | None:
         return self.options.at
+
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset({Ability.PHASES, Ability.ARRIVALS})
 
     def estimate_s(self) -> float:
         return self._times().estimate_s(self.points() * self.options.repetitions)
@@ -203,10 +207,10 @@ def recovery_s(reading: Reading, phases: tuple[Phase, Phase]) -> float | None:
     latest = 0.0
     for stream in reading.streams:
         counts = stream.counts
-        if stream.phase != 2 or counts.lost + counts.unattributed == 0:
+        if stream.phase != 2 or counts.lost + (counts.unattributed or 0) == 0:
             continue
         known = sum(stream.intervals.missing) if stream.intervals else 0
-        if stream.last_jump_ns is None or counts.lost + counts.unattributed > known:
+        if stream.last_jump_ns is None or counts.lost + (counts.unattributed or 0) > known:
             return None  # frames that nothing of their flow came after: the last ones
         latest = max(latest, stream.last_jump_ns / 1e9 - _turn_s(stream, phases[1]) - phases[0].duration_s)
     return latest

@@ -16,6 +16,21 @@ class Reordering(Frozen):
     """Frames right behind n or more with greater sequences, for n from 1 on; of an older engine none."""
 
 
+class SampleOrder(Frozen):
+    """Of a stream of which only some frames bear a sequence number (TRex's latency streams): those, by the receiver.
+
+    ``sequence_jumps`` and ``sequence_falls`` count arrivals with a greater and a smaller number than the next.
+    """
+
+    sent: int
+    received: int
+    dropped: int
+    duplicated: int
+    reordered: int
+    sequence_jumps: int
+    sequence_falls: int
+
+
 class Variation(Frozen):
     """Inter-packet delay variation (RFC 5481 4.1): absolute differences between frames that follow one another."""
 

@@ -8,7 +8,10 @@ from nicbench.model.base import Frozen
 
 
 class Counts(Frozen):
-    """Frames of one trial, in one stream or summed over streams. Each frame has one fate."""
+    """Frames of one trial, in one stream or summed over streams. Each frame has one fate.
+
+    None is a count that the tester does not know: it cannot tell such frames from others.
+    """
 
     intended: int
     sent: int
@@ -16,14 +19,14 @@ class Counts(Frozen):
     unsent_backpressure: int = 0
     received: int
     lost: int
-    late: int = 0
-    duplicated: int = 0
-    reordered: int = 0
-    corrupted: int = 0
-    unattributed: int = 0
+    late: int | None = 0
+    duplicated: int | None = 0
+    reordered: int | None = 0
+    corrupted: int | None = 0
+    unattributed: int | None = 0
     """Missing, and a frame between the stream's addresses came with a broken signature: neither lost nor received."""
-    corrupted_unattributed: int = 0
-    foreign: int = 0
+    corrupted_unattributed: int | None = 0
+    foreign: int | None = 0
 
     @property
     def unsent(self) -> int:
@@ -32,8 +35,11 @@ class Counts(Frozen):
 
     @property
     def failed(self) -> int:
-        """Frames the DUT is charged with: lost, corrupted (signature included), or refused by a lossless port."""
-        return self.lost + self.corrupted + self.unattributed + self.unsent_backpressure
+        """Frames the DUT is charged with: lost, corrupted (signature included), or refused by a lossless port.
+
+        What the tester does not know cannot be charged.
+        """
+        return self.lost + (self.corrupted or 0) + (self.unattributed or 0) + self.unsent_backpressure
 
     @property
     def loss_ratio(self) -> float:
@@ -43,6 +49,11 @@ class Counts(Frozen):
 
     @classmethod
     def sum_of(cls, parts: Iterable[Counts]) -> Counts:
-        """Field by field sum; an empty iterable gives zeros."""
+        """Field by field sum, None where one part is unknown; an empty iterable gives zeros."""
         rows = list(parts)
-        return cls(**{name: sum(getattr(row, name) for row in rows) for name in cls.model_fields})
+        return cls(**{name: _sum([getattr(row, name) for row in rows]) for name in cls.model_fields})
+
+
+def _sum(parts: list[int | None]) -> int | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None

@@ -41,6 +41,11 @@ class Pattern(StrEnum):
         return self in (Pattern.FULL_MESH, Pattern.SAME_PORT)
 
     @property
+    def is_pairs(self) -> bool:
+        """Whether each port sends to one other, or to itself, and receives from one."""
+        return self in (Pattern.ONE_TO_ONE, Pattern.SAME_PORT)
+
+    @property
     def words(self) -> str:
         """With the RFC's name: "many-to-one (partially meshed, RFC 2285 section 3.3.2)"."""
         named = {

@@ -42,7 +42,7 @@ class PortPassed(Frozen):
     received_frames: int
     offered_frames_per_s: float
     received_frames_per_s: float
-    foreign_frames: int
+    foreign_frames: int | None
 
 
 class PortFigures(Frozen):

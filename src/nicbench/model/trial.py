@@ -15,6 +15,7 @@ from nicbench.model.analysis import (
     Flows,
     Intervals,
     Reordering,
+    SampleOrder,
     Variation,
 )
 from nicbench.model.base import Frozen
@@ -111,6 +112,8 @@ class Latency(Frozen):
     maximum_ns: int
     percentiles_ns: dict[str, int] = Field(default_factory=dict)
     histogram: str | None = None
+    sample_of: int | None = None
+    """Received frames of which these are a sample; None where every frame was timed."""
 
 
 class CpuTime(Frozen):
@@ -147,14 +150,17 @@ class WorkerHealth(Frozen):
 
 
 class Health(Frozen):
-    """What the engine saw of itself during the transmission (protocol: ``health``)."""
+    """What the tester saw of itself during the transmission (protocol: ``health``); None is unknown.
 
-    longest_gap_ns: int
-    total_gap_ns: int
-    gap_floor_ns: int
-    gaps: int
-    iterations: int
-    idle_iterations: int
+    Gaps are of a worker's loop, which our own engine watches; other generators tell other things of themselves.
+    """
+
+    longest_gap_ns: int | None = None
+    total_gap_ns: int | None = None
+    gap_floor_ns: int | None = None
+    gaps: int | None = None
+    iterations: int | None = None
+    idle_iterations: int | None = None
     voluntary_switches: int | None = None
     involuntary_switches: int | None = None
     clock_step_ns: int | None = None
@@ -162,6 +168,12 @@ class Health(Frozen):
     cpus: tuple[CpuTime, ...] = ()
     workers: tuple[WorkerHealth, ...] = ()
     """Each worker's own, where there are several; the values above are then sums, and the longest gap of any."""
+    cpu_share: float | None = None
+    """Of the sending and receiving cores' time that was used, the busier of the two, 0..1, by the generator's word."""
+    queue_full: int | None = None
+    """How often a transmit queue had no room, by the generator's word: what it sent then came late."""
+    overtime_ns: int | None = None
+    """How much longer than it was asked the generator took to send."""
 
 
 class TransmitGaps(Frozen):
@@ -183,6 +195,8 @@ class StreamReading(Frozen):
     name: str
     counts: Counts
     maximum_burst: int | None = None
+    sample: SampleOrder | None = None
+    """What became of a sample of its frames, where the tester numbers no others."""
     transmit_gaps: TransmitGaps | None = None
     latency: Latency | None = None
     checked_bytes: int | None = None
@@ -200,12 +214,12 @@ class StreamReading(Frozen):
 
 
 class PortReading(Frozen):
-    """One port of the tester: counters are differences over the trial."""
+    """One port of the tester: counters are differences over the trial. None is unknown."""
 
     name: str
-    foreign: int
-    corrupted_unattributed: int
-    receive_overrun: int
+    foreign: int | None = None
+    corrupted_unattributed: int | None = None
+    receive_overrun: int | None = None
     counters: dict[str, int] = Field(default_factory=dict)
     link_changed: bool = False
     timestamps: Stamps | None = None

@@ -39,8 +39,11 @@ def words(latencies: Iterable[Latency]) -> tuple[str, ...]:
     for latency in latencies:
         sent = _SENT.get(latency.source, latency.source)
         received = _RECEIVED.get(latency.received_by, latency.received_by)
-        resolution = "" if latency.resolution_ns is None else f", in steps of {latency.resolution_ns:.3g} ns"
-        said[f"sent frames are stamped by {sent}, received ones by {received}{resolution}"] = None
+        resolution = (
+            "" if latency.resolution_ns is None else f", in steps of {float(f'{latency.resolution_ns:.3g}'):g} ns"
+        )
+        sample = "" if latency.sample_of is None else ": a sample of the frames, not every one"
+        said[f"sent frames are stamped by {sent}, received ones by {received}{resolution}{sample}"] = None
     return tuple(said)
 
 

@@ -10,12 +10,12 @@ from nicbench import __version__
 from nicbench.bench_file.differences import differences
 from nicbench.bench_file.models import BenchFile
 from nicbench.duts.base import Addressing, Dut
-from nicbench.engine.tester import TesterFacts
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import Testbed
 from nicbench.model.pattern import Pattern, Ways, share_of_load
 from nicbench.model.plan import Plan, PlannedTest, PlannedTurn
 from nicbench.stages.calibrate import estimate_s
+from nicbench.testers.base import TesterFacts
 
 
 def describe(
@@ -44,9 +44,17 @@ def describe(
         link_bits_per_s=testbed.link_bits_per_s,
         link_is_nominal=testbed.link_is_nominal,
         simulated=testbed.simulated,
-        statements=(*testbed.statements, *statements_of(bench.traffic.pattern, ways)),
+        statements=(
+            *testbed.statements,
+            *bench.tester_kind().statements(),
+            *statements_of(bench.traffic.pattern, ways),
+        ),
         facts=testbed.facts,
-        tester={**facts.description, "options": bench.tester.model_dump(mode="json")},
+        tester={
+            **facts.description,
+            "kind": bench.tester.kind,
+            "options": bench.tester.options.model_dump(mode="json"),
+        },
         traffic=_disclosed_traffic(bench),
         addressing=tuple(asdict(way) for way in addressing),
         tests=tuple(

@@ -10,7 +10,7 @@ from nicbench.duts.base import Addressing, Dut
 from nicbench.errors import UsageError
 from nicbench.events import Bus, StageStarted
 from nicbench.hosts.local import LocalHost
-from nicbench.labs._wired import testbed_of
+from nicbench.labs._wired import testbed_of, testbed_of_own_ports
 from nicbench.labs.base import Lab, Testbed
 from nicbench.model.pattern import Ways, ways_of
 from nicbench.tuning.changes import Changes
@@ -19,20 +19,28 @@ from nicbench.tuning.huge_pages import raise_huge_pages
 
 def touches_machine(bench: BenchFile) -> bool:
     """Whether the run changes a machine, and so needs its lock and root."""
-    labs = [each.lab for each in bench.configurations]
-    return any(lab is None or bool(lab.plugin.touches_machine) for lab in labs)
+    return any(_touched(each) for each in bench.configurations)
+
+
+def _touched(bench: BenchFile) -> bool:
+    if bench.lab is None:
+        return not bench.tester_kind().own_ports()
+    return bool(bench.lab.plugin.touches_machine)
 
 
 async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[Lab | None, Testbed]:
     """The lab (None for real machines) and its testbed."""
     local = LocalHost("local")
-    if bench.tester.huge_pages:
-        await raise_huge_pages(changes, local, bench.tester.memory)
+    tester = bench.tester_kind()
+    if tester.huge_pages_bytes:
+        await raise_huge_pages(changes, local, tester.huge_pages_bytes)
+    if own := tester.own_ports():
+        return None, testbed_of_own_ports(own, local, bench.tester.kind)
     if bench.lab is None:
-        return None, await testbed_of(bench.hosts, bench.ports, bench.links, bench.tester)
+        return None, await testbed_of(bench.hosts, bench.ports, bench.links, tester)
     lab: Lab = bench.lab.plugin(bench.lab.options)
     testbed = await lab.up(changes, local)
-    return lab, replace(testbed, promised_bytes=bench.tester.memory if bench.tester.huge_pages else 0)
+    return lab, replace(testbed, promised_bytes=tester.huge_pages_bytes)
 
 
 async def make_dut(bench: BenchFile, testbed: Testbed, changes: Changes) -> Dut:

@@ -6,7 +6,7 @@ The histogram keeps three digits; exact minimum and maximum are kept beside it a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -87,6 +87,7 @@ def merge(parts: Sequence[Latency]) -> Latency | None:
         mean_ns=math.fsum(part.mean_ns * part.count for part in parts) / count,
         maximum_ns=max(part.maximum_ns for part in parts),
         histogram=_merged([part.histogram for part in parts]),
+        sample_of=_sample_of(parts),
     )
     return with_percentiles(merged)
 
@@ -141,8 +142,32 @@ def _merged(histograms: Sequence[str | None]) -> str | None:
         if histogram is None:
             return None
         whole.add(_decode(histogram))
-    encoded = whole.encode()
+    return _text(whole)
+
+
+def histogram_of(counted: Iterable[tuple[int, int]]) -> str:
+    """A histogram of latencies in nanoseconds, each with how many frames took so long."""
+    whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
+    for latency_ns, frames in counted:
+        whole.record_value(min(max(latency_ns, LOWEST_NS), HIGHEST_NS), frames)
+    return _text(whole)
+
+
+def counted_in(histogram: str) -> tuple[tuple[int, int], ...]:
+    """Its values, in its own unit, each with how often it was recorded; ValueError where it is no histogram."""
+    return tuple(_recorded(_decode(histogram)))
+
+
+def _text(histogram: Any) -> str:
+    encoded = histogram.encode()
     return encoded.decode("ascii") if isinstance(encoded, bytes) else str(encoded)
+
+
+def _sample_of(parts: Sequence[Latency]) -> int | None:
+    """None where every frame of every part was timed."""
+    if all(part.sample_of is None for part in parts):
+        return None
+    return sum(part.count if part.sample_of is None else part.sample_of for part in parts)
 
 
 def _greatest(values: Sequence[float | None]) -> float | None:

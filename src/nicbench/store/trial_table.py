@@ -16,6 +16,7 @@ _COUNTS = (
     "intended", "sent", "unsent_tester", "unsent_backpressure", "received", "lost", "late", "duplicated", "reordered",
     "corrupted", "unattributed", "corrupted_unattributed", "foreign",
 )  # fmt: skip
+_ALWAYS_KNOWN = frozenset({"intended", "sent", "unsent_tester", "unsent_backpressure", "received", "lost"})
 _PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99", "99.999": "p99_999"}
 
 _SCHEMA = pa.schema(
@@ -39,17 +40,18 @@ _SCHEMA = pa.schema(
         pa.field("transmit_ns", pa.int64(), nullable=False),
         pa.field("sending_ns", pa.int64()),
         pa.field("sent_while_sending", pa.int64()),
-        *(pa.field(name, pa.int64(), nullable=False) for name in _COUNTS),
+        *(pa.field(name, pa.int64(), nullable=name not in _ALWAYS_KNOWN) for name in _COUNTS),
         pa.field("loss_ratio", pa.float64(), nullable=False),
         pa.field("unexplained", pa.int64()),
-        pa.field("longest_gap_ns", pa.int64(), nullable=False),
-        pa.field("total_gap_ns", pa.int64(), nullable=False),
+        pa.field("longest_gap_ns", pa.int64()),
+        pa.field("total_gap_ns", pa.int64()),
         pa.field("core_clock_before_hz", pa.float64()),
         pa.field("core_clock_after_hz", pa.float64()),
         pa.field("latency_source", pa.string()),
         pa.field("latency_received_by", pa.string()),
         pa.field("latency_uncertainty_ns", pa.float64()),
         pa.field("latency_negative_frames", pa.int64()),
+        pa.field("latency_sample_of_frames", pa.int64()),  # null: every frame was timed
         pa.field("latency_minimum_ns", pa.int64()),
         pa.field("latency_mean_ns", pa.float64()),
         *(pa.field(f"latency_{name}_ns", pa.int64()) for name in _PERCENTILES.values()),
@@ -109,6 +111,7 @@ def _row(trial: Trial) -> dict[str, Any]:
             latency_received_by=reading.latency.received_by,
             latency_uncertainty_ns=reading.latency.uncertainty_ns,
             latency_negative_frames=reading.latency.negative,
+            latency_sample_of_frames=reading.latency.sample_of,
             latency_minimum_ns=reading.latency.minimum_ns,
             latency_mean_ns=reading.latency.mean_ns,
             latency_maximum_ns=reading.latency.maximum_ns,

@@ -13,7 +13,7 @@ from nicbench.model.frame_size import IMIX, Size, mean_bytes, words_of
 from nicbench.model.pattern import Ways
 from nicbench.model.result import Result
 from nicbench.model.traffic import Traffic
-from nicbench.model.trial import Latency, Trial, TrialRequest
+from nicbench.model.trial import Health, Latency, Trial, TrialRequest
 from nicbench.search.base import CeilingReached, Goal, Limits, Sample, Search
 from nicbench.trials.basis import with_basis, with_ports
 from nicbench.trials.bridge import run_search
@@ -122,7 +122,7 @@ class TestContext:
                 duration_s=duration_s,
                 counts=trial.reading.counts,
                 valid=not disturbed,
-                pacing_uncertainty=trial.reading.health.longest_gap_ns / max(1, trial.reading.transmit_ns),
+                pacing_uncertainty=_held_up_ns(trial.reading.health) / max(1, trial.reading.transmit_ns),
                 trial_ids=(trial.id,),
             )
 
@@ -164,3 +164,8 @@ class TestContext:
                 f"{rate_frames_per_s / 1e6:.3f} Mpps",
             )
         )
+
+
+def _held_up_ns(health: Health) -> int:
+    """For how long the load may have been another: a gap of our own engine, or the overtime of another generator."""
+    return health.longest_gap_ns if health.longest_gap_ns is not None else health.overtime_ns or 0

@@ -34,7 +34,9 @@ def with_overruns(reading: Reading, before: Mapping[int, int], after: Mapping[in
     """``reading`` with what a DUT in memory saw of the tester's full rings, by port, as overruns."""
     grown = {port: count - before.get(port, 0) for port, count in after.items()}
     ports = tuple(
-        port.model_copy(update={"receive_overrun": port.receive_overrun + max(0, grown.get(number, 0))})
+        port.model_copy(update={"receive_overrun": (port.receive_overrun or 0) + max(0, grown[number])})
+        if number in grown
+        else port
         for number, port in enumerate(reading.ports)
     )
     return reading.model_copy(update={"ports": ports})

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from nicbench.duts.base import Addressing, Dut
-from nicbench.engine.tester import Tester
 from nicbench.errors import EngineError, HostError, NicbenchError
 from nicbench.events import Bus, TrialFinished, TrialStarted
 from nicbench.hosts.base import Host
@@ -17,6 +16,7 @@ from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
 from nicbench.model.trial import DutWork, Interrupted, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.model.turn import ALONE, Turn
+from nicbench.testers.base import Tester
 from nicbench.trials.ledger import with_ledger, with_overruns
 
 _DYING_S = 0.5
