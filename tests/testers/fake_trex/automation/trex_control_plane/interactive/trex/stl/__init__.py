@@ -1,0 +1,1 @@
+"""Its stateless API."""
