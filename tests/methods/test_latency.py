@@ -106,8 +106,8 @@ HANDED_OVER = (
 )
 ALWAYS = (
     (
-        "one trial in which every frame is timed, RFC 2544 section 26.2 tags one frame in each of 20 trials, and RFC "
-        "8219 section 7.3.1 takes the median PDV of 20"
+        "one trial in which every stamped frame is timed, RFC 2544 section 26.2 tags one frame in each of 20 trials, "
+        "and RFC 8219 section 7.3.1 takes the median PDV of 20"
     ),
     HANDED_OVER,
 )

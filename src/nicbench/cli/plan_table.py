@@ -39,6 +39,10 @@ def print_plan(console: Console, bench: BenchFile) -> None:
         console.print(f"{escape(test)} differs from the standard, and the report will say so:")
         for deviation in deviations:
             console.print(f"  {escape(deviation)}", soft_wrap=True)
+    if statements := bench.tester_kind().statements():
+        console.print(f"of the tester {bench.tester.kind} the report will say:")
+    for statement in statements:
+        console.print(f"  {escape(statement)}", soft_wrap=True)
     console.print("checked:")
     for phrase in checked():
         console.print(f"  {phrase}", soft_wrap=True)
@@ -116,6 +120,7 @@ def _document(bench: BenchFile) -> dict[str, Any]:
         "valid": True,
         "lab": _plain(bench.lab) if bench.lab else None,
         "dut": _plain(bench.dut),
+        "tester": {**_plain(bench.tester), "statements": list(bench.tester_kind().statements())},
         "tests": [
             {
                 "name": test.name,
@@ -145,9 +150,10 @@ def _settings(bench: BenchFile) -> list[tuple[str, str]]:
     pattern = [] if traffic.pattern is Pattern.ONE_TO_ONE else [("pattern", traffic.pattern.words)]
     smallest = smallest_frame_bytes(traffic)
     together = f"{len(traffic.streams)} streams a port, " if traffic.streams else f"{_streams(traffic)[0]}, "
-    where = ("lab", bench.lab.kind + _options(bench, "lab")) if bench.lab else ("ports", ", ".join(bench.ports))
+    ports = [port.name for port in bench.tester_kind().own_ports()] or list(bench.ports)
+    where = ("lab", bench.lab.kind + _options(bench, "lab")) if bench.lab else ("ports", ", ".join(ports))
     links = [("links", ", ".join(f"{one} <-> {other}" for one, other in bench.links))] if bench.links else []
-    tester = [("tester", _options(bench, "tester").strip(" ()"))] if bench.written.get("tester") else []
+    tester = [("tester", bench.tester.kind + _options(bench, "tester"))] if bench.written.get("tester") else []
     return [
         where,
         *links,

@@ -97,8 +97,8 @@ class Latency(Method):
             f"not at the throughput itself, as {section} asks (no load of 100 %)": 100.0 not in options.loads,
         }
         once = (
-            f"one trial in which every stamped frame is timed, {section} tags one frame in each of 20 trials, and RFC 8219 "
-            "section 7.3.1 takes the median PDV of 20"
+            f"one trial in which every stamped frame is timed, {section} tags one frame in each of 20 trials, and "
+            "RFC 8219 section 7.3.1 takes the median PDV of 20"
         )
         # How long the trial lasts is said above, by this section.
         pauses = options.trial.model_copy(update={"duration": 120.0}).deviations()
