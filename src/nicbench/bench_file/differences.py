@@ -28,7 +28,7 @@ def differences(bench: BenchFile) -> tuple[Difference, ...]:
 
 def _by_names(written: Mapping[str, Any]) -> dict[str, Any]:
     """With the tests by their names, in place of their numbers."""
-    sections = {key: _section(value) if key in ("lab", "dut") else value for key, value in written.items()}
+    sections = {key: _section(value) if key in ("lab", "dut", "tester") else value for key, value in written.items()}
     hosts = {name: _section(host) for name, host in written.get("hosts", {}).items()}
     tests = {test["name"]: {key: value for key, value in test.items() if key != "name"} for test in written["tests"]}
     return {**sections, "hosts": hosts, "tests": tests}

@@ -113,7 +113,7 @@ class Trex(TesterKind):
             ),
             (
                 "TRex stamps only frames of latency streams, in software on one core: latencies are of this sample, "
-                f"{self.options.latency_rate:g} frames/s of each way's load and at most {100 * _SHARE_OF_SAMPLE:g} % of it."
+                f"{self.options.latency_rate:g} frames/s of each way's load, at most {100 * _SHARE_OF_SAMPLE:g} %."
             ),
         )
 
