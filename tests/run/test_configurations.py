@@ -271,3 +271,34 @@ def test_forwarding_through_filter_rules_is_slower_than_without(tmp_path: Path) 
 
 def page_of(folder: Path) -> str:
     return html.unescape(report.build(folder).read_text(encoding="utf-8")).replace("\u00a0", " ")
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_killed_in_its_second_turn_a_run_in_the_lab_tidies_up_and_goes_on(tmp_path: Path) -> None:
+    bench = COMPARED_IN_A_LAB.format(
+        title="Killed in a lab",
+        runs=1,
+        dut="{kind: policer, burst: 1000}",
+        more=TOLERANT,
+        configurations="  low: {dut: {rate: 100 kpps}}\n  high: {dut: {rate: 200 kpps}, lab: {mtu: 2000}}",
+        goals="{NDR: 0 %}",
+        precision="10 %",
+        trials=3,
+        duration="300 ms",
+    )
+    before = machine_state()
+    folder = make_folder(tmp_path, bench)
+    assert run_in_child(folder, kill_at="26:after") == -signal.SIGKILL  # while the second calibrates its tester
+    assert turns_begun(folder) == [1, 2]
+    kept = trial_lines(folder)
+    assert machine_state() != before
+    assert run_in_child(folder) == 0
+    assert machine_state() == before
+    again = RunFolder.open(folder.path)
+    assert trial_lines(again)[: len(kept)] == kept
+    assert len(set(trial_lines(again))) == len(trial_lines(again))
+    summary = again.summary()
+    assert summary is not None
+    assert {result.configuration for result in summary.results} == {"low", "high"}
+    assert turns_begun(again) == [1, 2, 2]

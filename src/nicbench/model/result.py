@@ -67,6 +67,12 @@ def name_of_test(result: Result, tests: Mapping[str, str]) -> str:
     return result.test or tests.get(result.id, result.id.partition("/")[0])
 
 
+def title_of_test(result: Result, tests: Mapping[str, str]) -> str:
+    """The name of its test, and whose it is where configurations are compared."""
+    name = name_of_test(result, tests)
+    return name if result.configuration == DEFAULT else f"{name} ({result.configuration})"
+
+
 class Summary(Frozen):
     """The whole of summary.json."""
 

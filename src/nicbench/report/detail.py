@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nicbench.model.analysis import Flows, Intervals, Reordering
 from nicbench.model.frame_size import label_of
-from nicbench.model.result import Result, name_of_test
+from nicbench.model.result import Result, title_of_test
 from nicbench.model.trial import Reading, Trial
 from nicbench.stats.ports import telling
 
@@ -62,7 +62,7 @@ def detail_tables(
     for result in results:
         trial = telling([trials[name] for name in result.trials if name in trials])
         if trial is not None and any(stream.flows for stream in trial.reading.streams):
-            test = name_of_test(result, tests)
+            test = title_of_test(result, tests)
             grouped.setdefault(test, []).append(_row(trial))
     return tuple(DetailTable(test, tuple(rows)) for test, rows in grouped.items())
 

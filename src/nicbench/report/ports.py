@@ -9,7 +9,7 @@ from nicbench.model.frame_size import label_of, size_words
 from nicbench.model.pattern import Pattern
 from nicbench.model.plan import Plan
 from nicbench.model.ports import PortFigures
-from nicbench.model.result import Result, name_of_test
+from nicbench.model.result import Result, title_of_test
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def ports_tables(results: Iterable[Result], tests: Mapping[str, str], plan: Plan
     grouped: dict[tuple[str, str], list[PortsRow]] = {}
     for result in results:
         if result.by_port is not None:
-            test = name_of_test(result, tests)
+            test = title_of_test(result, tests)
             grouped.setdefault((test, result.scope), []).append(PortsRow(_name(result), result.by_port, result))
     pattern = _pattern(plan)
     return tuple(PortsTable(test, scope, pattern, tuple(rows)) for (test, scope), rows in grouped.items())
