@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
+from nicbench.stages.calibrate import estimate_s
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
@@ -30,3 +31,10 @@ def test_the_demo_measures_the_seven_sizes_of_rfc_2544_in_under_three_minutes() 
     bench = load(EXAMPLES[0].with_name("kernel-forward.yaml"))
     assert bench.tests[0].build().frame_sizes() == (64, 128, 256, 512, 1024, 1280, 1518)
     assert sum(test.build().estimate_s() for test in bench.tests) < 180
+
+
+def test_the_comparison_takes_less_than_three_minutes_and_has_an_even_number_of_runs() -> None:
+    bench = load(EXAMPLES[0].with_name("configurations.yaml"))
+    assert [each.configuration for each in bench.configurations] == ["bare", "rules"]
+    assert bench.runs % 2 == 0
+    assert sum(estimate_s(bench.of_turn(turn)) for turn in bench.turns) < 120

@@ -48,3 +48,15 @@ def test_a_threshold_names_the_shortest_pause_that_counts() -> None:
 def test_a_counter_without_words_of_its_own_keeps_its_name() -> None:
     assert disclosure.counter_label("softnet_backlog cpu1") == "queue before CPU 1 full"
     assert disclosure.counter_label("rx_dropped") == "rx_dropped"
+
+
+def test_what_configurations_share_is_disclosed_once() -> None:
+    def plan(name: str, dut: str, hz: float, **more: object) -> Plan:
+        tester = {"options": {"burst": 32}, "clock": {"hz": hz}}
+        content = {"run_id": "x", "title": "x", "nicbench_version": "0", "seed": 1, "configuration": name, **more}
+        return Plan.model_validate({**content, "dut": {"kind": dut}, "tester": tester})
+
+    others = [plan("b", "bridge", 2.2e9), plan("c", "policer", 2.3e9)]
+    whole = plan("a", "policer", 2.1e9, compared=["c", "b", "a"], others=others)
+    assert [names for names, _ in disclosure.of_configurations(whole, "tester")] == [""]
+    assert [names for names, _ in disclosure.of_configurations(whole, "dut")] == ["c, a", "b"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -12,22 +12,29 @@ from nicbench.model.plan import Plan
 _HIDDEN = ("--output", "-o")  # where a run was put says nothing of what was measured
 
 
+_MEASURED = frozenset({"clock", "eal_arguments"})
+"""Of the tester, what is another each time it starts."""
+
+
 def of_configurations(plan: Plan, *parts: str) -> tuple[tuple[str, Plan], ...]:
     """One plan for each different content of these parts, and whose it is: "" where all have the same."""
     found: list[tuple[list[str], Plan]] = []
     for each in plan.each:
-        same = next(
-            (names for names, other in found if all(_part(other, part) == _part(each, part) for part in parts)), None
-        )
-        if same is None:
+        names = next((names for names, other in found if _content(other, parts) == _content(each, parts)), None)
+        if names is None:
             found.append(([each.configuration], each))
         else:
-            same.append(each.configuration)
+            names.append(each.configuration)
     return tuple(("" if len(found) == 1 else ", ".join(names), each) for names, each in found)
 
 
-def _part(plan: Plan, name: str) -> Any:
-    return getattr(plan, name)
+def _content(plan: Plan, parts: Sequence[str]) -> list[Any]:
+    found = [getattr(plan, part) for part in parts]
+    return [_settings(each) if isinstance(each, dict) else each for each in found]
+
+
+def _settings(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in _MEASURED}
 
 
 def lab(plan: Plan) -> dict[str, Any]:

@@ -111,7 +111,11 @@ def _so_far(events: tuple[Event, ...], title: str, plan: Plan | None) -> Summary
 
 def _named_by_turns(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:
     """Where there were several, each run of a configuration has its own tables: "fast, run 2"."""
-    if compared is None or compared.runs == 1:
+    if compared is None:
+        return tuple(results)
+    place = {name: number for number, name in enumerate(compared.names)}
+    results = sorted(results, key=lambda result: (place.get(result.configuration, 0), result.run or 1))
+    if compared.runs == 1:
         return tuple(results)
     return tuple(
         result.model_copy(update={"configuration": turn_name(result.configuration, result.run, compared)})
