@@ -1,0 +1,258 @@
+"""The critical load: at which a given, small share of the frames is lost in the long run, as PLRsearch estimates it.
+
+After draft-vpolak-bmwg-plrsearch-03, as FD.io's CSIT uses it for soak tests. The loss is taken for a curve of one of
+two shapes (stats/loss_models.py), and every trial changes what is known of the curve (stats/loss_posterior.py). The
+next trial's load lies near the estimate, where it tells most; each trial is a little longer than the one before; and it
+goes on until the time is over. Time is that of the trials as asked for, not read from a clock, so that a resumed search
+asks for the same loads.
+
+Both shapes assume that the DUT loses frames alike at all times, and the more the higher the load.
+``does_not_lose_alike`` finds trials which show that it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pydantic import Field
+from scipy.special import bdtrc
+
+from nicbench.model.base import Frozen
+from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
+from nicbench.search._interval import DISTURBED_SHARE, same_load
+from nicbench.search._recorder import Recorder
+from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
+from nicbench.stats.loss_models import MODELS
+from nicbench.stats.loss_posterior import CriticalLoad, Posterior
+
+COVERAGE = 0.99
+"""Of each model's posterior, between its quantiles at 0.5 and 99.5 %."""
+POINTS = 400
+FIRST_LOADS = 4
+# Two trials contradict each other where chance would make them do so once in so many.
+_BY_CHANCE = 1e-9
+# The load of a trial is no better known than to a frame of its duration.
+_RESOLUTION_FRAMES_PER_S = 1.0
+# Digits of a load: a resumed search must ask for the same, whatever rounds a little differently by then.
+_DIGITS = 9
+# With fewer frames lost than this at the target, none may be seen at all.
+_FRAMES_WANTED = 3.0
+
+
+class Course(Frozen):
+    """How the time is spent: the first trial's duration, how much longer each next one is, the pause after each."""
+
+    total_s: float = Field(gt=0.0)
+    first_trial_s: float = Field(gt=0.0)
+    longer_by_s: float = Field(ge=0.0)
+    pause_s: float = Field(ge=0.0)
+
+    def trial_s(self, number: int) -> float:
+        """Of the trial of this number, from 0."""
+        return self.first_trial_s + number * self.longer_by_s
+
+
+class Estimate(Frozen):
+    """What was known after one trial. ``seconds`` are those of all trials so far, with their pauses."""
+
+    seconds: float
+    trials: int
+    load_frames_per_s: float
+    loss_ratio: float
+    models: dict[str, CriticalLoad]
+
+    @property
+    def average_frames_per_s(self) -> float:
+        """Of both models."""
+        return sum(model.average_frames_per_s for model in self.models.values()) / len(self.models)
+
+    @property
+    def lower_frames_per_s(self) -> float:
+        """The lower of both models' bounds: neither is the DUT, and their difference is part of what is not known."""
+        lowest = min(model.lower_frames_per_s for model in self.models.values())
+        return float(max(0.0, np.floor(lowest) - _RESOLUTION_FRAMES_PER_S))
+
+    @property
+    def upper_frames_per_s(self) -> float:
+        """The higher of both."""
+        highest = max(model.upper_frames_per_s for model in self.models.values())
+        return float(np.ceil(highest) + _RESOLUTION_FRAMES_PER_S)
+
+
+class CriticalLoadSearch(Search):
+    """One goal, whose loss ratio is above 0; ``estimates`` has how the answer narrowed, once it has run."""
+
+    kind = "critical-load"
+
+    def __init__(self, course: Course, seed: int) -> None:
+        super().__init__()
+        self.estimates: list[Estimate] = []
+        self._course = course
+        self._seed = seed
+
+    def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
+        """Measures until the time is over, or no load brings a frame back."""
+        (goal,) = goals
+        recorder, scale = Recorder(measure, limits), limits.maximum_load_frames_per_s
+        posteriors = {
+            name: Posterior(model, scale, POINTS, np.random.default_rng([self._seed, number]))
+            for number, (name, model) in enumerate(MODELS.items())
+        }
+        self.estimates = []
+        spent_s, asked, told, ceiling_disturbed = 0.0, 0, 0, False
+        while True:
+            duration_s = self._course.trial_s(asked)
+            spent_s += duration_s + self._course.pause_s
+            if asked and spent_s > self._course.total_s * (1.0 + CLOSE):
+                break
+            load = next_load(recorder.samples, self.estimates, goal, limits)
+            asked += 1
+            try:
+                recorder.measure(load, duration_s)
+            except CeilingReached as ceiling:
+                lowered = limits.lowered_to(ceiling.rate_frames_per_s)
+                if lowered is None:
+                    return {goal.name: _not_offered(ceiling, len(recorder.samples))}
+                limits, ceiling_disturbed = lowered, ceiling.disturbed
+            for sample in recorder.samples[told:]:
+                told += 1
+                self.estimates.append(_told(posteriors, sample, goal, spent_s, told))
+            if _is_dead(recorder.samples, limits):
+                break
+        outcome = outcome_of(recorder.samples, self.estimates, goal, limits)
+        by_tester = outcome.rate.limited_by is LimitedBy.TESTER
+        marked = outcome.disturbed or (ceiling_disturbed and by_tester)
+        return {goal.name: outcome.model_copy(update={"disturbed": marked})}
+
+
+def next_load(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Goal, limits: Limits) -> float:
+    """The middle of what can be offered, its maximum, twice what came through; then what is estimated.
+
+    After trials without loss the load goes towards the lowest above the estimate that did lose frames, the nearer the
+    more of them there were in a row: a trial that loses nothing tells less than one that loses a little.
+    """
+    least, most = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
+    lossy = [sample for sample in samples if sample.counts.loss_ratio > goal.loss_ratio]
+    if len(samples) < FIRST_LOADS:
+        if len(samples) < 2:
+            load = (least + most) / 2.0 if not samples else most
+        else:
+            load = min((one.load_frames_per_s * (1.0 - one.counts.loss_ratio) for one in lossy), default=most)
+    else:
+        load = estimates[-1].average_frames_per_s
+        above = [sample.load_frames_per_s for sample in lossy if sample.load_frames_per_s > load]
+        whole = 0
+        while whole < len(samples) and not samples[-1 - whole].counts.failed:
+            whole += 1
+        if whole and above:
+            load += (min(above) - load) * (1.0 - 0.5**whole)
+    return float(f"{min(most, max(least, load)):.{_DIGITS}g}")
+
+
+def outcome_of(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Goal, limits: Limits) -> Outcome:
+    """The last estimate as an outcome: within what could be offered, or why there is none."""
+    if not estimates:
+        rate = Bounded(value=None, reason_null="no trial was made", n=0)
+        return Outcome(goal=goal.name, outcome="none", rate=rate, converged=False)
+    rate = _rate(samples, estimates[-1], limits)
+    disturbed = sum(not sample.valid for sample in samples)
+    notes = [
+        *((f"{disturbed} of {len(samples)} trials were disturbed and count half",) if disturbed else ()),
+        *(note for note in (does_not_lose_alike(samples), _few_frames(samples, goal)) if note is not None),
+    ]
+    return Outcome(
+        goal=goal.name,
+        outcome="none" if rate.value is None else "at_least" if rate.upper is None else "interval",
+        rate=rate,
+        converged=True,
+        trials=len(samples),
+        disturbed=disturbed > 0,
+        deciding_trial_ids=tuple(name for sample in samples for name in sample.trial_ids),
+        notes=tuple(notes),
+    )
+
+
+def does_not_lose_alike(samples: Sequence[Sample]) -> str | None:
+    """Two trials of which the one at the lower load lost more than chance explains, if the loss rose with the load."""
+    worst: tuple[float, Sample, Sample] | None = None
+    for one in samples:
+        for other in samples:
+            if one.load_frames_per_s >= other.load_frames_per_s or one.counts.loss_ratio <= other.counts.loss_ratio:
+                continue
+            mine, theirs = one.counts.failed, other.counts.failed
+            share = one.counts.sent / (one.counts.sent + other.counts.sent)
+            # Were both lost alike, the one's share of the losses would be binomial.
+            chance = float(bdtrc(mine - 1, mine + theirs, share)) if mine else 1.0
+            apart = one.counts.loss_ratio - other.counts.loss_ratio
+            if chance < _BY_CHANCE and (worst is None or apart > worst[0]):
+                worst = (apart, one, other)
+    if worst is None:
+        return None
+    _, one, other = worst
+    return (
+        f"a trial of {one.duration_s:g} s at {one.load_frames_per_s:.0f} frames/s lost {one.counts.loss_ratio:.3g} of "
+        f"its frames, and one of {other.duration_s:g} s at {other.load_frames_per_s:.0f} frames/s only "
+        f"{other.counts.loss_ratio:.3g}: the DUT does not lose frames alike at all times (it has several states, "
+        "bursts, or a buffer that long trials fill), which both models assume; the interval may not hold"
+    )
+
+
+def _told(posteriors: Mapping[str, Posterior], sample: Sample, goal: Goal, seconds: float, trials: int) -> Estimate:
+    counts = sample.counts
+    offered = counts.sent + counts.unsent_backpressure
+    # What was offered, where the tester fell a little short of the load.
+    load = sample.load_frames_per_s * min(1.0, sample.sent_share)
+    for posterior in posteriors.values():
+        posterior.add(load, offered, counts.failed, 1.0 if sample.valid else DISTURBED_SHARE)
+    return Estimate(
+        seconds=seconds,
+        trials=trials,
+        load_frames_per_s=sample.load_frames_per_s,
+        loss_ratio=counts.loss_ratio,
+        models={name: one.critical_load(goal.loss_ratio, COVERAGE) for name, one in posteriors.items()},
+    )
+
+
+def _rate(samples: Sequence[Sample], last: Estimate, limits: Limits) -> Bounded:
+    least, most = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
+    lower, value, upper = last.lower_frames_per_s, last.average_frames_per_s, last.upper_frames_per_s
+    trials = len(samples)
+    if all(sample.counts.received == 0 for sample in samples):
+        lowest = min(sample.load_frames_per_s for sample in samples)
+        reason = f"{PASSES_NOTHING}: no frame came back at {lowest:.0f} frames/s, the lowest load tried"
+        return Bounded(value=None, upper=lowest, limited_by=LimitedBy.DUT, n=trials, reason_null=reason)
+    if value < least:
+        reason = f"it is estimated to lie below {least:.0f} frames/s, the lowest load that is tried"
+        return Bounded(value=None, upper=max(upper, least), limited_by=LimitedBy.DUT, n=trials, reason_null=reason)
+    if upper > most * (1.0 + CLOSE):
+        # All that is known is what it is at least: where the loss sets in lies beyond what can be offered, or may.
+        reached = lower >= most * (1.0 - CLOSE)
+        lower = min(lower, most)
+        return Bounded(value=lower, lower=lower, limited_by=limits.maximum_limited_by if reached else None, n=trials)
+    return Bounded(value=value, lower=lower, upper=upper, limited_by=LimitedBy.DUT, n=trials)
+
+
+def _is_dead(samples: Sequence[Sample], limits: Limits) -> bool:
+    """Whether nothing came back, at the lowest load neither."""
+    least = limits.minimum_load_frames_per_s
+    tried = any(same_load(sample.load_frames_per_s, least) for sample in samples)
+    return tried and all(sample.counts.received == 0 for sample in samples)
+
+
+def _few_frames(samples: Sequence[Sample], goal: Goal) -> str | None:
+    offered = sum(sample.counts.sent + sample.counts.unsent_backpressure for sample in samples)
+    if offered * goal.loss_ratio >= _FRAMES_WANTED:
+        return None
+    return (
+        f"{offered} frames were offered in all, too few to see a loss ratio of {goal.loss_ratio:g}: the estimate is "
+        "what the models make of the losses at higher loads"
+    )
+
+
+def _not_offered(ceiling: CeilingReached, trials: int) -> Outcome:
+    reason = f"{ceiling}, less than the minimum load"
+    rate = Bounded(value=None, limited_by=LimitedBy.TESTER, n=trials, reason_null=reason)
+    return Outcome(
+        goal="critical_load", outcome="none", rate=rate, converged=False, trials=trials, disturbed=ceiling.disturbed
+    )
