@@ -121,6 +121,41 @@ def test_a_soak_that_was_killed_goes_on_with_the_interval_under_way(tmp_path: Pa
         assert {key: value for key, value in ours[name].values.items() if key != "began_s"} == known
 
 
+CRITICAL = """
+nicbench: 1
+title: Critical load
+lab: {kind: simulated, link: 10 Mb/s, capacity: 8 kpps, queue_frames: 8}
+dut: {kind: simulated}
+tests:
+  - name: soak
+    method: soak
+    critical_load: {loss_ratio: 0.1 %, duration: 6 s, first_trial: 250 ms, longer_by: 20 ms}
+    trial: {drain: 20 ms}
+"""
+
+
+def test_a_known_capacity_is_the_critical_load_and_the_report_shows_how_it_was_found(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "whole", CRITICAL, "Critical load")
+    run_whole(folder)
+    results = results_of(folder)
+    found = results["soak/64/critical-load"]
+    rate = value_of(found, "critical_load_frames_per_s")
+    # The queue lets 9 frames more pass in a trial of 250 ms, 0.5 %: less, the longer a trial is.
+    assert rate.value == pytest.approx(8000, rel=0.01)
+    steps = [result for name, result in results.items() if name.startswith("soak/64/critical-load/")]
+    assert len(steps) == found.values["search_trials"] == len(folder.journal.trials())
+    assert steps[-1].values["seconds"] == found.values["seconds"]
+    text = report.build(folder.path).read_text(encoding="utf-8")
+    for words in ("Critical load", "stretch: average", "How the estimate narrowed", "All rows"):
+        assert words in text
+
+    killed = RunFolder.create(tmp_path / "killed", CRITICAL, "Critical load")
+    assert run_in_child(killed, kill_at="15") != 0
+    assert 0 < len(RunFolder.open(killed.path).journal.trials()) < len(folder.journal.trials())
+    run_whole(RunFolder.open(killed.path))
+    assert results_of(RunFolder.open(killed.path)) == results
+
+
 # The command runs on the DUT's CPU, and where that is full of frames it can begin a second late: hence the long trials.
 # Frames to the network behind the DUT are not forwarded for 400 ms: no link goes down, and no neighbour is forgotten.
 RESET = """

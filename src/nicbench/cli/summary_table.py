@@ -173,7 +173,7 @@ def _by_configuration(
 
 def _print_section(console: Console, section: Section) -> None:
     """The table of a method that brings its own, as in the report; rows that sum others up stand for them."""
-    rows = section.sums or section.rows
+    rows = section.brief
     columns = [
         Shown(
             escaped(*_head_lines(column.head), *([f"[{column.unit}]"] if column.unit else [])),
@@ -186,7 +186,7 @@ def _print_section(console: Console, section: Section) -> None:
     columns.append(Shown(("verdict",), verdicts, rank=0, right=False))
     print_fitted(console, columns, title=escape(section.table.title), caption=escape(_rates_are(section.scope)))
     if len(rows) < len(section.rows):
-        console.print(f"  the report also has the {len(section.rows) - len(rows)} results that this sums up")
+        console.print(f"  the report has all {len(section.rows)} results of which these are the main ones")
     _print_few(console, section.notes)
 
 

@@ -118,6 +118,17 @@ class Method(ABC):
         """What it needs of the tester beyond frames sent at a load and counted."""
         return frozenset()
 
+    @classmethod
+    def tables(cls) -> tuple[ResultTable, ...]:
+        """Its sections, where results of several kinds come from it: each table says of which ``part`` it is."""
+        table = cls.table()
+        return () if table is None else (table,)
+
+    @classmethod
+    def brief(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+        """Of the results of one section, those that the terminal shows; the report has all of them."""
+        return results
+
     @abstractmethod
     def frame_sizes(self) -> tuple[int | str, ...]:
         """Every frame size it will send, or the name of a mix, so that validation can refuse what cannot be sent."""

@@ -2,8 +2,9 @@
 
 Steps, for each frame size: one judged trial after another at the same load, each an interval, until the time is over.
 An interval is journaled when it ends, so that a crash loses none but the one under way, and a resumed run goes on with
-the next. Between two intervals the drain passes, and no settle time unless one is asked for. Verified: every frame by
-its signature and its payload.
+the next. Between two intervals the drain passes, and no settle time unless one is asked for. Where ``critical_load`` is
+asked for, the load is then estimated at which in the long run only a tiny share of the frames is lost (PLRsearch,
+search/_critical_load.py). Verified: every frame by its signature and its payload.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from nicbench.methods import _critical_load
+from nicbench.methods._critical_load import CriticalLoadChoice, critical_load
 from nicbench.methods._earlier import earlier_rate
 from nicbench.methods._full_rate import Full, FullRate, full_rate, words_of
 from nicbench.methods._returned import Values, not_offered, verdict_of
@@ -20,7 +23,7 @@ from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context, Method
 from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
-from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.model.frame_size import FrameSize, Size, label_of, size_label, size_parameters
 from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
@@ -54,7 +57,10 @@ class Soak(Method):
     kind: ClassVar[str] = "soak"
 
     class Options(Frozen):
-        """Options of the bench file. ``load`` is a share of the rate ``of`` of the test ``at``, or of ``rate``."""
+        """Options of the bench file. ``load`` is a share of the rate ``of`` of the test ``at``, or of ``rate``.
+
+        With neither, nothing is held: then only the ``critical_load`` is estimated.
+        """
 
         at: str | None = None
         of: str = "NDR"
@@ -62,22 +68,33 @@ class Soak(Method):
         load: Percent = 100.0
         frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
         trial: IntervalTimes = IntervalTimes()
+        critical_load: CriticalLoadChoice | None = None
 
         @model_validator(mode="after")
         def _has_one_rate(self) -> Self:
+            if self.at is None and self.rate is None and self.critical_load is not None:
+                return self
             if (self.at is None) == (self.rate is None):
                 raise ValueError("give either `at` (an earlier test whose rate is 100 %) or a `rate`")
             return self
+
+        @property
+        def holds_a_load(self) -> bool:
+            """Whether there is a soak, and not only an estimate."""
+            return self.at is not None or self.rate is not None
 
     options: Options
 
     @property
     def intervals(self) -> int:
-        """Of one frame size."""
+        """Of one frame size; 0 where no load is held."""
+        if not self.options.holds_a_load:
+            return 0
         return max(1, math.ceil(self.options.trial.duration / self.options.trial.interval - 1e-9))
 
     def points(self) -> int:
-        return len(self.options.frame_bytes) * (self.intervals + 1)
+        held = self.intervals + 1 if self.options.holds_a_load else 0
+        return len(self.options.frame_bytes) * (held + (self.options.critical_load is not None))
 
     def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
@@ -86,7 +103,9 @@ class Soak(Method):
         return self.options.at
 
     def estimate_s(self) -> float:
-        return self._times().estimate_s(len(self.options.frame_bytes) * self.intervals)
+        sizes, wanted = len(self.options.frame_bytes), self.options.critical_load
+        searching_s = sizes * max(wanted.duration, wanted.first_trial) if wanted else 0.0
+        return self._times().estimate_s(sizes * self.intervals) + searching_s
 
     def _times(self) -> TrialTimes:
         times = self.options.trial
@@ -95,7 +114,12 @@ class Soak(Method):
     async def run(self, context: Context) -> tuple[Result, ...]:
         results: list[Result] = []
         for size in context.sizes(self.options.frame_bytes):
-            results += await self._soak(context, size)
+            if self.options.holds_a_load:
+                results += await self._soak(context, size)
+            if self.options.critical_load is not None:
+                results += await critical_load(
+                    context, self.name, self.kind, size, self.options.critical_load, self._times()
+                )
         return tuple(results)
 
     async def _soak(self, context: Context, size: Size) -> list[Result]:
@@ -165,6 +189,26 @@ class Soak(Method):
         )
 
     @classmethod
+    def tables(cls) -> tuple[ResultTable, ...]:
+        return (cls.table(), _critical_load.table())
+
+    @classmethod
+    def brief(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+        """Of each frame size the worst interval, the last, and all together; the critical load that stands."""
+        if any(result.parameters.get("part") == _critical_load.PART for result in results):
+            return _critical_load.brief(results)
+        groups: dict[tuple[str | None, Any], list[Result]] = {}
+        for result in results:
+            groups.setdefault((label_of(result.parameters), result.parameters.get("configuration")), []).append(result)
+        shown: list[Result] = []
+        for members in groups.values():
+            intervals = [result for result in members if _interval(result) != WHOLE]
+            shown += [result for result in members if _interval(result) == WHOLE]
+            if intervals:
+                shown += [_renamed("worst", max(intervals, key=_badness)), _renamed("last", intervals[-1])]
+        return tuple(shown)
+
+    @classmethod
     def table(cls) -> ResultTable:
         return ResultTable(
             title="Soak",
@@ -225,6 +269,27 @@ def whole_of(trials: list[Trial], load_frames_per_s: float) -> Values:
         "latency_p99_9_us": _microseconds(max(tails, default=None)),
         "latency_maximum_us": _microseconds(max((latency.maximum_ns for latency in latencies), default=None)),
     }
+
+
+def _badness(result: Result) -> tuple[float, float]:
+    """By loss, then by the highest latency."""
+    return _number(result, "loss_percent"), _number(result, "latency_maximum_us")
+
+
+def _number(result: Result, name: str) -> float:
+    value = result.values.get(name)
+    return float(value) if isinstance(value, int | float) else -1.0
+
+
+def _interval(result: Result) -> str:
+    return str(result.parameters.get("interval", result.values.get("interval")))
+
+
+def _renamed(what: str, result: Result) -> Result:
+    """As the terminal shows it: "worst: 7"."""
+    values = {name: value for name, value in result.values.items() if name != "interval"}
+    parameters = {**result.parameters, "interval": f"{what}: {_interval(result)}"}
+    return result.model_copy(update={"parameters": parameters, "values": values})
 
 
 def _microseconds(nanoseconds: float | None) -> float | None:

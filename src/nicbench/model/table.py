@@ -67,8 +67,21 @@ class Plot(Frozen):
     logarithmic: bool = False
 
 
+class Narrowing(Frozen):
+    """An estimate ``y`` over ``x``, in a band from the value ``lower`` to ``upper``; one line for each of ``lines``."""
+
+    x: Column
+    y: Column
+    lower: str
+    upper: str
+    lines: Column
+    caption: str
+
+
 class ResultTable(Frozen):
-    """The section of one method. ``sentences`` answer in words what it found, with ``{value_name}`` in places.
+    """The section of one method; where it has several, of the results whose parameter is this ``part``.
+
+    ``sentences`` answer in words what it found, with ``{value_name}`` in places.
 
     The first is said of which every value is known; it has no subject, for that is the DUT. ``clean_sentence`` is of
     the highest ``x`` of the curve up to which every ``y`` was clean. ``sums`` are a column and what stands in it where
@@ -87,3 +100,5 @@ class ResultTable(Frozen):
     grid: Grid | None = None
     curve: Curve | None = None
     plots: tuple[Plot, ...] = ()
+    narrowing: Narrowing | None = None
+    part: str | None = None

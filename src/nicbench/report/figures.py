@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from nicbench.report.charts import NARROW, WIDE, Format
 from nicbench.report.curves import curve_chart
 from nicbench.report.model import CALIBRATION, Report, ThroughputTable
+from nicbench.report.narrowing import narrowing_chart
 from nicbench.report.plots import plot_chart
 from nicbench.report.search_chart import search_chart
 from nicbench.report.svg import svg
@@ -47,6 +48,9 @@ def section_figures(section: Section, numbered: Iterator[int]) -> tuple[Figure, 
     curve = drawn(curve_chart, section, numbered, f"{title}: curve")
     if curve is not None and section.table.curve is not None:
         found.append(Figure(curve, section.table.curve.caption))
+    narrowing = drawn(narrowing_chart, section, numbered, f"{title}: how it narrowed")
+    if narrowing is not None and section.table.narrowing is not None:
+        found.append(Figure(narrowing, section.table.narrowing.caption))
     for plot in section.table.plots:
         drawing = drawn(partial(plot_chart, plot), section, numbered, f"{title}: {plot.y[0].head.lower()}")
         if drawing is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
@@ -39,6 +39,13 @@ class Section:
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     grids: tuple[GridTable, ...] = ()
+    brief: tuple[Row, ...] = ()
+    """Those that are shown where there is little room: what the method chose, or what sums up the others, or all."""
+
+    @property
+    def is_abridged(self) -> bool:
+        """Whether there are rows beside the brief ones."""
+        return len(self.brief) < len(self.rows)
 
     @property
     def sums(self) -> tuple[Row, ...]:
@@ -56,7 +63,7 @@ class Section:
         """
         if not self.rows:
             return None
-        first = (self.sums or self.rows)[0]
+        first = (self.sums or self.brief or self.rows)[0]
         clean = self._clean_row(first)
         if clean is None or self.table.clean_sentence is None:
             return self._said_of(first, self.table.sentences)
@@ -98,20 +105,24 @@ def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column
 
     ``beside`` is a column more than the method's own.
     """
-    tables = {kind: method.table() for kind, method in find("nicbench.methods", Method).items()}
-    grouped: dict[tuple[str, str, str, str], list[Result]] = {}
+    methods = find("nicbench.methods", Method)
+    tables = {(kind, table.part): table for kind, method in methods.items() for table in method.tables()}
+    grouped: dict[tuple[str, str | None, str, str, str], list[Result]] = {}
     for result in results:
-        if tables.get(result.method) is not None:
+        part = result.parameters.get("part")
+        if (result.method, part) in tables:
             test = name_of_test(result, tests)
-            grouped.setdefault((result.method, test, result.configuration, result.scope), []).append(result)
+            grouped.setdefault((result.method, part, test, result.configuration, result.scope), []).append(result)
     found = []
-    for (method, test, configuration, scope), members in grouped.items():
-        table = _filled(_with_column(tables[method], beside), members[0].parameters)
-        if table is not None:
-            table = _of_others(table, method, members)
-            grids = grid_tables(members, table.grid) if table.grid else ()
-            rows, notes = _rows(members, table), _notes(members, table)
-            found.append(Section(test, configuration, scope, table, rows, notes, grids))
+    for (method, part, test, configuration, scope), members in grouped.items():
+        table = _filled(_with_column(tables[method, part], beside), members[0].parameters)
+        table = _of_others(table, method, members)
+        grids = grid_tables(members, table.grid) if table.grid else ()
+        rows, notes = _rows(members, table), _notes(members, table)
+        section = Section(test, configuration, scope, table, rows, notes, grids)
+        chosen = methods[method].brief(tuple(members))
+        brief = _rows(chosen, table) if len(chosen) < len(members) else section.sums or rows
+        found.append(replace(section, brief=brief))
     return tuple(found)
 
 
@@ -136,9 +147,9 @@ def _named(result: Result) -> Result:
     return result.model_copy(update={"parameters": parameters, "configuration": DEFAULT})
 
 
-def _with_column(table: ResultTable | None, column: Column | None) -> ResultTable | None:
+def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
     """The same with one more column, which also tells the columns of a grid and the lines of a curve apart."""
-    if table is None or column is None:
+    if column is None:
         return table
     first, *rest = table.columns
     grid = table.grid and table.grid.model_copy(update={"across": (*table.grid.across, column)})
@@ -149,7 +160,7 @@ def _with_column(table: ResultTable | None, column: Column | None) -> ResultTabl
 def has_table(method: str) -> bool:
     """Whether results of this method have a section of their own."""
     methods = find("nicbench.methods", Method)
-    return method in methods and methods[method].table() is not None
+    return method in methods and bool(methods[method].tables())
 
 
 def _of_others(table: ResultTable, method: str, results: Sequence[Result]) -> ResultTable:
@@ -164,7 +175,7 @@ def _of_others(table: ResultTable, method: str, results: Sequence[Result]) -> Re
     return table.model_copy(update={**captions, "columns": tuple(known)})
 
 
-def _filled(table: ResultTable | None, parameters: Mapping[str, Any]) -> ResultTable | None:
+def _filled(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
     """With the names in its units replaced by the parameters that all results share ("% of {load_of}")."""
     known = defaultdict(lambda: UNKNOWN, parameters)
 
@@ -175,7 +186,7 @@ def _filled(table: ResultTable | None, parameters: Mapping[str, Any]) -> ResultT
             return tuple(map(filled, part))
         return part.format_map(known) if key == "unit" and part else part
 
-    return None if table is None else ResultTable.model_validate(filled(table.model_dump()))
+    return ResultTable.model_validate(filled(table.model_dump()))
 
 
 def _rows(results: Sequence[Result], table: ResultTable) -> tuple[Row, ...]:

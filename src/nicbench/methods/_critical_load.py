@@ -1,0 +1,200 @@
+"""The critical load as a soak estimates it: its options, and its results: the last estimate, and how it narrowed."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from nicbench.methods._returned import Values
+from nicbench.methods._trial_times import Duration, Pause, TrialTimes
+from nicbench.methods.base import Context
+from nicbench.model.base import Frozen
+from nicbench.model.frame_size import Size, size_label, size_parameters
+from nicbench.model.quantity import FramesPerSecond, Ratio
+from nicbench.model.rate import LimitedBy
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.table import Column, Narrowing, ResultTable
+from nicbench.model.trial import Purpose
+from nicbench.search._critical_load import COVERAGE, Course, CriticalLoadSearch, Estimate
+from nicbench.search.base import Goal, Limits, Outcome
+
+PART = "critical-load"
+LAST = "estimate"
+_WORDS = MappingProxyType({LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"})
+# More than fit into the longest time.
+_TRIALS = 10**6
+
+
+class CriticalLoadChoice(Frozen):
+    """``critical_load: {}``: the load at which in the long run a share of ``loss_ratio`` is lost.
+
+    ``duration`` is the time of all trials together; the first takes ``first_trial``, each next one ``longer_by`` more
+    (as FD.io's CSIT has them).
+    """
+
+    loss_ratio: Annotated[Ratio, Field(gt=0.0, le=0.1)] = 1e-7
+    duration: Duration = 1800.0
+    first_trial: Duration = 5.1
+    longer_by: Pause = 0.1
+    minimum_load: FramesPerSecond = 1000.0
+
+    def course(self, times: TrialTimes) -> Course:
+        """Its time, with the pauses of the trials."""
+        return Course(
+            total_s=self.duration,
+            first_trial_s=self.first_trial,
+            longer_by_s=self.longer_by,
+            pause_s=times.drain + 2 * times.settle,
+        )
+
+
+async def critical_load(
+    context: Context, name: str, kind: str, size: Size, choice: CriticalLoadChoice, times: TrialTimes
+) -> list[Result]:
+    """Searches at one frame size; the estimate after each trial, then the one that stands."""
+    line_rate = context.line_rate_frames_per_s(size)
+    ceiling = await context.ceiling_frames_per_s(size)
+    maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
+    limits = Limits(
+        minimum_load_frames_per_s=min(choice.minimum_load, maximum / 2),
+        maximum_load_frames_per_s=maximum,
+        maximum_limited_by=LimitedBy.TESTER if maximum < line_rate else LimitedBy.LINE_RATE,
+        trial_duration_s=choice.first_trial,
+        maximum_trials=_TRIALS,
+    )
+    search = CriticalLoadSearch(choice.course(times), context.seed)
+    goal = Goal(name=PART, loss_ratio=choice.loss_ratio)
+    request = times.request(size, None, Purpose.SOAK)
+    found = await context.search(search, {**size_parameters(size), "part": PART}, request, (goal,), limits)
+    outcome = found.outcomes[PART]
+    parameters = {
+        **size_parameters(size),
+        "size": size_label(size),
+        "part": PART,
+        "loss_ratio_percent": 100.0 * choice.loss_ratio,
+    }
+    rates: Values = {"line_rate_frames_per_s": line_rate, "ceiling_frames_per_s": ceiling}
+    results = [_step(name, kind, parameters, estimate) for estimate in search.estimates]
+    last = search.estimates[-1] if search.estimates else None
+    results.append(
+        Result(
+            id=f"{name}/{size_label(size)}/{PART}",
+            method=kind,
+            scope="per port",
+            parameters={**parameters, "after": LAST},
+            values={
+                "critical_load_frames_per_s": outcome.rate,
+                "critical_load_percent_of_line_rate": _percent(outcome.rate.value, line_rate),
+                **_of_models(last),
+                **rates,
+                "limited_by": _WORDS[outcome.rate.limited_by] if outcome.rate.limited_by else None,
+                "search_trials": outcome.trials,
+                "search_traffic_s": found.traffic_s,
+                "limit": _limit(outcome),
+            },
+            verdict=_verdict(outcome),
+            disturbances=outcome.notes[:1] if outcome.disturbed else (),
+            trials=found.trial_ids,
+        )
+    )
+    for result in results:
+        context.publish(result)
+    return results
+
+
+def table() -> ResultTable:
+    """The estimates of a test; the terminal shows the one that stands, the report how it narrowed too."""
+    percent = f"{100 * COVERAGE:g} %"
+    return ResultTable(
+        part=PART,
+        title="Critical load",
+        caption=(
+            "The load at which, in the long run, the named share of the frames is lost, estimated as PLRsearch does "
+            "(draft-vpolak-bmwg-plrsearch): from the losses of all trials, for two shapes of the loss over the load, "
+            f"stretch and erf. The interval holds {percent} of what either makes likely, so their difference is in it."
+        ),
+        columns=(
+            Column(value="size", head="Frame", unit="bytes", form="text"),
+            Column(value="after", head="After trial", form="text"),
+            Column(value="seconds", head="Time", unit="s", form="number"),
+            Column(value="load_frames_per_s", head="Load of the trial", unit="Mpps", form="mpps"),
+            Column(value="loss_percent", head="Its loss", unit="%", form="of_frames"),
+            Column(value="critical_load_frames_per_s", head="Critical load", unit="Mpps", form="mpps", is_main=True),
+            Column(value="critical_load_lower_frames_per_s", head="from", unit="Mpps", form="mpps"),
+            Column(value="critical_load_upper_frames_per_s", head="to", unit="Mpps", form="mpps"),
+            Column(value="stretch_average_frames_per_s", head="stretch: average", unit="Mpps", form="mpps"),
+            Column(value="stretch_deviation_frames_per_s", head="deviation", unit="frames/s", form="number"),
+            Column(value="erf_average_frames_per_s", head="erf: average", unit="Mpps", form="mpps"),
+            Column(value="erf_deviation_frames_per_s", head="deviation", unit="frames/s", form="number"),
+            Column(value="limited_by", head="Limited by", form="text"),
+        ),
+        sentences=("loses the target share of {size} frames at {critical_load_frames_per_s}",),
+        notes=(("The estimate", "limit"),),
+        narrowing=Narrowing(
+            x=Column(value="seconds", head="time of all trials", unit="s"),
+            y=Column(value="critical_load_frames_per_s", head="critical load", unit="Mpps", form="mpps"),
+            lower="critical_load_lower_frames_per_s",
+            upper="critical_load_upper_frames_per_s",
+            lines=Column(value="size", head="Frame", unit="bytes", form="text"),
+            caption="How the estimate narrowed from trial to trial: the band is the interval, the line what is in its "
+            "middle by both models. The widest, at the beginning, are cut off.",
+        ),
+    )
+
+
+def brief(results: tuple[Result, ...]) -> tuple[Result, ...]:
+    """Those that stand."""
+    return tuple(result for result in results if result.parameters.get("after") == LAST)
+
+
+def _step(name: str, kind: str, parameters: dict[str, Any], estimate: Estimate) -> Result:
+    return Result(
+        id=f"{name}/{parameters['size']}/{PART}/{estimate.trials}",
+        method=kind,
+        scope="per port",
+        parameters={**parameters, "after": str(estimate.trials)},
+        values={
+            "critical_load_frames_per_s": estimate.average_frames_per_s,
+            "load_frames_per_s": estimate.load_frames_per_s,
+            "loss_percent": 100.0 * estimate.loss_ratio,
+            **_of_models(estimate),
+        },
+    )
+
+
+def _of_models(estimate: Estimate | None) -> Values:
+    """Seconds, the interval, and average and deviation of each model."""
+    if estimate is None:
+        return {}
+    values: Values = {
+        "seconds": estimate.seconds,
+        "critical_load_lower_frames_per_s": estimate.lower_frames_per_s,
+        "critical_load_upper_frames_per_s": estimate.upper_frames_per_s,
+    }
+    for model, found in estimate.models.items():
+        values[f"{model}_average_frames_per_s"] = found.average_frames_per_s
+        values[f"{model}_deviation_frames_per_s"] = found.deviation_frames_per_s
+        values[f"{model}_scatter_percent"] = 100.0 * found.scatter
+    return values
+
+
+def _limit(outcome: Outcome) -> str | None:
+    """What stands in the way of the figure, in words."""
+    rate = outcome.rate
+    said = [rate.reason_null] if rate.reason_null else list(outcome.notes)
+    if rate.at_least:
+        most = "the line rate" if rate.limited_by is LimitedBy.LINE_RATE else "what the tester sends"
+        said.insert(0, f"more than {most} cannot be offered" if rate.limited_by else "it may lie above all loads tried")
+    return "; ".join(said) or None
+
+
+def _verdict(outcome: Outcome) -> ResultVerdict:
+    if outcome.trials == 0:
+        return ResultVerdict.INCOMPLETE
+    return ResultVerdict.DISTURBED if outcome.disturbed else ResultVerdict.VALID
+
+
+def _percent(rate: float | None, line_rate: float) -> float | None:
+    return None if rate is None else 100.0 * rate / line_rate
