@@ -122,6 +122,26 @@ def test_errata_are_listed_on_the_terminal_and_in_the_report(nicbench: Any) -> N
     assert "†" in page
 
 
+WILD = {
+    "throughput": "frame size,frame rate [Mpps],PDR [Mpps],line rate [Mpps]\n64,-5,1e50,-3\n128,0,,0\n",
+    "latency": "frame size,load [% of line rate],min [us],max [us],timed frames,frames to 10 us,frames outside 10 us\n"
+    "64,-5,9,-1,-7,-1,1e30\n64,900,0,0,0,0,0\n",
+    "frame-loss": "frame size,load [%],loss [%],sent frames\n64,-5,900,-1\n",
+    "load-sweep": "frame size,load [%],returned [%]\n64,-5,-900\n",
+    "single-core": "frame size,frame rate [Mpps],throughput [Gb/s L2],TSC cycles per packet\n64,-5,-1,-3\n",
+    "back-to-back": "frame size,burst,min,implied buffer time [us]\n64,-5,1.5,-1\n",
+}
+
+
+@pytest.mark.parametrize("method", WILD)
+def test_whatever_is_printed_has_a_report(method: str, nicbench: Any) -> None:
+    Path("wild.csv").write_text(WILD[method])
+    ended = nicbench("import", "wild.csv", "--method", method, "--errata", "--link-speed", "10GbE")
+    assert ended.status == 0, ended.stderr
+    assert "erratum" in ended.stdout
+    assert nicbench("import", "wild.csv", "--method", method, "--link-speed", "10GbE").status == 2
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -6,15 +6,33 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nicbench.errors import UsageError
+from nicbench.importing.cells import read_sheet
 from nicbench.importing.links import parse_link
-from nicbench.importing.results import ImportedResults
+from nicbench.importing.options import ImportOptions
+from nicbench.importing.results import ImportedResults, import_results, importable, method_of
 from nicbench.importing.units import parse_unit
 from nicbench.model.rate import Bounded
 from nicbench.problems import WrongFileError
 
 Imported = Callable[..., ImportedResults]
+HEADS = ("frame size", "load [% of line rate]", "rate [Mpps]", "PDR [Gb/s L1]", "% of line rate", "max [us]", "burst")
+MORE_HEADS = (
+    "p99.9 [ns]",
+    "ports",
+    "link",
+    "duplex",
+    "loss [%]",
+    "returned [%]",
+    "frames outside 10 us",
+    "line rate [fps]",
+)
+LAST_HEADS = ("frames to 99999999999 us", "timed frames", "throughput [Gb/s L2]")
+CELLS = ("64", "128", "100", "0", "-1", "1e30", "99.9 %", "5 Mpps", "25GbE", "2x10GbE", "half", "", "-", "n/a", "x")
+WORDS = st.sampled_from([*HEADS, *MORE_HEADS, *LAST_HEADS, *CELLS])
 LINK = parse_link("1x10GbE")
 
 
@@ -60,7 +78,7 @@ def test_an_empty_cell_is_unknown_and_never_zero(empty: str, imported: Imported)
     rate = results[0].values["ndr_frames_per_s"]
     assert isinstance(rate, Bounded)
     assert rate.value is None
-    assert results[0].values["ndr_percent_of_line_rate"] is None
+    assert results[0].values.get("ndr_percent_of_line_rate") is None
 
 
 def test_what_the_source_does_not_print_is_computed_and_said(imported: Imported) -> None:
@@ -70,6 +88,13 @@ def test_what_the_source_does_not_print_is_computed_and_said(imported: Imported)
     assert rate.value == pytest.approx(10e9 / 672 / 2)
     assert result.imported is not None
     assert set(result.imported.computed) == {"ndr_frames_per_s", "line_rate_frames_per_s"}
+
+
+def test_a_share_of_a_line_rate_that_nobody_names_stands_alone(imported: Imported) -> None:
+    (result,) = imported("frame size,% of line rate\n64,50\n", "throughput").results
+    assert result.values["ndr_percent_of_line_rate"] == 50.0
+    assert result.values["ndr_frames_per_s"] == Bounded(value=None, reason_null="the source has no figure")
+    assert not any(name.startswith("pdr") for name in result.values)
 
 
 def test_an_interval_is_kept(imported: Imported) -> None:
@@ -196,6 +221,20 @@ def test_rows_that_nobody_has_are_told_with_those_there_are(imported: Imported) 
     with pytest.raises(UsageError, match="no row has nic = x") as refused:
         imported("nic,frame size,rate [Mpps]\na,64,1\nb,64,1\n", "throughput", where={"nic": "x"})
     assert refused.value.next_step == "its values are: a, b"
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=2, max_size=4), st.sampled_from(list(importable())))
+def test_whatever_stands_in_a_table_it_is_results_or_an_error_for_its_user(table: list[list[str]], method: str) -> None:
+    text = "\n".join(",".join(row) for row in table)
+    told = []
+    try:
+        found = import_results(
+            read_sheet(text, "x.csv"), "x.csv", method_of(method), ImportOptions(link=LINK, errata=True)
+        )
+        told = [result.model_dump_json() for result in found.results]
+    except UsageError as error:
+        told = [error.message]
+    assert all(told)
 
 
 def test_a_method_without_imports_says_which_have_them(imported: Imported) -> None:

@@ -18,7 +18,7 @@ from nicbench.problems import Problem, nearest, quote, suggest
 LINK: Final = ImportColumn(value="link", name="link", quantity="link", also=("link speed", "port speed", "speed"))
 """Every method takes it: the speed of the ports of a row."""
 
-_BOUND: Final = r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ns|us|ms|s)"
+_BOUND: Final = r"(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ns|us|ms|s)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from nicbench.importing.results import ImportedResults
 from nicbench.model.imported import NOT_MEASURED, Imported
 from nicbench.model.plan import Plan, PlannedTest
 from nicbench.model.result import ResultVerdict, Summary
+from nicbench.model.turn import DEFAULT
 from nicbench.store.files import write_atomically
 from nicbench.store.folder import RAW, RunFolder
 
@@ -58,23 +59,22 @@ def write_run(
 def _plan(run_id: str, summary: Summary, options: dict[str, Any], command: Sequence[str]) -> Plan:
     source = summary.imported
     assert source is not None  # noqa: S101 - as above
-    described = f"{NOT_MEASURED}; from {source.named}"
-    dut = {"kind": "imported", "name": source.device} if source.device else {"kind": "imported"}
+    compared = summary.results[0].configuration
+    named = source.device or (compared if compared != DEFAULT else None)
     goals = {"NDR": 0.0, **({"PDR": options["pdr_loss_ratio"]} if options.get("pdr_loss_ratio") is not None else {})}
     return Plan(
         run_id=run_id,
         title=summary.title,
-        description=described,
         nicbench_version=__version__,
         seed=0,
         command=tuple(command),
-        dut=dut,
+        dut={"name": named} if named else {},
         link_bits_per_s=options.get("link_bits_per_s"),
         tests=(
             PlannedTest(
                 name=source.method,
                 method=source.method,
-                description=described,
+                description=f"{NOT_MEASURED}; from {source.named}",
                 options={"search": {"goals": goals}} if source.method == "throughput" else {},
                 points=len(summary.results),
                 estimate_s=0.0,

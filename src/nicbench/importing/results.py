@@ -74,7 +74,8 @@ def import_results(sheet: Sheet, path: str, method: type[Method], options: Impor
     problems += _empty(rows, table)
     if problems:
         raise WrongFileError(path, problems)
-    results = [_result(row, method, table, options, of_row) for row, of_row in zip(rows, findings, strict=True)]
+    names = {one.column.value for one in assignment.columns}
+    results = [_result(row, method, names, options, of_row) for row, of_row in zip(rows, findings, strict=True)]
     return ImportedResults(tuple(results), assignment.columns, assignment.ignored)
 
 
@@ -105,13 +106,16 @@ def _empty(rows: Sequence[ReadRow], table: ImportTable) -> list[Problem]:
 
 
 def _result(
-    row: ReadRow, method: type[Method], table: ImportTable, options: ImportOptions, findings: Sequence[Finding]
+    row: ReadRow, method: type[Method], names: set[str], options: ImportOptions, findings: Sequence[Finding]
 ) -> Result:
+    """``names`` are those of the values that the file has a column for: unknown where a row has none."""
+    table = method.imports() or ImportTable(columns=(), any_of=())
     parameters = _parameters(row, table)
-    values: Values = {column.value: None for column in table.columns if _is_value(column.value, table)}
+    values: Values = {name: None for name in names if name in _main_values(table)}
     values |= {name: figure.value for name, figure in row.figures.items() if ":" not in name and name not in parameters}
     values |= {name: text for name, text in row.texts.items() if name not in parameters}
     wrong = {finding.value for finding in findings}
+    values |= {rate: values.get(rate) for rate, share in table.shares if share in values}
     computed = _computed(values, row, table, line_rate_is_wrong=table.line_rate in wrong)
     values |= computed
     for name in dict.fromkeys(column.value for column in table.columns if column.bound is not None):
@@ -137,9 +141,9 @@ def _result(
     )
 
 
-def _is_value(name: str, table: ImportTable) -> bool:
-    """Whether a column is of a result's values and is there, as unknown, where the file lacks it."""
-    return "{bound}" not in name and name in (*table.any_of, *(share for _, share in table.shares), table.line_rate)
+def _main_values(table: ImportTable) -> frozenset[str]:
+    """Those that a result has even where they are unknown; a column of details may be missing."""
+    return frozenset(name for name in (*table.any_of, *(share for _, share in table.shares)) if "{" not in name)
 
 
 def _parameters(row: ReadRow, table: ImportTable) -> dict[str, Any]:

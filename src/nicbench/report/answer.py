@@ -75,7 +75,10 @@ def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: 
     """What the verdict means, and what to make of it. A ``complete`` run may have fewer results than were planned."""
     total = len(summary.results)
     if summary.imported is not None:
-        return f"Imported: not measured by nicbench. Their source is {summary.imported.named}."
+        return (
+            "Imported: not measured by nicbench. It only looked for figures that exceed the line rate or contradict "
+            "one another."
+        )
     disturbed = sum(1 for result in summary.results if result.verdict is ResultVerdict.DISTURBED)
     if summary.verdict is ResultVerdict.VALID:
         return "Every result rests on trials in which the tester kept its pace and nothing disturbed it."

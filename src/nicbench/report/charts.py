@@ -93,7 +93,7 @@ def throughput_caption(table: ThroughputTable, plan: Plan | None) -> str:
     if points is None:
         return ""
     sentences = []
-    if points.rates:
+    if any(point["lower"] < point["upper"] for point in points.rates) or not table.rows[0].result.imported:
         sentences.append("The broad bar behind a point is its interval.")
     if points.below:
         sentences.append("A hollow point with an arrow: no load tried passed, down to this one; the rate is below it.")

@@ -20,7 +20,7 @@ LEAST_WORTH_NAMING_FRAMES_PER_S = 10_000.0
 
 def mpps_decimals(rates_frames_per_s: Iterable[float | None], widths_frames_per_s: Iterable[float] = ()) -> int:
     """Decimals of a column in Mpps: three significant digits of its smallest rate, and enough to tell bounds apart."""
-    known = [rate / 1e6 for rate in rates_frames_per_s if rate]
+    known = [abs(rate) / 1e6 for rate in rates_frames_per_s if rate]  # an erratum may be negative
     widths = [width / 1e6 for width in widths_frames_per_s if width > 0]
     wanted = [_SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(rate)) for rate in known]
     wanted += [-math.floor(math.log10(width)) for width in widths]
@@ -158,6 +158,8 @@ def interval(rate: Bounded, decimals: int) -> str:
     """The interval known to hold the rate: "0.38 to 0.40", "at least 0.38", or why there is none."""
     if rate.value is None:
         return f"below {mpps(rate.upper, decimals)}" if rate.upper is not None else UNKNOWN
+    if rate.is_bare:
+        return UNKNOWN
     if rate.upper is None:
         return f"at least {mpps(rate.lower if rate.lower is not None else rate.value, decimals)}"
     return f"{mpps(rate.lower, decimals)} to {mpps(rate.upper, decimals)}"

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from string import Formatter
 from typing import Any, Final
 
 from nicbench.methods.base import Method
@@ -171,8 +172,12 @@ def _of_others(table: ResultTable, method: str, results: Sequence[Result]) -> Re
     known = [
         column for column in table.columns if any(value_of(result, column.value) is not None for result in results)
     ]
-    captions = {"caption": imports.caption or table.title, "notes": ()}
-    return table.model_copy(update={**captions, "columns": tuple(known)})
+    captions = {"caption": imports.caption or table.title, "notes": (), "clean_sentence": None}
+    names = {column.value for column in known}
+    said = tuple(
+        text for text in table.sentences if {name for _, name, _, _ in Formatter().parse(text) if name} <= names
+    )
+    return table.model_copy(update={**captions, "columns": tuple(known), "sentences": said})
 
 
 def _filled(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
