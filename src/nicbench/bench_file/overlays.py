@@ -39,7 +39,7 @@ class Overlay(Frozen):
 
 
 class _Configurations(Frozen):
-    configurations: dict[Name, Overlay | None] = Field(min_length=1)
+    configurations: dict[Name, Overlay | None] = Field(min_length=1, max_length=64)
 
 
 _THE_SAME: Final[Mapping[str, str]] = MappingProxyType(
