@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,29 @@ def test_errata_are_listed_on_the_terminal_and_in_the_report(nicbench: Any) -> N
     page = (path / "report.html").read_text()
     assert "Errata of the source" in page
     assert "†" in page
+
+
+def test_a_file_as_a_tester_on_windows_writes_it(nicbench: Any) -> None:
+    text = "Framegröße;Last [% of line rate];Latenz max [µs];p99,9 [µs]\r\n64;90;1.234,5;12,30\r\n"
+    Path("export.csv").write_bytes(text.encode("utf-16"))
+    names = ("--column", "Framegröße=frame size", "--column", "Last [% of line rate]=load [% of line rate]")
+    more = ("--column", "Latenz max [µs]=max [us]", "--column", "p99,9 [µs]=p99.9 [us]")
+    ended = nicbench(
+        *("import", "export.csv", "--method", "latency", *names, *more),
+        *("--decimal", "comma", "--thousands", "point", "--json"),
+    )
+    assert ended.status == 0, ended.stderr
+    (result,) = json.loads(ended.stdout)["results"]
+    assert (result["values"]["latency_maximum_ns"], result["values"]["latency_p99_9_ns"]) == (1_234_500.0, 12_300.0)
+    assert result["parameters"]["load_of"] == "line rate"
+
+
+def test_a_file_whose_name_is_no_text_is_kept_under_one_that_is(nicbench: Any) -> None:
+    Path(os.fsdecode(b"t\xff.csv")).write_text(TABLE)
+    assert nicbench("import", os.fsdecode(b"t\xff.csv"), *SAID).status == 0
+    [path] = Path("runs").iterdir()
+    assert json.loads((path / "summary.json").read_text())["imported"]["file"] == "raw/t?.csv"
+    assert (path / "raw" / "t?.csv").read_text() == TABLE
 
 
 WILD = {

@@ -97,6 +97,12 @@ def test_a_share_of_a_line_rate_that_nobody_names_stands_alone(imported: Importe
     assert not any(name.startswith("pdr") for name in result.values)
 
 
+def test_bins_alone_are_enough_of_a_latency(imported: Imported) -> None:
+    text = "frame size,load [% of line rate],frames,frames outside 20 us\n64,100,1000,5\n"
+    (result,) = imported(text, "latency").results
+    assert result.values["outside_20000_ns_per_100_million"] == 500_000.0
+
+
 def test_an_interval_is_kept(imported: Imported) -> None:
     text = "frame size,frame rate [Mpps],frame rate lower [Mpps],frame rate upper [Mpps]\n64,2,1.9,2.1\n"
     (result,) = imported(text, "throughput").results

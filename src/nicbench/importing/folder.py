@@ -27,12 +27,17 @@ def summary_of(title: str, found: ImportedResults, source: Imported) -> Summary:
 def provenance(path: Path, content: bytes, found: ImportedResults, **said: Any) -> Imported:
     """Where the results come from; ``said`` are the fields that only the user knows."""
     return Imported(
-        file=f"{RAW}/{path.name}",
+        file=f"{RAW}/{name_of(path)}",
         sha256=hashlib.sha256(content).hexdigest(),
         rows=len(found.results),
         ignored_columns=found.ignored,
         **said,
     )
+
+
+def name_of(path: Path) -> str:
+    """The file's name as text: what is no UTF-8 in it cannot stand in a JSON file."""
+    return path.name.encode("utf-8", "replace").decode()
 
 
 def write_run(
@@ -42,13 +47,13 @@ def write_run(
     source = summary.imported
     assert source is not None  # noqa: S101 - summary_of() gave it
     folder = RunFolder.create_imported(parent, {"import": 1, "file": source.file, **options}, summary.title)
-    write_atomically(folder.raw / path.name, content)
+    write_atomically(folder.raw / name_of(path), content)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder.write_json("plan.json", _plan(folder.run_id, summary, options, command))
     folder.journal.append(
         RunStarted(run_id=folder.run_id, title=summary.title, nicbench_version=__version__, wall_time=now, seed=0)
     )
-    folder.journal.append(Note(text=f"Imported from {path.name}, not measured by nicbench: {source.named}."))
+    folder.journal.append(Note(text=f"Imported from {name_of(path)}, not measured by nicbench: {source.named}."))
     for result in summary.results:
         folder.journal.append(ResultReady(test=source.method, result=result))
     folder.journal.append(RunFinished(verdict=summary.verdict))

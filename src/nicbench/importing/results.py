@@ -71,7 +71,7 @@ def import_results(sheet: Sheet, path: str, method: type[Method], options: Impor
     findings = [implausible(row, table) for row in rows]
     if not options.errata:
         problems += [_refused(finding) for of_row in findings for finding in of_row]
-    problems += _empty(rows, table)
+    problems += _empty(rows, table, assignment.columns)
     if problems:
         raise WrongFileError(path, problems)
     names = {one.column.value for one in assignment.columns}
@@ -96,12 +96,12 @@ def _refused(finding: Finding) -> Problem:
     )
 
 
-def _empty(rows: Sequence[ReadRow], table: ImportTable) -> list[Problem]:
+def _empty(rows: Sequence[ReadRow], table: ImportTable, columns: Sequence[Assigned]) -> list[Problem]:
     """A row may lack a figure, a whole file may not."""
-    if any(name in row.figures for row in rows for name in table.any_of):
+    main = [one for one in columns if one.column.value in table.any_of]
+    if any(one.key in row.figures for row in rows for one in main):
         return []
-    names = {column.value: column.name for column in reversed(table.columns)}
-    wanted = " or ".join(f"`{names[value]}`" for value in table.any_of)
+    wanted = " or ".join(f"`{one.column.name}`" for one in main)
     return [Problem(rows[0].first.position, f"no row has a {wanted}", "see that the right rows and columns are chosen")]
 
 

@@ -76,7 +76,7 @@ def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: 
     total = len(summary.results)
     if summary.imported is not None:
         return (
-            "Imported: not measured by nicbench. It only looked for figures that exceed the line rate or contradict "
+            "Imported: not measured by nicbench, which only looked for figures that exceed the line rate or contradict "
             "one another."
         )
     disturbed = sum(1 for result in summary.results if result.verdict is ResultVerdict.DISTURBED)

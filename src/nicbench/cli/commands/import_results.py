@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import typer
 
@@ -16,7 +17,7 @@ from nicbench.errors import UsageError
 from nicbench.importing.cells import DELIMITERS, read_sheet
 from nicbench.importing.columns import chosen_rows
 from nicbench.importing.decoding import decode, read_bytes
-from nicbench.importing.folder import provenance, summary_of, write_run
+from nicbench.importing.folder import name_of, provenance, summary_of, write_run
 from nicbench.importing.formats.base import Format
 from nicbench.importing.numbers import THOUSANDS
 from nicbench.importing.options import ImportOptions
@@ -83,7 +84,7 @@ def _import(
     rows = chosen_rows(read_sheet(decode(content, name, encoding), name, mark, heading_line), options)
     found = import_results(formats[form].sheet(rows, name, method, options), name, kind, options)
     known = provenance(path, content, found, source=source, year=year, device=device, method=method, format=form)
-    summary = summary_of(title or path.stem, found, known)
+    summary = summary_of(title or Path(name_of(path)).stem, found, known)
     if dry_run:
         if json:
             print_json(summary)
