@@ -106,7 +106,11 @@ def test_a_whole_run_ends_with_a_report_that_says_what_is_a_sample(trex: Any, tm
     assert isinstance(sample, int)
     assert isinstance(frames, int)
     assert 0 < frames <= 0.11 * sample
-    assert "a sample of the frames, not every one" in page(folder)
+    report = page(folder)
+    assert "a sample of the frames, not every one" in report
+    assert "a sample of the frames is timed, for this tester stamps no others" in report
+    assert "every frame of the trial is timed" not in report
+    assert "Where a count is an en dash it is not measured by this tester." in report
     assert {row.values["altered_frames"] for row in losses} == {None}
     at_line_rate = losses[0]
     assert at_line_rate.values["returned_frames"] == 516

@@ -166,6 +166,12 @@ class LatencyTable:
         return words(row.trial.reading.latency for row in self.rows if row.trial and row.trial.reading.latency)
 
     @property
+    def is_sample(self) -> bool:
+        """Whether the tester timed some of the frames only."""
+        latencies = [row.trial.reading.latency for row in self.rows if row.trial]
+        return any(latency is not None and latency.sample_of is not None for latency in latencies)
+
+    @property
     def clocks(self) -> tuple[ClockRow, ...]:
         """Of the ports whose own clocks stamped frames."""
         return clock_rows((row.size, row.trial) for row in self.rows if row.trial)
@@ -297,6 +303,13 @@ class Report:
             spoilt_measuring=sum(1 for trial in spoilt if trial.request.purpose not in CALIBRATION),
             spoilt_calibrating=sum(1 for trial in spoilt if trial.request.purpose in CALIBRATION),
             spoilt_used=sum(1 for trial in spoilt if trial.id in used and trial.request.purpose not in CALIBRATION),
+        )
+
+    @property
+    def has_unknown_counts(self) -> bool:
+        """Whether there are counts that a tester does not measure."""
+        return any(
+            None in trial.reading.counts.model_dump().values() for group in self.groups for trial in group.trials
         )
 
     @property
