@@ -26,6 +26,16 @@ def test_list_shows_date_title_verdict_and_headline(run_folder: Path, nicbench: 
         assert text in listed
 
 
+def test_on_a_narrow_terminal_each_run_has_lines_and_its_name_is_whole(
+    run_folder: Path, nicbench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nicbench.cli.output.WIDTH_OF_A_FILE", 80)
+    name, state, headline = nicbench("list").stdout.splitlines()
+    assert name == run_folder.name
+    assert "valid" in state
+    assert headline.strip().startswith("NDR 0.4000")
+
+
 def test_list_shows_a_damaged_run_beside_the_others(run_folder: Path, nicbench: Any) -> None:
     damaged = run_folder.with_name("2020-01-01T000000Z-damaged")
     shutil.copytree(run_folder, damaged)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from nicbench.cli.summary_table import print_summary
+from nicbench.cli.summary_table import headline, print_summary
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.report import charts, numbers
 from nicbench.report.curves import curve_chart
@@ -117,6 +117,12 @@ def test_the_answer_says_first_up_to_which_load_nothing_was_lost() -> None:
     assert str(relapsed.sentence).startswith("loses no 64-byte frame at the loads tried up to 10\u00a0%")
     perfect = section_of(*(result("64", load, 0.0, method="load-sweep") for load in (100.0, 50.0)))
     assert perfect.sentence == "returns every 64-byte frame intact at the loads tried up to 100\u00a0% of line rate"
+
+
+def test_a_list_of_runs_has_the_first_clause_of_the_answer() -> None:
+    results = (result("64", 100.0, 69.51), result("64", 30.0, 0.0))
+    summary = Summary(title="Loss", verdict=ResultVerdict.VALID, results=results)
+    assert headline(summary) == "loses no 64-byte frame at the loads tried up to 30\u00a0% of line rate"
 
 
 def test_a_spoilt_cell_is_named_by_its_place() -> None:

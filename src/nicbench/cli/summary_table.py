@@ -110,7 +110,7 @@ def headline(summary: Summary) -> str | None:
 def _headline(results: Sequence[Result]) -> str | None:
     own = sections(results, {})
     if own and not any(_goals(result) and not has_table(result.method) for result in results):
-        return own[0].sentence
+        return (own[0].sentence or "").partition(", and ")[0] or None  # the report has the rest
     for result in results:
         for goal in _goals(result):
             at = f" at {size_words(result.parameters)}" if "frame_bytes" in result.parameters else ""

@@ -26,6 +26,7 @@ _LABELS = MappingProxyType(
     {
         "hz": "Frequency",
         "page_bytes": "Page size",
+        "options": "Options, as asked for",
         "reasons_null": "Why a fact is unknown",
         "tester_gro": "Tester's GRO",
         "shared": "Tester and DUT share a CPU",

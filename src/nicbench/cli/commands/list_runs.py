@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import typer
 from rich.markup import escape
@@ -14,6 +14,9 @@ from nicbench.cli.summary_table import headline
 from nicbench.errors import NicbenchError
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import RunHeadline, list_runs
+
+_WIDE: Final = 120
+"""Columns that a table of runs takes, whose names are long; a narrower terminal has some lines for each."""
 
 
 def register(app: typer.Typer) -> None:
@@ -30,19 +33,31 @@ def _list(output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
     if not runs:
         say(f"no runs in {output}; `nicbench run BENCH.yaml` makes one")
         return
+    console = results()
+    rows = [_row(run, text) for run, text in runs]
+    if console.width < _WIDE:
+        for name, started, title, state, text in rows:
+            console.print(f"[bold]{name}[/]", soft_wrap=True)
+            console.print(f"  {started}  {state}  {title}", soft_wrap=True)
+            console.print(f"  {text}", soft_wrap=True)
+        return
     table = Table(header_style="bold")
     for column in ("run", "date (UTC)", "title", "verdict", "headline"):
         table.add_column(column, overflow="fold")
-    for run, text in runs:
-        state = run.verdict.value if run.verdict and run.finished else f"unfinished, {run.trials} trials"
-        table.add_row(
-            escape(run.run_id),
-            _to_the_minute(run.started),
-            escape(run.title or "-"),
-            "damaged" if run.trouble else state,
-            escape(run.trouble or text or "-"),
-        )
-    results().print(table)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _row(run: RunHeadline, text: str | None) -> tuple[str, str, str, str, str]:
+    state = run.verdict.value if run.verdict and run.finished else f"unfinished, {run.trials} trials"
+    return (
+        escape(run.run_id),
+        _to_the_minute(run.started),
+        escape(run.title or "-"),
+        "damaged" if run.trouble else state,
+        escape(run.trouble or text or "-"),
+    )
 
 
 def _headline(run: RunHeadline) -> str | None:
