@@ -99,6 +99,10 @@ pub struct Faults {
     pub rate_frames_per_s: Option<f64>,
     /// Depth of the bucket.
     pub rate_burst_frames: u32,
+    /// A server with a queue in place of the bucket: so many frames wait for it, and one more is dropped.
+    pub rate_queue_frames: Option<u32>,
+    /// For so long after a frame came too fast every frame is dropped.
+    pub outage_ns: u64,
     /// Frames under way at once in a direction; one more is dropped.
     pub held_frames: u32,
 }
@@ -118,6 +122,8 @@ impl Default for Faults {
             corrupt_length: 0.0,
             rate_frames_per_s: None,
             rate_burst_frames: 32,
+            rate_queue_frames: None,
+            outage_ns: 0,
             held_frames: 4096,
         }
     }

@@ -55,6 +55,8 @@ class Faults(Frozen):
     corrupt_length: Ratio = 0.0
     rate: Annotated[FramesPerSecond, Field(ge=1, le=1e9)] | None = None
     rate_burst: int = Field(default=32, ge=1, le=1_000_000)
+    rate_queue: int | None = Field(default=None, ge=1, le=11_999)
+    outage: _Delay = 0.0
     held_frames: int = Field(default=4096, ge=1, le=12_000)
 
     @model_validator(mode="after")
@@ -62,19 +64,25 @@ class Faults(Frozen):
         fates = (self.loss, self.duplicate, self.reorder, self.corrupt_payload, self.corrupt_signature)
         if sum(fates) + self.corrupt_length > 1.0 + 1e-9:
             raise ValueError("the probabilities of the faults are more than 100 % together; a frame has one fate")
+        if self.rate is None and (self.rate_queue is not None or self.outage):
+            raise ValueError("`rate_queue` and `outage` need a `rate`")
+        if self.rate_queue is not None and self.rate_queue >= self.held_frames:
+            raise ValueError("`rate_queue` must be less than `held_frames`: its frames are held while they wait")
         return self
 
     def protocol(self) -> dict[str, Any]:
         """As protocol/reflect.md has them; empty where there are none, for then the loop does nothing but forward."""
         if self == Faults(seed=self.seed):
             return {}
-        values = self.model_dump(exclude={"delay", "jitter", "rate", "rate_burst"})
+        values = self.model_dump(exclude={"delay", "jitter", "rate", "rate_burst", "rate_queue", "outage"})
         return {
             **values,
             "delay_ns": round(self.delay * 1e9),
             "jitter_ns": round(self.jitter * 1e9),
             "rate_frames_per_s": self.rate,
             "rate_burst_frames": self.rate_burst,
+            "rate_queue_frames": self.rate_queue,
+            "outage_ns": round(self.outage * 1e9),
         }
 
 

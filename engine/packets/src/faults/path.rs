@@ -38,7 +38,7 @@ pub enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
     Lost,
-    /// It came too fast.
+    /// It came too fast, or in the outage that followed.
     Rate,
     /// Too many are under way.
     HeldFull,
@@ -80,6 +80,8 @@ pub struct FaultyPath<M> {
     gate: Gate,
     random: Random,
     last_departure_ps: u64,
+    /// Until then nothing passes, because a frame came too fast.
+    down_until_ps: u64,
     held: Vec<Held<M>>,
     /// In order of time.
     departures: VecDeque<Departure<M>>,
@@ -95,6 +97,7 @@ impl<M: Copy> FaultyPath<M> {
             faults,
             gate,
             last_departure_ps: 0,
+            down_until_ps: 0,
             held: Vec::new(),
             departures: VecDeque::new(),
             counts: Counts::default(),
@@ -115,6 +118,7 @@ impl<M: Copy> FaultyPath<M> {
         self.random = Random::seeded(self.faults.seed, trial, load);
         self.gate.reset();
         self.last_departure_ps = 0;
+        self.down_until_ps = 0;
         let departing = self.departures.drain(..).map(|departure| (departure.frame, departure.note));
         departing.chain(self.held.drain(..).map(|held| (held.frame, held.note))).collect()
     }
@@ -171,7 +175,12 @@ impl<M: Copy> FaultyPath<M> {
             self.counts.lost += 1;
             return Err(Dropped::Lost);
         }
-        let Some(admitted_ps) = self.gate.admit(time_ps) else {
+        // In an outage frames are measured as ever, so that it lasts from the last that came too fast.
+        let admitted = self.gate.admit(time_ps);
+        if admitted.is_none() && self.faults.outage_ns > 0 {
+            self.down_until_ps = time_ps + self.faults.outage_ns * PS_PER_NS;
+        }
+        let Some(admitted_ps) = admitted.filter(|_| time_ps >= self.down_until_ps) else {
             self.counts.dropped_rate += 1;
             return Err(Dropped::Rate);
         };

@@ -86,7 +86,7 @@ fn check_log(log: &FateLogRequest) -> Result<(u64, usize), EngineError> {
 }
 
 fn impossible(faults: &Faults) -> Option<String> {
-    let delays = [("delay_ns", faults.delay_ns), ("jitter_ns", faults.jitter_ns)];
+    let delays = [("delay_ns", faults.delay_ns), ("jitter_ns", faults.jitter_ns), ("outage_ns", faults.outage_ns)];
     if let Some((name, value)) = delays.into_iter().find(|(_, value)| *value > LONGEST_DELAY_NS) {
         return Some(format!("{name} is {value}, and at most {LONGEST_DELAY_NS}"));
     }
@@ -95,6 +95,12 @@ fn impossible(faults: &Faults) -> Option<String> {
     }
     if faults.rate_burst_frames == 0 {
         return Some("rate_burst_frames is 0, so that nothing would pass".into());
+    }
+    if faults.rate_frames_per_s.is_none() && (faults.rate_queue_frames.is_some() || faults.outage_ns > 0) {
+        return Some("rate_queue_frames and outage_ns are of a rate, and there is no rate_frames_per_s".into());
+    }
+    if let Some(frames) = faults.rate_queue_frames.filter(|frames| *frames >= faults.held_frames) {
+        return Some(format!("rate_queue_frames is {frames}, and only {} frames are held", faults.held_frames));
     }
     if !(1..=MOST_HELD_FRAMES).contains(&faults.held_frames) {
         return Some(format!("held_frames is {}, and it is from 1 to {MOST_HELD_FRAMES}", faults.held_frames));
@@ -139,6 +145,8 @@ mod tests {
             (r#","faults":{"delay_ns":99999999999}"#, "delay_ns"),
             (r#","faults":{"rate_frames_per_s":0}"#, "rate_frames_per_s"),
             (r#","faults":{"held_frames":0}"#, "held_frames"),
+            (r#","faults":{"outage_ns":1000}"#, "there is no rate_frames_per_s"),
+            (r#","faults":{"rate_frames_per_s":1000,"rate_queue_frames":5000}"#, "rate_queue_frames is 5000"),
             (r#","log":{"file":"/no/such/folder/x","run_key":"0000000000000001"}"#, "/no/such/folder"),
             (r#","log":{"file":"x","run_key":"1"}"#, "run_key"),
             (r#","mode":"backwards""#, "backwards"),

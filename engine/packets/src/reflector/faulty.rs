@@ -61,7 +61,11 @@ impl Turn<'_> {
 impl Faulty {
     pub fn new(from: usize, to: usize, direction: u8, faults: &Faults) -> Self {
         let rate = faults.rate_frames_per_s;
-        let gate = rate.map_or(Gate::Open, |rate| Gate::bucket(rate, faults.rate_burst_frames));
+        let gate = match (rate, faults.rate_queue_frames) {
+            (None, _) => Gate::Open,
+            (Some(rate), None) => Gate::bucket(rate, faults.rate_burst_frames),
+            (Some(rate), Some(frames)) => Gate::queue(rate, frames),
+        };
         let path = FaultyPath::new(faults.clone(), gate);
         Self { from, to, direction, path, leaving: Vec::new(), received: 0, sent: 0, dropped_at_end: 0 }
     }

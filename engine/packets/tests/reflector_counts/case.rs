@@ -164,6 +164,8 @@ fn drawn_faults(random: &mut Random, most_flows: u64, rate_frames_per_s: f64) ->
         corrupt_length,
         rate_frames_per_s: one_in(random, 4).then(|| rate_frames_per_s * (0.5 + random.share())),
         rate_burst_frames: 1 + random.below(64) as u32,
+        rate_queue_frames: None,
+        outage_ns: 0,
         held_frames: if one_in(random, 5) { 1 + random.below(100) as u32 } else { 4096 },
     }
 }

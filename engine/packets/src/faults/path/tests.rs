@@ -83,3 +83,22 @@ fn a_new_trial_gets_back_what_was_under_way() {
     assert_eq!(under_way.iter().map(|(_, number)| *number).collect::<Vec<_>>(), [7]);
     assert_eq!(path.under_way(), 0);
 }
+
+#[test]
+fn an_outage_lasts_from_the_last_frame_that_came_too_fast() {
+    let mut pool = FramePool::default();
+    let faults = Faults { outage_ns: 100, ..Faults::default() };
+    // One frame every 10 ns, and two at once.
+    let mut path = FaultyPath::new(faults, Gate::bucket(1e8, 2));
+    let mut passed = Vec::new();
+    for time_ns in [0, 1, 2, 3, 50, 102, 103, 113] {
+        let frame = pool.take(60);
+        if path.forward(time_ns * PS_PER_NS, frame, time_ns, &mut pool, |_| None).is_ok() {
+            passed.push(time_ns);
+        }
+    }
+    assert_eq!(passed, [0, 1, 103, 113]);
+    assert_eq!(path.counts().dropped_rate, 4);
+    let _ = path.begin_trial(2, 0);
+    assert!(path.forward(0, pool.take(60), 0, &mut pool, |_| None).is_ok(), "no outage outlives its trial");
+}
