@@ -113,10 +113,15 @@ def _below(reading: Reading, upper: Load, limits: Limits) -> float:
 
 
 def _inside(lower: Load, upper: Load, goal: Goal, limits: Limits) -> float:
-    """The middle, unless the rate forwarded at ``upper`` says that the step is just above ``lower``: then there."""
+    """The middle, unless the rate forwarded at ``upper`` says that the step is just above ``lower``: then there.
+
+    More than that passed already where a DUT collapses under overload: what it forwards then says nothing of its rate.
+    """
     middle = _middle(lower.frames_per_s, upper.frames_per_s)
     just_above = lower.frames_per_s / (1.0 - 0.9 * limits.precision)
-    return just_above if just_above < middle and forwarded_frames_per_s(upper, goal) < just_above else middle
+    forwarded = forwarded_frames_per_s(upper, goal)
+    says_just_above = lower.frames_per_s * (1.0 - limits.precision) <= forwarded < just_above
+    return just_above if says_just_above and just_above < middle else middle
 
 
 def forwarded_frames_per_s(load: Load, goal: Goal) -> float:
