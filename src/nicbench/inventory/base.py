@@ -5,11 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+from nicbench.errors import NicbenchError
 from nicbench.hosts.base import Host
 
 
 class UnknownFactError(Exception):
     """This host does not say; the message is the reason, and the fact becomes null."""
+
+
+UNKNOWN = (UnknownFactError, NicbenchError)
+"""What says itself why a fact is unknown."""
+
+NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What a parser may raise on text it was not written for: the fact is null then, with this as the reason."""
 
 
 class Fact(ABC):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from nicbench.errors import NicbenchError
 from nicbench.hosts.base import Host
-from nicbench.inventory.base import Fact, UnknownFactError
+from nicbench.inventory.base import NOT_UNDERSTOOD, UNKNOWN, Fact, UnknownFactError
 from nicbench.labs.base import Testbed
 from nicbench.registry import find
 
 REASONS = "reasons_null"
+LARGEST_FACT_CHARACTERS = 1 << 20
+"""A fact is what a report prints. More of it is a tool that went astray."""
 
 
 async def collect(testbed: Testbed) -> dict[str, dict[str, Any]]:
@@ -29,10 +31,18 @@ async def collect_host(host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
     reasons: dict[str, str] = {}
     for kind, fact in find("nicbench.inventory.facts", Fact).items():
         try:
-            facts[kind] = await fact().read(host, devices)
-        except (UnknownFactError, NicbenchError) as error:
+            facts[kind] = plain_data(await fact().read(host, devices))
+        except UNKNOWN as error:
             facts[kind], reasons[kind] = None, str(error).splitlines()[0]
-        except (ValueError, LookupError, TypeError) as error:
+        except NOT_UNDERSTOOD as error:
             # A tool of another version writes what the parser does not know: worth a word, never worth the run.
             facts[kind], reasons[kind] = None, f"not understood: {type(error).__name__}: {error}"
     return {**facts, REASONS: reasons} if reasons else facts
+
+
+def plain_data(value: Any) -> Any:
+    """``value`` as it will be read from inventory.json; ValueError or UnknownFactError where it cannot stand there."""
+    text = json.dumps(value, allow_nan=False)
+    if len(text) > LARGEST_FACT_CHARACTERS:
+        raise UnknownFactError(f"it says {len(text)} characters; at most {LARGEST_FACT_CHARACTERS} are kept")
+    return json.loads(text)

@@ -1,0 +1,222 @@
+"""No text that a tool may print does worse to a parser than null with a reason: truncated, hostile, or another tool's.
+
+To add a parser, add a line to PARSERS. A parser takes text, or paths and values of small files (``grep -H ""``), and gives
+plain data. What it may raise is ``NOT_UNDERSTOOD`` or ``UNKNOWN`` of ``inventory/base.py``: ``collect`` turns it
+into null with the reason. It ends in time, and what it gives is bounded by what it was given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import json
+import pkgutil
+import random
+import signal
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic_core import to_jsonable_python
+
+from nicbench.inventory._asking import paths_and_values
+from nicbench.inventory.base import NOT_UNDERSTOOD, UNKNOWN
+from nicbench.inventory.collect import plain_data
+
+TESTS = Path(__file__).parents[1]
+
+# One line a parser: its module and name below `nicbench`, the goldens below `tests`, and what else it is called with.
+PARSERS: tuple[tuple[Any, ...], ...] = (
+    # inventory, shared and of the machine
+    ("inventory._asking:paths_and_values", "inventory/golden/numa*.txt"),
+    ("inventory.facts._meminfo:parse_meminfo", "inventory/golden/meminfo*.txt"),
+    ("inventory.facts.cpu:parse_lscpu", "inventory/golden/lscpu*.json"),
+    ("inventory.facts.frequency:parse_policies", "inventory/golden/cpufreq*.txt"),
+    ("inventory.facts.huge_pages:selected", "inventory/golden/transparent*.txt"),
+    ("inventory.facts.hypervisor:parse_virtualization", "inventory/golden/lscpu*.json"),
+    ("inventory.facts.irqbalance:runs", "inventory/golden/processes*.txt", "irqbalance"),
+    ("inventory.facts.kernel:parse_command_line", "inventory/golden/cmdline*.txt"),
+    ("inventory.facts.mitigations:parse_vulnerabilities", "inventory/golden/vulnerabilities*.txt"),
+    ("inventory.facts.numa:parse_nodes", "inventory/golden/numa*.txt", ("t0",)),
+    ("inventory.facts.operating_system:parse_os_release", "inventory/golden/os_release*.txt"),
+    ("inventory.facts.software:parse_packages", "inventory/golden/dpkg_query*.txt"),
+    ("inventory.facts.software:parse_version", "inventory/golden/versions*.txt"),
+    ("inventory.facts.sysctls:parse_settings", "inventory/golden/sysctls*.txt"),
+    # inventory, of network adapters
+    ("inventory.facts._ethtool:parse_driver", "inventory/golden/ethtool_i*.txt"),
+    ("inventory.facts._ethtool:parse_features", "inventory/golden/ethtool_k*.txt"),
+    ("inventory.facts._ethtool:parse_limits", "inventory/golden/ethtool_[gl]*.txt"),
+    ("inventory.facts.interfaces:parse_link", "inventory/golden/ip_link*.json"),
+    ("inventory.facts.packet_steering:parse_masks", "inventory/golden/rps*.txt"),
+    # doctor
+    ("doctor.package_list:installed_packages", "inventory/golden/dpkg_query*.txt"),
+    ("doctor.package_list:parse_packages", "../packages.debian"),
+    # monitor
+    # loss ledger and health
+    ("duts._drop_counters:device_losses", "duts/golden/ip_link_statistics.json"),
+    ("duts._drop_counters:snmp_ipv6", "duts/golden/snmp6*.txt"),
+    ("duts._drop_counters:snmp_table", "duts/golden/snmp_*.txt", "Ip"),
+    ("duts._drop_counters:softnet_dropped", "duts/golden/softnet*.txt"),
+    # tuning
+    ("tuning.huge_pages:huge_pages_of_meminfo", "inventory/golden/meminfo*.txt"),
+    ("tuning.owner:start_ticks_of_stat", "inventory/golden/stat*.txt"),
+)
+
+WHERE_PARSERS_LIVE = ("nicbench.inventory", "nicbench.doctor")
+EXPECTED = (*NOT_UNDERSTOOD, *UNKNOWN)
+PATIENCE_S = 60
+"""Far over what any parser needs on any machine: whoever reaches it will not end."""
+
+every_parser = pytest.mark.parametrize("line", PARSERS, ids=lambda line: str(line[0]))
+
+
+@every_parser
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1), text=st.text(max_size=200))
+def test_hostile_text_is_null_with_a_reason_at_worst(line: tuple[Any, ...], seed: int, text: str) -> None:
+    draw = random.Random(seed)
+    golden = draw.choice(goldens(line) or (text,))
+    for hostile in (text, *(spoilt(golden, text, draw) for _ in range(6))):
+        survives(line, hostile)
+
+
+@every_parser
+def test_truncated_text_is_null_with_a_reason_at_worst(line: tuple[Any, ...]) -> None:
+    for golden in goldens(line):
+        for end in {*range(0, len(golden), max(1, len(golden) // 60)), *_line_ends(golden)[:100]}:
+            survives(line, golden[:end])
+
+
+@every_parser
+def test_text_without_end_is_bounded(line: tuple[Any, ...]) -> None:
+    for piece in ("a", " ", "\n", "0", "[", '{"a":', "a: 1\n", "\t: ", "/sys/x:1\n", "a b c\n", "-", "\u0665"):
+        survives(line, piece * 50_000)
+
+
+@every_parser
+def test_every_golden_is_there_and_says_something(line: tuple[Any, ...]) -> None:
+    assert goldens(line), f"no file is like tests/{line[1]}"
+    assert any(called(line, golden) is not None for golden in goldens(line))
+
+
+def test_every_parser_is_in_the_list() -> None:
+    listed = {f"nicbench.{line[0]}" for line in PARSERS}
+    lacking = sorted(set(_parsers_there_are()) - listed)
+    assert not lacking, f"add a line to PARSERS for: {', '.join(lacking)}"
+
+
+def survives(line: tuple[Any, ...], text: str) -> None:
+    """Calls the parser; anything but plain data of bounded size or an expected exception fails the test."""
+    try:
+        with patience():
+            found = plain_data(to_jsonable_python(called(line, text)))
+    except EXPECTED:
+        return
+    assert len(json.dumps(found)) <= 30 * len(text) + 20_000
+
+
+def called(line: tuple[Any, ...], text: str) -> Any:
+    """What the parser makes of the text."""
+    parser, of_values = parser_of(line[0])
+    return parser(paths_and_values(text) if of_values else text, *line[2:])
+
+
+@cache
+def parser_of(name: str) -> tuple[Callable[..., Any], bool]:
+    """The function, and whether it takes paths and values in the place of text."""
+    module, _, function = name.partition(":")
+    parser = getattr(importlib.import_module(f"nicbench.{module}"), function)
+    first = next(iter(inspect.signature(parser).parameters))
+    return parser, get_type_hints(parser)[first] is not str
+
+
+@cache
+def _texts(pattern: str) -> tuple[str, ...]:
+    return tuple(path.read_text(encoding="utf-8") for path in sorted(TESTS.glob(pattern)) or [TESTS / pattern])
+
+
+def goldens(line: tuple[Any, ...]) -> tuple[str, ...]:
+    """The recorded outputs of this parser's tool."""
+    return _texts(line[1])
+
+
+def spoilt(golden: str, text: str, draw: random.Random) -> str:
+    """A golden output as a broken tool, another version or an enemy might print it."""
+    start, end = sorted((draw.randint(0, len(golden)), draw.randint(0, len(golden))))
+    words = golden.split(" ")
+    lines = golden.splitlines(keepends=True)
+    ways: list[Callable[[], str]] = [
+        lambda: golden[:end],
+        lambda: golden[start:],
+        lambda: golden[:start] + golden[end:],
+        lambda: golden[:start] + text + golden[end:],
+        lambda: golden[:end] + golden[start:],
+        lambda: "".join(draw.sample(lines, len(lines))),
+        lambda: " ".join(draw.choice(_NASTY) if draw.random() < 0.1 else word for word in words),
+        lambda: "".join(draw.choice(_NASTY) if mark.isdigit() and draw.random() < 0.1 else mark for mark in golden),
+        lambda: golden.replace(":", draw.choice(_NASTY)),
+        lambda: golden.replace("\n", draw.choice(("", "\r\n", "\n\n", " "))),
+        golden.swapcase,
+        partial(_other_types, golden, draw),
+    ]
+    return draw.choice(ways)()
+
+
+_NASTY = (
+    *("", "\0", "-", "-1", "0", "1e999", "NaN", "9" * 400, "9" * 5000, "0x", "²", "٣", "None", "null", "[]", "{}"),
+    *('"', "'", "\\", ":", "=", "(", "[", "]", "%s", "{0}", "\x1b[31m", "\u2028", "\ufffd", "<script>", "n/a"),
+)
+
+
+def _other_types(golden: str, draw: random.Random) -> str:
+    """JSON whose values have other types than they should have; of other text, two halves swapped."""
+    try:
+        content = json.loads(golden)
+    except ValueError:
+        return golden[len(golden) // 2 :] + golden[: len(golden) // 2]
+    return json.dumps(_changed(content, draw))
+
+
+def _changed(content: Any, draw: random.Random) -> Any:
+    if draw.random() < 0.05:
+        return draw.choice([None, True, -1, 1e308, float("inf"), "", "x", [], [None], {}, {"": []}, 10**30])
+    if isinstance(content, dict):
+        return {key: _changed(value, draw) for key, value in content.items() if draw.random() < 0.97}
+    return [_changed(value, draw) for value in content] if isinstance(content, list) else content
+
+
+def _line_ends(text: str) -> list[int]:
+    return [place for place, mark in enumerate(text) if mark == "\n"]
+
+
+def _parsers_there_are() -> Iterator[str]:
+    """Functions called ``parse_...`` of the packages that read what tools print."""
+    for package in WHERE_PARSERS_LIVE:
+        root = importlib.import_module(package)
+        for info in pkgutil.walk_packages(root.__path__, f"{package}."):
+            module = importlib.import_module(info.name)
+            for name, value in vars(module).items():
+                if name.startswith("parse_") and inspect.isfunction(value) and value.__module__ == info.name:
+                    yield f"{info.name}:{name}"
+
+
+@contextlib.contextmanager
+def patience() -> Iterator[None]:
+    """Ends a parser that would never end, with the place where it is."""
+
+    def too_long(_number: int, _frame: FrameType | None) -> None:
+        pytest.fail(f"still parsing after {PATIENCE_S} s")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
