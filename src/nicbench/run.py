@@ -20,11 +20,12 @@ from nicbench.stages.start import refuse_changed_bench, started
 from nicbench.stages.summary import summarise
 from nicbench.stages.testbed import laid_out, make_dut, make_testbed, touches_machine
 from nicbench.stages.tester import make_tester, start_tester
+from nicbench.stages.tune import tune_hosts
 from nicbench.stages.turns import one_turn, turns_left
 from nicbench.store.folder import RunFolder
 from nicbench.trials.ceiling import Ceilings
 from nicbench.trials.maker import TrialMaker
-from nicbench.tuning.changes import Changes
+from nicbench.tuning.stack import UndoStack
 
 
 async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str | None = None) -> Summary:
@@ -49,12 +50,13 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
 
 
 async def _measure(
-    whole: BenchFile, turn: Turn, folder: RunFolder, changes: Changes, bus: Bus, engine_path: str | None, began: float
+    whole: BenchFile, turn: Turn, folder: RunFolder, changes: UndoStack, bus: Bus, engine_path: str | None, began: float
 ) -> None:
     """One turn, from its testbed to its last result."""
     bench = whole.of_turn(turn)
     bus.publish(StageStarted(stage="testbed", text="making the testbed"))
     lab, testbed = await make_testbed(bench, changes)
+    tuned = await tune_hosts(bench, turn, testbed, changes, folder, bus)
     dut = await make_dut(bench, testbed, changes)
     ways, addressing = laid_out(bench, testbed, dut, bus)
     cpus, neighbours = dut.cpus(testbed), dut.neighbours(testbed)
@@ -64,6 +66,7 @@ async def _measure(
     try:
         bus.publish(StageStarted(stage="tester", text="starting the tester"))
         facts, testbed = await start_tester(tester, bench, testbed, changes)
+        await tuned.see_start()
         thresholds = Thresholds(**bench.thresholds)
         plan = describe(bench, folder.run_id, testbed, dut, facts, ways, addressing, thresholds)
         await disclose(whole, turn, plan, testbed, folder)

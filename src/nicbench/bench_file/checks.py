@@ -102,6 +102,23 @@ def _searches_exist(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(root.position_of(path), f"the search cannot be made: {why}", None)
 
 
+def _what_is_tuned_is_there(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A simulated lab has no machine, a tester with ports of its own no DUT of ours."""
+    if not bench.tuning:
+        return
+    position = root.position_of_key(("tuning",))
+    if bench.lab is not None and not bench.lab.plugin.touches_machine:
+        yield Problem(position, f"the {bench.lab.kind} lab has no machine to be tuned", "remove `tuning`")
+        return
+    taking_part = {port.host for port in bench.ports.values()}
+    tunable = {"all", "tester", *taking_part} | ({"dut"} if bench.lab is not None or len(taking_part) > 1 else set())
+    for role in dict.fromkeys(wish.role for wish in bench.tuning):
+        if role not in tunable:
+            place = root.position_of_key(("tuning", role))
+            message = f"nothing of the test is on the host {quote(role)}, so it cannot be tuned"
+            yield Problem(place, message, suggest(role, sorted(tunable), "host"))
+
+
 _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]] = (
     ("test names are unique", _test_names_are_unique),
     ("every test that builds on another comes after it", _needed_tests_come_earlier),
@@ -112,5 +129,6 @@ _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]],
     ("hosts, ports and links fit together, or a lab makes them", wiring_problems),
     ("there are ports for every way of the traffic, and the DUT has them", pattern_problems),
     ("the tester can do what the tests and the traffic need", tester_problems),
+    ("every host that is tuned takes part", _what_is_tuned_is_there),
     ("no port lacks the time stamps that are asked for, as far as its kind tells", time_stamp_problems),
 )

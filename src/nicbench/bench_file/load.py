@@ -16,6 +16,7 @@ from nicbench.bench_file.overlays import merged_trees
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, told_once
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, read
 from nicbench.bench_file.sections import Reading
+from nicbench.bench_file.tuning import read_tuning
 from nicbench.bench_file.wording import Step
 from nicbench.duts.base import Dut
 from nicbench.errors import UsageError
@@ -70,6 +71,7 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
     dut = _choice(reading, ("dut",), "nicbench.duts", Dut) if "dut" in _keys(reading, ()) else None
     tester = _tester(reading)
     hosts = {name: _choice(reading, ("hosts", name), "nicbench.hosts", Host) for name in _keys(reading, ("hosts",))}
+    tuning = read_tuning(reading)
     tests = [_test(reading, index, in_a_lab=lab is not None) for index in _indices(reading)]
     if reading.problems or document is None or dut is None or tester is None:
         raise WrongBenchFileError(str(path), reading.problems)
@@ -97,6 +99,7 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
         thresholds=document.thresholds.model_dump(exclude_unset=True),
         tests=tuple(extremes.in_test(test) for test in tests if test is not None),
         runs=document.runs,
+        tuning=tuning,
     )
     if problems := list(cross_check(bench, root)):
         raise WrongBenchFileError(str(path), problems)

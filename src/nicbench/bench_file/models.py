@@ -16,6 +16,7 @@ from nicbench.model.turn import DEFAULT, Turn, interleaved
 
 if TYPE_CHECKING:
     from nicbench.testers.base import TesterKind
+    from nicbench.tuning.wishes import Wish
 
 LARGEST_SEED = 2**63 - 1
 DEFAULT_TESTER = "packets"
@@ -100,6 +101,8 @@ class Document(Frozen):
     tester: Section = Field(default_factory=dict)
     traffic: Traffic = Traffic()
     thresholds: Thresholds = Thresholds()
+    tuning: Any = None
+    """Read item by item (``tuning.py``); here for its name."""
     tests: tuple[dict[str, Any], ...] = Field(min_length=1)
     configurations: Any = None
     """Taken out before (``overlays.py``); here for its name."""
@@ -129,6 +132,7 @@ class BenchFile:
     traffic: Traffic
     thresholds: dict[str, float]
     tests: tuple[TestSpec, ...]
+    tuning: tuple[Wish, ...] = ()
     configuration: str = DEFAULT
     runs: int = 1
     compared: tuple[BenchFile, ...] = ()

@@ -23,6 +23,7 @@ from nicbench.model.turn import DEFAULT
 
 KEY: Final = "configurations"
 _KIND: Final = "kind"
+_TUNING: Final = "tuning"
 
 
 class Overlay(Frozen):
@@ -35,6 +36,7 @@ class Overlay(Frozen):
     dut: Any = None
     tester: Any = None
     traffic: Any = None
+    tuning: Any = None
     tests: dict[Name, dict[str, Any]] | None = None
 
 
@@ -122,18 +124,28 @@ def _laid_over(base: Node, overlay: Node) -> Node:
     return replace(merged, position=base.position, entries=entries)
 
 
-def _merged(base: Node | None, over: Node) -> Node:
-    """``over`` laid on ``base``; a kind that stands alone (``dut: policer``) is a section without options."""
-    if base is not None and base.entries is None and isinstance(base.value, str) and over.entries is not None:
+def _merged(base: Node | None, over: Node, *, with_kinds: bool = True) -> Node:
+    """``over`` laid on ``base``; a kind that stands alone (``dut: policer``) is a section without options.
+
+    In `tuning` nothing has a kind: a value alone is an option there.
+    """
+    if (
+        with_kinds
+        and base is not None
+        and base.entries is None
+        and isinstance(base.value, str)
+        and over.entries is not None
+    ):
         base = Node(base.position, entries={_KIND: base}, key_positions={_KIND: base.position})
-    if over.entries is None or base is None or base.entries is None or _is_of_another_kind(base, over):
+    if over.entries is None or base is None or base.entries is None or (with_kinds and _is_of_another_kind(base, over)):
         return _pruned(over)
     entries, positions = dict(base.entries), dict(base.key_positions)
     for key, child in over.entries.items():
         if _is_null(child):
             entries.pop(key, None)
         else:
-            entries[key] = _merged(base.entries.get(key), child)
+            inner_kinds = with_kinds and key != _TUNING
+            entries[key] = _merged(base.entries.get(key), child, with_kinds=inner_kinds)
             positions[key] = over.key_positions[key]
     return Node(over.position, entries=entries, key_positions=positions)
 

@@ -94,6 +94,13 @@ class NetnsHost(Host):
             raise HostError(f"cannot write {text.strip()!r} to {path}: {_reason(done)}", place=self.name)
 
 
+def outermost(host: Host) -> Host:
+    """The host that holds the namespace, for what belongs to the whole machine."""
+    while isinstance(host, NetnsHost):
+        host = host.inner
+    return host
+
+
 def _reason(done: Completed) -> str:
     """The last line of stderr, where the tools put it."""
     lines = done.stderr.strip().splitlines()

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 from nicbench.errors import NicbenchError
 from nicbench.hosts.base import Host
-from nicbench.hosts.netns import NetnsHost
+from nicbench.hosts.netns import outermost
 from nicbench.inventory.base import UnknownFactError
+
+__all__ = ["outermost", "output_of", "paths_and_values", "text_of", "values_of"]
 
 
 async def output_of(host: Host, *command: str) -> str:
@@ -45,13 +47,6 @@ async def values_of(host: Host, paths: Iterable[str]) -> dict[str, str]:
     if not found:
         raise UnknownFactError(f"none of {', '.join(patterns)} can be read")
     return found
-
-
-def outermost(host: Host) -> Host:
-    """The host that holds the namespace, for what belongs to the whole machine."""
-    while isinstance(host, NetnsHost):
-        host = host.inner
-    return host
 
 
 def paths_and_values(text: str) -> dict[str, str]:

@@ -23,6 +23,8 @@ def touches_machine(bench: BenchFile) -> bool:
 
 
 def _touched(bench: BenchFile) -> bool:
+    if bench.tuning:
+        return True
     if bench.lab is None:
         return not bench.tester_kind().own_ports()
     return bool(bench.lab.plugin.touches_machine)

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from nicbench.errors import NotReadyError
 from nicbench.model.base import Frozen
+from nicbench.model.tuning import Values
 from nicbench.tuning.owner import Owner
 from nicbench.tuning.undo import Undo
 
@@ -19,12 +20,13 @@ RECORD_NAME = "undo.json"
 
 
 class Entry(Frozen):
-    """One change: on which host, its undo, and whether that was done."""
+    """One change: on which host, its undo, and whether that was done; ``after`` is what a setting then reads."""
 
     host: dict[str, Any]
     undo: Undo
     done: bool = False
     note: str | None = None
+    after: Values | None = None
 
 
 class Record(Frozen):

@@ -33,6 +33,7 @@ class UndoStack(Changes):
         self._folder_path = None if folder is None else folder / RECORD_NAME
         self._hosts: dict[str, Host] = {}
         self._ends: list[Callable[[], Awaitable[None]]] = []
+        self._afterwards: list[Callable[[], Awaitable[None]]] = []
         self._record = Record(
             run_id=run_id,
             owner=this_process(),
@@ -75,6 +76,10 @@ class UndoStack(Changes):
     def before_undoing(self, end: Callable[[], Awaitable[None]]) -> None:
         self._ends.append(end)
 
+    def after_undoing(self, tell: Callable[[], Awaitable[None]]) -> None:
+        """Has ``tell`` called once everything was undone, with ``entries`` as they are then."""
+        self._afterwards.append(tell)
+
     async def undo_all(self) -> list[str]:
         """Goes through to the end even when cancelled meanwhile (a second Ctrl-C); then the cancellation passes."""
         task = asyncio.ensure_future(self._undo_all())
@@ -96,11 +101,13 @@ class UndoStack(Changes):
     async def _undo_all(self) -> list[str]:
         while self._ends:
             await self._ends.pop()()
-        if not self._record.entries:
-            return []
-        self._record, troubles = await undo_entries(self._record, self._host_of, self._save_while_undoing)
-        if self._record.settled:
-            forget_record(self._runtime_path)
+        troubles: list[str] = []
+        if self._record.entries:
+            self._record, troubles = await undo_entries(self._record, self._host_of, self._save_while_undoing)
+            if self._record.settled:
+                forget_record(self._runtime_path)
+        while self._afterwards:
+            await self._afterwards.pop()()
         return troubles
 
     def _host_of(self, spec: dict[str, Any]) -> Host:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from nicbench.model.base import Frozen
+from nicbench.model.tuning import Values
 
 
 class RestoreFile(Frozen):
@@ -80,10 +81,25 @@ class DeleteNftTable(Frozen):
     table: str
 
 
+class RestoreSetting(Frozen):
+    """Give a setting of a tuning item its values back, by the item's own reading and writing.
+
+    Of ``before`` only what still reads as it was ``asked`` for; the rest was changed by somebody since.
+    """
+
+    kind: Literal["restore_setting"] = "restore_setting"
+    item: str
+    options: dict[str, Any]
+    device: str | None
+    before: Values
+    asked: Values
+
+
 Undo = Annotated[
     DeleteIpObject
     | RestoreFile
     | RestoreNice
+    | RestoreSetting
     | DeleteNamespace
     | DeleteLink
     | DeleteNftTable

@@ -7,10 +7,15 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 from nicbench.errors import HostError, NicbenchError
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import NAMESPACE_FOLDER, NetnsHost
+from nicbench.model.tuning import Values
+from nicbench.registry import find
 from nicbench.tuning import bpf
+from nicbench.tuning.items.base import CannotSetError, Item, Place
 from nicbench.tuning.owner import nice_of_stat, start_ticks_of_stat
 from nicbench.tuning.record import Entry, Record
 from nicbench.tuning.undo import (
@@ -23,9 +28,10 @@ from nicbench.tuning.undo import (
     RemovePath,
     RestoreFile,
     RestoreNice,
+    RestoreSetting,
     Undo,
 )
-from nicbench.tuning.values import same_value
+from nicbench.tuning.values import same_value, shown
 
 _PROCESS_END_TRIES = 100
 _PROCESS_END_STEP_S = 0.05
@@ -46,13 +52,15 @@ async def undo_entries(
         if entry.done:
             continue
         try:
-            note = await undo_one(make_host(entry.host), entry.undo)
+            host = make_host(entry.host)
+            note = await undo_one(host, entry.undo)
+            after = await _after(host, entry.undo)
         except NicbenchError as error:
             troubles.append(f"could not undo ({_described(entry)}): {error.message}")
             continue
         if note is not None:
             troubles.append(note)
-        finished = entry.model_copy(update={"done": True, "note": note})
+        finished = entry.model_copy(update={"done": True, "note": note, "after": after})
         record = record.model_copy(
             update={"entries": (*record.entries[:index], finished, *record.entries[index + 1 :])}
         )
@@ -69,6 +77,8 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
             return await _restore_file(host, undo)
         case RestoreNice():
             return await _restore_nice(host, undo)
+        case RestoreSetting():
+            return await _restore_setting(host, undo)
         case DeleteNamespace():
             await _delete_namespace(host, undo.namespace)
             return None
@@ -119,6 +129,52 @@ async def _restore_nice(host: Host, undo: RestoreNice) -> str | None:
         )
     await host.run(("renice", "-n", str(undo.old), "-p", str(undo.pid)))
     return None
+
+
+async def _restore_setting(host: Host, undo: RestoreSetting) -> str | None:
+    """Key by key: what somebody changed since is left, and what cannot be read any more has gone with its place."""
+    item, place = _item_of(undo), Place(host, undo.device)
+    try:
+        now = await item.read(place)
+    except CannotSetError:
+        return None
+    kept = {key for key in undo.before if key in now}
+    old = {key: undo.before[key] for key in kept if not item.same(key, now[key], undo.before[key])}
+    ours = {key: value for key, value in old.items() if item.same(key, now[key], undo.asked[key])}
+    if ours:
+        await item.write(place, ours)
+        after = await item.read(place)
+        if wrong := item.differing(ours, after):
+            got = {key: after.get(key) for key in wrong}
+            raise HostError(f"{undo.item} should be {shown(wrong)} again and is {shown(got)}", place=str(place))
+    if left := {key: now[key] for key in old if key not in ours}:
+        asked, before = ({key: values[key] for key in left} for values in (undo.asked, undo.before))
+        return (
+            f"{place}: {undo.item} was left at {shown(left)}: somebody changed it since we set {shown(asked)}; "
+            f"before the run it was {shown(before)}"
+        )
+    return None
+
+
+async def _after(host: Host, undo: Undo) -> Values | None:
+    """What a setting reads once it is undone, for tuning.json; None where its place is gone, or it is no setting."""
+    if not isinstance(undo, RestoreSetting):
+        return None
+    try:
+        now = await _item_of(undo).read(Place(host, undo.device))
+    except (CannotSetError, NicbenchError):
+        return None
+    return {key: now.get(key) for key in undo.asked}
+
+
+def _item_of(undo: RestoreSetting) -> Item:
+    kinds = find("nicbench.tuning.items", Item)
+    if undo.item not in kinds:
+        raise HostError(f"this nicbench does not know the tuning item {undo.item!r}: undo it with the one that ran")
+    try:
+        return kinds[undo.item](kinds[undo.item].Options.model_validate(undo.options))
+    except ValidationError as error:
+        raise HostError(f"the options of {undo.item} are not understood: {error.errors()[0]['msg']}") from error
 
 
 async def _delete_namespace(host: Host, namespace: str) -> None:

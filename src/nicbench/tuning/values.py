@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+
+from nicbench.model.tuning import Values
 
 _SELECTED = re.compile(r"\[([^\]\s]+)\]")
 _CPU_MASK_PATH = re.compile(r"(_cpus|_rxqs|smp_affinity|default_smp_affinity)$")
@@ -34,6 +37,13 @@ def cpu_mask(cpus: tuple[int, ...]) -> str:
         groups[-1] = groups[-1].zfill(8)
         groups.append(f"{number & 0xFFFFFFFF:x}")
     return ",".join(reversed(groups))
+
+
+def shown(values: Values | None) -> str:
+    """A setting in a line: ``rx 4096, tx 4096``."""
+    if values is None:
+        return "-"
+    return ", ".join(f"{key} {value if isinstance(value, str) else json.dumps(value)}" for key, value in values.items())
 
 
 def _mask(text: str) -> int:

@@ -1,0 +1,103 @@
+"""The section ``tuning``: for each host its items, whose own ``Options`` validate what is written, and a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.sections import Reading
+from nicbench.bench_file.wording import Step
+from nicbench.registry import find
+from nicbench.tuning.items.base import Item
+from nicbench.tuning.profiles import PROFILES, wishes_of
+from nicbench.tuning.wishes import ALL, Wish
+
+KEY: Final = "tuning"
+PROFILE: Final = "profile"
+_ROLES: Final = (ALL, "tester", "dut")
+_MOST_IN_A_LIST: Final = 64
+
+
+def read_tuning(reading: Reading) -> tuple[Wish, ...]:
+    """Every wish of the section, in the order of the file; problems go to ``reading``."""
+    section = reading.root.child(KEY)
+    if section is None or (section.entries is None and section.value is None and section.items is None):
+        return ()
+    if section.entries is None:
+        step = "write `tuning: {dut: {ITEM: ...}}`, or `tuning: {profile: NAME}`"
+        reading.problems.append(Problem(section.position, "the section `tuning` has keys and values", step))
+        return ()
+    hosts = reading.root.child("hosts")
+    known = [*_ROLES, *(name for name in (hosts.entries or {} if hosts else {}) if name not in _ROLES)]
+    wishes: list[Wish] = []
+    for key, node in section.entries.items():
+        if key == PROFILE:
+            wishes += _profile(reading, ALL, node)
+        elif key in known:
+            wishes += _of_host(reading, key, node)
+        else:
+            message = f"there is no host {quote(key)} to be tuned"
+            step = suggest(key, [*known, PROFILE], "host")
+            reading.problems.append(Problem(section.key_positions[key], message, step))
+    return tuple(wishes)
+
+
+def _of_host(reading: Reading, role: str, node: Node) -> Iterator[Wish]:
+    if node.entries is None:
+        step = f"write `{role}: {{ITEM: ...}}`"
+        reading.problems.append(Problem(node.position, f"{quote(f'tuning.{role}')} has items by their names", step))
+        return
+    kinds = find("nicbench.tuning.items", Item)
+    for key, child in node.entries.items():
+        if key == PROFILE:
+            yield from _profile(reading, role, child)
+        elif key in kinds:
+            yield from _wishes(reading, role, kinds[key], child)
+        else:
+            message = f"there is no tuning item {quote(key)}"
+            step = suggest(key, [*kinds, PROFILE], "item")
+            reading.problems.append(Problem(node.key_positions[key], message, step))
+
+
+def _wishes(reading: Reading, role: str, item: type[Item], node: Node) -> Iterator[Wish]:
+    """One for a value or keys and values; of a list of those one each, for different interfaces."""
+    path: tuple[Step, ...] = (KEY, role, item.kind)
+    several = node.items is not None and all(one.entries is not None for one in node.items) and bool(node.items)
+    if not several:
+        yield from _wish(reading, role, item, node, path)
+        return
+    items = node.items or []
+    if len(items) > _MOST_IN_A_LIST:
+        message = f"{quote(item.kind)} is given {len(items)} times"
+        reading.problems.append(Problem(node.position, message, f"write at most {_MOST_IN_A_LIST}"))
+        return
+    for number, one in enumerate(items):
+        yield from _wish(reading, role, item, one, (*path, number))
+
+
+def _wish(reading: Reading, role: str, item: type[Item], node: Node, path: tuple[Step, ...]) -> Iterator[Wish]:
+    is_whole = item.alone is not None and list(item.Options.model_fields) == [item.alone]
+    if node.entries is not None and not is_whole:
+        content = node.plain()
+    elif item.alone is not None:
+        content = {item.alone: node.plain()}
+    elif node.value is None and node.items is None:
+        content = {}
+    else:
+        step = f"write `{item.kind}: {{OPTION: ...}}`, with its options: {', '.join(item.Options.model_fields)}"
+        reading.problems.append(Problem(node.position, f"{quote(item.kind)} has keys and values", step))
+        return
+    options = reading.validate(item.Options, content, path)
+    if options is not None:
+        yield Wish(role=role, item=item, options=options)
+
+
+def _profile(reading: Reading, role: str, node: Node) -> tuple[Wish, ...]:
+    name = node.value
+    if not isinstance(name, str) or name not in PROFILES:
+        message = f"there is no tuning profile {quote(node.plain())}"
+        reading.problems.append(Problem(node.position, message, suggest(str(name), list(PROFILES), "profile")))
+        return ()
+    return wishes_of(name, role)

@@ -1,0 +1,149 @@
+"""Settings decided, applied and verified; every refusal names item, host, interface, what was asked and got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nicbench.errors import HostError, NicbenchError, NotReadyError
+from nicbench.model.tuning import Outcome, Tuned, Values
+from nicbench.model.turn import DEFAULT
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.items.base import CannotSetError
+from nicbench.tuning.values import shown
+from nicbench.tuning.wishes import Placed
+
+
+async def look(one: Placed, configuration: str = DEFAULT, run: int = 1) -> Tuned:
+    """What would be done at this place: a row with the outcome that is to be expected. Changes nothing."""
+    before: Values | None = None
+    asked: Values | None = None
+    reason: str | None = None
+    try:
+        if one.item.scope == "device" and one.place.device is None:
+            raise CannotSetError("the test has no interface there; name some with `devices`")
+        before = await one.item.read(one.place)
+        asked = one.item.wanted(before)
+        outcome = _to_be_expected(one, before, asked)
+    except (CannotSetError, NicbenchError) as error:
+        outcome = Outcome.FAILED if one.wish.profile is None else Outcome.SKIPPED
+        reason = error.message if isinstance(error, NicbenchError) else str(error)
+    return Tuned(
+        configuration=configuration,
+        run=run,
+        host=one.place.host.name,
+        scope=one.item.scope,
+        device=one.place.device,
+        item=one.item.kind,
+        source=one.wish.source,
+        options=one.wish.options.model_dump(mode="json", exclude={"devices"}),
+        outcome=outcome,
+        reason=reason,
+        before=before,
+        asked=asked,
+    )
+
+
+async def tune(changes: Changes, every: Iterable[Placed], configuration: str = DEFAULT, run: int = 1) -> list[Tuned]:
+    """Applies everything, in order. What was written and cannot be set refuses the run before anything is changed.
+
+    NotReadyError with every refusal; or with one, where a machine takes a value and then has another.
+    """
+    every = list(every)
+    refuse(every, [await look(one, configuration, run) for one in every])
+    rows: list[Tuned] = []
+    for one in every:
+        row = await look(one, configuration, run)  # anew: what was applied before may have changed it
+        if row.outcome is Outcome.CHANGED:
+            row = await _applied(changes, one, row)
+        rows.append(row)
+        refuse([one], [row])
+    return rows
+
+
+async def look_again(every: Sequence[Placed], rows: Sequence[Tuned], *, at_end: bool) -> list[Tuned]:
+    """What was asked for as it reads now: ``during``, or ``at_end``. None where it cannot be read any more."""
+    return [await _reread(one, row, at_end=at_end) for one, row in zip(every, rows, strict=True)]
+
+
+def refuse(every: Sequence[Placed], rows: Sequence[Tuned]) -> None:
+    """NotReadyError where one of the rows failed; all of them are told at once."""
+    failed = [(one, row) for one, row in zip(every, rows, strict=True) if row.outcome is Outcome.FAILED]
+    if failed:
+        said = "; ".join(f"{one}: {row.reason}" for one, row in failed)
+        items = ", ".join(dict.fromkeys(f"`{row.item}`" for _, row in failed))
+        raise NotReadyError(
+            f"the machine cannot be tuned as the bench file says: {said}",
+            place="tuning",
+            next_step=f"change or remove {items} under `tuning` in the bench file; nicbench tune shows what can be set",
+        )
+
+
+def strayed(rows: Iterable[Tuned], *, at_end: bool) -> list[str]:
+    """What is not as it was set, a sentence each: somebody else changes it too."""
+    said = []
+    for row in rows:
+        now = row.at_end if at_end else row.during
+        if row.outcome not in (Outcome.CHANGED, Outcome.ALREADY) or now is None:
+            continue
+        was = row.during if at_end else row.asked
+        if was is not None and now != was:
+            when = "at the end of the test" if at_end else "before the first trial"
+            said.append(f"{where(row)}: {row.item} was {shown(was)} and is {shown(now)} {when}: something changed it")
+    return said
+
+
+def where(row: Tuned) -> str:
+    """Host and interface."""
+    return row.host if row.device is None else f"{row.host}, {row.device}"
+
+
+def _to_be_expected(one: Placed, before: Values, asked: Values) -> Outcome:
+    differs = bool(one.item.differing(asked, before))
+    if one.item.only_checks:
+        return Outcome.NOT_MET if differs else Outcome.MET
+    return Outcome.CHANGED if differs else Outcome.ALREADY
+
+
+async def _applied(changes: Changes, one: Placed, row: Tuned) -> Tuned:
+    """The row once it was set and read back; FAILED or SKIPPED, with the old value put back, where it did not take."""
+    before, asked = row.before or {}, row.asked or {}
+    to_change = one.item.differing(asked, before)
+    old = {key: before[key] for key in to_change if key in before}
+    try:
+        await one.item.apply(changes, one.place, old, to_change)
+        now = await one.item.read(one.place)
+        wrong = one.item.differing(to_change, now)
+        if not wrong:
+            return row
+        got = {key: now.get(key) for key in wrong}
+        reason = f"asked for {shown(wrong)}, got {shown(got)}"
+    except (CannotSetError, HostError) as error:
+        reason = f"asked for {shown(to_change)}: {error.message if isinstance(error, HostError) else error}"
+    reason += await _put_back(one, old)
+    return row.model_copy(update={"outcome": _when_it_fails(one), "reason": reason})
+
+
+async def _put_back(one: Placed, old: Values) -> str:
+    """Now, not by the undo: that would take what the machine made of our value for somebody else's."""
+    try:
+        now = await one.item.read(one.place)
+        if differing := one.item.differing(old, now):
+            await one.item.write(one.place, differing)
+    except (CannotSetError, NicbenchError, NotImplementedError) as error:
+        return f"; it could not be put back to {shown(old)}: {error}"
+    return ""
+
+
+def _when_it_fails(one: Placed) -> Outcome:
+    return Outcome.FAILED if one.wish.profile is None else Outcome.SKIPPED
+
+
+async def _reread(one: Placed, row: Tuned, *, at_end: bool) -> Tuned:
+    if row.asked is None or row.outcome in (Outcome.SKIPPED, Outcome.FAILED):
+        return row
+    try:
+        now = await one.item.read(one.place)
+        values: Values | None = {key: now.get(key) for key in row.asked}
+    except (CannotSetError, NicbenchError):
+        values = None
+    return row.model_copy(update={"at_end" if at_end else "during": values})
