@@ -80,6 +80,10 @@ tests:
     bins: [1999 us, 2100 us, 20 ms]
     frames: 5000
     trial: {duration: 2 s, drain: 200 ms, settle: 20 ms}
+  - name: soak
+    method: soak
+    rate: 5 kpps
+    trial: {duration: 600 ms, interval: 300 ms, drain: 200 ms, settle: 20 ms}
 """
     + TOLERANT
 )
@@ -102,3 +106,10 @@ def test_a_known_delay_is_measured_within_the_stated_uncertainty_over_exactly_so
         f"a delay of {DELAY_NS} ns: minimum {values['latency_minimum_ns']}, p50 {values['latency_p50_ns']}, "
         f"uncertainty {values['latency_uncertainty_ns']}, the tester's own {own} ns"
     )
+    intervals = [result for result in summary.results if result.method == "soak"]
+    assert intervals
+    for interval in intervals:
+        mean_us, highest_us = interval.values["latency_mean_us"], interval.values["latency_maximum_us"]
+        print(f"{interval.id}: mean {mean_us:.1f} us, highest {highest_us:.1f} us of {DELAY_NS / 1e3:g} us")
+        assert mean_us >= (DELAY_NS - values["latency_uncertainty_ns"]) / 1e3
+        assert mean_us <= highest_us

@@ -1,0 +1,57 @@
+"""One DUT of known rate behind two generators: our own engine and TRex's stand-in agree by every search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.model.rate import Bounded
+from nicbench.store.folder import RunFolder
+from nicbench.testers._trex_client import load_api
+
+from .simulated_bench import run_whole
+
+FAKE = Path(__file__).parents[1] / "testers" / "fake_trex"
+OURS = "lab: {kind: simulated, link: 10 Mb/s, capacity: 10 kpps, queue_frames: 16}\ndut: {kind: simulated}\n"
+TREX = f"tester: {{kind: trex, client: {FAKE}}}\ndut: {{kind: external}}\n"
+TESTS = """
+nicbench: 1
+title: Generators
+tests:
+  - name: throughput
+    method: throughput
+    frame_bytes: [64]
+    search: {kind: KIND, precision: 5 %, maximum_trials: 30, validation: 0 s}
+    trial: {duration: 100 ms, drain: 10 ms, settle: 0 s}
+  - name: loss
+    method: frame-loss
+    frame_bytes: [64]
+    trial: {duration: 100 ms, drain: 10 ms, settle: 0 s}
+"""
+
+
+def measured(folder: Path, text: str) -> tuple[float, dict[float, float]]:
+    """The NDR, and the loss in percent at each load."""
+    run = RunFolder.create(folder, text, "Generators")
+    run_whole(run)
+    summary = run.summary()
+    assert summary is not None
+    throughput, *losses = summary.results
+    rate = throughput.values["ndr_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert rate.value is not None
+    found: dict[float, Any] = {row.parameters["load_percent"]: row.values["loss_percent"] for row in losses}
+    return rate.value, found
+
+
+@pytest.mark.parametrize("search", ["mlr", "bisect", "step-down"])
+def test_both_generators_find_the_same_rate_and_the_same_loss(search: str, tmp_path: Path) -> None:
+    api: Any = load_api(str(FAKE))
+    api.SERVER = api.Server(capacity=10_000.0, queue=16)
+    tests = TESTS.replace("KIND", search)
+    our_rate, our_loss = measured(tmp_path / "ours", tests + OURS)
+    its_rate, its_loss = measured(tmp_path / "trex", tests + TREX)
+    assert its_rate == pytest.approx(our_rate, rel=0.05)
+    assert its_loss == pytest.approx(our_loss, abs=0.5)
