@@ -6,10 +6,13 @@ The histogram keeps three digits; exact minimum and maximum are kept beside it a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
+import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from nicbench.model.base import Frozen
@@ -34,10 +37,12 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
     """
     decoded = _decode(histogram)
     count = decoded.get_total_count()
+    recorded = _recorded(decoded)
+    up_to = list(accumulate(frames for _, frames in recorded))
     known = {}
     for name in PERCENTILES:
         if count * (1 - Fraction(name) / 100) >= 1:
-            value = int(decoded.get_value_at_percentile(float(name)))
+            value, _ = recorded[bisect_left(up_to, decoded.get_target_count_at_percentile(float(name)))]
             known[name] = value if maximum_ns is None else min(value, maximum_ns)
     return known
 
@@ -97,7 +102,7 @@ def tail(histogram: str, *, maximum_ns: int | None = None, points_per_decade: in
 
     The last point is the greatest latency that some frame exceeded, so the curve ends at one frame's share.
     """
-    recorded = list(_recorded(_decode(histogram)))
+    recorded = _recorded(_decode(histogram))
     total = sum(count for _, count in recorded)
     points: list[TailPoint] = []
     above, step = total, None
@@ -130,9 +135,13 @@ def _decode(histogram: str) -> Any:
     return decoded
 
 
-def _recorded(decoded: Any) -> Iterator[tuple[int, int]]:
-    for item in decoded.get_recorded_iterator():
-        yield int(item.value_iterated_to), int(item.count_at_value_iterated_to)
+def _recorded(decoded: Any) -> list[tuple[int, int]]:
+    """The greatest value of each slot that holds some, rising, with how many; the package walks the empty ones too."""
+    counts = np.ctypeslib.as_array(decoded.counts)
+    return [
+        (int(decoded.get_highest_equivalent_value(decoded.get_value_from_index(slot))), int(counts[slot]))
+        for slot in np.flatnonzero(counts).tolist()
+    ]
 
 
 def _merged(histograms: Sequence[str | None]) -> str | None:
