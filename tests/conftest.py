@@ -30,6 +30,14 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"seed of the random draws: {config.option.seed} (repeat with --seed {config.option.seed})"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What a test recorded as ``shown``, from whichever process it ran in."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    recorded = (pair for report in reports for pair in getattr(report, "user_properties", ()))
+    for text in dict.fromkeys(value for name, value in recorded if name == "shown"):
+        terminalreporter.write_line(str(text))
+
+
 @pytest.fixture
 def session_seed(request: pytest.FixtureRequest) -> int:
     """The session's seed, printed in the header."""

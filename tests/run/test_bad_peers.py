@@ -111,8 +111,10 @@ def test_after_a_killed_controller_restore_cleans_up_and_says_so(tmp_path: Path)
     folder = make_folder(tmp_path, short(POLICER, duration="2 s"))
     child = os.fork()
     if child == 0:
-        run_with(folder, lambda: os.kill(os.getpid(), signal.SIGKILL))
-        os._exit(0)
+        try:
+            run_with(folder, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        finally:
+            os._exit(0)  # also where the run was refused: a child must not go on with the session's tests
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert machine_state() != before
     said = asyncio.run(restore(str(folder.path)))

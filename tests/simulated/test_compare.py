@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from nicbench.registry import find
@@ -13,12 +15,11 @@ _rows: dict[int, list[Row]] = {}
 
 
 @pytest.fixture
-def rows(session_seed: int, capsys: pytest.CaptureFixture[str]) -> list[Row]:
-    """Made once a session, and printed: every run of the tests shows other DUTs."""
+def rows(session_seed: int, record_property: Callable[[str, object], None]) -> list[Row]:
+    """Made once in each process, and shown in the closing lines: every run of the tests has other DUTs."""
     if session_seed not in _rows:
         _rows[session_seed] = compare(session_seed)
-        with capsys.disabled():
-            print(f"\nseed {session_seed}\n{table(_rows[session_seed])}")
+    record_property("shown", f"seed {session_seed}\n{table(_rows[session_seed])}")
     return _rows[session_seed]
 
 
