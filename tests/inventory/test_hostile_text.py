@@ -1,7 +1,7 @@
 """No text that a tool may print does worse to a parser than null with a reason: truncated, hostile, or another tool's.
 
-To add a parser, add a line to PARSERS. A parser takes text, or paths and values of small files (``grep -H ""``), and gives
-plain data. What it may raise is ``NOT_UNDERSTOOD`` or ``UNKNOWN`` of ``inventory/base.py``: ``collect`` turns it
+To add a parser, add a line to PARSERS. A parser takes text, or paths and values of small files (``grep -H ""``), and
+gives plain data. What it may raise is ``NOT_UNDERSTOOD`` or ``UNKNOWN`` of ``inventory/base.py``: ``collect`` turns it
 into null with the reason. It ends in time, and what it gives is bounded by what it was given.
 """
 
@@ -48,6 +48,29 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("inventory.facts.software:parse_packages", "inventory/golden/dpkg_query*.txt"),
     ("inventory.facts.software:parse_version", "inventory/golden/versions*.txt"),
     ("inventory.facts.sysctls:parse_settings", "inventory/golden/sysctls*.txt"),
+    ("inventory.facts._dmidecode:parse_structures", "inventory/golden/dmidecode*.txt"),
+    ("inventory.facts._ipmi:parse_fru", "inventory/golden/ipmi_fru*.txt"),
+    ("inventory.facts._ipmi:parse_sensors", "inventory/golden/ipmi_fans*.txt"),
+    ("inventory.facts.cpu:parse_microcode", "inventory/golden/cpuinfo*.txt"),
+    ("inventory.facts.drives:parse_lsblk", "inventory/golden/lsblk*.json"),
+    ("inventory.facts.drives:parse_nvme_list", "inventory/golden/nvme_list*.json"),
+    ("inventory.facts.fans:parse_fans", "inventory/golden/ipmi_fans*.txt"),
+    ("inventory.facts.fans:parse_hwmon_fans", "inventory/golden/hwmon_fans*.txt"),
+    ("inventory.facts.firewall:parse_ruleset", "inventory/golden/nft_ruleset*.json"),
+    ("inventory.facts.firmware:parse_identity", "inventory/golden/dmi_id*.txt"),
+    ("inventory.facts.idle_states:parse_idle_states", "inventory/golden/cpuidle*.txt"),
+    ("inventory.facts.interrupt_defaults:parse_mask", "inventory/golden/irq_default*.txt"),
+    ("inventory.facts.iommu:parse_iommu", "inventory/golden/iommu*.txt"),
+    ("inventory.facts.last_updates:parse_last_update", "inventory/golden/last_update*.txt"),
+    ("inventory.facts.memory_modules:parse_memory", "inventory/golden/dmidecode_memory*.txt"),
+    ("inventory.facts.power_policy:parse_power_policy", "inventory/golden/power_policy*.txt"),
+    ("inventory.facts.power_supplies:parse_supplies", "inventory/golden/ipmi_fru*.txt"),
+    ("inventory.facts.power_supplies:parse_supply_states", "inventory/golden/ipmi_supplies*.txt"),
+    ("inventory.facts.security_modules:parse_security", "inventory/golden/lsm*.txt"),
+    ("inventory.facts.smt:parse_smt", "inventory/golden/smt*.txt"),
+    ("inventory.facts.software:parse_tools", "inventory/golden/tools*.txt"),
+    ("inventory.facts.storage_controllers:parse_controllers", "inventory/golden/lspci_storage*.txt"),
+    ("inventory.facts.tuned:parse_tuned", "inventory/golden/tuned*.txt"),
     # inventory, of network adapters
     ("inventory.facts._ethtool:parse_driver", "inventory/golden/ethtool_i*.txt"),
     ("inventory.facts._ethtool:parse_features", "inventory/golden/ethtool_k*.txt"),

@@ -45,7 +45,8 @@ async def values_of(host: Host, paths: Iterable[str]) -> dict[str, str]:
         raise UnknownFactError(error.message) from error
     found = paths_and_values(done.stdout)
     if not found:
-        raise UnknownFactError(f"none of {', '.join(patterns)} can be read")
+        others = f" (nor any of {len(patterns) - 1} beside it)" if len(patterns) > 1 else ""
+        raise UnknownFactError(f"{patterns[0]} cannot be read{others}")
     return found
 
 

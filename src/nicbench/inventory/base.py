@@ -24,6 +24,8 @@ class Fact(ABC):
     """``kind`` is its name in inventory.json."""
 
     kind: ClassVar[str]
+    of_machine: ClassVar[bool] = False
+    """Whether it is the same in every namespace: it is then read once, outside of them, where nothing is hidden."""
 
     @abstractmethod
     async def read(self, host: Host, devices: tuple[str, ...]) -> Any:

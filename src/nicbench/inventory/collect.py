@@ -6,11 +6,15 @@ import json
 from typing import Any
 
 from nicbench.hosts.base import Host
+from nicbench.inventory._asking import outermost, output_of
 from nicbench.inventory.base import NOT_UNDERSTOOD, UNKNOWN, Fact, UnknownFactError
 from nicbench.labs.base import Testbed
 from nicbench.registry import find
 
 REASONS = "reasons_null"
+Known = dict[str, dict[str, tuple[Any, str | None]]]
+"""By machine and fact: the value, or None and the reason."""
+_LONGEST_REASON = 300
 LARGEST_FACT_CHARACTERS = 1 << 20
 """A fact is what a report prints. More of it is a tool that went astray."""
 
@@ -19,25 +23,52 @@ async def collect(testbed: Testbed) -> dict[str, dict[str, Any]]:
     """The content of inventory.json: facts of the tester's host and, where it has one, of the DUT's."""
     tester = tuple(port.device for port in testbed.tester_ports if port.device is not None)
     dut = tuple(port.device for port in testbed.dut_ports if port.device is not None)
-    inventory = {"tester": await collect_host(testbed.tester, tester)}
+    known: Known = {}
+    inventory = {"tester": await collect_host(testbed.tester, tester, known)}
     if testbed.dut is not None:
-        inventory["dut"] = await collect_host(testbed.dut, dut)
+        inventory["dut"] = await collect_host(testbed.dut, dut, known)
     return inventory
 
 
-async def collect_host(host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-    """Facts by name; under ``reasons_null`` why some of them are null."""
+async def collect_host(host: Host, devices: tuple[str, ...], known: Known | None = None) -> dict[str, Any]:
+    """Facts by name; under ``reasons_null`` why some of them are null.
+
+    ``known`` keeps the facts of whole machines, so that two namespaces of one machine ask it once.
+    """
+    machine = outermost(host)
+    of_machine = (known if known is not None else {}).setdefault(json.dumps(machine.spec(), sort_keys=True), {})
     facts: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for kind, fact in find("nicbench.inventory.facts", Fact).items():
-        try:
-            facts[kind] = plain_data(await fact().read(host, devices))
-        except UNKNOWN as error:
-            facts[kind], reasons[kind] = None, str(error).splitlines()[0]
-        except NOT_UNDERSTOOD as error:
-            # A tool of another version writes what the parser does not know: worth a word, never worth the run.
-            facts[kind], reasons[kind] = None, f"not understood: {type(error).__name__}: {error}"
+        if not fact.of_machine:
+            value, reason = await _read(fact, host, devices)
+        else:
+            if kind not in of_machine:
+                of_machine[kind] = await _read(fact, machine, devices)
+            value, reason = of_machine[kind]
+        facts[kind] = value
+        if reason is not None:
+            reasons[kind] = reason
     return {**facts, REASONS: reasons} if reasons else facts
+
+
+async def host_name(host: Host) -> str:
+    """How the machine calls itself, empty where it does not say: no fact of a measurement, but one to redact."""
+    try:
+        return (await output_of(outermost(host), "uname", "-n")).strip()
+    except UNKNOWN:
+        return ""
+
+
+async def _read(fact: type[Fact], host: Host, devices: tuple[str, ...]) -> tuple[Any, str | None]:
+    """The fact, or None and why."""
+    try:
+        return plain_data(await fact().read(host, devices)), None
+    except UNKNOWN as error:
+        return None, (str(error).splitlines() or [type(error).__name__])[0][:_LONGEST_REASON]
+    except NOT_UNDERSTOOD as error:
+        # A tool of another version writes what the parser does not know: worth a word, never worth the run.
+        return None, f"not understood: {type(error).__name__}: {error}"[:_LONGEST_REASON]
 
 
 def plain_data(value: Any) -> Any:

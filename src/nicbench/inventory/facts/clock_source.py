@@ -13,6 +13,7 @@ class ClockSource(Fact):
     """From ``/sys/devices/system/clocksource``."""
 
     kind = "clock_source"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str]:
         return {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from nicbench.hosts.base import Host
-from nicbench.inventory._asking import output_of, values_of
+from nicbench.inventory._asking import output_of, text_of, values_of
 from nicbench.inventory.base import Fact, UnknownFactError
 
 _NUMBERS = {
@@ -15,6 +16,7 @@ _NUMBERS = {
     "Core(s) per socket": "cores_per_socket",
     "Thread(s) per core": "threads_per_core",
 }
+_CLOCKS = {"CPU min MHz": "minimum_hz", "CPU max MHz": "maximum_hz"}
 _TEXTS = {
     "Architecture": "architecture",
     "Vendor ID": "vendor",
@@ -26,6 +28,7 @@ _TEXTS = {
     "L2 cache": "level_2_cache",
     "L3 cache": "level_3_cache",
 }
+_MICROCODE = re.compile(r"^(?:microcode|revision)\s*:\s*(\S+)$", re.MULTILINE)  # x86, and PowerPC's
 _ISOLATION = {
     "isolated": "/sys/devices/system/cpu/isolated",
     "without_timer_tick": "/sys/devices/system/cpu/nohz_full",
@@ -34,12 +37,17 @@ _ISOLATION = {
 
 
 class Cpu(Fact):
-    """From ``lscpu -J``."""
+    """From ``lscpu -J`` and ``/proc/cpuinfo``."""
 
     kind = "cpu"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         facts = parse_lscpu(await output_of(host, "lscpu", "-J"))
+        try:
+            facts["microcode"] = parse_microcode(await text_of(host, "/proc/cpuinfo"))
+        except UnknownFactError:
+            facts["microcode"] = None
         try:
             lists = await values_of(host, _ISOLATION.values())
         except UnknownFactError:
@@ -55,7 +63,18 @@ def parse_lscpu(text: str) -> dict[str, Any]:
     fields: dict[str, str] = {}
     _flatten(json.loads(text)["lscpu"], fields)
     numbers = {name: int(fields[field]) if field in fields else None for field, name in _NUMBERS.items()}
-    return {name: fields.get(field) for field, name in _TEXTS.items()} | numbers
+    clocks = {name: _hertz(fields.get(field)) for field, name in _CLOCKS.items()}
+    return {name: fields.get(field) for field, name in _TEXTS.items()} | numbers | clocks
+
+
+def parse_microcode(text: str) -> str | None:
+    """The revision that every processor bears; several are a fault of their own and all named."""
+    return ", ".join(sorted(set(_MICROCODE.findall(text)))) or None
+
+
+def _hertz(megahertz: str | None) -> int | None:
+    """``3700.0000``; lscpu prints "-" or nothing on a virtual machine."""
+    return round(float(megahertz) * 1e6) if megahertz and megahertz[0].isdigit() else None
 
 
 def _flatten(entries: list[dict[str, Any]], into: dict[str, str]) -> None:

@@ -20,6 +20,7 @@ class Frequency(Fact):
     """From ``/sys/devices/system/cpu/cpufreq``."""
 
     kind = "core_clock_policy"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         return parse_policies(await values_of(host, _PATHS))

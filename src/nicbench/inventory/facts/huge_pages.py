@@ -17,6 +17,7 @@ class HugePages(Fact):
     """From ``/proc/meminfo`` and ``/sys/kernel/mm/transparent_hugepage``."""
 
     kind = "huge_pages"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         found = parse_meminfo(await text_of(host, "/proc/meminfo"))

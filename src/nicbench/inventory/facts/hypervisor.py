@@ -1,4 +1,4 @@
-"""Whether this is a virtual machine, whose, and what the firmware says of the machine."""
+"""Whether this is a virtual machine, and whose."""
 
 from __future__ import annotations
 
@@ -6,25 +6,18 @@ import json
 from typing import Any
 
 from nicbench.hosts.base import Host
-from nicbench.inventory._asking import output_of, values_of
-from nicbench.inventory.base import Fact, UnknownFactError
-
-_DMI = "/sys/class/dmi/id/"
-_FIRMWARE = ("sys_vendor", "product_name", "bios_vendor", "bios_version", "bios_date")
+from nicbench.inventory._asking import output_of
+from nicbench.inventory.base import Fact
 
 
 class Hypervisor(Fact):
-    """From ``lscpu`` and the firmware's tables (DMI)."""
+    """From ``lscpu``."""
 
     kind = "hypervisor"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        facts = parse_virtualization(await output_of(host, "lscpu", "-J"))
-        try:
-            dmi = await values_of(host, [_DMI + name for name in _FIRMWARE])
-        except UnknownFactError:
-            dmi = {}
-        return facts | {name: dmi.get(_DMI + name) for name in _FIRMWARE}
+        return parse_virtualization(await output_of(host, "lscpu", "-J"))
 
 
 def parse_virtualization(text: str) -> dict[str, Any]:

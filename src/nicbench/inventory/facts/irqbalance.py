@@ -11,6 +11,7 @@ class Irqbalance(Fact):
     """From the names of the running processes."""
 
     kind = "irqbalance_running"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> bool:
         # A process may end while the shell reads: its file is then missing, which is no failure.

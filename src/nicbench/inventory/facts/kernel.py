@@ -11,6 +11,7 @@ class Kernel(Fact):
     """From ``uname`` and ``/proc/cmdline``; the host's name is not a fact of the measurement."""
 
     kind = "kernel"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str]:
         return {

@@ -14,6 +14,7 @@ class Memory(Fact):
     """From ``/proc/meminfo``."""
 
     kind = "memory"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, int | None]:
         found = parse_meminfo(await text_of(host, "/proc/meminfo"))

@@ -14,6 +14,7 @@ class Mitigations(Fact):
     """From ``/sys/devices/system/cpu/vulnerabilities``."""
 
     kind = "mitigations"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str]:
         return parse_vulnerabilities(await values_of(host, (f"{_FOLDER}*",)))

@@ -1,4 +1,4 @@
-"""NUMA nodes with their CPUs, and the node of each test interface."""
+"""NUMA nodes with their CPUs and distances, and the node of each test interface."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from nicbench.inventory._asking import values_of
 from nicbench.inventory.base import Fact
 
 _NODE = re.compile(r"/node(\d+)/cpulist$")
+_DISTANCE = re.compile(r"/node(\d+)/distance$")
 _DEVICE = re.compile(r"/net/([^/]+)/device/numa_node$")
 
 
@@ -20,7 +21,7 @@ class Numa(Fact):
     kind = "numa"
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        paths = ["/sys/devices/system/node/node*/cpulist"]
+        paths = ["/sys/devices/system/node/node*/cpulist", "/sys/devices/system/node/node*/distance"]
         paths += [f"/sys/class/net/{quote(device)}/device/numa_node" for device in devices]
         return parse_nodes(await values_of(host, paths), devices)
 
@@ -29,7 +30,10 @@ def parse_nodes(values: dict[str, str], devices: tuple[str, ...]) -> dict[str, A
     """CPUs by node; an interface without a node of its own (a virtual one, or -1) has null."""
     cpus = {found[1]: value for path, value in values.items() if (found := _NODE.search(path))}
     nodes = {found[1]: int(value) for path, value in values.items() if (found := _DEVICE.search(path))}
+    distances = {found[1]: value for path, value in values.items() if (found := _DISTANCE.search(path))}
     return {
         "cpus_by_node": cpus,
+        # From each node to every node; 10 is its own (ACPI, System Locality Information Table).
+        "distances_by_node": distances if len(distances) > 1 else {},
         "node_by_interface": {name: nodes[name] if nodes.get(name, -1) >= 0 else None for name in devices},
     }

@@ -11,6 +11,7 @@ class OperatingSystem(Fact):
     """From ``/etc/os-release``."""
 
     kind = "operating_system"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> str:
         name = parse_os_release(await text_of(host, "/etc/os-release"))

@@ -1,0 +1,79 @@
+"""Memory modules: how many of which maker and part, how large, rated and running speed, and the slots they are in."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from nicbench.hosts.base import Host
+from nicbench.inventory._asking import output_of
+from nicbench.inventory.base import Fact, UnknownFactError
+from nicbench.inventory.facts._dmidecode import Structure, parse_structures
+from nicbench.inventory.facts._groups import grouped
+
+_ARRAY, _MODULE = 16, 17
+_UNITS = {"kB": 1 << 10, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_SIZE = re.compile(r"(\d{1,9}) (kB|KB|MB|GB|TB)")
+# A speed in MHz (before dmidecode 3.2) counts transfers, as the one in MT/s.
+_SPEED = re.compile(r"(\d{1,9}) (?:MT/s|MHz)")
+_NOTHING_SAID = frozenset(
+    {"", "Unknown", "Not Specified", "Not Provided", "NO DIMM", "None", "Undefined", "<OUT OF SPEC>"}
+)
+
+
+class MemoryModules(Fact):
+    """From ``dmidecode -t memory``, which needs root."""
+
+    kind = "memory_modules"
+    of_machine = True
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
+        return parse_memory(await output_of(host, "dmidecode", "-t", "memory"))
+
+
+def parse_memory(text: str) -> dict[str, Any]:
+    """Modules, alike ones together; slots, empty ones among them; UnknownFactError where the tables name none."""
+    structures = parse_structures(text)
+    slots = [fields for kind, fields in structures if kind == _MODULE]
+    if not slots:
+        raise UnknownFactError("the firmware's tables name no memory module")
+    correction = [fields.get("Error Correction Type") for kind, fields in structures if kind == _ARRAY]
+    modules = [_module(fields) for fields in slots if _bytes(fields.get("Size")) is not None]
+    return {
+        "total_bytes": sum(module["size_bytes"] for module in modules),
+        "modules": len(modules),
+        "slots": len(slots),
+        "error_correction": next((kind for kind in correction if kind and kind not in _NOTHING_SAID), None),
+        "installed": grouped(modules, each={"slot": "slots", "serial": "serials"}),
+    }
+
+
+def _module(fields: Structure) -> dict[str, Any]:
+    speed = fields.get("Configured Memory Speed") or fields.get("Configured Clock Speed")
+    return {
+        "vendor": _said(fields.get("Manufacturer")),
+        "model": _said(fields.get("Part Number")),
+        "size_bytes": _bytes(fields.get("Size")),
+        "type": _said(fields.get("Type")),
+        "form": _said(fields.get("Form Factor")),
+        "ranks": _said(fields.get("Rank")),
+        "rated_mt_per_s": _transfers(fields.get("Speed")),
+        "running_mt_per_s": _transfers(speed),
+        "slot": _said(fields.get("Locator")),
+        "serial": _said(fields.get("Serial Number")),
+    }
+
+
+def _said(value: str | None) -> str | None:
+    return None if value is None or value in _NOTHING_SAID else value
+
+
+def _bytes(value: str | None) -> int | None:
+    """``32 GB``; an empty slot says "No Module Installed"."""
+    found = _SIZE.fullmatch(value or "")
+    return int(found[1]) * _UNITS[found[2]] or None if found else None
+
+
+def _transfers(value: str | None) -> int | None:
+    found = _SPEED.fullmatch(value or "")
+    return int(found[1]) or None if found else None
