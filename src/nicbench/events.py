@@ -24,6 +24,8 @@ class RunStarted(Frozen):
     seed: int
     resumed: bool = False
     bench_sha256: str | None = None
+    redacted: bool = False
+    """Identifiers of the machines are taken out of what is written; a resumed run goes on like this."""
 
 
 class StageStarted(Frozen):

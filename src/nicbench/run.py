@@ -33,7 +33,8 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
     began, complete = time.monotonic(), False
     refuse_changed_bench(bench, folder.journal.events())
     turns = turns_left(bench, folder.journal.events())
-    bus.publish(started(bench, folder.run_id, resumed=bool(folder.journal.trials())))
+    resumed = bool(folder.journal.trials())
+    bus.publish(started(bench, folder.run_id, resumed=resumed, redacted=folder.redactor is not None))
     try:
         async with machine(folder, bus, touched=touches_machine(bench)) as changes:
             for turn in turns:

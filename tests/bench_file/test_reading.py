@@ -142,3 +142,13 @@ def test_a_file_that_does_not_exist_says_where_examples_are(tmp_path: Path) -> N
 def test_a_folder_is_no_bench_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder"):
         load(tmp_path)
+
+
+def test_what_is_declared_is_kept_as_it_was_typed(read: Read) -> None:
+    text = "declared:\n  switch: {model: Arista 7060CX-32S, ports: 32, flow control: off}\n  cables: two of 3 m\n"
+    bench = read(SMALL + text + "redact: true\n")
+    assert bench.declared == {
+        "switch": {"model": "Arista 7060CX-32S", "ports": 32, "flow control": "off"},
+        "cables": "two of 3 m",
+    }
+    assert bench.redact

@@ -35,6 +35,10 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + "lab: {kind: vethe}\ndut: {kind: policer}\n" + TESTS,
         [(3, 13, "no lab of the kind `vethe`", "did you mean `veth`?")],
     ),
+    "a declared fact that is no value": (
+        HEAD + "declared: {switch: {mtu: [1, 2]}, cables: 3}\n" + LAB + TESTS,
+        [(3, 20, "`mtu` must be a text, a number, `true` or `false`", None)],
+    ),
     "two workers on one CPU": (
         HEAD + "tester: {workers: [{cpu: 1, transmit: [t0]}, {cpu: 1, receive: [t1]}]}\n" + LAB + TESTS,
         [(3, 9, "each worker polls on a CPU of its own", None)],

@@ -100,6 +100,8 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
         tests=tuple(extremes.in_test(test) for test in tests if test is not None),
         runs=document.runs,
         tuning=tuning,
+        redact=document.redact,
+        declared=document.declared,
     )
     if problems := list(cross_check(bench, root)):
         raise WrongBenchFileError(str(path), problems)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
@@ -74,6 +74,37 @@ Link = Annotated[tuple[Name, Name], BeforeValidator(_link_ends)]
 """Two ports that a cable joins, written ``t0 <-> d0``."""
 
 
+_MOST_DECLARED = 64
+_LONGEST_NAME, _LONGEST_TEXT = 64, 500
+
+
+def _declared(value: Any) -> Any:
+    """A subject's facts: one value, or several by name. ValueError says which is none."""
+    facts = value if isinstance(value, dict) else {"": value}
+    if not 1 <= len(facts) <= _MOST_DECLARED:
+        raise ValueError(f"has {len(facts)} facts: write 1 to {_MOST_DECLARED}")
+    for name, fact in facts.items():
+        if value is facts:
+            _check_name(name)
+        whose = f"`{name}` " if name else ""
+        if not isinstance(fact, str | bool | int | float):
+            raise ValueError(f"{whose}must be a text, a number, `true` or `false`: write one, or several facts by name")
+        if isinstance(fact, str) and not 1 <= len(fact.strip()) <= _LONGEST_TEXT:
+            raise ValueError(f"{whose}must be a text of 1 to {_LONGEST_TEXT} characters")
+    return value
+
+
+def _check_name(name: str) -> str:
+    """Of a subject or a fact: it becomes the label of a line."""
+    if not 1 <= len(name.strip()) <= _LONGEST_NAME or ":" in name or not name.isprintable():
+        raise ValueError(f"`{name}` is no name: write 1 to {_LONGEST_NAME} characters, without a colon")
+    return name
+
+
+Subject = Annotated[str, AfterValidator(_check_name)]
+Declared = Annotated[Any, AfterValidator(_declared)]
+"""What no program can read of a switch, a cable or a BIOS, as its author typed it."""
+
 Section = dict[str, Any] | str
 """A section with a kind, still plain data; a kind without options may stand alone."""
 
@@ -107,6 +138,8 @@ class Document(Frozen):
     configurations: Any = None
     """Taken out before (``overlays.py``); here for its name."""
     runs: int = Field(default=1, ge=1, le=1000)
+    redact: bool = False
+    declared: dict[Subject, Declared] = Field(default_factory=dict, max_length=32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +168,8 @@ class BenchFile:
     tuning: tuple[Wish, ...] = ()
     configuration: str = DEFAULT
     runs: int = 1
+    redact: bool = False
+    declared: dict[str, Any] = field(default_factory=dict)
     compared: tuple[BenchFile, ...] = ()
 
     @property

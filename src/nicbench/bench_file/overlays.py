@@ -37,6 +37,7 @@ class Overlay(Frozen):
     tester: Any = None
     traffic: Any = None
     tuning: Any = None
+    declared: Any = None
     tests: dict[Name, dict[str, Any]] | None = None
 
 
@@ -51,6 +52,7 @@ _THE_SAME: Final[Mapping[str, str]] = MappingProxyType(
         "description": "they share one report",
         "seed": "the same seed gives all of them the same draws",
         "runs": "each configuration has as many runs as the others",
+        "redact": "they share one run folder",
         "thresholds": "all are judged by the same limits",
         KEY: "one cannot lie on another",
     }

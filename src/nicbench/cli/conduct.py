@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from nicbench.cli.time_left import planned
 from nicbench.errors import InterruptedRunError, NicbenchError
 from nicbench.events import Bus
 from nicbench.model.result import ResultVerdict, Summary
+from nicbench.redaction import Redactor
 from nicbench.stages.summary import summarise
 from nicbench.store.folder import RunFolder
 
@@ -32,9 +34,20 @@ async def _run_it(bench: BenchFile, folder: RunFolder, bus: Bus) -> Summary:
 
 
 def conduct(
-    bench: BenchFile, folder: RunFolder, *, as_json: bool, with_progress: bool, run_it: RunIt = _run_it
+    bench: BenchFile,
+    folder: RunFolder,
+    *,
+    as_json: bool,
+    with_progress: bool,
+    redact: bool = False,
+    run_it: RunIt = _run_it,
 ) -> None:
-    """Runs ``bench`` in ``folder`` and shows what came of it. ReportedError where it ended with an error."""
+    """Runs ``bench`` in ``folder`` and shows what came of it. ReportedError where it ended with an error.
+
+    ``redact``: as ``redact`` of the bench file, which does as well.
+    """
+    if redact or bench.redact:
+        folder.redact_with(redactor_of_this_machine())
     bus = Bus()
     bus.subscribe(folder.journal.append)
     try:
@@ -58,6 +71,13 @@ def conduct(
     else:
         print_summary(results(), summary)
     say(f"\nreport: {report}")
+
+
+def redactor_of_this_machine() -> Redactor:
+    """One that knows how this machine is called; other hosts are asked where their inventory is taken."""
+    redactor = Redactor()
+    redactor.learn_host_name(platform.node())
+    return redactor
 
 
 def build_report(folder: RunFolder) -> Path:

@@ -10,7 +10,19 @@ import typer
 
 from nicbench import __version__
 from nicbench.cli import failure
-from nicbench.cli.commands import doctor, import_results, lab, list_runs, report, restore, resume, run, validate
+from nicbench.cli.commands import (
+    diff,
+    doctor,
+    import_results,
+    inventory,
+    lab,
+    list_runs,
+    report,
+    restore,
+    resume,
+    run,
+    validate,
+)
 from nicbench.cli.interruption import signals_end_the_command
 from nicbench.cli.output import print_json
 from nicbench.cli.streams import ReaderGoneError, streams_may_break
@@ -18,7 +30,7 @@ from nicbench.errors import NicbenchError
 from nicbench.model.result import Summary
 
 # The order is that of the help: first what one does, then what one looks at, then what one mends.
-COMMANDS: Final = (run, resume, report, list_runs, validate, import_results, doctor, lab, restore)
+COMMANDS: Final = (run, resume, report, diff, list_runs, validate, import_results, doctor, inventory, lab, restore)
 
 
 def make_app() -> typer.Typer:

@@ -32,5 +32,9 @@ Output = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print data alone, as JSON, on stdout.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Say nothing while it runs.")]
+Redact = Annotated[
+    bool,
+    typer.Option("--redact", help="Put tokens in the place of serial numbers, MAC addresses, UUIDs and host names."),
+]
 
 DEFAULT_OUTPUT = Path("runs")

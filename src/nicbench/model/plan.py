@@ -71,6 +71,8 @@ class Plan(Frozen):
     tests: tuple[PlannedTest, ...] = ()
     thresholds: tuple[ThresholdRow, ...] = ()
     deviations: tuple[str, ...] = ()
+    declared: dict[str, Any] = Field(default_factory=dict)
+    """Facts that no program can read, as the bench file declares them: by machine or thing."""
     configuration: str = DEFAULT
     compared: tuple[str, ...] = ()
     """The names of all configurations, as they stand in the bench file; empty where none are compared."""

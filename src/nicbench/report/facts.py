@@ -15,11 +15,31 @@ from nicbench.units import format_bits_per_s, format_duration_s, format_rate
 # Words that are written in capitals, whatever the fact is called.
 _CAPITALS = frozenset(
     {
-        *("bios", "cpu", "dpdk", "dut", "eal", "gro", "id", "ip", "irq", "mac", "mtu", "nic", "numa", "os", "pci"),
-        *("ram", "rps", "rss", "tsc", "udp", "vm", "xdp"),
+        *(
+            "bios",
+            "cpu",
+            "dns",
+            "dpdk",
+            "dut",
+            "eal",
+            "gro",
+            "id",
+            "iommu",
+            "ip",
+            "irq",
+            "mac",
+            "mtu",
+            "nic",
+            "numa",
+            "os",
+            "pci",
+        ),
+        *("ram", "rps", "rss", "smt", "tsc", "udp", "uuid", "vm", "xdp"),
     }
 )
-_SPELLINGS = MappingProxyType({"ipv4": "IPv4", "ipv6": "IPv6"})
+_SPELLINGS = MappingProxyType(
+    {"ipv4": "IPv4", "ipv6": "IPv6", "nvme": "NVMe", "selinux": "SELinux", "apparmor": "AppArmor"}
+)
 
 # Names that read badly when taken apart word by word.
 _LABELS = MappingProxyType(
@@ -47,13 +67,11 @@ _PATHS = MappingProxyType(
         "NUMA, CPUs by node": "NUMA",
     }
 )
-_MASKS = frozenset({"rps_cpus", "rps_cpu_masks", "receive_packet_steering"})
+_MASKS = frozenset({"default_interrupt_cpu_mask", "rps_cpus", "rps_cpu_masks", "receive_packet_steering"})
 _WHOLE = _MASKS | {"goals", "cpus_by_node", "node_by_interface"}  # one line each
 # Facts that only some devices have: where they are missing there is nothing to know.
 _MAY_NOT_APPLY = frozenset({"rings", "channels", "bus", "firmware", "numa_node", "xdp_program"})
 
-
-_FIRST = frozenset({"CPU, model", "CPUs", "Kernel, release", "Operating system", "Memory, total", "Hypervisor, vendor"})
 
 Rows = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -89,11 +107,6 @@ def columns(hosts: Mapping[str, Any], named: Callable[[str], str] = str) -> tupl
     labels = dict.fromkeys(label for known in merged.values() for label in known)
     rows = tuple((label, tuple(known.get(label, UNKNOWN) for known in merged.values())) for label in labels)
     return tuple(merged), rows
-
-
-def glance(rows: Rows) -> Rows:
-    """The few facts a reader looks for first; the others stay in the whole table."""
-    return tuple(row for row in rows if row[0] in _FIRST)
 
 
 def label_of(name: str) -> str:
@@ -258,6 +271,8 @@ _SUFFIXES: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "_percent": lambda value: f"{value:.3g} %",
         "_frames": lambda value: f"{whole(value)} frames",
         "_bytes": _bytes,
+        "_mt_per_s": lambda value: f"{whole(value)} MT/s",
+        "_us": lambda value: f"{value:g} µs",
         "_mib": lambda value: f"{value:g} MiB",
         "_hz": _hertz,
         "_ns": lambda value: f"{whole(value) if value >= 100 else f'{value:.3g}'} ns",

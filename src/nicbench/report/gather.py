@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Any
 
 from nicbench.events import (
     CeilingFound,
@@ -25,9 +26,11 @@ from nicbench.report.imported import imported_view
 from nicbench.report.latency import latency_tables
 from nicbench.report.model import CALIBRATION, Report, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
+from nicbench.report.system_table import system_table
 from nicbench.report.tables import has_table, sections
 from nicbench.report.tails import tail_tables
 from nicbench.report.throughput import throughput_tables
+from nicbench.report.tuned import tuned_rows
 from nicbench.stats.runs import over_runs
 from nicbench.store import RunFolder
 
@@ -89,8 +92,19 @@ def gather(folder: RunFolder) -> Report:
         ports=ports_tables(results, tests, plan),
         comparison=compared,
         imported=imported_view(summary),
+        system=system_table(inventory if isinstance(inventory, dict) else {}, _declared(plan)),
+        tuned=tuned_rows(folder.read_json("tuning.json")),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
+
+
+def _declared(plan: Plan | None) -> dict[str, Any]:
+    """What the bench file declares; of configurations that declare otherwise, each under its name as well."""
+    if plan is None:
+        return {}
+    if all(each.declared == plan.declared for each in plan.each):
+        return plan.declared
+    return {f"{name}, {each.configuration}": value for each in plan.each for name, value in each.declared.items()}
 
 
 def _so_far(events: tuple[Event, ...], title: str, plan: Plan | None) -> Summary:

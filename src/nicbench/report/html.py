@@ -104,7 +104,6 @@ def _environment() -> Environment:
     environment.globals.update(
         facts=facts.facts,
         columns=facts.columns,
-        glance=facts.glance,
         plain=facts.plain,
         label_of=facts.label_of,
         interval=numbers.interval,

@@ -19,8 +19,10 @@ from nicbench.report.detail import DetailTable
 from nicbench.report.imported import ImportedView
 from nicbench.report.ports import PortsTable
 from nicbench.report.stamps import ClockRow, clock_rows, warnings, words
+from nicbench.report.system_table import SystemTable
 from nicbench.report.tables import Section
 from nicbench.report.tails import TailTable
+from nicbench.report.tuned import TunedRow
 from nicbench.units import l1_bits_per_s, l2_bits_per_s
 
 if TYPE_CHECKING:  # it is made of tables of this file
@@ -275,6 +277,8 @@ class Report:
     ports: tuple[PortsTable, ...] = ()
     comparison: Comparison | None = None
     imported: ImportedView | None = None
+    system: SystemTable = field(default_factory=lambda: SystemTable((), ()))
+    tuned: tuple[TunedRow, ...] = ()
 
     @property
     def tester_limits(self) -> tuple[TesterLimits, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.inventory.collect import collect
+from nicbench.inventory.collect import collect, host_name
 from nicbench.labs.base import Testbed
 from nicbench.model.plan import Plan
 from nicbench.model.turn import Turn
@@ -17,8 +17,13 @@ _INVENTORY = "inventory.json"
 
 async def disclose(bench: BenchFile, turn: Turn, plan: Plan, testbed: Testbed, folder: RunFolder) -> None:
     """Writes both, and keeps in them what earlier turns have told. ``bench`` is the whole bench file."""
-    folder.write_json("plan.json", plan if turn.of == 1 else compared(bench, folder.plan(), plan))
+    if folder.redactor is not None:
+        for host in (testbed.tester, *([testbed.dut] if testbed.dut is not None else [])):
+            folder.redactor.learn_host_name(await host_name(host))
     hosts = await collect(testbed)
+    if folder.redactor is not None:
+        folder.redactor.learn(hosts)  # what the inventory names is then found in the plan as well
+    folder.write_json("plan.json", plan if turn.of == 1 else compared(bench, folder.plan(), plan))
     if len(bench.configurations) > 1:
         earlier: dict[str, Any] = folder.read_json(_INVENTORY) or {}
         hosts = {**earlier, **{f"{host}, {turn.configuration}": facts for host, facts in hosts.items()}}

@@ -70,6 +70,7 @@ def describe(
         ),
         thresholds=thresholds.rows(),
         deviations=tuple(f"{test.name}: {deviation}" for test, method in methods for deviation in method.deviations()),
+        declared=bench.declared,
         configuration=bench.configuration,
     )
 

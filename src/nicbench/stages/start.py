@@ -12,7 +12,7 @@ from nicbench.errors import UsageError
 from nicbench.events import Event, RunStarted
 
 
-def started(bench: BenchFile, run_id: str, *, resumed: bool) -> RunStarted:
+def started(bench: BenchFile, run_id: str, *, resumed: bool, redacted: bool = False) -> RunStarted:
     """The first event of a run, or of its resumption."""
     return RunStarted(
         run_id=run_id,
@@ -22,6 +22,7 @@ def started(bench: BenchFile, run_id: str, *, resumed: bool) -> RunStarted:
         seed=bench.seed,
         resumed=resumed,
         bench_sha256=_checksum(bench),
+        redacted=redacted,
     )
 
 

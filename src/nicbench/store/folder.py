@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from nicbench.errors import HostError, UsageError
 from nicbench.model.plan import Plan
 from nicbench.model.result import Summary
+from nicbench.redaction import Redactor
 from nicbench.store import histograms, manifest, trial_table
 from nicbench.store.files import json_text, storage_error, sync_folder, write_atomically
 from nicbench.store.journal import Journal
@@ -38,6 +39,7 @@ class RunFolder:
         self.path = path
         self.run_id = path.name
         self.journal = Journal(path / JOURNAL, before_reopening=self._unfinish)
+        self.redactor: Redactor | None = None
 
     @classmethod
     def create(cls, parent: Path, bench_text: str, title: str) -> RunFolder:
@@ -70,6 +72,14 @@ class RunFolder:
             raise UsageError(f"is not the folder of a run: it holds no {BENCH}", place=str(path), next_step=look)
         return cls(path.resolve())
 
+    def redact_with(self, redactor: Redactor) -> None:
+        """From now on nothing is written but what ``redactor`` leaves of it: plan, inventory, tuning, events.
+
+        Trials and results are counts and times, and are written as they are; the bench file is its author's own words.
+        """
+        self.redactor = redactor
+        self.journal.redact = redactor
+
     @property
     def is_imported(self) -> bool:
         """Whether its results were measured by somebody else."""
@@ -96,6 +106,8 @@ class RunFolder:
 
     def write_json(self, name: str, content: BaseModel | dict[str, Any] | list[Any]) -> None:
         """Writes a JSON file of the folder, all or nothing; keys keep their order, which a report shows."""
+        if self.redactor is not None:
+            content = self.redactor(json.loads(json_text(content)))
         write_atomically(self.path / name, (json_text(content) + "\n").encode())
 
     def read_json(self, name: str) -> Any:

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -37,6 +38,8 @@ class Journal:
         boundary: kill_switch.Boundary | None = None,
     ) -> None:
         self.path = path
+        self.redact: Callable[[Any], Any] | None = None
+        """What events that are no samples pass before they are written."""
         self._before_reopening = before_reopening
         self._boundary = boundary or kill_switch.from_environment()
         self._descriptor: int | None = None
@@ -114,7 +117,10 @@ class Journal:
 
     def _write_line(self, event: Event) -> None:
         assert self._descriptor is not None  # noqa: S101 - append() opened it
-        line = json_text(event, indent=None).encode() + b"\n"
+        content: Any = event
+        if self.redact is not None and not isinstance(event, TrialFinished | ResultReady):
+            content = self.redact(event.model_dump(mode="json"))
+        line = json_text(content, indent=None).encode() + b"\n"
         self._writes += 1
         try:
             if self._boundary is None:

@@ -9,11 +9,11 @@ import typer
 
 from nicbench.bench_file import load
 from nicbench.cli.conduct import conduct
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, Output, RunReference
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, Output, Redact, RunReference
 from nicbench.cli.output import say
 from nicbench.cli.run_reference import open_run
 from nicbench.errors import UsageError
-from nicbench.events import Event, RunFinished
+from nicbench.events import Event, RunFinished, RunStarted
 from nicbench.store.folder import BENCH, RunFolder
 
 
@@ -23,7 +23,11 @@ def register(app: typer.Typer) -> None:
 
 
 def _resume(
-    run: RunReference, output: Output = DEFAULT_OUTPUT, json: Json = False, no_progress: NoProgress = False
+    run: RunReference,
+    output: Output = DEFAULT_OUTPUT,
+    json: Json = False,
+    no_progress: NoProgress = False,
+    redact: Redact = False,
 ) -> None:
     """Go on with an interrupted run, from its last trial."""
     folder = open_run(run, output)
@@ -33,7 +37,8 @@ def _resume(
         say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
         return
     say(f"run folder: {folder.path}, {len(folder.journal.trials())} trials are kept")
-    conduct(load(folder.path / BENCH), folder, as_json=json, with_progress=not no_progress)
+    redact = redact or was_redacted(folder.journal.events())
+    conduct(load(folder.path / BENCH), folder, as_json=json, with_progress=not no_progress, redact=redact)
 
 
 def refuse_imported(folder: RunFolder) -> None:
@@ -60,3 +65,8 @@ def refuse_tampering(folder: RunFolder) -> None:
 def is_complete(events: Iterable[Event]) -> bool:
     """Whether the run ended by itself."""
     return any(isinstance(event, RunFinished) and event.complete for event in deque(events, maxlen=1))
+
+
+def was_redacted(events: Iterable[Event]) -> bool:
+    """Whether the run was begun with ``--redact``."""
+    return any(isinstance(event, RunStarted) and event.redacted for event in events)

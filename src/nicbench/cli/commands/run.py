@@ -6,7 +6,7 @@ import typer
 
 from nicbench.bench_file import load
 from nicbench.cli.conduct import conduct
-from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, Output
+from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, Output, Redact
 from nicbench.cli.output import say
 from nicbench.store.folder import RunFolder
 
@@ -17,10 +17,14 @@ def register(app: typer.Typer) -> None:
 
 
 def _run(
-    bench: BenchPath, output: Output = DEFAULT_OUTPUT, json: Json = False, no_progress: NoProgress = False
+    bench: BenchPath,
+    output: Output = DEFAULT_OUTPUT,
+    json: Json = False,
+    no_progress: NoProgress = False,
+    redact: Redact = False,
 ) -> None:
     """Run every test of a bench file and write a report."""
     bench_file = load(bench)
     folder = RunFolder.create(output, bench_file.source, bench_file.title)
     say(f"run folder: {folder.path}")
-    conduct(bench_file, folder, as_json=json, with_progress=not no_progress)
+    conduct(bench_file, folder, as_json=json, with_progress=not no_progress, redact=redact)

@@ -1,0 +1,114 @@
+"""``nicbench diff RUN RUN``: what differs between two runs, most important first."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli.output import FORMAT, print_json, results
+from nicbench.cli.run_reference import open_run
+from nicbench.diff.compare import NOT_RECORDED, Difference, Differences, differences
+from nicbench.errors import UsageError
+from nicbench.store.folder import RunFolder
+
+_LONGEST_SHOWN = 160
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("diff")(_diff)
+
+
+_One = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id under --output, or `latest`.")]
+_Other = Annotated[str, typer.Argument(metavar="RUN", help="The run to lay beside it.")]
+
+
+def _diff(one: _One, other: _Other, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
+    """Show what differs between two runs, the settings that change results most first."""
+    folders = [open_run(reference, output) for reference in (one, other)]
+    for folder in folders:
+        if folder.is_imported:
+            raise UsageError(
+                "this run was imported, not measured by nicbench: its machines are not known",
+                place=str(folder.path),
+                next_step="name two runs that nicbench measured; `nicbench list` shows them",
+            )
+    found = differences(*folders)
+    if json:
+        print_json(_document(folders, found))
+    else:
+        _print(results(), folders, found)
+
+
+def _document(folders: list[RunFolder], found: Differences) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "runs": [folder.run_id for folder in folders],
+        "equal": found.equal,
+        "differences": [_row(row) for row in found.settings],
+        "identities": [_row(row) for row in found.identities],
+        "volatile": [_row(row) for row in found.volatile],
+        "redacted": [_row(row) for row in found.redacted],
+        "lacking": list(found.lacking),
+    }
+
+
+def _row(row: Difference) -> dict[str, Any]:
+    return {
+        "path": row.path,
+        "places": list(row.places),
+        "values": [None if value is NOT_RECORDED else value for value in row.values],
+        "recorded": [value is not NOT_RECORDED for value in row.values],
+        "importance": row.rank,
+        "why": row.why,
+    }
+
+
+def _print(console: Console, folders: list[RunFolder], found: Differences) -> None:
+    one, other = (folder.run_id for folder in folders)
+    for sentence in found.lacking:
+        console.print(escape(sentence))
+    if found.settings:
+        console.print(f"{len(found.settings)} differences, those that change results most first\n")
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for head in ("what", "where", one, other, "why it matters"):
+            table.add_column(escape(head), overflow="fold")
+        for row in found.settings:
+            shown = [_shown(value) for value in row.values]
+            table.add_row(*map(escape, (row.path, _where(row), *shown, row.why)))
+        console.print(table)
+    elif found.equal:
+        console.print(f"{escape(one)} and {escape(other)} were made in the same way on the same settings")
+    for words, rows in (
+        ("Of other specimens", found.identities),
+        ("Redacted in one or both, so not compared", found.redacted),
+        ("Another each time, and no setting", found.volatile),
+    ):
+        if rows:
+            console.print(f"\n{words}: {escape(', '.join(dict.fromkeys(row.path for row in rows)))}", soft_wrap=True)
+
+
+def _where(row: Difference) -> str:
+    return _listed(row.places) or "the run"
+
+
+def _listed(places: Iterable[str]) -> str:
+    return ", ".join(places)
+
+
+def _shown(value: Any) -> str:
+    if value is NOT_RECORDED:
+        return "not recorded"
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = value if isinstance(value, str) else json_format.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"

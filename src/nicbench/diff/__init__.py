@@ -1,0 +1,1 @@
+"""What differs between two runs, most important first: of their folders alone."""

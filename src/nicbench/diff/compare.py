@@ -1,0 +1,171 @@
+"""Two run folders laid side by side: every value that is not the same in both, in the order of its importance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nicbench.diff.importance import importance, is_identity, is_volatile
+from nicbench.redaction import is_redacted
+from nicbench.store.folder import RunFolder
+
+NOT_RECORDED: Final = object()
+_REASONS = "reasons_null"
+_STATES = ("during", "asked")
+"""Of a setting that was tuned: what it read during the test, or what was asked for where nobody read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One value: ``path`` without the machine, ``places`` the machines where it differs, both values, why it matters.
+
+    A value is ``NOT_RECORDED`` where its run says nothing of it at all, None where it says that it is not known.
+    """
+
+    path: str
+    places: tuple[str, ...]
+    values: tuple[Any, Any]
+    rank: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """``settings`` matter, most important first; the others are told apart, for they say nothing of a setting."""
+
+    settings: tuple[Difference, ...]
+    identities: tuple[Difference, ...]
+    volatile: tuple[Difference, ...]
+    redacted: tuple[Difference, ...]
+    lacking: tuple[str, ...]
+    """Files of which one run has none, in words."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether the runs were made in the same way on the same settings, as far as both say."""
+        return not self.settings and not self.lacking
+
+
+def differences(one: RunFolder, other: RunFolder) -> Differences:
+    """Of bench file as resolved, tuning, inventory, map of cores and versions."""
+    told = [_told(folder) for folder in (one, other)]
+    found: dict[tuple[str, str], list[str]] = {}
+    rows: dict[tuple[str, str], tuple[str, tuple[Any, Any]]] = {}
+    for place in dict.fromkeys([*told[0], *told[1]]):
+        pair = (told[0].get(place, NOT_RECORDED), told[1].get(place, NOT_RECORDED))
+        for path, values in _differing(pair[0], pair[1], ""):
+            key = (path, repr(values))
+            rows[key] = (path, values)
+            found.setdefault(key, []).append(place)
+    every = [
+        Difference(
+            path, tuple(place for place in found[key] if place), values, importance(path).rank, importance(path).why
+        )
+        for key, (path, values) in rows.items()
+    ]
+    every.sort(key=lambda row: (row.rank, row.path, row.places))
+    kinds: dict[str, list[Difference]] = {"settings": [], "identities": [], "volatile": [], "redacted": []}
+    for row in every:
+        kinds[_kind(row)].append(row)
+    return Differences(
+        **{name: tuple(members) for name, members in kinds.items()},
+        lacking=tuple(_lacking(one, other)),
+    )
+
+
+def _kind(row: Difference) -> str:
+    if is_volatile(row.path):
+        return "volatile"
+    if any(_has_token(value) for value in row.values):
+        return "redacted"
+    return "identities" if is_identity(row.path) else "settings"
+
+
+def _has_token(value: Any) -> bool:
+    return is_redacted(value if isinstance(value, str) else json.dumps(value) if value is not NOT_RECORDED else None)
+
+
+def _lacking(one: RunFolder, other: RunFolder) -> Iterator[str]:
+    for name in ("plan.json", "inventory.json"):
+        has = [(folder.path / name).is_file() for folder in (one, other)]
+        if has[0] != has[1]:
+            yield f"{(other if has[0] else one).run_id} has no {name}"
+
+
+def _told(folder: RunFolder) -> dict[str, dict[str, Any]]:
+    """What a run says: by place ("" is the run itself, others are machines), as trees of the same shape."""
+    plan = folder.plan()
+    told: dict[str, dict[str, Any]] = {"": {}}
+    if plan is not None:
+        for each in plan.each:
+            place = each.configuration if plan.compared else ""
+            content = each.model_dump(mode="json")
+            told.setdefault(place, {}).update(
+                {
+                    **{
+                        name: content[name]
+                        for name in ("lab", "dut", "cores", "traffic", "addressing", "tester", "seed")
+                    },
+                    "dut": {**content["dut"], "disclosure": content["dut_disclosure"]},
+                    "tests": {test["name"]: {**test["options"], "method": test["method"]} for test in content["tests"]},
+                    "thresholds": {row["name"]: row["value"] for row in content["thresholds"]},
+                    "declared": content["declared"],
+                    "testbed": content["facts"],
+                    "plan": {"command": content["command"]},
+                    "software": {"nicbench": content["nicbench_version"]},
+                }
+            )
+    inventory = folder.read_json("inventory.json")
+    for host, facts in inventory.items() if isinstance(inventory, Mapping) else ():
+        known = (
+            {name: value for name, value in facts.items() if name != _REASONS} if isinstance(facts, Mapping) else facts
+        )
+        told.setdefault(host, {})["inventory"] = known
+    for host, settings in _tuned(folder).items():
+        told.setdefault(host, {})["tuning"] = settings
+    return told
+
+
+def _tuned(folder: RunFolder) -> dict[str, dict[str, Any]]:
+    """Settings of tuning.json by machine, item and interface, with what each came to."""
+    content = folder.read_json("tuning.json")
+    rows = content.get("settings", []) if isinstance(content, Mapping) else []
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows if isinstance(rows, list) else []:
+        if not isinstance(row, Mapping) or "item" not in row:
+            continue
+        configuration = row.get("configuration") or "default"
+        host = str(row.get("host") or "")
+        host = host if configuration == "default" else f"{host}, {configuration}"
+        state = next((row[name] for name in _STATES if row.get(name) is not None), None)
+        item = found.setdefault(host, {}).setdefault(str(row["item"]), {})
+        item[str(row.get("device") or "machine")] = state if state is not None else row.get("outcome")
+    return found
+
+
+def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Leaves that differ; where one side has nothing below a path, that path alone."""
+    if one == other and type(one) is type(other):
+        return
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for name in dict.fromkeys([*one, *other]):
+            below = f"{path}.{name}" if path else str(name)
+            yield from _differing(one.get(name, NOT_RECORDED), other.get(name, NOT_RECORDED), below)
+    elif _by_name(one) is not None and _by_name(other) is not None:
+        yield from _differing(_by_name(one), _by_name(other), path)
+    elif not path:
+        for name in one if isinstance(one, Mapping) else other if isinstance(other, Mapping) else ():
+            pair = (one, other) if not isinstance(one, Mapping) else (one[name], other)
+            pair = (pair[0], other[name]) if isinstance(other, Mapping) else pair
+            yield str(name), pair
+    else:
+        yield path, (one, other)
+
+
+def _by_name(value: Any) -> dict[str, Any] | None:
+    """A list of things with names, by name; one without, by number: the second entry of both is then compared."""
+    if not isinstance(value, list) or not value or not all(isinstance(item, Mapping) for item in value):
+        return None
+    return {str(item.get("name", number)): item for number, item in enumerate(value, 1)}

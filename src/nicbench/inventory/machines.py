@@ -1,0 +1,42 @@
+"""The inventory without a run: of this machine, or of the hosts that a bench file names. Changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.hosts import from_spec
+from nicbench.hosts.base import Host
+from nicbench.hosts.local import LocalHost
+from nicbench.inventory.collect import Known, collect_host, host_name
+from nicbench.redaction import Redactor
+
+THIS_MACHINE: Final = "this machine"
+_INTERFACES: Final = "/sys/class/net"
+
+
+async def inventory_of(bench: BenchFile | None, *, redact: bool) -> dict[str, Any]:
+    """Facts by host; of a bench file with a lab, which is made on this machine, this one's."""
+    redactor = Redactor() if redact else None
+    known: Known = {}
+    found: dict[str, Any] = {}
+    for host, devices in await _hosts(bench):
+        found[host.name] = await collect_host(host, devices, known)
+        if redactor is not None:
+            redactor.learn_host_name(await host_name(host))
+            redactor.learn(found[host.name])
+    return found if redactor is None else {name: redactor(facts) for name, facts in found.items()}
+
+
+async def _hosts(bench: BenchFile | None) -> list[tuple[Host, tuple[str, ...]]]:
+    """Each host and the interfaces to tell of: those of the test, or every one but the loopback."""
+    if bench is None or not bench.hosts:
+        local = LocalHost(THIS_MACHINE)
+        listed = await local.run(("ls", _INTERFACES), check=False)
+        return [(local, tuple(name for name in listed.stdout.split() if name != "lo"))]
+    every = []
+    for name, choice in bench.hosts.items():
+        host = from_spec({"kind": choice.kind, **choice.options.model_dump(mode="json")}, name)
+        devices = tuple(port.device for port in bench.ports.values() if port.host == name and port.device is not None)
+        every.append((host, devices))
+    return every

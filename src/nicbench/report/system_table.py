@@ -1,0 +1,103 @@
+"""The system configuration table: what a reader must know of each machine, one column a machine, a line a subject.
+
+From inventory.json alone. A subject of which a machine says nothing is None there: the report then says why, in one
+place for all of them. The whole of the inventory stands below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nicbench.report.facts import plain
+from nicbench.report.system_subjects import FACT_OF, SUBJECTS, Facts, Tell
+
+REASONS: Final = "reasons_null"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRow:
+    """One subject: a text for each machine, None where it does not say; ``declared`` is what somebody typed."""
+
+    label: str
+    texts: tuple[str | None, ...]
+    declared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """Machines are columns; ``unknown`` are the subjects that none of them tells, each with the reason."""
+
+    machines: tuple[str, ...]
+    rows: tuple[SystemRow, ...]
+    unknown: tuple[tuple[str, str], ...] = ()
+    declared_things: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    """What is declared of what is no machine of the test: a switch, cables."""
+
+
+def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | None = None) -> SystemTable:
+    """The table; machines that are alike in everything share a column."""
+    declared = declared or {}
+    columns: dict[str, _Column] = {}
+    for name, facts in inventory.items():
+        known = facts if isinstance(facts, Mapping) else {}
+        machine = name.partition(",")[0]
+        why = known.get(REASONS)
+        said: _Column = (
+            tuple(_text(tell, known) for tell in SUBJECTS.values()),
+            _pairs(declared.get(name, declared.get(machine))),
+            {str(fact): str(reason) for fact, reason in why.items()} if isinstance(why, Mapping) else {},
+        )
+        twin = next((other for other, content in columns.items() if content[:2] == said[:2]), None)
+        if twin is None:
+            columns[_titled(name)] = said
+        else:
+            columns = {
+                (f"{twin} and {_titled(name, first=False)}" if key == twin else key): kept
+                for key, kept in columns.items()
+            }
+    rows = []
+    unknown = []
+    for number, (label, tell) in enumerate(SUBJECTS.items()):
+        texts = tuple(content[0][number] for content in columns.values())
+        if any(texts):
+            rows.append(SystemRow(label, texts))
+        elif columns:
+            unknown.append((label, _reason([content[2] for content in columns.values()], tell)))
+    labels = dict.fromkeys(label for content in columns.values() for label, _ in content[1])
+    for label in labels:
+        rows.append(SystemRow(label, tuple(dict(content[1]).get(label) for content in columns.values()), declared=True))
+    machines = {*inventory, *(name.partition(",")[0] for name in inventory)}
+    things = tuple((name, _pairs(values)) for name, values in declared.items() if name not in machines)
+    return SystemTable(tuple(columns), tuple(rows), tuple(unknown), things)
+
+
+_Column = tuple[tuple[str | None, ...], tuple[tuple[str, str], ...], dict[str, str]]
+"""Of a machine: the texts of all subjects, what is declared, and why facts are unknown."""
+
+
+def _text(tell: Tell, facts: Facts) -> str | None:
+    """A subject of one machine; an inventory of another version may have another shape, and is then not told here."""
+    try:
+        return tell(facts) or None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _reason(reasons: Iterable[Mapping[str, str]], tell: Tell) -> str:
+    fact = FACT_OF.get(tell)
+    return next((why[fact] for why in reasons if fact is not None and fact in why), "the machine does not say")
+
+
+def _pairs(values: Any) -> tuple[tuple[str, str], ...]:
+    if isinstance(values, Mapping):
+        return tuple((str(name), plain("", value)) for name, value in values.items())
+    return (("", plain("", values)),) if values is not None else ()
+
+
+def _titled(name: str, *, first: bool = True) -> str:
+    """A machine above its column: "DUT", "Tester, fast"; within a heading small."""
+    if name.partition(",")[0] == "dut":
+        return f"DUT{name[3:]}"
+    return f"{name[:1].upper()}{name[1:]}" if first else name

@@ -1,0 +1,126 @@
+"""The system configuration table: a line a subject, a column a machine, and nothing invented."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nicbench.inventory.collect import collect_host
+from nicbench.report.gather import gather
+from nicbench.report.html import render
+from nicbench.report.system_subjects import SUBJECTS
+from nicbench.report.system_table import SystemTable, system_table
+from nicbench.report.tuned import tuned_rows
+from nicbench.store import RunFolder
+
+from ._golden_machine import golden_machine
+from ._synthetic import SyntheticRun
+
+
+def texts(table: SystemTable) -> dict[str, str | None]:
+    return {row.label: row.texts[0] for row in table.rows}
+
+
+async def test_a_server_is_told_in_the_words_of_the_table() -> None:
+    table = texts(system_table({"tester": await collect_host(golden_machine(), ("enp59s0f0",))}))
+    assert table["BIOS"] == "Dell Inc. 2.19.1, 06/04/2023"
+    assert table["Machine"] == "Dell Inc. PowerEdge R740, board Dell Inc. 0WRPXK, rack mount chassis"
+    assert table["Memory modules"] == (
+        "6 \u00d7 32 GiB, 00CE063200CE M393A4K40DB3-CWE, DDR4 DIMM, rated 3200 MT/s, running at 2933 MT/s; "
+        "6 of 24 slots; Multi-bit ECC"
+    )
+    assert table["C-states"] == (
+        "POLL (0 \u00b5s), C1 (2 \u00b5s), C1E (10 \u00b5s, disabled on CPUs 2, 3), "
+        "C6 (133 \u00b5s, disabled); intel_idle"
+    )
+    assert table["Frequency policy"] == "800 MHz to 3.700 GHz, governor performance, intel_pstate, boost off"
+    assert table["Fans"] == "4, 6600 to 7200 per minute"
+    assert "2 \u00d7 DELL PWR SPLY,750W,RDNT,DELTA" in (table["Power supplies"] or "")
+
+
+def test_a_subject_that_no_machine_tells_is_named_with_the_reason() -> None:
+    table = system_table(
+        {"tester": {"kernel": {"release": "6.1"}, "reasons_null": {"memory_modules": "dmidecode: not found"}}}
+    )
+    assert dict(table.unknown)["Memory modules"] == "dmidecode: not found"
+    assert "Memory modules" not in texts(table)
+
+
+def test_machines_that_are_alike_share_a_column_unless_something_else_is_declared_of_them() -> None:
+    facts = {"operating_system": "Debian"}
+    assert system_table({"tester": facts, "dut": facts}).machines == ("Tester and DUT",)
+    table = system_table({"tester": facts, "dut": facts}, {"dut": {"BIOS profile": "Performance"}, "switch": "none"})
+    assert table.machines == ("Tester", "DUT")
+    assert (table.rows[-1].label, table.rows[-1].texts, table.rows[-1].declared) == (
+        "BIOS profile",
+        (None, "Performance"),
+        True,
+    )
+    assert table.declared_things == (("switch", (("", "none"),)),)
+
+
+_plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+_FACTS = (
+    "firmware",
+    "kernel",
+    "cpu",
+    "memory_modules",
+    "drives",
+    "fans",
+    "idle_states",
+    "mitigations",
+    "interfaces",
+    "tuned",
+)
+
+
+@given(st.dictionaries(st.sampled_from(_FACTS), _plain))
+def test_an_inventory_of_any_shape_breaks_no_report(facts: dict[str, object]) -> None:
+    table = system_table({"tester": facts})
+    assert len(table.rows) + len(table.unknown) == len(SUBJECTS)
+
+
+def test_a_setting_shows_what_was_asked_for_before_and_during() -> None:
+    common = {"host": "dut", "device": "eth1", "item": "rings", "source": "bench file", "outcome": "changed"}
+    states = {"before": {"rx_frames": 512, "tx_frames": 256}, "asked": {"rx_frames": 4096}}
+    changed = {**common, **states, "during": {"rx_frames": 4096}, "after": {"rx_frames": 512}}
+    strayed = {**changed, "item": "coalescing", "during": {"rx_frames": 2048}}
+    left = {**changed, "after": {"rx_frames": 4096}}
+    rows = tuned_rows({"settings": [changed, strayed, left]})
+    assert (rows[0].place, rows[0].before, rows[0].during) == ("dut, eth1", "512 frames", "4\u202f096 frames")
+    assert (rows[0].outcome, rows[0].wrong) == ("changed, put back", False)
+    assert rows[1].wrong
+    assert (rows[2].outcome, rows[2].wrong) == ("changed, not put back", True)
+    assert tuned_rows(None) == ()
+
+
+def test_the_report_prints_settings_and_what_is_declared(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    run = SyntheticRun(tmp_path)
+    run.start()
+    run.folder.write_json("inventory.json", {"tester": {"operating_system": "Debian"}})
+    row = {
+        "host": "tester",
+        "item": "sysctls",
+        "outcome": "changed",
+        "before": {"vm.swappiness": 60},
+        "asked": {"vm.swappiness": 0},
+    }
+    run.folder.write_json("tuning.json", {"settings": [row]})
+    declared = {"switch": {"model": "Arista 7060CX-32S"}, "tester": {"BIOS profile": "Performance"}}
+    run.folder.write_json("plan.json", run.plan().model_copy(update={"declared": declared}))
+    page = render(gather(RunFolder.open(run.finish())))
+    for words in (
+        "System configuration",
+        "Settings made for the test",
+        "Arista 7060CX-32S",
+        "BIOS profile",
+        "declared",
+    ):
+        assert words in page
+    assert json.loads((run.folder.path / "plan.json").read_text())["declared"] == declared

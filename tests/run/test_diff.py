@@ -1,0 +1,97 @@
+"""Whole runs on two settings, laid side by side: the setting that was changed is named first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.cli.main import main
+from nicbench.diff.compare import differences
+from nicbench.inventory.facts.frequency import Frequency
+from nicbench.store.folder import RunFolder
+
+from .simulated_bench import run_whole
+
+BENCH = """
+nicbench: 1
+title: Compared
+lab: {kind: simulated, capacity: 40 kpps, queue_frames: 16}
+dut: {kind: simulated}
+tests:
+  - name: throughput
+    method: throughput
+    frame_bytes: [64]
+    search: {kind: bisect, goals: {PDR: 0.5 %}, precision: 10 %, maximum_trials: 2, trials_per_bound: 1}
+    trial: {duration: 50 ms, drain: 10 ms, settle: 1 ms}
+"""
+
+
+def real_run(
+    parent: Path, governor: str, monkeypatch: pytest.MonkeyPatch, tuning: Any = None, bench: str = BENCH
+) -> RunFolder:
+    """A whole run on simulated ports, on a machine whose governor is known."""
+
+    async def read(*_: Any) -> dict[str, Any]:
+        return {"driver": ["intel_pstate"], "governor": [governor]}
+
+    monkeypatch.setattr(Frequency, "read", read)
+    run = RunFolder.create(parent, bench, "Compared")
+    if tuning is not None:
+        run.write_json("tuning.json", {"format": 1, "settings": tuning})
+    run_whole(run)
+    return run
+
+
+def tuned(value: str) -> list[dict[str, Any]]:
+    common = {"host": "local", "scope": "machine", "device": None, "source": "bench file", "options": {}}
+    return [
+        {
+            **common,
+            "item": "governor",
+            "outcome": "changed",
+            "asked": {"governor": value},
+            "during": {"governor": value},
+        }
+    ]
+
+
+def test_the_setting_that_was_changed_is_named_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [real_run(tmp_path, value, monkeypatch, tuned(value)) for value in ("performance", "powersave")]
+    found = differences(*runs)
+    assert [row.path for row in found.settings] == [
+        "tuning.governor.machine.governor",
+        "inventory.core_clock_policy.governor",
+    ]
+    assert found.settings[0].values == ("performance", "powersave")
+    assert found.settings[1].places == ("tester", "dut") or found.settings[1].places == ("tester",)
+    assert not found.equal
+
+
+def test_a_setting_that_only_the_inventory_tells_of_is_named_first_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [real_run(tmp_path, value, monkeypatch) for value in ("performance", "powersave")]
+    assert main(["diff", *(str(run.path) for run in runs), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["differences"][0]["path"] == "inventory.core_clock_policy.governor"
+    assert document["differences"][0]["values"] == [["performance"], ["powersave"]]
+    assert document["equal"] is False
+
+
+def test_an_option_of_the_bench_file_is_named_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = BENCH.replace("queue_frames: 16", "queue_frames: 64")
+    found = differences(
+        real_run(tmp_path, "performance", monkeypatch), real_run(tmp_path, "performance", monkeypatch, bench=other)
+    )
+    assert found.settings[0].path == "lab.queue_frames"
+    assert found.settings[0].values == (16, 64)
+
+
+def test_equal_runs_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [real_run(tmp_path, "performance", monkeypatch) for _ in range(2)]
+    assert differences(*runs).settings == ()
+    assert main(["diff", *(str(run.path) for run in runs)]) == 0
+    assert "were made in the same way on the same settings" in capsys.readouterr().out
