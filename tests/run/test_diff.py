@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from nicbench.cli.main import main
 from nicbench.diff.compare import differences
-from nicbench.inventory.facts.frequency import Frequency
+from nicbench.stages import disclose
 from nicbench.store.folder import RunFolder
 
 from .simulated_bench import run_whole
@@ -32,12 +33,13 @@ tests:
 def real_run(
     parent: Path, governor: str, monkeypatch: pytest.MonkeyPatch, tuning: Any = None, bench: str = BENCH
 ) -> RunFolder:
-    """A whole run on simulated ports, on a machine whose governor is known."""
+    """A whole run on simulated ports; of the machine only the governor is told, for other tests change the rest."""
 
-    async def read(*_: Any) -> dict[str, Any]:
-        return {"driver": ["intel_pstate"], "governor": [governor]}
+    async def told(*_: Any) -> dict[str, Any]:
+        facts = {"core_clock_policy": {"governor": [governor]}, "memory": {"available_bytes": time.monotonic_ns()}}
+        return {"tester": facts, "dut": facts}
 
-    monkeypatch.setattr(Frequency, "read", read)
+    monkeypatch.setattr(disclose, "collect", told)
     run = RunFolder.create(parent, bench, "Compared")
     if tuning is not None:
         run.write_json("tuning.json", {"format": 1, "settings": tuning})
@@ -66,7 +68,7 @@ def test_the_setting_that_was_changed_is_named_first(tmp_path: Path, monkeypatch
         "inventory.core_clock_policy.governor",
     ]
     assert found.settings[0].values == ("performance", "powersave")
-    assert found.settings[1].places == ("tester", "dut") or found.settings[1].places == ("tester",)
+    assert found.settings[1].places == ("tester", "dut")
     assert not found.equal
 
 
