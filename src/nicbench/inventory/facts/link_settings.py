@@ -1,0 +1,18 @@
+"""The link of each test interface: speed, duplex, autonegotiation, modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicbench.adapters.link_settings import parse_link_settings
+from nicbench.inventory.facts._per_interface import EthtoolFact
+
+
+class LinkSettings(EthtoolFact):
+    """From ``ethtool DEVICE``."""
+
+    kind = "link_settings"
+    options = ()
+
+    def parse(self, text: str) -> Any:
+        return parse_link_settings(text)
