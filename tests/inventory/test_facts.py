@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from nicbench.inventory._asking import paths_and_values
-from nicbench.inventory.facts._ethtool import parse_driver, parse_features, parse_limits
 from nicbench.inventory.facts._meminfo import parse_meminfo
 from nicbench.inventory.facts.cpu import parse_lscpu
+from nicbench.inventory.facts.flow_steering import parse_steering
 from nicbench.inventory.facts.frequency import parse_policies
 from nicbench.inventory.facts.huge_pages import selected
 from nicbench.inventory.facts.hypervisor import parse_virtualization
@@ -65,28 +65,11 @@ def test_an_interface_shows_its_kind_mtu_and_queues() -> None:
     assert link["xdp_program"] is None
 
 
-def test_empty_driver_fields_are_unknown() -> None:
-    assert parse_driver(golden("ethtool_i.txt")) == {"name": "veth", "version": "1.0", "firmware": None, "bus": None}
-
-
-def test_queues_have_a_maximum_and_a_current_value() -> None:
-    assert parse_limits(golden("ethtool_l.txt")) == {
-        "rx": {"maximum": 2, "current": 1},
-        "tx": {"maximum": 2, "current": 1},
+def test_queues_that_nobody_steers_are_left_out() -> None:
+    assert parse_steering(paths_and_values(golden("queues.txt"))) == {
+        "xps_cpus": {"ens3f0np0 tx-0": "00000000,00000001", "ens3f0np0 tx-1": "00000000,00000002"},
+        "rps_flow_cnt": {"ens3f0np0 rx-0": "4096"},
     }
-
-
-def test_rings_that_a_card_does_not_have_are_left_out() -> None:
-    assert parse_limits(golden("ethtool_g_hardware.txt")) == {
-        "rx": {"maximum": 8192, "current": 1024},
-        "tx": {"maximum": 8192, "current": 2048},
-    }
-
-
-def test_offloads_are_those_that_are_on_fixed_or_not() -> None:
-    on = parse_features(golden("ethtool_k.txt"))
-    assert "rx-checksumming" in on
-    assert "rx-gro-hw" not in on
 
 
 def test_nodes_list_their_cpus_and_a_virtual_interface_has_no_node() -> None:

@@ -72,9 +72,34 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("inventory.facts.storage_controllers:parse_controllers", "inventory/golden/lspci_storage*.txt"),
     ("inventory.facts.tuned:parse_tuned", "inventory/golden/tuned*.txt"),
     # inventory, of network adapters
-    ("inventory.facts._ethtool:parse_driver", "inventory/golden/ethtool_i*.txt"),
-    ("inventory.facts._ethtool:parse_features", "inventory/golden/ethtool_k*.txt"),
-    ("inventory.facts._ethtool:parse_limits", "inventory/golden/ethtool_[gl]*.txt"),
+    ("adapters.driver:parse_driver", "adapters/golden/*/i.txt"),
+    ("adapters.limits:parse_limits", "adapters/golden/*/[gl].txt"),
+    ("adapters.features:parse_features", "adapters/golden/*/k.*"),
+    ("adapters.coalescing:parse_coalescing", "adapters/golden/*/c.txt"),
+    ("adapters.pause:parse_pause", "adapters/golden/*/a.*"),
+    ("adapters.fec:parse_fec", "adapters/golden/*/fec.*"),
+    ("adapters.link_settings:parse_link_settings", "adapters/golden/*/settings.txt"),
+    ("adapters.receive_hashing:parse_receive_hashing", "adapters/golden/*/x.txt"),
+    ("adapters.private_flags:parse_private_flags", "adapters/golden/*/priv.txt"),
+    ("adapters.energy:parse_energy", "adapters/golden/*/eee*.txt"),
+    ("adapters.time_stamping:parse_time_stamping", "adapters/golden/*/T.txt"),
+    ("adapters.module:parse_module", "adapters/golden/*/m.txt"),
+    ("adapters.pci:parse_pci", "adapters/golden/*/sysfs.txt"),
+    ("adapters.pci:parse_names", "adapters/golden/*/lspci_vmm.txt"),
+    ("adapters.pci_express:parse_pci_express", "adapters/golden/*/lspci_vv.txt"),
+    ("adapters.pci_express:parse_register", "adapters/golden/*/setpci_w.txt"),
+    ("adapters.interrupts:parse_interrupts", "adapters/golden/*/interrupts.txt"),
+    ("adapters.lldp:parse_neighbours", "adapters/golden/lldp/*.json"),
+    ("adapters.dcb:parse_pfc", "adapters/golden/*/dcb_pfc.json"),
+    ("adapters.dcb:parse_trust", "adapters/golden/*/dcb_apptrust.json"),
+    ("adapters.dcb:parse_dscp", "adapters/golden/*/dcb_app.json"),
+    ("adapters.dcb:parse_classes", "adapters/golden/*/dcb_ets.json"),
+    ("adapters.devlink:parse_info", "adapters/golden/*/devlink_info.json"),
+    ("adapters.devlink:parse_parameters", "adapters/golden/*/devlink_param.json"),
+    ("adapters.mlxconfig:parse_mlxconfig", "adapters/golden/*/mlxconfig*.txt"),
+    ("adapters.links:parse_links", "adapters/golden/*/link*.json"),
+    ("adapters.queueing:parse_qdiscs", "adapters/golden/*/qdisc.json"),
+    ("inventory.facts.flow_steering:parse_steering", "inventory/golden/queues*.txt"),
     ("inventory.facts.interfaces:parse_link", "inventory/golden/ip_link*.json"),
     ("inventory.facts.packet_steering:parse_masks", "inventory/golden/rps*.txt"),
     # doctor
@@ -91,7 +116,7 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("tuning.owner:start_ticks_of_stat", "inventory/golden/stat*.txt"),
 )
 
-WHERE_PARSERS_LIVE = ("nicbench.inventory", "nicbench.doctor")
+WHERE_PARSERS_LIVE = ("nicbench.adapters", "nicbench.inventory", "nicbench.doctor")
 EXPECTED = (*NOT_UNDERSTOOD, *UNKNOWN)
 PATIENCE_S = 60
 """Far over what any parser needs on any machine: whoever reaches it will not end."""
