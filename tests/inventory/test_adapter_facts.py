@@ -71,8 +71,11 @@ async def test_the_facts_of_an_adapter_are_all_there() -> None:
     assert of("data_centre_bridging")["priority_flow_control"]["priorities"] == [3, 4]
     assert of("lldp_neighbours")[0]["name"] == "leaf01"
     assert of("interrupts")[1] == {
-        "number": 201, "name": "mlx5_comp0@pci:0000:af:00.0", "queue": 0,
-        "cpus_allowed": "14-27", "cpus": "14",
+        "number": 201,
+        "name": "mlx5_comp0@pci:0000:af:00.0",
+        "queue": 0,
+        "cpus_allowed": "14-27",
+        "cpus": "14",
     }
     pci = facts["pci_adapters"]["0000:af:00.0"]
     assert (pci["model"], pci["link"]["lanes"]) == ("MT27800 Family [ConnectX-5]", 8)

@@ -46,7 +46,12 @@ def _neighbour(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _chassis(value: Any) -> tuple[Mapping[str, Any], str | None]:
     one = next(_each(value), {})
     key = next(iter(one), None)
-    if len(one) == 1 and key not in ("id", "name", "descr") and isinstance(inside := one[key], dict):
+    if (
+        len(one) == 1
+        and key is not None
+        and key not in ("id", "name", "descr")
+        and isinstance(inside := one[key], dict)
+    ):
         return inside, str(key)
     return one, None
 

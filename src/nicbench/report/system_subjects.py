@@ -214,7 +214,7 @@ def _adapters(facts: Facts) -> str | None:
     for name, link in _part(facts, "interfaces").items():
         link = link if isinstance(link, Mapping) else {}
         driver = _part(_part(facts, "drivers"), name) or _part(link, "driver")
-        card = _part(_part(facts, "pci_adapters"), name)
+        card = _part(_part(facts, "pci_adapters"), str(driver.get("bus") or name))
         kind = link.get("kind")
         told.append(
             _joined(

@@ -7,7 +7,7 @@ from typing import Any
 from nicbench.adapters.mlxconfig import parse_mlxconfig, pending
 from nicbench.adapters.pci import PATTERNS, parse_pci
 from nicbench.hosts.base import Host
-from nicbench.inventory._asking import outermost, output_of
+from nicbench.inventory._asking import output_of
 from nicbench.inventory.base import Fact, UnknownFactError
 from nicbench.inventory.facts._per_interface import each
 
@@ -18,10 +18,10 @@ class AdapterFirmware(Fact):
     """From ``mlxconfig -d ADDRESS -e query``, for each adapter of that vendor on the host's bus."""
 
     kind = "adapter_firmware"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        machine = outermost(host)
-        pci = parse_pci(await output_of(machine, "sh", "-c", f'grep -sH "" {" ".join(PATTERNS)}; true'))
+        pci = parse_pci(await output_of(host, "sh", "-c", f'grep -sH "" {" ".join(PATTERNS)}; true'))
         # The first function of a card answers for all of it.
         ours = tuple(
             address for address, facts in pci.items() if str(facts["id"]).startswith(_VENDOR) and address.endswith(".0")
@@ -30,7 +30,7 @@ class AdapterFirmware(Fact):
             raise UnknownFactError("no adapter whose firmware has settings that a tool here reads")
 
         async def ask(address: str) -> Any:
-            settings = parse_mlxconfig(await output_of(machine, "mlxconfig", "-d", address, "-e", "query"))
+            settings = parse_mlxconfig(await output_of(host, "mlxconfig", "-d", address, "-e", "query"))
             changed = {
                 name: values["current"]
                 for name, values in settings.items()

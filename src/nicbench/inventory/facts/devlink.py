@@ -6,7 +6,7 @@ from typing import Any
 
 from nicbench.adapters.devlink import parse_info, parse_parameters
 from nicbench.hosts.base import Host
-from nicbench.inventory._asking import outermost, output_of
+from nicbench.inventory._asking import output_of
 from nicbench.inventory.base import Fact, UnknownFactError
 
 
@@ -14,14 +14,14 @@ class Devlink(Fact):
     """From ``devlink -j dev info`` and ``dev param show``."""
 
     kind = "devlink"
+    of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        machine = outermost(host)
-        found = parse_info(await output_of(machine, "devlink", "-j", "dev", "info"))
+        found = parse_info(await output_of(host, "devlink", "-j", "dev", "info"))
         if not found:
             raise UnknownFactError("devlink knows no adapter")
         try:
-            parameters = parse_parameters(await output_of(machine, "devlink", "-j", "dev", "param", "show"))
+            parameters = parse_parameters(await output_of(host, "devlink", "-j", "dev", "param", "show"))
         except UnknownFactError:
             parameters = {}
         return {handle: {**facts, "parameters": parameters.get(handle)} for handle, facts in found.items()}
