@@ -41,6 +41,10 @@ _KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("asset_tag", "asset_tags"), "asset"),
 }
 """Names of fields whose values identify, whatever they look like."""
+_WITHIN: Final[Mapping[str, Mapping[str, str]]] = {
+    "lldp_neighbours": {"name": "host", "chassis": "asset"},
+}
+"""The same of fields that identify only below another."""
 _NO_SECRETS = frozenset({"", "unknown", "none", "n/a", "localhost", "localhost.localdomain", "local", "tester", "dut"})
 _NO_SECRET_MACS = frozenset({"000000000000", "ffffffffffff"})
 _SHORTEST_LEARNT = 3
@@ -159,13 +163,14 @@ def _bare(mac: str) -> str:
     return re.sub(r"[^0-9a-f]", "", mac.lower())
 
 
-def _identifiers(content: Any, kind: str | None = None) -> Iterator[tuple[str, str]]:
+def _identifiers(content: Any, kind: str | None = None, names: Mapping[str, str] = _KINDS) -> Iterator[tuple[str, str]]:
     if isinstance(content, Mapping):
         for name, value in content.items():
-            yield from _identifiers(value, _KINDS.get(str(name), kind if isinstance(value, list) else None))
+            below = {**names, **_WITHIN.get(str(name), {})}
+            yield from _identifiers(value, names.get(str(name), kind if isinstance(value, list) else None), below)
     elif isinstance(content, list | tuple):
         for value in content:
-            yield from _identifiers(value, kind)
+            yield from _identifiers(value, kind, names)
     elif isinstance(content, str) and kind is not None:
         yield kind, content
 

@@ -96,6 +96,15 @@ def test_a_tools_filler_is_no_identifier() -> None:
     assert Redactor()({"serial": "None", "note": "None of them"}) == {"serial": "None", "note": "None of them"}
 
 
+def test_a_neighbour_that_names_itself_is_redacted_where_others_only_have_a_name() -> None:
+    found = Redactor()(
+        {"lldp_neighbours": {"eth0": {"name": "sw1-lab7", "port": "Ethernet1/1"}}, "fans": {"name": "Fan1A"}}
+    )
+    assert found["lldp_neighbours"]["eth0"]["name"].startswith("host-")
+    assert found["lldp_neighbours"]["eth0"]["port"] == "Ethernet1/1"
+    assert found["fans"] == {"name": "Fan1A"}
+
+
 def test_numbers_and_structure_stay() -> None:
     content = {"a": [1, 2.5, None, True], "b": {"c": "text"}}
     assert Redactor()(content) == content

@@ -71,7 +71,7 @@ def _processors(facts: Facts) -> str | None:
     return _joined(
         f"{sockets} \u00d7 {found['model']}" if sockets else found["model"],
         found.get("vendor"),
-        f"{cores} core{'s' if cores != 1 else ''} each" if cores else None,
+        f"{cores} core{'s' if cores != 1 else ''}{' each' if sockets != 1 else ''}" if cores else None,
         f"{found['cpus']} CPUs" if found.get("cpus") else None,
     )
 
@@ -139,7 +139,8 @@ def _numa(facts: Facts) -> str | None:
 def _isolated(facts: Facts) -> str | None:
     found = _part(facts, "cpu")
     kept = {"cpus_isolated": "isolated", "cpus_without_timer_tick": "without timer tick"}
-    return _joined(*(f"{word} {found[name]}" for name, word in kept.items() if found.get(name)))
+    told = [f"CPUs {found[name]} {words}" for name, words in kept.items() if found.get(name) not in (None, "", "none")]
+    return _joined(*told) or ("none" if found.get("cpus_isolated") == "none" else None)
 
 
 def _interrupts(facts: Facts) -> str | None:
@@ -193,7 +194,7 @@ def _drives(facts: Facts) -> str | None:
     return _joined(
         *(
             _joined(
-                f"{_times(each)}{_joined(each.get('vendor'), each.get('model'), by=' ') or 'of no name'}",
+                f"{_times(each)}{_joined(each.get('vendor'), each.get('model'), by=' ') or 'unnamed'}",
                 plain("_bytes", each.get("size_bytes")),
                 each.get("interface"),
                 f"firmware {each['firmware']}" if each.get("firmware") else None,
@@ -249,10 +250,11 @@ def _mitigations(facts: Facts) -> str | None:
     if facts.get("mitigations") is None:
         return None
     open_ones = [name for name, state in found.items() if str(state).startswith("Vulnerable")]
-    working = len(found) - len(open_ones)
+    working = [name for name in found if name not in open_ones]
     return _joined(
-        f"{working} at work" if working else "none at work",
+        ", ".join(working) if working else "none at work",
         f"vulnerable: {', '.join(open_ones)}" if open_ones else None,
+        by="; ",
     )
 
 

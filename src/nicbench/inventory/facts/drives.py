@@ -49,7 +49,7 @@ def parse_lsblk(text: str) -> list[dict[str, Any]]:
             found.append(
                 {
                     "name": str(row["name"]),
-                    "vendor": _text(row.get("vendor")),
+                    "vendor": _vendor(row.get("vendor")),
                     "model": _text(row.get("model")),
                     "size_bytes": size,
                     "interface": _text(row.get("tran")) or ("nvme" if str(row["name"]).startswith("nvme") else None),
@@ -82,6 +82,12 @@ def _controllers(device: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
             # A namespace belongs to its controller, or, with several paths to it, to the subsystem.
             for space in [*controller.get("Namespaces", []), *subsystem.get("Namespaces", [])]:
                 yield str(space["NameSpace"]), controller
+
+
+def _vendor(value: Any) -> str | None:
+    """A virtual drive has the number of its PCI vendor there (0x1af4), which says nothing of a drive."""
+    vendor = _text(value)
+    return None if vendor is None or vendor.startswith("0x") else vendor
 
 
 def _text(value: Any) -> str | None:
