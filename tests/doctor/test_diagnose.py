@@ -55,7 +55,7 @@ async def test_diagnosing_writes_no_file_and_changes_no_setting() -> None:
     await diagnose(host)
     assert host.writes == []
     # Devices are made only in a namespace without a name, which ends with its shell.
-    assert all(command[0] == "unshare" for command in host.commands if "link" in " ".join(command))
+    assert all(command[0] == "unshare" for command in host.commands if "ip link" in " ".join(command))
 
 
 def test_every_examination_is_found() -> None:

@@ -53,4 +53,6 @@ def _print(checks: Sequence[Check]) -> None:
         if check.mend_command is not None:
             console.print(f"{'':<8} {'':<{width}}  mend: {escape(check.mend_command)}", soft_wrap=True)
     lacking = sum(check.state is State.MISSING for check in checks)
-    console.print(f"\n{lacking} missing: nicbench cannot work yet" if lacking else "\nthis machine is ready")
+    warned = sum(check.state is State.WARNING for check in checks)
+    warnings = f"; {warned} {'warning' if warned == 1 else 'warnings'}, which may spoil measurements" if warned else ""
+    console.print(f"\n{lacking} missing: nicbench cannot work yet" if lacking else f"\nthis machine is ready{warnings}")

@@ -39,4 +39,4 @@ def judge(hello: dict[str, Any]) -> Check:
     if not hello.get("dpdk"):
         return warning("engine", f"{named}, was built without DPDK: only simulated runs work", _MEND)
     drivers = ", ".join(hello.get("drivers") or []) or "none"
-    return ok("engine", f"{named}, DPDK {hello['dpdk']}, drivers: {drivers}")
+    return ok("engine", f"{named}, DPDK {hello['dpdk'].removeprefix('DPDK ')}, drivers: {drivers}")

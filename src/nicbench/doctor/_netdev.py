@@ -1,0 +1,94 @@
+"""Asks the kernel what each interface can do with XDP, and prints it as JSON. Run as a program: nothing is changed.
+
+Source: Documentation/netlink/specs/netdev.yaml (Linux 6.3 and newer), include/uapi/linux/genetlink.h, netdev.h.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+
+_NETLINK_GENERIC = 16
+_REQUEST, _DUMP = 0x001, 0x300
+_ERROR, _DONE = 2, 3
+_CONTROL_FAMILY, _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 0x10, 3, 1, 2
+_DEV_GET, _DEV_IFINDEX, _DEV_XDP_FEATURES = 1, 1, 3
+_HEADER, _GENERIC, _ATTRIBUTE = struct.Struct("=LHHLL"), struct.Struct("=BBH"), struct.Struct("=HH")
+_TIMEOUT_S = 5.0
+
+
+def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Type and payload of each netlink message in what one read gave; a message that is cut short ends it."""
+    while len(data) >= _HEADER.size:
+        length, kind, *_ = _HEADER.unpack_from(data)
+        if not _HEADER.size <= length <= len(data):
+            return
+        yield kind, data[_HEADER.size : length]
+        data = data[_aligned(length) :]
+
+
+def attributes(data: bytes) -> dict[int, bytes]:
+    """Number and value of each attribute."""
+    found: dict[int, bytes] = {}
+    while len(data) >= _ATTRIBUTE.size:
+        length, number = _ATTRIBUTE.unpack_from(data)
+        if not _ATTRIBUTE.size <= length <= len(data):
+            break
+        found[number] = data[_ATTRIBUTE.size : length]
+        data = data[_aligned(length) :]
+    return found
+
+
+def features_of(payload: bytes) -> tuple[int, int] | None:
+    """Interface number and XDP features of one device's message; None where it has not both."""
+    found = attributes(payload[_GENERIC.size :])
+    index, features = found.get(_DEV_IFINDEX, b""), found.get(_DEV_XDP_FEATURES, b"")
+    if len(index) != 4 or len(features) != 8:
+        return None
+    return int.from_bytes(index, sys.byteorder), int.from_bytes(features, sys.byteorder)
+
+
+def main() -> None:
+    """Prints features by the interface's name; exit status 1 and the reason where the kernel does not say."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC) as asked:
+        asked.settimeout(_TIMEOUT_S)
+        asked.bind((0, 0))
+        name = _attribute(_FAMILY_NAME, b"netdev\0")
+        families = list(_ask(asked, _CONTROL_FAMILY, _REQUEST, _GET_FAMILY, name))
+        family = int.from_bytes(attributes(families[0][_GENERIC.size :])[_FAMILY_ID], sys.byteorder)
+        devices = [features_of(payload) for payload in _ask(asked, family, _REQUEST | _DUMP, _DEV_GET, b"")]
+    names = dict(socket.if_nameindex())
+    print(json.dumps({names[found[0]]: found[1] for found in devices if found and found[0] in names}))
+
+
+def _ask(asked: socket.socket, family: int, flags: int, command: int, body: bytes) -> Iterator[bytes]:
+    payload = _GENERIC.pack(command, 1, 0) + body
+    asked.send(_HEADER.pack(_HEADER.size + len(payload), family, flags, 1, 0) + payload)
+    while True:
+        for kind, answer in messages(asked.recv(1 << 16)):
+            if kind == _DONE:
+                return
+            if kind == _ERROR:
+                raise OSError(-int.from_bytes(answer[:4], sys.byteorder, signed=True), "the kernel does not say")
+            yield answer
+            if not flags & _DUMP:
+                return
+
+
+def _attribute(number: int, value: bytes) -> bytes:
+    length = _ATTRIBUTE.size + len(value)
+    return _ATTRIBUTE.pack(length, number) + value + bytes(_aligned(length) - length)
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, LookupError) as error:
+        sys.exit(str(error))

@@ -1,0 +1,66 @@
+"""Cores set aside for measuring: no other task, no timer tick, no RCU callbacks run there.
+
+Source: Documentation/admin-guide/kernel-parameters.txt (isolcpus, nohz_full, rcu_nocbs).
+"""
+
+from __future__ import annotations
+
+from nicbench.doctor.base import Check, Examination, ok, warning
+from nicbench.doctor.checks._files import cpus_in_words
+from nicbench.hosts.base import Host
+from nicbench.labs._cores import core_map, cpus_of_status, parse_cpu_list
+
+_CPUS = "/sys/devices/system/cpu/"
+# With fewer there is no core to set aside: tester, DUT, and two for everything else.
+_ENOUGH = 4
+
+
+class IsolatedCores(Examination):
+    """From ``/sys/devices/system/cpu`` and what this process may use."""
+
+    kind = "isolated_cores"
+
+    async def examine(self, host: Host) -> tuple[Check, ...]:
+        async def listed(path: str) -> tuple[int, ...]:
+            return parse_listed(await host.read_file(path) or "")
+
+        online, isolated, tickless = [await listed(f"{_CPUS}{name}") for name in ("online", "isolated", "nohz_full")]
+        allowed = cpus_of_status(await host.read_file("/proc/self/status") or "")
+        return (judge(online, isolated, tickless, allowed),)
+
+
+def parse_listed(text: str) -> tuple[int, ...]:
+    """A list of CPUs; the kernel says `` (null)`` or nothing for none."""
+    return parse_cpu_list(text) if text.strip()[:1].isdecimal() else ()
+
+
+def judge(
+    online: tuple[int, ...], isolated: tuple[int, ...], tickless: tuple[int, ...], allowed: tuple[int, ...]
+) -> Check:
+    """The cores that a lab would measure on should be isolated, and this process must be let onto them."""
+    name = "isolated cores"
+    if not isolated:
+        if len(online) < _ENOUGH:
+            return ok(
+                name, f"none: of {len(online)} CPUs none can be spared, so expect other tasks and ticks as pauses"
+            )
+        wanted = cpus_in_words(online[-2:])
+        text = f"none: other tasks and ticks interrupt the tester and the DUT; CPUs {wanted} could be set aside"
+        return warning(name, text, _boot_with(wanted))
+    measuring = core_map(allowed, dut_apart=True)
+    used = {measuring.worker, *measuring.dut}
+    where = f"CPUs {cpus_in_words(isolated)} are isolated"
+    if not used & set(isolated):
+        # The kernel lets new processes onto the other CPUs only; those that are first in the list do the measuring.
+        text = f"{where}, but nicbench would measure on {cpus_in_words(tuple(used))}, where other tasks run"
+        return warning(name, text, f"taskset --cpu-list {cpus_in_words(isolated)} nicbench run BENCH.yaml")
+    if not set(isolated) <= set(tickless):
+        text = f"{where}, but the timer ticks on them: pauses of some us, up to 1000 a second"
+        return warning(name, text, _boot_with(cpus_in_words(isolated)))
+    return ok(name, f"{where}, without ticks, and nicbench measures on {cpus_in_words(tuple(used))}")
+
+
+def _boot_with(cpus: str) -> str:
+    words = f"isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}"
+    setting = f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {words}"'
+    return f"echo '{setting}' > /etc/default/grub.d/nicbench.cfg && update-grub && reboot"

@@ -1,0 +1,140 @@
+"""What is said of clocks that follow the load, cores that sleep or are shared, and of the IOMMU."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.doctor.base import State
+from nicbench.doctor.checks import core_clock, idle_states, iommu, isolated_cores, neighbours
+from nicbench.doctor.checks._files import cpus_in_words
+from nicbench.errors import HostError
+from nicbench.hosts._fake import FakeHost
+
+CPUS = "/sys/devices/system/cpu/"
+
+
+def governors(*names: str) -> dict[str, str]:
+    return {f"{CPUS}cpufreq/policy{number}/scaling_governor": name for number, name in enumerate(names)}
+
+
+def test_a_governor_that_follows_the_load_is_named_with_the_command_that_ends_it() -> None:
+    check = core_clock.judge_governor(governors("schedutil", "performance"))
+    assert check.state is State.WARNING
+    assert "performance, schedutil" in check.text
+    assert check.mend_command == f"echo performance | tee {CPUS}cpu*/cpufreq/scaling_governor"
+    assert core_clock.judge_governor(governors("performance", "performance")).state is State.OK
+    assert "not set by this kernel" in core_clock.judge_governor({}).text
+
+
+@pytest.mark.parametrize(
+    ("switch", "value", "mend"),
+    [
+        ("intel_pstate/no_turbo", "0", f"echo 1 > {CPUS}intel_pstate/no_turbo"),
+        ("intel_pstate/no_turbo", "1", None),
+        ("cpufreq/boost", "1", f"echo 0 > {CPUS}cpufreq/boost"),
+        ("cpufreq/boost", "0", None),
+    ],
+)
+def test_turbo_is_a_promise_that_heat_ends(switch: str, value: str, mend: str | None) -> None:
+    check = core_clock.judge_turbo({f"{CPUS}{switch}": value})
+    assert check.mend_command == mend
+    assert check.state is (State.WARNING if mend else State.OK)
+
+
+# A Skylake server by intel_idle; the second CPU has C6 disabled.
+SKYLAKE = {
+    f"{CPUS}cpu{cpu}/cpuidle/state{number}/{name}": value
+    for cpu in (0, 1)
+    for number, (title, latency) in enumerate((("POLL", "0"), ("C1", "2"), ("C1E", "10"), ("C6", "133")))
+    for name, value in (("name", title), ("latency", latency), ("disable", "1" if (cpu, title) == (1, "C6") else "0"))
+}
+
+
+def test_a_deep_sleep_is_named_with_the_time_it_takes_to_wake() -> None:
+    check = idle_states.judge(SKYLAKE)
+    assert check.state is State.WARNING
+    assert "C6 (133 us)" in check.text
+    assert "C1E" not in check.text
+    assert check.mend_command == f"echo 1 | tee {CPUS}cpu*/cpuidle/state3/disable"
+
+
+def test_a_sleep_that_is_disabled_everywhere_is_none() -> None:
+    disabled = {path: "1" if path.endswith("disable") else value for path, value in SKYLAKE.items()}
+    assert idle_states.judge(disabled).state is State.OK
+    assert "virtual machine's host" in idle_states.judge({}).text
+    assert idle_states.judge({f"{CPUS}cpu0/cpuidle/state1/latency": "?"}).state is State.OK
+
+
+def test_cores_to_set_aside_are_named_with_the_boot_parameters() -> None:
+    check = isolated_cores.judge(tuple(range(8)), (), (), tuple(range(8)))
+    assert check.state is State.WARNING
+    assert "isolcpus=6-7 nohz_full=6-7 rcu_nocbs=6-7" in (check.mend_command or "")
+    few = isolated_cores.judge((0, 1), (), (), (0, 1))
+    assert (few.state, few.mend_command) == (State.OK, None)
+
+
+def test_isolated_cores_on_which_nothing_is_measured_help_nobody() -> None:
+    check = isolated_cores.judge(tuple(range(8)), (6, 7), (6, 7), tuple(range(6)))
+    assert check.state is State.WARNING
+    assert "measure on 0-1" in check.text
+    assert check.mend_command == "taskset --cpu-list 6-7 nicbench run BENCH.yaml"
+    assert isolated_cores.judge(tuple(range(8)), (6, 7), (6, 7), (6, 7)).state is State.OK
+    ticking = isolated_cores.judge(tuple(range(8)), (6, 7), (), (6, 7))
+    assert "the timer ticks" in ticking.text
+
+
+def test_lists_of_cpus_in_the_kernels_words() -> None:
+    assert isolated_cores.parse_listed("2-3,6\n") == (2, 3, 6)
+    assert isolated_cores.parse_listed(" (null)\n") == isolated_cores.parse_listed("\n") == ()
+    assert cpus_in_words((6, 2, 3, 3)) == "2-3,6"
+
+
+def test_without_an_iommu_the_words_to_boot_with_are_named() -> None:
+    intel = iommu.judge([], 2, is_intel=True, virtual=False)
+    assert intel.state is State.WARNING
+    assert "VT-d" in intel.text
+    assert "intel_iommu=on iommu=pt" in (intel.mend_command or "")
+    assert "AMD-Vi" in iommu.judge([], 2, is_intel=False, virtual=False).text
+    assert iommu.judge([], 0, is_intel=True, virtual=False).state is State.OK
+    assert "QEMU" in iommu.judge([], 1, is_intel=True, virtual=True).text
+
+
+def test_an_iommu_that_translates_for_the_kernels_drivers_costs_rate() -> None:
+    assert iommu.judge(["DMA-FQ", "identity"], 2, is_intel=True, virtual=False).state is State.WARNING
+    assert iommu.judge(["identity"] * 9, 2, is_intel=True, virtual=False).state is State.OK
+
+
+ANSWER = '{"cpus":[{"cpu":0,"looks":200,"slow":3},{"cpu":1,"looks":200,"slow":190}]}'
+STAT = "cpu  1 0 1 8 0 0 0 0 0 0\ncpu0 {busy} 0 0 90 0 0 0 {steal} 0 0\ncpu10 7 0 0 0 0 0 0 999 0 0\n"
+
+
+def test_a_neighbour_is_seen_by_the_looks_that_found_the_core_slow() -> None:
+    check = neighbours.judge(neighbours.parse_looks(ANSWER), 0.0)
+    assert check.state is State.WARNING
+    assert "2 % of the looks at CPU 0, 95 % of the looks at CPU 1" in check.text
+    assert "`disturbed`" in check.text
+    assert neighbours.judge(neighbours.parse_looks(ANSWER)[:1], 0.0).state is State.OK
+
+
+def test_time_that_a_hypervisor_takes_now_counts_as_well() -> None:
+    steal = neighbours.stolen(STAT.format(busy=10, steal=0), STAT.format(busy=90, steal=20), (0,))
+    assert steal == 0.2
+    check = neighbours.judge(neighbours.parse_looks(ANSWER)[:1], steal)
+    assert check.state is State.WARNING
+    assert "took 20.0 % of their time" in check.text
+    assert neighbours.stolen("", "cpu0 1", (0,)) is None
+
+
+@pytest.mark.parametrize("line", ["", "{}", "[]", '{"cpus":[{"cpu":"x"}]}', '{"cpus":3}'])
+def test_an_answer_that_is_none_is_an_error_of_the_host(line: str) -> None:
+    with pytest.raises(HostError, match="measure sharing"):
+        neighbours.parse_looks(line)
+
+
+def test_where_nobody_could_look_nothing_is_claimed() -> None:
+    assert "no look" in neighbours.judge(neighbours.parse_looks('{"cpus":[{"cpu":0,"looks":0,"slow":0}]}'), None).text
+
+
+async def test_a_machine_that_says_nothing_has_no_warning_of_power() -> None:
+    for examination in (core_clock.CoreClock(), idle_states.IdleStates(), isolated_cores.IsolatedCores()):
+        assert {check.state for check in await examination.examine(FakeHost())} == {State.OK}
