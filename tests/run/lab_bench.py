@@ -33,7 +33,7 @@ tests:
     method: throughput
     frame_bytes: {sizes}
     search: {{kind: {search}, goals: {{NDR: 0 %}}, precision: 0.5 %, maximum_trials: 24, trials_per_bound: 1}}
-    trial: {{duration: 8 s, drain: 200 ms, settle: 100 ms}}
+    trial: {{duration: {trial_s:g} s, drain: 200 ms, settle: 100 ms}}
 """
 
 SHORT = """
