@@ -1,10 +1,11 @@
-"""Many small files of /proc and /sys at once."""
+"""What several checks read: many small files at once, and the CPUs that nicbench would measure on."""
 
 from __future__ import annotations
 
 from nicbench.hosts.base import Host
 from nicbench.inventory._asking import values_of
 from nicbench.inventory.base import UnknownFactError
+from nicbench.labs._cores import core_map, cpus_of_status
 
 
 async def values(host: Host, *patterns: str) -> dict[str, str]:
@@ -13,6 +14,17 @@ async def values(host: Host, *patterns: str) -> dict[str, str]:
         return await values_of(host, patterns)
     except UnknownFactError:
         return {}
+
+
+async def measuring_cpus(host: Host) -> tuple[int, ...]:
+    """Those of tester and DUT in a lab that nicbench would make in this process."""
+    return measuring_of(cpus_of_status(await host.read_file("/proc/self/status") or ""))
+
+
+def measuring_of(allowed: tuple[int, ...]) -> tuple[int, ...]:
+    """The same, of the CPUs that a process may use."""
+    cores = core_map(allowed, dut_apart=True)
+    return tuple(dict.fromkeys(cpu for cpu in (cores.worker, *cores.dut) if cpu is not None))
 
 
 def cpus_in_words(cpus: tuple[int, ...] | list[int]) -> str:

@@ -6,9 +6,9 @@ Source: Documentation/admin-guide/kernel-parameters.txt (isolcpus, nohz_full, rc
 from __future__ import annotations
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._files import cpus_in_words
+from nicbench.doctor.checks._files import cpus_in_words, measuring_of
 from nicbench.hosts.base import Host
-from nicbench.labs._cores import core_map, cpus_of_status, parse_cpu_list
+from nicbench.labs._cores import cpus_of_status, parse_cpu_list
 
 _CPUS = "/sys/devices/system/cpu/"
 # With fewer there is no core to set aside: tester, DUT, and two for everything else.
@@ -47,17 +47,16 @@ def judge(
         wanted = cpus_in_words(online[-2:])
         text = f"none: other tasks and ticks interrupt the tester and the DUT; CPUs {wanted} could be set aside"
         return warning(name, text, _boot_with(wanted))
-    measuring = core_map(allowed, dut_apart=True)
-    used = {measuring.worker, *measuring.dut}
+    used = measuring_of(allowed)
     where = f"CPUs {cpus_in_words(isolated)} are isolated"
-    if not used & set(isolated):
+    if not set(used) & set(isolated):
         # The kernel lets new processes onto the other CPUs only; those that are first in the list do the measuring.
-        text = f"{where}, but nicbench would measure on {cpus_in_words(tuple(used))}, where other tasks run"
+        text = f"{where}, but nicbench would measure on {cpus_in_words(used)}, where other tasks run"
         return warning(name, text, f"taskset --cpu-list {cpus_in_words(isolated)} nicbench run BENCH.yaml")
     if not set(isolated) <= set(tickless):
         text = f"{where}, but the timer ticks on them: pauses of some us, up to 1000 a second"
         return warning(name, text, _boot_with(cpus_in_words(isolated)))
-    return ok(name, f"{where}, without ticks, and nicbench measures on {cpus_in_words(tuple(used))}")
+    return ok(name, f"{where}, without ticks, and nicbench measures on {cpus_in_words(used)}")
 
 
 def _boot_with(cpus: str) -> str:

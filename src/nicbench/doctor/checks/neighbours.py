@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from nicbench.doctor.base import Check, Examination, ok, warning
+from nicbench.doctor.checks._files import measuring_cpus
 from nicbench.engine.binary import find_binary
 from nicbench.errors import HostError, NicbenchError
 from nicbench.hosts.base import Host
 from nicbench.judge.thresholds import Thresholds
-from nicbench.labs._cores import core_map, cpus_of_status
 
 _NAME = "noisy neighbours"
 _WARM_UP_S, _LOOK_S, _ANSWER_S = 0.3, 1.0, 5.0
@@ -40,8 +40,7 @@ class Neighbours(Examination):
     kind = "neighbours"
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
-        cores = core_map(cpus_of_status(await host.read_file("/proc/self/status") or ""), dut_apart=True)
-        cpus = tuple(dict.fromkeys((cores.worker, *cores.dut)))
+        cpus = await measuring_cpus(host)
         try:
             command = (str(find_binary("nicbench-packets")), "measure", "sharing", *map(str, cpus))
             before = await host.read_file("/proc/stat") or ""
