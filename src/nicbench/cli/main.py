@@ -21,6 +21,7 @@ from nicbench.cli.commands import (
     restore,
     resume,
     run,
+    tune,
     validate,
 )
 from nicbench.cli.interruption import signals_end_the_command
@@ -30,7 +31,20 @@ from nicbench.errors import NicbenchError
 from nicbench.model.result import Summary
 
 # The order is that of the help: first what one does, then what one looks at, then what one mends.
-COMMANDS: Final = (run, resume, report, diff, list_runs, validate, import_results, doctor, inventory, lab, restore)
+COMMANDS: Final = (
+    run,
+    resume,
+    report,
+    diff,
+    list_runs,
+    validate,
+    tune,
+    import_results,
+    doctor,
+    inventory,
+    lab,
+    restore,
+)
 
 
 def make_app() -> typer.Typer:

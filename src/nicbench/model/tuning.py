@@ -61,3 +61,17 @@ class TuningDocument(Frozen):
 
     format: Literal[1] = 1
     settings: tuple[Tuned, ...] = ()
+
+
+class PlannedSetting(Frozen):
+    """One row of a dry run. ``outcome`` is what is to be expected; None where it cannot be told, for the ``reason``."""
+
+    configuration: str = DEFAULT
+    host: str
+    device: str | None
+    item: str
+    source: str
+    outcome: Outcome | None
+    reason: str | None = None
+    now: Values | None = None
+    asked: Values | None = None

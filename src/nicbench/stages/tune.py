@@ -40,14 +40,15 @@ class TunedHosts:
         self._bus.publish(StageStarted(stage="tuning", text=f"tuning: {len(self._every)} settings"))
         self._rows = [await look(one, self._turn.configuration, self._turn.run) for one in self._every]
         refuse(self._every, self._rows)
-        self._changes.before_undoing(self._see_end)
         self._changes.after_undoing(self._see_after)
         self._rows = await tune(self._changes, self._every, self._turn.configuration, self._turn.run)
+        # Last, so that it is called first: while processes that hold a setting are still there.
+        self._changes.before_undoing(self._see_end)
         for row in self._rows:
             if row.outcome is Outcome.SKIPPED:
                 text = f"{where(row)}: {row.item} of the {row.source} was skipped: {row.reason}"
                 self._bus.publish(Note(level="info", text=text))
-            if row.outcome is Outcome.NOT_MET:
+            elif row.outcome is Outcome.NOT_MET:
                 text = f"{where(row)}: {row.item} is not as expected: {shown(row.before)}; expected {shown(row.asked)}"
                 self._bus.publish(Note(level="warning", text=text))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,18 +20,73 @@ class Step:
     why: str
 
 
-PROFILES: Final[dict[str, tuple[Step, ...]]] = {}
+_UNDISTURBED: Final = (
+    Step("irqbalance", {"on": False}, "it would move interrupts, and with them the load, in the middle of a trial"),
+    Step(
+        "cpu_frequency",
+        {"governor": "performance", "energy_preference": "performance"},
+        "a frequency that follows the load makes the rate depend on what was measured before",
+    ),
+    Step("numa_balancing", {"on": False}, "moving pages between nodes costs page faults, which are seen as latency"),
+    Step("page_merging", {"on": False}, "looking for equal pages takes CPU time, and a merged page is slow to write"),
+    Step("watchdog", {"on": False}, "its interrupts reach every CPU, the measuring ones too"),
+)
+
+PROFILES: Final[dict[str, tuple[Step, ...]]] = {
+    "low-latency": (
+        *_UNDISTURBED,
+        Step("idle_states", {"most_exit_latency_us": 1}, "waking from a deep idle state takes up to 200 us"),
+        Step("wakeup_latency", {"us": 0}, "the same for idle states that cannot be switched off one by one"),
+        Step("timer_migration", {"on": False}, "timers of idle CPUs would run on the measuring ones"),
+        Step(
+            "transparent_huge_pages",
+            {"enabled": "madvise", "defrag": "never"},
+            "compacting memory for a huge page holds the program up that asked",
+        ),
+        Step("busy_polling", {"us": 50}, "a reader that polls takes a packet without an interrupt and a wake-up"),
+    ),
+    "throughput": (
+        *_UNDISTURBED,
+        Step("transparent_huge_pages", {"enabled": "always"}, "fewer TLB misses over large buffers"),
+        Step(
+            "sysctls",
+            {
+                "values": {
+                    "net.core.rmem_max": 268_435_456,
+                    "net.core.wmem_max": 268_435_456,
+                    "net.ipv4.tcp_rmem": "4096 131072 268435456",
+                    "net.ipv4.tcp_wmem": "4096 65536 268435456",
+                    "net.core.netdev_max_backlog": 250_000,
+                }
+            },
+            "windows and queues that hold bandwidth times delay: 200 Gb/s over 10 ms are 250 MB",
+        ),
+    ),
+    "dpdk": (
+        *_UNDISTURBED,
+        Step(
+            "idle_states", {"most_exit_latency_us": 1}, "a sleeping sibling changes the frequency of the polling core"
+        ),
+        Step("timer_migration", {"on": False}, "timers of idle CPUs would run on the polling ones"),
+        Step(
+            "realtime_throttling",
+            {"on": False},
+            "a polling program with real-time priority would lose its CPU for 50 ms of each second",
+        ),
+        Step(
+            "transparent_huge_pages", {"enabled": "never"}, "DPDK has huge pages of its own; khugepaged only disturbs"
+        ),
+    ),
+}
 
 
 def wishes_of(profile: str, role: str) -> tuple[Wish, ...]:
     """The items of a profile for the hosts of a role."""
+    return tuple(_wishes(PROFILES[profile], profile, role))
+
+
+def _wishes(steps: Iterable[Step], profile: str, role: str) -> Iterable[Wish]:
     kinds = find("nicbench.tuning.items", Item)
-    return tuple(
-        Wish(
-            role=role,
-            item=kinds[step.item],
-            options=kinds[step.item].Options.model_validate(step.options),
-            profile=profile,
-        )
-        for step in PROFILES[profile]
-    )
+    for step in steps:
+        item = kinds[step.item]
+        yield Wish(role=role, item=item, options=item.Options.model_validate(step.options), profile=profile)

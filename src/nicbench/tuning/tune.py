@@ -98,7 +98,10 @@ def where(row: Tuned) -> str:
 
 
 def _to_be_expected(one: Placed, before: Values, asked: Values) -> Outcome:
-    differs = bool(one.item.differing(asked, before))
+    differs = one.item.differing(asked, before)
+    if one.item.only_checks and differs and getattr(one.wish.options, "required", False):
+        got = {key: before.get(key) for key in differs}
+        raise CannotSetError(f"expected {shown(differs)}, and it is {shown(got)}; nicbench does not change it")
     if one.item.only_checks:
         return Outcome.NOT_MET if differs else Outcome.MET
     return Outcome.CHANGED if differs else Outcome.ALREADY

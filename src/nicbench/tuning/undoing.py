@@ -132,14 +132,16 @@ async def _restore_nice(host: Host, undo: RestoreNice) -> str | None:
 
 
 async def _restore_setting(host: Host, undo: RestoreSetting) -> str | None:
-    """Key by key: what somebody changed since is left, and what cannot be read any more has gone with its place."""
+    """Key by key, in the order in which they were set: what somebody changed since is left.
+
+    What cannot be read any more has gone with its place.
+    """
     item, place = _item_of(undo), Place(host, undo.device)
     try:
         now = await item.read(place)
     except CannotSetError:
         return None
-    kept = {key for key in undo.before if key in now}
-    old = {key: undo.before[key] for key in kept if not item.same(key, now[key], undo.before[key])}
+    old = {key: old for key, old in undo.before.items() if key in now and not item.same(key, now[key], old)}
     ours = {key: value for key, value in old.items() if item.same(key, now[key], undo.asked[key])}
     if ours:
         await item.write(place, ours)

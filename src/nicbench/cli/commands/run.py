@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from nicbench.bench_file import load
+from nicbench.cli.commands.tune import show_tuning
 from nicbench.cli.conduct import conduct
 from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, Output, Redact
-from nicbench.cli.output import say
+from nicbench.cli.output import results, say
+from nicbench.cli.plan_table import print_plan
 from nicbench.store.folder import RunFolder
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and what would be tuned; change nothing.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -22,9 +28,15 @@ def _run(
     json: Json = False,
     no_progress: NoProgress = False,
     redact: Redact = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run every test of a bench file and write a report."""
     bench_file = load(bench)
+    if dry_run:
+        if not json:
+            print_plan(results(), bench_file)
+        show_tuning(bench_file, as_json=json)
+        return
     folder = RunFolder.create(output, bench_file.source, bench_file.title)
     say(f"run folder: {folder.path}")
     conduct(bench_file, folder, as_json=json, with_progress=not no_progress, redact=redact)

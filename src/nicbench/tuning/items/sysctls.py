@@ -11,6 +11,8 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from nicbench.errors import HostError
+from nicbench.hosts.base import Host
+from nicbench.hosts.netns import outermost
 from nicbench.model.base import Frozen
 from nicbench.model.tuning import Values
 from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
@@ -38,7 +40,7 @@ class Sysctls(Item):
     async def read(self, place: Place) -> Values:
         values: Values = {}
         for name in self.options.values:
-            text = await place.host.read_file(path_of(name))
+            text = await (await _where(place.host, name)).read_file(path_of(name))
             if text is None:
                 raise CannotSetError(f"there is no sysctl {name} in this kernel or namespace")
             values[name] = " ".join(text.split())
@@ -50,12 +52,20 @@ class Sysctls(Item):
     async def write(self, place: Place, values: Values) -> None:
         for name, value in values.items():
             try:
-                await place.host.write_file(path_of(name), str(value))
+                await (await _where(place.host, name)).write_file(path_of(name), str(value))
             except HostError as error:
                 raise HostError(f"{name}: {error.message}", place=str(place)) from error
 
     def same(self, key: str, one: object, other: object) -> bool:
         return same_value(path_of(key), str(one), str(other))
+
+
+async def _where(host: Host, name: str) -> Host:
+    """The namespace where it has a setting of its own, else the machine: `net.core.busy_poll` is for all namespaces."""
+    outer = outermost(host)
+    if outer is host or await host.read_file(path_of(name)) is not None:
+        return host
+    return outer
 
 
 def path_of(name: str) -> str:

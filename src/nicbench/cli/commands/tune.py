@@ -1,0 +1,36 @@
+"""``nicbench tune BENCH.yaml``: what a run would tune on its hosts. Changes nothing."""
+
+from __future__ import annotations
+
+import typer
+
+from nicbench.bench_file import BenchFile, load
+from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.options import BenchPath, Json
+from nicbench.cli.output import print_json, results
+from nicbench.cli.tuning_table import print_tuning, tuning_document
+from nicbench.errors import NotReadyError
+from nicbench.model.tuning import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("tune")(_tune)
+
+
+def _tune(bench: BenchPath, json: Json = False) -> None:
+    """Print what a run would tune, and what it could not; exit status 3 where the run would be refused."""
+    show_tuning(load(bench), as_json=json)
+
+
+def show_tuning(bench: BenchFile, *, as_json: bool) -> None:
+    """The dry run, also of ``run --dry-run``."""
+    from nicbench.stages.tuning_plan import planned_settings  # here: it loads the parts of a run
+
+    settings = run_to_the_end(planned_settings(bench))
+    if as_json:
+        print_json(tuning_document(settings))
+    else:
+        print_tuning(results(), settings)
+    if any(setting.outcome is Outcome.FAILED for setting in settings):
+        raise typer.Exit(NotReadyError.exit_status)

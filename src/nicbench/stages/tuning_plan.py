@@ -1,0 +1,54 @@
+"""What a run would tune, as far as it can be told without changing anything: a lab's own ports are not there yet."""
+
+from __future__ import annotations
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.hosts.local import LocalHost
+from nicbench.hosts.netns import NetnsHost
+from nicbench.labs._wired import testbed_of, testbed_of_own_ports
+from nicbench.labs.base import Lab
+from nicbench.model.tuning import PlannedSetting
+from nicbench.stages.tune import parts_of
+from nicbench.tuning.tune import look
+from nicbench.tuning.wishes import Part, Placed, placed
+
+_LATER = "of the lab's own ports: it is told once the lab is made"
+
+
+async def planned_settings(bench: BenchFile) -> tuple[PlannedSetting, ...]:
+    """Every setting of every configuration, in the order in which they would be applied."""
+    return tuple([setting for each in bench.configurations for setting in await _of_configuration(each)])
+
+
+async def _of_configuration(bench: BenchFile) -> list[PlannedSetting]:
+    parts = await _parts(bench)
+    return [await _planned(bench, one) for one in placed(bench.tuning, parts)]
+
+
+async def _planned(bench: BenchFile, one: Placed) -> PlannedSetting:
+    place = {
+        "configuration": bench.configuration,
+        "host": one.place.host.name,
+        "device": one.place.device,
+        "item": one.item.kind,
+        "source": one.wish.source,
+    }
+    if isinstance(one.place.host, NetnsHost) and bench.lab is not None:
+        asked = one.wish.options.model_dump(mode="json", exclude_none=True, exclude={"devices"})
+        return PlannedSetting(**place, outcome=None, reason=_LATER, asked=asked)
+    row = await look(one, bench.configuration)
+    now = None if row.before is None else {key: row.before.get(key) for key in row.asked or row.before}
+    return PlannedSetting(**place, outcome=row.outcome, reason=row.reason, now=now, asked=row.asked)
+
+
+async def _parts(bench: BenchFile) -> tuple[Part, ...]:
+    local = LocalHost("local")
+    if own := bench.tester_kind().own_ports():
+        return parts_of(bench, testbed_of_own_ports(own, local, bench.tester.kind))
+    if bench.lab is None:
+        return parts_of(bench, await testbed_of(bench.hosts, bench.ports, bench.links, bench.tester_kind()))
+    in_namespaces = bench.lab.plugin.port_kind == Lab.port_kind
+    return tuple(
+        Part(role, NetnsHost(local, f"nicbench-{role}", role) if in_namespaces else local, ())
+        for role in ("tester", "dut")
+    )
