@@ -111,12 +111,11 @@ async def tune_hosts(
 
 def parts_of(bench: BenchFile, testbed: Testbed) -> tuple[Part, ...]:
     """The hosts of the testbed with the interfaces of the test; UsageError where one is tuned that takes no part."""
-    ends = [("tester", testbed.tester, testbed.tester_ports), ("dut", testbed.dut, testbed.dut_ports)]
-    parts = tuple(
-        Part(role, host, tuple(port.device for port in ports if port.device is not None))
-        for role, host, ports in ends
-        if host is not None
-    )
+    of_tester = tuple(port.device for port in testbed.tester_ports if port.device is not None)
+    of_dut = tuple(port.device for port in testbed.dut_ports if port.device is not None)
+    parts: tuple[Part, ...] = (Part("tester", testbed.tester, of_tester),)
+    if testbed.dut is not None:
+        parts = (*parts, Part("dut", testbed.dut, of_dut))
     known = {ALL, *(part.role for part in parts), *(part.host.name for part in parts)}
     for wish in bench.tuning:
         if wish.role not in known:
