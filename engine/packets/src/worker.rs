@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::health::HealthProbe;
 use crate::part::{Part, Roles};
 use crate::port::{Clock, Frame, MAXIMUM_BURST, NO_STAMP, Port, PortCounters, PortFacts};
+use crate::sender::Sender;
 use crate::snapshot::Snapshot;
 use crate::stamps::{CALIBRATION_READINGS, READING_INTERVAL_S, Reading, Stamper};
 use crate::trial::Trial;
@@ -39,6 +40,8 @@ const COMPLETION_BOUND_S: f64 = 0.1;
 const COMPLETION_POLL_S: f64 = 50e-6;
 /// An idle port is flushed this often: with AF_XDP each time is a system call, and what is sent is pushed out at once anyway.
 const FLUSH_S: f64 = 20e-6;
+/// Pauses of the processor, of some 50 ns each, before a port that took nothing is asked again.
+const REFUSED_PAUSES: u32 = 6;
 /// Bursts thrown away before a trial, at most: a port that is flooded must not hold it up.
 const STALE_BURSTS: usize = 4096;
 
@@ -223,6 +226,10 @@ impl<C: Clock> Worker<C> {
             let received = if paused { 0 } else { self.receive(part) };
             if sent + received == 0 {
                 part.idle_iterations += 1;
+                if !clock.is_virtual() && part.senders.iter().any(Sender::is_refused) {
+                    // A full ring is not asked again at once: who empties it needs its cache lines.
+                    (0..REFUSED_PAUSES).for_each(|_| std::hint::spin_loop());
+                }
             }
             if orders.waiting() {
                 let order = orders.take();
@@ -392,6 +399,6 @@ impl<C: Clock> Worker<C> {
 }
 
 /// Whether a paced stream has frames left; a stream without a pace has none after the end.
-fn unfinished(sender: &crate::sender::Sender) -> bool {
+fn unfinished(sender: &Sender) -> bool {
     sender.next_tick().is_some()
 }

@@ -62,6 +62,8 @@ uint32_t nb_receive(struct nb_queue *queue, struct nb_frame *frames, uint32_t co
 	uint32_t kept = 0;
 
 	count = rte_eth_rx_burst(queue->number, queue->receive, buffers, RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST));
+	for (uint32_t i = 0; i < count; i++)
+		rte_prefetch0(buffers[i]);
 	for (uint32_t i = 0; i < count; i++) {
 		struct rte_mbuf *buffer = buffers[i];
 
@@ -84,9 +86,20 @@ void nb_free(const struct nb_frame *frames, uint32_t count)
 	for (uint32_t done = 0; done < count;) {
 		uint32_t burst = RTE_MIN(count - done, (uint32_t)NB_MAXIMUM_BURST);
 
-		for (uint32_t i = 0; i < burst; i++)
-			buffers[i] = frames[done + i].handle;
-		rte_pktmbuf_free_bulk(buffers, burst);
+		uint32_t plain = 0;
+
+		/* Buffers of one pool that nobody else holds, with one segment each, need nothing to be reset. */
+		for (uint32_t i = 0; i < burst; i++) {
+			struct rte_mbuf *buffer = frames[done + i].handle;
+
+			buffers[i] = buffer;
+			plain += buffer->pool == buffers[0]->pool && buffer->nb_segs == 1 && RTE_MBUF_DIRECT(buffer) &&
+				 rte_mbuf_refcnt_read(buffer) == 1;
+		}
+		if (likely(plain == burst))
+			rte_mempool_put_bulk(buffers[0]->pool, (void **)buffers, burst);
+		else
+			rte_pktmbuf_free_bulk(buffers, burst);
 		done += burst;
 	}
 }
