@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.doctor import _netdev
 from nicbench.doctor.base import State
-from nicbench.doctor.checks._interfaces import Interface, default_routes, default_routes_6, interfaces, parse_drivers
+from nicbench.doctor.checks._interfaces import Interface, default_routes, default_routes_6, interfaces, parse_interfaces
 from nicbench.doctor.checks.af_xdp import AfXdp, Mode, judge, judge_lab, kernel_version, mode, parse_features
 from nicbench.hosts._fake import FakeHost
+
+
+def golden(name: str) -> str:
+    return (Path(__file__).parent / "golden" / name).read_text()
+
 
 # Netlink answers of Linux 6.18 to NETDEV_CMD_DEV_GET: lo, and a virtio_net that can do without a copy.
 LO = "0101000008000100010000000c00030000000000000000000c00050000000000000000000c0006000000000000000000"
 VIRTIO = (
     "0101000008000100040000000c0003002b000000000000000c00050000000000000000000c00060000000000000000000800040001000000"
 )
-ROUTES = """\
-Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
-eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0
-eth1\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
-"""
-NOWHERE = "0" * 32
-ROUTES_6 = f"""\
-{NOWHERE} 00 {NOWHERE} 00 fe800000000000000000000000000001 00000400 00000001 00000000 00450003     eth2
-{NOWHERE} 00 {NOWHERE} 00 {NOWHERE} ffffffff 00000001 00000000 00200200       lo
-fe800000000000000000000000000000 40 {NOWHERE} 00 {NOWHERE} 00000100 00000001 00000000 00000001     eth1
-"""
-DRIVERS = """\
-/sys/class/net/eth0/device/driver ../../../../bus/virtio/drivers/virtio_net
-/sys/class/net/enp3s0f1np1/device/driver ../../../../bus/pci/drivers/ice
-"""
+ROUTES = golden("route.txt")
+ROUTES_6 = golden("route_ipv6.txt")
+DRIVERS = golden("interfaces.txt")
 
 
 def test_the_kernels_word_is_read_from_its_answers() -> None:
@@ -67,10 +62,10 @@ def test_the_mode_of_an_interface(
 
 
 def test_generic_is_worth_a_warning_only_where_something_could_be_measured() -> None:
-    card = judge(Interface("eth1", "r8169", reaches_others=False), Mode.GENERIC)
+    card = judge(Interface("eth1", "r8169", None, reaches_others=False), Mode.GENERIC)
     assert card.state is State.WARNING
     assert "PCI address" in card.text
-    way_out = judge(Interface("eth0", "r8169", reaches_others=True), Mode.GENERIC)
+    way_out = judge(Interface("eth0", "r8169", None, reaches_others=True), Mode.GENERIC)
     assert way_out.state is State.OK
     assert "not for measuring" in way_out.text
     assert judge_lab(Mode.NATIVE).state is State.OK
@@ -89,7 +84,11 @@ def test_versions_of_kernels_in_several_spellings() -> None:
 
 
 def test_interfaces_have_a_device_and_those_with_a_default_route_are_marked() -> None:
-    assert parse_drivers(DRIVERS) == {"eth0": "virtio_net", "enp3s0f1np1": "ice"}
+    assert parse_interfaces(DRIVERS) == [
+        ("eth0", "virtio_net", "0000:00:04.0"),
+        ("enp3s0f1np1", "ice", "0000:03:00.1"),
+        ("usb0", "cdc_ether", None),
+    ]
     assert default_routes(ROUTES) == {"eth0"}
     assert default_routes_6(ROUTES_6) == {"eth2"}
 
@@ -99,7 +98,11 @@ async def test_a_machine_is_looked_at_interface_by_interface() -> None:
     host = FakeHost(files=files)
     host.answer("sh -c", DRIVERS)
     found = await interfaces(host)
-    assert [(one.name, one.reaches_others) for one in found] == [("enp3s0f1np1", False), ("eth0", True)]
+    assert [(one.name, one.reaches_others) for one in found] == [
+        ("enp3s0f1np1", False),
+        ("eth0", True),
+        ("usb0", False),
+    ]
     checks = {check.name: check for check in await AfXdp().examine(host)}
     assert checks["AF_XDP on enp3s0f1np1"].text.startswith("zero-copy (ice)")
     assert checks["AF_XDP on eth0"].text.startswith("native (virtio_net)")

@@ -105,6 +105,13 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     # doctor
     ("doctor.package_list:installed_packages", "inventory/golden/dpkg_query*.txt"),
     ("doctor.package_list:parse_packages", "../packages.debian"),
+    ("doctor.checks.af_xdp:parse_features", "doctor/golden/xdp_features*.json"),
+    ("doctor.checks.af_xdp:kernel_version", "doctor/golden/osrelease*.txt"),
+    ("doctor.checks.isolated_cores:parse_listed", "doctor/golden/cpus*.txt"),
+    ("doctor.checks.neighbours:parse_looks", "doctor/golden/looks*.json"),
+    ("doctor.checks._interfaces:parse_interfaces", "doctor/golden/interfaces*.txt"),
+    ("doctor.checks._interfaces:default_routes", "doctor/golden/route.txt"),
+    ("doctor.checks._interfaces:default_routes_6", "doctor/golden/route_ipv6.txt"),
     # monitor
     # loss ledger and health
     ("duts._drop_counters:device_losses", "duts/golden/ip_link_statistics.json"),

@@ -6,6 +6,7 @@ from nicbench.doctor.base import Check, Examination, missing
 from nicbench.errors import NicbenchError
 from nicbench.hosts.base import Host
 from nicbench.hosts.local import LocalHost
+from nicbench.inventory.base import NOT_UNDERSTOOD
 from nicbench.registry import find
 
 
@@ -22,6 +23,6 @@ async def diagnose(host: Host) -> tuple[Check, ...]:
             checks += await examination().examine(host)
         except NicbenchError as error:
             checks.append(missing(kind.replace("_", " "), error.message, error.next_step))
-        except OSError as error:  # a machine stranger than anybody thought of
+        except (OSError, *NOT_UNDERSTOOD) as error:  # a machine stranger than anybody thought of
             checks.append(missing(kind.replace("_", " "), f"cannot be looked at: {error}"))
     return tuple(checks)

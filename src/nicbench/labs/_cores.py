@@ -6,6 +6,7 @@ import re
 
 from nicbench.labs.base import CoreMap
 
+_MOST_CPUS = 8192  # CONFIG_NR_CPUS of arch/x86/Kconfig at most
 _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
 
 
@@ -16,10 +17,12 @@ def cpus_of_status(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """``0-2,5`` as the kernel prints it."""
+    """``0-2,5`` as the kernel prints it; ValueError for what is none, or has more CPUs than Linux can."""
     cpus: list[int] = []
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
+        if not 0 <= int(first) <= int(last or first) < _MOST_CPUS:
+            raise ValueError(f"{part[:20]!r} is no range of CPUs")
         cpus.extend(range(int(first), int(last or first) + 1))
     return tuple(cpus)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from nicbench.hosts.base import Host
 
 # A card's interface has a device, a bridge or veth has none; names in /sys hold neither blanks nor slashes.
-_LIST = 'for d in /sys/class/net/*/device/driver; do [ -e "$d" ] && echo "$d $(readlink "$d")"; done; true'
+_LIST = (
+    'for d in /sys/class/net/*/device; do [ -e "$d/driver" ] && '
+    'echo "$d $(readlink "$d/driver") $(readlink -f "$d")"; done; true'
+)
+_PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _NO_MASK = "00000000"
 
 
@@ -17,6 +22,7 @@ class Interface:
 
     name: str
     driver: str
+    pci_address: str | None
     reaches_others: bool
 
 
@@ -24,14 +30,26 @@ async def interfaces(host: Host) -> tuple[Interface, ...]:
     """Those of the namespace that nicbench was started in."""
     routed = default_routes(await host.read_file("/proc/net/route") or "")
     routed |= default_routes_6(await host.read_file("/proc/net/ipv6_route") or "")
-    drivers = parse_drivers((await host.run(("sh", "-c", _LIST), check=False)).stdout)
-    return tuple(Interface(name, driver, name in routed) for name, driver in sorted(drivers.items()))
+    found = parse_interfaces((await host.run(("sh", "-c", _LIST), check=False)).stdout)
+    return tuple(Interface(name, driver, address, name in routed) for name, driver, address in sorted(found))
 
 
-def parse_drivers(text: str) -> dict[str, str]:
-    """Rows of a path in ``/sys/class/net`` and where it leads."""
+async def to_measure_on(host: Host) -> tuple[Interface, ...]:
+    """Those that the machine is not reached by."""
+    return tuple(one for one in await interfaces(host) if not one.reaches_others)
+
+
+def parse_interfaces(text: str) -> list[tuple[str, str, str | None]]:
+    """Name, driver, PCI address, from rows of ``/sys/class/net/NAME/device``, its driver's link, and its true path.
+
+    The address is the last of the path: a virtio device lies below its PCI function.
+    """
     rows = (row.split() for row in text.splitlines())
-    return {row[0].split("/")[4]: row[1].rpartition("/")[2] for row in rows if len(row) == 2 and row[0].count("/") > 4}
+    return [
+        (row[0].split("/")[4], row[1].rpartition("/")[2], next(reversed(_PCI_ADDRESS.findall(row[2])), None))
+        for row in rows
+        if len(row) == 3 and row[0].count("/") > 4
+    ]
 
 
 def default_routes(text: str) -> set[str]:

@@ -1,0 +1,58 @@
+"""DPDK's drivers in the kernel: vfio-pci, or a uio driver, is bound to a card instead of its own, and hands it to DPDK.
+
+Source: DPDK's Getting Started Guide for Linux, "Linux Drivers". Mellanox and Microsoft cards keep the kernel's driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nicbench.doctor.base import Check, Examination, ok, warning
+from nicbench.doctor.checks._adapters import Adapters, adapters, called, without_way_out
+from nicbench.doctor.checks._interfaces import Interface, interfaces
+from nicbench.hosts.base import Host
+
+_TAKING = ("vfio-pci", "uio_pci_generic", "igb_uio")
+_SHARING = ("mlx4_core", "mlx5_core", "mana")
+_NAME = "DPDK drivers"
+_LOADED = f"for d in {' '.join(_TAKING)}; do [ -e /sys/bus/pci/drivers/$d ] && echo $d; done; true"
+_LOADABLE = f"for d in {' '.join(_TAKING)}; do modprobe --dry-run --quiet $d 2>/dev/null && echo $d; done; true"
+
+
+class DpdkDrivers(Examination):
+    """From ``/sys/bus/pci`` and a dry run of modprobe."""
+
+    kind = "dpdk_drivers"
+
+    async def examine(self, host: Host) -> tuple[Check, ...]:
+        async def listed(script: str) -> list[str]:
+            return (await host.run(("sh", "-c", script), check=False)).stdout.split()
+
+        known = await interfaces(host)
+        found = without_way_out(await adapters(host), known)
+        return (judge(found, known, loaded=await listed(_LOADED), loadable=await listed(_LOADABLE)),)
+
+
+def judge(
+    found: Adapters, known: Collection[Interface], *, loaded: Collection[str], loadable: Collection[str]
+) -> Check:
+    """Which cards DPDK has, and how it gets another."""
+    if not found:
+        return ok(_NAME, "no network adapter to hand to DPDK; its ports on AF_XDP, AF_PACKET and memif need none")
+    taken = {address: str(adapter["driver"]) for address, adapter in found.items() if adapter["driver"] in _TAKING}
+    if taken:
+        listed = ", ".join(f"{address} ({driver})" for address, driver in taken.items())
+        return ok(_NAME, f"handed to DPDK: {listed}; name them in the bench file by these addresses")
+    if all(adapter["driver"] in _SHARING for adapter in found.values()):
+        return ok(_NAME, "the cards here keep the kernel's driver: name them in the bench file by their addresses")
+    address = next(address for address, adapter in found.items() if adapter["driver"] not in _SHARING)
+    bind = f"dpdk-devbind.py --bind={{}} {address}"
+    if driver := next((driver for driver in _TAKING if driver in loaded), None):
+        text = f"{driver} is loaded and no card is bound to it: only ports on the kernel's drivers can be measured"
+        return warning(_NAME, f"{text}. To hand it {called(address, known)}:", bind.format(driver))
+    if driver := next((driver for driver in _TAKING if driver in loadable), None):
+        text = (
+            f"none is loaded: only ports on the kernel's drivers can be measured. To hand it {called(address, known)}:"
+        )
+        return warning(_NAME, text, f"modprobe {driver} && {bind.format(driver)}")
+    return warning(_NAME, f"this kernel has none of {', '.join(_TAKING)}: ports are measured over AF_XDP only")
