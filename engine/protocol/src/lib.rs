@@ -6,6 +6,8 @@
 mod configure;
 mod detail;
 mod error;
+mod lease;
+mod monitor;
 mod reading;
 mod reflect;
 mod reply;
@@ -23,6 +25,11 @@ pub use detail::{
     SilenceReading, VariationReading,
 };
 pub use error::{ErrorKind, ErrorReport};
+pub use lease::{LEASE, Lease};
+pub use monitor::{
+    Cost, MonitorCommand, MonitorConfigure, MonitorConfigureReply, MonitorEvent, MonitorHello, MonitorReply,
+    MonitorRequest, NamespaceRequest, SeriesDeclaration, SeriesKind, SourceReply, parse_monitor, sample_line,
+};
 pub use reading::{
     CpuTimes, HealthReading, LatencyReading, PortReading, Reading, StreamReading, TransmitGapsReading, WorkerReading,
 };

@@ -28,14 +28,7 @@ pub enum Reply {
 impl Reply {
     /// The line, without its end.
     pub fn line(&self, id: i64) -> String {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            id: i64,
-            ok: bool,
-            #[serde(flatten)]
-            reply: &'a Reply,
-        }
-        to_line(&Line { id, ok: true, reply: self })
+        reply_line(id, self)
     }
 
     /// The line of an error; `id` is `None` where the request had none.
@@ -48,6 +41,18 @@ impl Reply {
         }
         to_line(&Line { id, ok: false, error })
     }
+}
+
+/// The line of a reply of any binary, without its end.
+pub(crate) fn reply_line(id: i64, reply: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Line<'a, Content> {
+        id: i64,
+        ok: bool,
+        #[serde(flatten)]
+        reply: &'a Content,
+    }
+    to_line(&Line { id, ok: true, reply })
 }
 
 fn to_line(value: &impl Serialize) -> String {

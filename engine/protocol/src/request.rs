@@ -59,14 +59,14 @@ pub struct Refusal {
 }
 
 #[derive(Deserialize)]
-struct HelloFields {
-    protocol: String,
+pub(crate) struct HelloFields {
+    pub(crate) protocol: String,
 }
 
 #[derive(Deserialize)]
-struct RenewFields {
+pub(crate) struct RenewFields {
     #[serde(default)]
-    duration_s: f64,
+    pub(crate) duration_s: f64,
 }
 
 #[derive(Deserialize)]
@@ -76,24 +76,7 @@ struct DurationFields {
 
 /// Reads one line.
 pub fn parse(line: &str) -> Result<Request, Refusal> {
-    let refuse =
-        |id, kind, message: String, next: &str| Err(Refusal { id, error: ErrorReport::new(kind, message, next) });
-    let value: Value = match serde_json::from_str(line) {
-        Ok(value) => value,
-        Err(error) => {
-            let next = "send one JSON object a line, in UTF-8";
-            return refuse(None, ErrorKind::BadRequest, format!("the line is not JSON: {error}"), next);
-        }
-    };
-    let id = value.get("id").and_then(Value::as_i64);
-    let Some(number) = id else {
-        let next = "give every request an `id` that is an integer";
-        return refuse(None, ErrorKind::BadRequest, "the request has no integer `id`".into(), next);
-    };
-    let Some(name) = value.get("command").and_then(Value::as_str).map(str::to_owned) else {
-        let next = "give every request a `command` that is text";
-        return refuse(id, ErrorKind::BadRequest, "the request has no `command`".into(), next);
-    };
+    let Head { id, name, value } = head(line)?;
     let command = match name.as_str() {
         "hello" => fields::<HelloFields>(value).map(|fields| Command::Hello { protocol: fields.protocol }),
         "configure" => fields(value).map(Command::Configure),
@@ -106,19 +89,50 @@ pub fn parse(line: &str) -> Result<Request, Refusal> {
         "close" => Ok(Command::Close),
         _ => {
             let next = "use hello, configure, start, drain, settle, stats, stop, renew or close";
-            return refuse(id, ErrorKind::UnknownCommand, format!("unknown command {name:?}"), next);
+            return Err(refusal(Some(id), ErrorKind::UnknownCommand, format!("unknown command {name:?}"), next));
         }
     };
-    match command {
-        Ok(command) => Ok(Request { id: number, command }),
-        Err(error) => {
-            let next = "compare the request with protocol/README.md";
-            refuse(id, ErrorKind::BadRequest, format!("{name}: {error}"), next)
-        }
-    }
+    command.map(|command| Request { id, command }).map_err(|error| mistyped(id, &name, &error))
 }
 
-fn fields<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
+/// What every request has, whichever binary it is for.
+pub(crate) struct Head {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    /// The whole line.
+    pub(crate) value: Value,
+}
+
+/// Reads what every request has.
+pub(crate) fn head(line: &str) -> Result<Head, Refusal> {
+    let bad = |id, message: String, next: &str| Err(refusal(id, ErrorKind::BadRequest, message, next));
+    let value: Value = match serde_json::from_str(line) {
+        Ok(value) => value,
+        Err(error) => {
+            return bad(None, format!("the line is not JSON: {error}"), "send one JSON object a line, in UTF-8");
+        }
+    };
+    let Some(id) = value.get("id").and_then(Value::as_i64) else {
+        let next = "give every request an `id` that is an integer";
+        return bad(None, "the request has no integer `id`".into(), next);
+    };
+    let Some(name) = value.get("command").and_then(Value::as_str).map(str::to_owned) else {
+        let next = "give every request a `command` that is text";
+        return bad(Some(id), "the request has no `command`".into(), next);
+    };
+    Ok(Head { id, name, value })
+}
+
+/// The refusal of a command whose fields are not what they should be.
+pub(crate) fn mistyped(id: i64, name: &str, error: &serde_json::Error) -> Refusal {
+    refusal(Some(id), ErrorKind::BadRequest, format!("{name}: {error}"), "compare the request with protocol/README.md")
+}
+
+pub(crate) fn refusal(id: Option<i64>, kind: ErrorKind, message: String, next: &str) -> Refusal {
+    Refusal { id, error: ErrorReport::new(kind, message, next) }
+}
+
+pub(crate) fn fields<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
     serde_json::from_value(value)
 }
 

@@ -1,0 +1,230 @@
+//! The conversation, and the beat of the samples: one thread, which sleeps until a request comes or a sample is due.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nicbench_protocol::{
+    ErrorKind, ErrorReport, Lease, MonitorCommand, MonitorConfigure, MonitorConfigureReply, MonitorEvent, MonitorHello,
+    MonitorReply, MonitorRequest, PROTOCOL_VERSION, Refusal, major, parse_monitor,
+};
+
+use crate::input::Input;
+use crate::output::{Deaf, Output};
+use crate::sampler::Sampler;
+use crate::sources::Asked;
+use crate::sys::clock::{monotonic_ns, tick_ns};
+use crate::sys::poll::{Wait, readable};
+use crate::sys::{scheduling, signal};
+
+const LEAST_INTERVAL_MS: u32 = 100;
+const MOST_INTERVAL_MS: u32 = 60_000;
+
+/// Samples until it is told to end; returns the exit status.
+pub fn run() -> i32 {
+    let Ok(output) = Output::open() else { return 1 };
+    let mut session = Session { output, lease: Lease::from_now(), sampler: None, interval_ns: 0, beat: Beat::Off };
+    // Nobody reads any more: there is nobody to tell.
+    session.serve().unwrap_or(Lease::EXPIRED)
+}
+
+/// When the next sample is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beat {
+    /// Before `start`.
+    Off,
+    /// Between `pause` and `resume`.
+    Paused,
+    At(u64),
+}
+
+struct Session {
+    output: Output,
+    lease: Lease,
+    sampler: Option<Sampler>,
+    interval_ns: u64,
+    beat: Beat,
+}
+
+impl Session {
+    fn serve(&mut self) -> Result<i32, Deaf> {
+        let patience = self.lease.left();
+        self.output.event(MonitorEvent::Ready { protocol: PROTOCOL_VERSION.into() }, patience)?;
+        let mut input = Input::new(io::stdin());
+        loop {
+            while let Some(line) = input.line() {
+                if let Some(status) = self.hear(line)? {
+                    return Ok(status);
+                }
+            }
+            if input.ended {
+                return Ok(0);
+            }
+            if let Some(signal) = signal::received() {
+                return Ok(128 + signal);
+            }
+            if self.lease.left().is_zero() {
+                return Ok(Lease::EXPIRED);
+            }
+            self.beat()?;
+            match readable(io::stdin().as_raw_fd(), self.until_next()) {
+                Ok(Wait::Ready) => input.take(),
+                Ok(Wait::TimedOut | Wait::Interrupted) => {}
+                Err(_) => return Ok(1),
+            }
+        }
+    }
+
+    /// Until a sample is due or the lease ends.
+    fn until_next(&self) -> Duration {
+        let left = self.lease.left();
+        match self.beat {
+            Beat::At(due) => left.min(Duration::from_nanos(due.saturating_sub(monotonic_ns()))),
+            Beat::Off | Beat::Paused => left,
+        }
+    }
+
+    /// Takes the sample that is due. One that was missed is not made up for: the next one is longer.
+    fn beat(&mut self) -> Result<(), Deaf> {
+        let Beat::At(due) = self.beat else { return Ok(()) };
+        let now = monotonic_ns();
+        if now < due {
+            return Ok(());
+        }
+        let missed = (now - due) / self.interval_ns;
+        self.beat = Beat::At(due + (missed + 1) * self.interval_ns);
+        self.sample()
+    }
+
+    fn sample(&mut self) -> Result<(), Deaf> {
+        let patience = self.lease.left();
+        let Some(sampler) = &mut self.sampler else { return Ok(()) };
+        let (interval_ns, time_ns, broken) = sampler.sample();
+        let series = sampler.record.take_fresh();
+        if !series.is_empty() {
+            self.output.event(MonitorEvent::Series { series }, patience)?;
+        }
+        for source in broken {
+            self.output.event(MonitorEvent::Missing(source), patience)?;
+        }
+        self.output.sample(sampler.record.values(), interval_ns, time_ns, patience)
+    }
+
+    /// Answers one line; the exit status where it was the last.
+    fn hear(&mut self, line: Result<String, Refusal>) -> Result<Option<i32>, Deaf> {
+        let MonitorRequest { id, command } = match line.and_then(|line| parse_monitor(&line)) {
+            Ok(request) => request,
+            Err(refusal) => {
+                self.lease.renew(0.0);
+                return self.output.refuse(&refusal, self.lease.left()).map(|()| None);
+            }
+        };
+        self.lease.renew(match command {
+            MonitorCommand::Pause { duration_s, .. } | MonitorCommand::Renew { duration_s } => duration_s,
+            _ => 0.0,
+        });
+        let is_last = command == MonitorCommand::Close;
+        let patience = self.lease.left();
+        match self.obey(command)? {
+            Ok(reply) => self.output.reply(id, &reply, patience)?,
+            Err(error) => self.output.refuse(&Refusal { id: Some(id), error }, patience)?,
+        }
+        Ok(is_last.then_some(0))
+    }
+
+    fn obey(&mut self, command: MonitorCommand) -> Result<Result<MonitorReply, ErrorReport>, Deaf> {
+        let needs_samples =
+            matches!(command, MonitorCommand::Sample | MonitorCommand::Pause { .. } | MonitorCommand::Resume);
+        if needs_samples && self.beat == Beat::Off {
+            return Ok(Err(bad_state("no samples are taken", "ask for `configure`, then `start`")));
+        }
+        match command {
+            MonitorCommand::Hello { protocol } => return Ok(hello(&protocol)),
+            MonitorCommand::Configure(configure) => return Ok(self.configure(configure)),
+            MonitorCommand::Renew { .. } => return Ok(Ok(MonitorReply::Done {})),
+            MonitorCommand::Start => match self.start() {
+                Ok(()) => self.sample()?,
+                Err(error) => return Ok(Err(error)),
+            },
+            MonitorCommand::Sample => self.sample()?,
+            MonitorCommand::Pause { only_interrupting, .. } => {
+                self.sample()?;
+                if only_interrupting {
+                    self.keep_quiet(true);
+                } else {
+                    self.beat = Beat::Paused;
+                }
+            }
+            MonitorCommand::Resume => {
+                self.sample()?;
+                self.keep_quiet(false);
+                self.beat = Beat::At(monotonic_ns() + self.interval_ns);
+            }
+            MonitorCommand::Close if self.beat != Beat::Off => self.sample()?,
+            MonitorCommand::Stats | MonitorCommand::Close => {}
+        }
+        let cost = self.sampler.as_ref().map(|sampler| MonitorReply::Cost(sampler.cost()));
+        Ok(Ok(cost.unwrap_or(MonitorReply::Done {})))
+    }
+
+    fn keep_quiet(&mut self, quiet: bool) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.keep_quiet(quiet);
+        }
+    }
+
+    fn start(&mut self) -> Result<(), ErrorReport> {
+        if self.sampler.is_none() {
+            return Err(bad_state("nothing is configured", "ask for `configure` first"));
+        }
+        if self.beat != Beat::Off {
+            return Err(bad_state("samples are taken already", "ask for `start` once"));
+        }
+        self.beat = Beat::At(monotonic_ns() + self.interval_ns);
+        Ok(())
+    }
+
+    fn configure(&mut self, configure: MonitorConfigure) -> Result<MonitorReply, ErrorReport> {
+        if self.sampler.is_some() {
+            return Err(bad_state("`configure` was already asked for", "start another process"));
+        }
+        let interval_ms = configure.interval_ms;
+        if !(LEAST_INTERVAL_MS..=MOST_INTERVAL_MS).contains(&interval_ms) {
+            let message = format!("interval_ms is {interval_ms}: it must be {LEAST_INTERVAL_MS} to {MOST_INTERVAL_MS}");
+            return Err(ErrorReport::new(ErrorKind::BadRequest, message, "ask for another interval"));
+        }
+        if !configure.cpus.is_empty() {
+            scheduling::bind_to(&configure.cpus).map_err(|error| {
+                let message = format!("cannot run on the CPUs {:?}: {error}", configure.cpus);
+                ErrorReport::new(ErrorKind::BadRequest, message, "name CPUs that are on and that this process may use")
+            })?;
+        }
+        self.interval_ns = u64::from(interval_ms) * 1_000_000;
+        let (processes, namespaces) = (configure.processes, configure.namespaces);
+        let (proc, sys) = (PathBuf::from("/proc"), PathBuf::from("/sys"));
+        let asked = Asked { proc, sys, processes, namespaces, tick_ns: tick_ns() };
+        let (sampler, sources) = Sampler::open(&asked);
+        self.sampler = Some(sampler);
+        Ok(MonitorReply::Configure(MonitorConfigureReply { cpus: configure.cpus, tick_ns: asked.tick_ns, sources }))
+    }
+}
+
+fn hello(protocol: &str) -> Result<MonitorReply, ErrorReport> {
+    if major(protocol) != major(PROTOCOL_VERSION) {
+        let message = format!("the controller speaks protocol {protocol}, this engine {PROTOCOL_VERSION}");
+        return Err(ErrorReport::new(ErrorKind::Version, message, "use controller and engine of one release"));
+    }
+    Ok(MonitorReply::Hello(MonitorHello {
+        engine: env!("CARGO_PKG_NAME").into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        protocol: PROTOCOL_VERSION.into(),
+        features: Sampler::known(),
+        cpu_baseline: std::env::consts::ARCH.replace('_', "-"),
+        is_static: cfg!(target_feature = "crt-static"),
+    }))
+}
+
+fn bad_state(message: &str, next: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::BadState, message, next)
+}

@@ -1,0 +1,10 @@
+//! Everything unsafe: the calls of the kernel that the standard library does not have.
+#![allow(unsafe_code)]
+
+pub mod clock;
+pub mod directory;
+pub mod namespace;
+pub mod poll;
+pub mod scheduling;
+pub mod signal;
+pub mod usage;

@@ -1,0 +1,48 @@
+//! Waiting for stdin, or for room in stdout, with an end.
+
+use std::io;
+use std::time::Duration;
+
+/// What became of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    Ready,
+    TimedOut,
+    /// By a signal.
+    Interrupted,
+}
+
+/// Until something can be read from `descriptor`, its other end is closed, or `wait` is over.
+pub fn readable(descriptor: i32, wait: Duration) -> io::Result<Wait> {
+    until(descriptor, libc::POLLIN, wait)
+}
+
+/// Until `descriptor` takes at least a byte.
+pub fn writable(descriptor: i32, wait: Duration) -> io::Result<Wait> {
+    until(descriptor, libc::POLLOUT, wait)
+}
+
+fn until(descriptor: i32, events: i16, wait: Duration) -> io::Result<Wait> {
+    let mut watched = libc::pollfd { fd: descriptor, events, revents: 0 };
+    let wait = libc::timespec { tv_sec: wait.as_secs() as libc::time_t, tv_nsec: wait.subsec_nanos().into() };
+    // SAFETY: one pollfd and one timespec, both of which outlive the call; no signal mask.
+    let result = unsafe { libc::ppoll(&raw mut watched, 1, &raw const wait, std::ptr::null()) };
+    match result {
+        0 => Ok(Wait::TimedOut),
+        1.. => Ok(Wait::Ready),
+        _ => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(Wait::Interrupted),
+            error => Err(error),
+        },
+    }
+}
+
+/// From now on writing to `descriptor` gives up where it would wait.
+pub fn never_wait(descriptor: i32) -> io::Result<()> {
+    // SAFETY: both calls read and set flags of an open descriptor.
+    let result = unsafe {
+        let flags = libc::fcntl(descriptor, libc::F_GETFL);
+        if flags < 0 { flags } else { libc::fcntl(descriptor, libc::F_SETFL, flags | libc::O_NONBLOCK) }
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
