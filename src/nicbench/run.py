@@ -11,10 +11,12 @@ from nicbench.hosts.local import LocalHost
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.result import Summary
 from nicbench.model.turn import Turn
+from nicbench.monitor.beside import WatchedTester
 from nicbench.stages.calibrate import calibrate
 from nicbench.stages.disclose import disclose
 from nicbench.stages.machine import machine
 from nicbench.stages.measure import measure
+from nicbench.stages.monitor import monitored
 from nicbench.stages.plan import describe
 from nicbench.stages.start import refuse_changed_bench, started
 from nicbench.stages.summary import summarise
@@ -68,14 +70,15 @@ async def _measure(
         bus.publish(StageStarted(stage="tester", text="starting the tester"))
         facts, testbed = await start_tester(tester, bench, testbed, changes)
         await tuned.see_start()
-        thresholds = Thresholds(**bench.thresholds)
-        plan = describe(bench, folder.run_id, testbed, dut, facts, ways, addressing, thresholds)
-        await disclose(whole, turn, plan, testbed, folder)
-        hosts = {"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester}
-        journaled = folder.journal.trials()
-        maker = TrialMaker(tester, dut, addressing, thresholds, cpus, journaled, bus, hosts, turn, began)
-        ceilings = Ceilings(maker, lab, testbed, changes, bus, ways)
-        await calibrate(bench, ceilings, bus)
-        await measure(bench, testbed.link_bits_per_s, ways, maker, ceilings, bus)
+        async with monitored(bench, testbed, dut, folder, bus, engine_path, began) as monitors:
+            thresholds = Thresholds(**bench.thresholds)
+            plan = describe(bench, folder.run_id, testbed, dut, facts, ways, addressing, thresholds, monitors.plans)
+            await disclose(whole, turn, plan, testbed, folder)
+            hosts = {"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester}
+            watched, journaled = WatchedTester(tester, monitors), folder.journal.trials()
+            maker = TrialMaker(watched, dut, addressing, thresholds, cpus, journaled, bus, hosts, turn, began)
+            ceilings = Ceilings(maker, lab, testbed, changes, bus, ways)
+            await calibrate(bench, ceilings, bus)
+            await measure(bench, testbed.link_bits_per_s, ways, maker, ceilings, bus)
     finally:
         await tester.close()

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
 from nicbench.model.kernel_driver import KernelDriver
+from nicbench.model.monitor import Monitoring, MonitorSettings
 from nicbench.model.traffic import Name, Traffic
 from nicbench.model.turn import DEFAULT, Turn, interleaved
 
@@ -134,6 +135,7 @@ class Document(Frozen):
     thresholds: Thresholds = Thresholds()
     tuning: Any = None
     """Read item by item (``tuning.py``); here for its name."""
+    monitor: Monitoring = MonitorSettings()
     tests: tuple[dict[str, Any], ...] = Field(min_length=1)
     configurations: Any = None
     """Taken out before (``overlays.py``); here for its name."""
@@ -170,6 +172,7 @@ class BenchFile:
     runs: int = 1
     redact: bool = False
     declared: dict[str, Any] = field(default_factory=dict)
+    monitor: MonitorSettings = field(default_factory=MonitorSettings)
     compared: tuple[BenchFile, ...] = ()
 
     @property

@@ -25,7 +25,7 @@ def _without_chatter(text: str) -> str:
     return "\n".join(line for line in lines if not line.startswith(_CHATTER))
 
 
-def _wrong_protocol(theirs: str) -> str | None:
+def wrong_protocol(theirs: str) -> str | None:
     """What is wrong with an engine of this protocol; a newer one of the same major number is welcome."""
     major, minor = _numbers(theirs) or (None, 0)
     our_major, our_minor = _numbers(PROTOCOL) or (0, 0)
@@ -64,7 +64,7 @@ class EngineClient:
         """
         ready = await self._next_message(REPLY_TIMEOUT_S)
         theirs = str(ready.get("protocol"))
-        wrong = _wrong_protocol(theirs) if ready.get("event") == "ready" else f"does not begin as protocol {PROTOCOL}"
+        wrong = wrong_protocol(theirs) if ready.get("event") == "ready" else f"does not begin as protocol {PROTOCOL}"
         if wrong is not None:
             raise EngineError(
                 wrong,

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.model.base import Frozen
+from nicbench.model.monitor import MonitorPlan
 from nicbench.model.turn import DEFAULT
 
 
@@ -73,6 +74,8 @@ class Plan(Frozen):
     deviations: tuple[str, ...] = ()
     declared: dict[str, Any] = Field(default_factory=dict)
     """Facts that no program can read, as the bench file declares them: by machine or thing."""
+    monitors: tuple[MonitorPlan, ...] = ()
+    """How each machine was watched; empty where none was."""
     configuration: str = DEFAULT
     compared: tuple[str, ...] = ()
     """The names of all configurations, as they stand in the bench file; empty where none are compared."""

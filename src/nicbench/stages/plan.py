@@ -12,6 +12,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.duts.base import Addressing, Dut
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import Testbed
+from nicbench.model.monitor import MonitorPlan
 from nicbench.model.pattern import Pattern, Ways, share_of_load
 from nicbench.model.plan import Plan, PlannedTest, PlannedTurn
 from nicbench.stages.calibrate import estimate_s
@@ -27,6 +28,7 @@ def describe(
     ways: Ways,
     addressing: tuple[Addressing, ...],
     thresholds: Thresholds,
+    monitors: tuple[MonitorPlan, ...] = (),
 ) -> Plan:
     """The plan of one configuration."""
     methods = [(test, test.build()) for test in bench.tests]
@@ -71,6 +73,7 @@ def describe(
         thresholds=thresholds.rows(),
         deviations=tuple(f"{test.name}: {deviation}" for test, method in methods for deviation in method.deviations()),
         declared=bench.declared,
+        monitors=monitors,
         configuration=bench.configuration,
     )
 

@@ -16,7 +16,7 @@ from nicbench.errors import HostError, UsageError
 from nicbench.model.plan import Plan
 from nicbench.model.result import Summary
 from nicbench.redaction import Redactor
-from nicbench.store import histograms, manifest, trial_table
+from nicbench.store import histograms, manifest, monitor_table, trial_table
 from nicbench.store.files import json_text, storage_error, sync_folder, write_atomically
 from nicbench.store.journal import Journal
 
@@ -135,6 +135,7 @@ class RunFolder:
         self.journal.close()
         trials = tuple(self.journal.trials().values())
         write_atomically(self.path / "trials.parquet", trial_table.parquet(trials))
+        monitor_table.finish(self.path)
         write_atomically(self.path / "latency.hlog", histograms.latency_log(trials).encode())
         # Sorted, so that a resumed run that found the same writes the same bytes.
         write_atomically(self.path / SUMMARY, (json_text(summary, sort_keys=True) + "\n").encode())

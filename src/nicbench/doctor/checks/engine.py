@@ -1,7 +1,8 @@
-"""The engine: whether it is built, starts, and speaks this controller's protocol."""
+"""The engine: whether its binaries are built, start, and speak this controller's protocol."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nicbench.doctor.base import Check, Examination, missing, ok, warning
@@ -10,33 +11,48 @@ from nicbench.engine.client import EngineClient
 from nicbench.errors import NicbenchError, NotReadyError
 from nicbench.hosts.base import Host
 
-_NAME = "nicbench-packets"
+_PACKETS = "nicbench-packets"
+_MONITOR = "nicbench-monitor"
 _MEND = "make install"
 
 
 class Engine(Examination):
-    """Says hello to ``nicbench-packets``; no port is opened."""
+    """Says hello to ``nicbench-packets`` and ``nicbench-monitor``; no port is opened, nothing is sampled."""
 
     kind = "engine"
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
-        try:
-            binary = find_binary(_NAME)
-        except NotReadyError as error:
-            return (missing("engine", error.message, _MEND),)
-        try:
-            client = EngineClient(await host.start((str(binary),)), _NAME)
-            hello = await client.greet()
-            await client.close()
-        except NicbenchError as error:
-            return (missing("engine", f"{binary} does not answer: {error.message}", _MEND),)
-        return (judge(hello),)
+        return (await _examined(host, _PACKETS, judge), await _examined(host, _MONITOR, judge_monitor))
+
+
+async def _examined(host: Host, program: str, judged: Callable[[dict[str, Any]], Check]) -> Check:
+    # Without a monitor runs lack a section of the report; without the engine there are none.
+    name, absent = ("engine", missing) if program == _PACKETS else ("monitor", warning)
+    try:
+        binary = find_binary(program)
+    except NotReadyError as error:
+        return absent(name, error.message, _MEND)
+    try:
+        client = EngineClient(await host.start((str(binary),)), program)
+        hello = await client.greet()
+        await client.close()
+    except NicbenchError as error:
+        return absent(name, f"{binary} does not answer: {error.message}", _MEND)
+    return judged(hello)
 
 
 def judge(hello: dict[str, Any]) -> Check:
     """Its answer to `hello` (protocol/README.md). Built without DPDK it has simulated ports alone."""
-    named = f"{_NAME} {hello.get('version')}, protocol {hello.get('protocol')}"
+    named = f"{_PACKETS} {hello.get('version')}, protocol {hello.get('protocol')}"
     if not hello.get("dpdk"):
         return warning("engine", f"{named}, was built without DPDK: only simulated runs work", _MEND)
     drivers = ", ".join(hello.get("drivers") or []) or "none"
     return ok("engine", f"{named}, DPDK {hello['dpdk'].removeprefix('DPDK ')}, drivers: {drivers}")
+
+
+def judge_monitor(hello: dict[str, Any]) -> Check:
+    """Its answer to `hello` (protocol/monitor.md). One that is not static runs here and on hosts like this one."""
+    named = f"{_MONITOR} {hello.get('version')}, protocol {hello.get('protocol')}"
+    if not hello.get("is_static"):
+        return warning("monitor", f"{named}, is not linked statically: it may not start on another host", _MEND)
+    return ok("monitor", f"{named}, static")

@@ -1,0 +1,59 @@
+"""The monitor: what a bench file asks of it, and what a report discloses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import Seconds
+
+
+class MonitorSettings(Frozen):
+    """``monitor: {interval: 100 ms}``, or ``monitor: off``."""
+
+    interval: Seconds = Field(default=1.0, ge=0.1, le=60.0)
+    """From one sample to the next."""
+    enabled: bool = True
+
+
+def _off(value: Any) -> Any:
+    """``off`` is a word in YAML 1.2, not a truth value."""
+    return {"enabled": value == "on"} if value in ("off", "on") else value
+
+
+Monitoring = Annotated[MonitorSettings, BeforeValidator(_off)]
+"""The section ``monitor`` of a bench file."""
+
+
+class MonitorPlan(Frozen):
+    """How a host was watched, decided before its first trial.
+
+    ``cpus`` is where the monitor was bound to, empty where it was not. ``during_trials`` says in words what it did
+    while frames were sent; with ``paused`` a trial is one sample, from its beginning to its end.
+    """
+
+    host: str
+    interval_s: float
+    cpus: tuple[int, ...] = ()
+    paused: bool
+    during_trials: str
+    version: str | None = None
+    missing: dict[str, str] = Field(default_factory=dict)
+    """Sources that this host lacks, and why."""
+
+
+class MonitorCost(Frozen):
+    """What a monitor cost, by its own account (getrusage(2)): CPU time of user mode and kernel, nanoseconds."""
+
+    cpu_ns: int
+    elapsed_ns: int
+    samples: int
+    maximum_sample_ns: int
+    resident_bytes: int | None = None
+
+    @property
+    def share_of_a_core(self) -> float | None:
+        """0..1; None before any time has passed."""
+        return self.cpu_ns / self.elapsed_ns if self.elapsed_ns > 0 else None

@@ -1,0 +1,1 @@
+"""The monitor: one ``nicbench-monitor`` on each machine of a run, and what it tells."""

@@ -1,0 +1,73 @@
+"""Where a monitor runs, and what it does during a trial: off the measuring CPUs, or silent where there are too few."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nicbench.hosts.base import Host
+from nicbench.labs.base import Testbed
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``cpus`` to run on, none for any; ``paused`` during trials, and why or how in words."""
+
+    cpus: tuple[int, ...]
+    paused: bool
+    during_trials: str
+
+
+def place(online: Collection[int] | None, measuring: Collection[int]) -> Place:
+    """``measuring`` are the CPUs of the tester's workers and of the DUT; None: which CPUs there are is not known."""
+    if not measuring or online is None:
+        return Place((), True, "silent: it is not known which CPUs measure")
+    free = tuple(sorted(set(online) - set(measuring)))
+    if not free:
+        busy = ", ".join(map(str, sorted(measuring)))
+        return Place((), True, f"silent: every CPU measures ({busy})")
+    words = f"on CPU {free[0]}" if len(free) == 1 else f"on CPUs {_ranges(free)}"
+    return Place(free, False, f"{words}, which do{'es' if len(free) == 1 else ''} not measure")
+
+
+def measuring_cpus(testbed: Testbed, dut_cpus: Collection[int], tester: Mapping[str, Any]) -> tuple[int, ...]:
+    """``tester`` is what the tester says of itself, with its ``options``."""
+    options = tester.get("options") or {}
+    workers = {int(worker["cpu"]) for worker in options.get("workers") or ()}
+    alone = options.get("worker_cpu")
+    if not workers:
+        alone = alone if alone is not None else testbed.cores.worker
+        workers = {int(alone)} if alone is not None else set()
+    return tuple(sorted(workers | set(dut_cpus) | set(testbed.cores.dut))) if workers else ()
+
+
+def machines(hosts: Collection[Host]) -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
+    """The machines behind hosts: by name the spec, and the network namespaces with the path of each.
+
+    A namespace shares all but its interfaces with the machine that it is on: one monitor tells of both.
+    """
+    found: dict[str, tuple[dict[str, Any], dict[str, str]]] = {}
+    names: dict[str, str] = {}
+    for host in hosts:
+        spec, namespaces = host.spec(), {}
+        while "inner" in spec:
+            if spec.get("kind") == "netns":
+                namespaces[str(spec["namespace"])] = f"/run/netns/{spec['namespace']}"
+            spec = spec["inner"]
+        key = repr(sorted(spec.items()))
+        # A host without a wrapper has the name that the bench file gave it.
+        name = names.setdefault(key, host.name if not namespaces else str(spec.get("kind")))
+        found.setdefault(name, (dict(spec), {}))[1].update(namespaces)
+    return found
+
+
+def _ranges(cpus: tuple[int, ...]) -> str:
+    """As the kernel writes lists: ``2-5,8``."""
+    parts: list[list[int]] = []
+    for cpu in cpus:
+        if parts and cpu == parts[-1][-1] + 1:
+            parts[-1].append(cpu)
+        else:
+            parts.append([cpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

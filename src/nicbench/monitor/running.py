@@ -1,0 +1,173 @@
+"""The monitors of a run: one process on each machine, whose samples go to the run folder as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pydantic import ValidationError
+
+from nicbench.engine.binary import find_binary
+from nicbench.errors import NicbenchError
+from nicbench.events import Bus, Note
+from nicbench.hosts import from_spec
+from nicbench.hosts.base import Host
+from nicbench.labs._cores import parse_cpu_list
+from nicbench.model.monitor import MonitorCost, MonitorPlan, MonitorSettings
+from nicbench.monitor.base import Monitors
+from nicbench.monitor.client import NAME, MonitorClient
+from nicbench.monitor.placing import Place, machines, place
+from nicbench.store.monitor_log import MonitorLog
+
+_RENEW_S = 3.0
+"""A third of the lease: two may be late."""
+_BESIDE_TRIAL_S = 60.0
+"""A pause may last so much longer than the trial that it is for: learning frames, counters, a slow host."""
+
+
+@dataclass
+class _Watched:
+    """One machine."""
+
+    name: str
+    client: MonitorClient
+    plan: MonitorPlan
+    lost: bool = False
+
+
+class RunningMonitors(Monitors):
+    """See the module. A monitor that fails is told of once, and the run goes on without it."""
+
+    def __init__(self, log: MonitorLog, bus: Bus) -> None:
+        self._log = log
+        self._bus = bus
+        self._watched: list[_Watched] = []
+        self._renewing: asyncio.Task[None] | None = None
+
+    @property
+    def plans(self) -> tuple[MonitorPlan, ...]:
+        return tuple(each.plan for each in self._watched)
+
+    async def start(
+        self,
+        settings: MonitorSettings,
+        hosts: Collection[Host],
+        measuring: Collection[int],
+        engine_folder: str | None = None,
+    ) -> None:
+        """Starts one on the machine of each host; ``measuring`` are the CPUs that it must leave alone."""
+        for name, (spec, namespaces) in machines(hosts).items():
+            try:
+                await self._start_on(name, from_spec(spec, name), namespaces, settings, measuring, engine_folder)
+            except NicbenchError as error:
+                step = f" ({error.next_step})" if error.next_step else ""
+                self._tell(f"{name} is not watched by a monitor: {error.message}{step}")
+        if self._watched:
+            self._renewing = asyncio.create_task(self._renew())
+
+    async def _start_on(
+        self,
+        name: str,
+        host: Host,
+        namespaces: dict[str, str],
+        settings: MonitorSettings,
+        measuring: Collection[int],
+        engine_folder: str | None,
+    ) -> None:
+        process = await host.start([str(find_binary(NAME, engine_folder))])
+        client = MonitorClient(process, partial(self._log.event, name), f"{NAME} on {name}")
+        try:
+            hello = await client.greet()
+            where = place(await _online(host), measuring)
+            configured = await client.request(
+                "configure",
+                interval_ms=round(settings.interval * 1000),
+                cpus=list(where.cpus),
+                processes=[os.getpid()] if host.kind == "local" else [],
+                namespaces=[{"name": each, "path": path} for each, path in namespaces.items()],
+            )
+            await client.request("start")
+        except BaseException:
+            await client.close()
+            raise
+        self._watched.append(_Watched(name, client, _plan(name, settings, where, hello, configured)))
+
+    async def begin_trial(self, number: int, duration_s: float) -> None:
+        await self._stop_renewing()
+        silent_s = duration_s + _BESIDE_TRIAL_S
+        for each in self._living():
+            begun = partial(self._log.trial, each.name, number)
+            await self._ask(each, "pause", on_reply=begun, duration_s=silent_s, only_interrupting=not each.plan.paused)
+
+    async def end_trial(self) -> None:
+        for each in self._living():
+            await self._ask(each, "resume", on_reply=partial(self._log.trial, each.name, None))
+        self._renewing = asyncio.create_task(self._renew())
+
+    async def close(self) -> None:
+        await self._stop_renewing()
+        for each in self._watched:
+            with contextlib.suppress(NicbenchError, ValidationError):
+                reply = await each.client.close()
+                if reply is not None:
+                    self._log.cost(each.name, MonitorCost.model_validate(_cost_of(reply)))
+        self._watched = []
+
+    def _living(self) -> list[_Watched]:
+        return [each for each in self._watched if not each.lost]
+
+    async def _ask(self, each: _Watched, command: str, **fields: Any) -> None:
+        try:
+            await each.client.request(command, **fields)
+        except NicbenchError as error:
+            each.lost = True
+            self._tell(f"the monitor of {each.name} {error.message}; the run goes on without it")
+
+    async def _renew(self) -> None:
+        """Between trials; during one the lease is as long as the trial, so that no timer wakes the controller."""
+        while True:
+            await asyncio.sleep(_RENEW_S)
+            for each in self._living():
+                await self._ask(each, "renew")
+
+    async def _stop_renewing(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait((self._renewing,))
+            self._renewing = None
+
+    def _tell(self, text: str) -> None:
+        self._bus.publish(Note(level="warning", text=text))
+
+
+async def _online(host: Host) -> tuple[int, ...] | None:
+    """CPUs that are on, and that this process may use where it is on the same machine; None where that is not told."""
+    text = await host.read_file("/sys/devices/system/cpu/online")
+    if not text:
+        return None
+    cpus = set(parse_cpu_list(text))
+    return tuple(sorted(cpus & os.sched_getaffinity(0) if host.kind == "local" else cpus))
+
+
+def _plan(
+    name: str, settings: MonitorSettings, where: Place, hello: dict[str, Any], configured: dict[str, Any]
+) -> MonitorPlan:
+    sources = configured.get("sources") or []
+    return MonitorPlan(
+        host=name,
+        interval_s=settings.interval,
+        cpus=where.cpus,
+        paused=where.paused,
+        during_trials=where.during_trials,
+        version=str(hello.get("version")),
+        missing={str(each["source"]): str(each["missing"]) for each in sources if each.get("missing")},
+    )
+
+
+def _cost_of(reply: dict[str, Any]) -> dict[str, Any]:
+    return {name: reply.get(name) for name in MonitorCost.model_fields}

@@ -1,0 +1,44 @@
+"""Beside the tester: a monitor on every machine of the turn, which keeps off its trials."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.duts.base import Dut
+from nicbench.events import Bus
+from nicbench.labs.base import Testbed
+from nicbench.monitor.base import Monitors
+from nicbench.monitor.placing import measuring_cpus
+from nicbench.monitor.running import RunningMonitors
+from nicbench.store.folder import RunFolder
+from nicbench.store.monitor_log import MonitorLog
+
+
+@asynccontextmanager
+async def monitored(
+    bench: BenchFile,
+    testbed: Testbed,
+    dut: Dut,
+    folder: RunFolder,
+    bus: Bus,
+    engine_folder: str | None,
+    began: float,
+) -> AsyncIterator[Monitors]:
+    """None runs where the bench file says ``off``, and where nothing but arithmetic is measured.
+
+    They end before the testbed is taken down: they hold its namespaces open. ``began`` is when the run did (monotonic).
+    """
+    log = MonitorLog(folder.path, int(began * 1e9), folder.redactor)
+    monitors = RunningMonitors(log, bus)
+    try:
+        if bench.monitor.enabled and not testbed.simulated:
+            hosts = [host for host in (testbed.tester, testbed.dut) if host is not None]
+            tester = {"options": bench.tester.options.model_dump(mode="json")}
+            measuring = measuring_cpus(testbed, dut.cpus(testbed), tester)
+            await monitors.start(bench.monitor, hosts, measuring, engine_folder)
+        yield monitors
+    finally:
+        await monitors.close()
+        log.close()

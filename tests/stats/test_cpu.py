@@ -1,0 +1,75 @@
+"""CPU figures against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.stats.cpu import (
+    Spent,
+    added,
+    cores_per_gigabit_per_s,
+    cycles_per_byte,
+    over_clients,
+    utilisation,
+)
+
+S = 1_000_000_000
+
+
+def spent(busy_s: float, idle_s: float, steal_s: float = 0.0, softirq_s: float = 0.0) -> Spent:
+    times = {"user": busy_s, "softirq": softirq_s, "idle": idle_s, "steal": steal_s}
+    return Spent({state: round(time_s * S) for state, time_s in times.items()})
+
+
+def test_stolen_and_idle_time_is_not_work() -> None:
+    one = Spent(
+        {"user": 10, "nice": 1, "system": 2, "irq": 3, "softirq": 4, "guest": 5, "idle": 60, "iowait": 7, "steal": 8}
+    )
+    assert (one.busy_ns, one.total_ns) == (25, 100)
+    assert one.share("steal") == 0.08
+
+
+def test_the_mean_is_weighted_by_time() -> None:
+    found = utilisation([spent(1, 0), spent(0.5, 2.5), spent(0, 0)])
+    assert found is not None
+    assert (found.minimum, found.mean, found.maximum) == (0.5 / 3, 1.5 / 4, 1.0)
+    assert found.samples == 2
+
+
+def test_of_one_state_alone() -> None:
+    found = utilisation([spent(0.5, 0.25, softirq_s=0.25), spent(0, 1)], ("softirq",))
+    assert found is not None
+    assert (found.minimum, found.mean, found.maximum) == (0.0, 0.125, 0.25)
+
+
+def test_no_time_is_no_share() -> None:
+    assert utilisation([]) is None
+    assert utilisation([spent(0, 0)]) is None
+    assert spent(0, 0).share("idle") is None
+    assert over_clients({"a": []}) is None
+
+
+def test_clients_and_all_of_them() -> None:
+    found = over_clients({"fast": [spent(0.9, 0.1), spent(0.7, 0.3)], "slow": [spent(0.2, 0.8)], "silent": []})
+    assert found is not None
+    assert set(found.by_client) == {"fast", "slow"}
+    assert found.by_client["fast"].mean == pytest.approx(0.8)
+    overall = found.overall
+    assert (overall.minimum, overall.maximum, overall.samples) == (0.2, 0.9, 3)
+    assert overall.mean == pytest.approx(0.6)
+
+
+def test_cpus_add_up() -> None:
+    both = added([spent(1, 0), spent(0, 1, steal_s=1)])
+    assert both.by_state == {"user": S, "softirq": 0, "idle": S, "steal": S}
+
+
+def test_two_cores_for_ten_seconds_at_4_gigabits_per_s_are_half_a_core_per_gigabit_per_s() -> None:
+    assert cores_per_gigabit_per_s(2 * 10 * S, 4e9 * 10) == 0.5
+    assert cores_per_gigabit_per_s(S, 0) is None
+
+
+def test_a_core_of_2_gigahertz_that_moves_a_gigabyte_in_a_second_takes_2_cycles_per_byte() -> None:
+    assert cycles_per_byte(S, 2e9, 1e9) == 2.0
+    assert cycles_per_byte(S, None, 1e9) is None
+    assert cycles_per_byte(S, 2e9, 0) is None

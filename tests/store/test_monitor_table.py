@@ -1,0 +1,117 @@
+"""monitor.parquet: whatever was sampled is in it once, also after a crash and a resumption."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from nicbench.model.monitor import MonitorCost
+from nicbench.redaction import Redactor
+from nicbench.store import monitor_log, monitor_table
+from nicbench.store.monitor_log import MonitorLog
+
+COST = MonitorCost(
+    cpu_ns=5_000_000, elapsed_ns=10_000_000_000, samples=11, maximum_sample_ns=900_000, resident_bytes=2**21
+)
+READY = json.dumps({"event": "ready", "protocol": "1.1", "seq": 0, "time_ns": 1})
+
+
+def series(number: int, metric: str, of: str = "cpu0", kind: str = "count") -> str:
+    declared = [{"series": number, "metric": metric, "of": of, "kind": kind}]
+    return json.dumps({"event": "series", "series": declared, "seq": 1, "time_ns": 1})
+
+
+def sample(values: list[list[int | None]], time_ns: int, interval_ns: int = 1_000_000_000) -> str:
+    content = {"event": "sample", "values": values, "interval_ns": interval_ns, "seq": 2, "time_ns": time_ns}
+    return json.dumps(content, separators=(",", ":"))
+
+
+def logged(folder: Path, began_ns: int = 1_000_000_000) -> MonitorLog:
+    """A log of three samples, the second of which is of a trial."""
+    log = MonitorLog(folder, began_ns)
+    log.event("local", READY)
+    log.event("local", series(0, "cpu_user_ns"))
+    log.event("local", sample([[0, 10]], began_ns + 1_000_000_000))
+    log.trial("local", 7)
+    log.event("local", sample([[0, None]], began_ns + 3_500_000_000, 2_500_000_000))
+    log.trial("local", None)
+    log.event("local", series(1, "memory_free_bytes", "", "gauge"))
+    log.event("local", sample([[0, 12], [1, 4096]], began_ns + 4_500_000_000))
+    return log
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    return pq.read_table(folder / monitor_table.NAME).to_pylist()
+
+
+def test_each_value_is_a_row_with_its_trial_and_time(tmp_path: Path) -> None:
+    log = logged(tmp_path)
+    log.cost("local", COST)
+    log.close()
+    monitor_table.finish(tmp_path)
+    assert not (tmp_path / monitor_log.NAME).exists()
+    found = rows(tmp_path)
+    assert [(row["metric"], row["value"], row["trial"], row["at_s"]) for row in found] == [
+        ("cpu_user_ns", 10, None, 1.0),
+        ("cpu_user_ns", None, "t0007", 3.5),
+        ("cpu_user_ns", 12, None, 4.5),
+        ("memory_free_bytes", 4096, None, 4.5),
+    ]
+    monitored = monitor_table.read(tmp_path, ("memory_free_bytes",))
+    assert monitored is not None
+    assert (monitored.table.num_rows, monitored.costs) == (1, {"local": COST})
+
+
+def test_a_run_that_was_killed_keeps_what_was_sampled(tmp_path: Path) -> None:
+    logged(tmp_path)
+    path = tmp_path / monitor_log.NAME
+    path.write_bytes(path.read_bytes() + b'{"host":"local","event":{"event":"sample","values":[[0,1')
+    monitored = monitor_table.read(tmp_path, ("cpu_user_ns",))
+    assert monitored is not None
+    assert monitored.table.num_rows == 3
+    resumed = logged(tmp_path, began_ns=900_000_000_000)
+    resumed.close()
+    monitor_table.finish(tmp_path)
+    assert [row["session"] for row in rows(tmp_path)] == [1, 1, 1, 1, 2, 2, 2, 2]
+
+
+def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied_again(tmp_path: Path) -> None:
+    first = logged(tmp_path)
+    first.cost("local", COST)
+    first.close()
+    before = (tmp_path / monitor_log.NAME).read_bytes()
+    monitor_table.finish(tmp_path)
+    (tmp_path / monitor_log.NAME).write_bytes(before)  # as if the crash had come before it was removed
+    second = logged(tmp_path, began_ns=50_000_000_000)
+    second.cost("local", COST)
+    second.close()
+    monitor_table.finish(tmp_path)
+    monitor_table.finish(tmp_path)
+    assert [row["session"] for row in rows(tmp_path)] == [1, 1, 1, 1, 2, 2, 2, 2]
+    monitored = monitor_table.read(tmp_path, ("cpu_user_ns",))
+    assert monitored is not None
+    assert monitored.costs["local"].cpu_ns == 2 * COST.cpu_ns
+
+
+def test_turns_of_one_start_are_one_session(tmp_path: Path) -> None:
+    logged(tmp_path).close()
+    logged(tmp_path).close()
+    monitor_table.finish(tmp_path)
+    assert {row["session"] for row in rows(tmp_path)} == {1}
+
+
+def test_an_interface_that_bears_its_address_is_redacted(tmp_path: Path) -> None:
+    log = MonitorLog(tmp_path, 1, Redactor())
+    log.event("local", series(0, "receive_bytes", "enx0242ac110002"))
+    log.close()
+    written = (tmp_path / monitor_log.NAME).read_text()
+    assert "receive_bytes" in written
+    assert "0242ac110002" not in written
+
+
+def test_without_monitors_there_is_no_table(tmp_path: Path) -> None:
+    monitor_table.finish(tmp_path)
+    assert monitor_table.read(tmp_path, ("cpu_user_ns",)) is None
+    assert not list(tmp_path.iterdir())
