@@ -11,7 +11,7 @@ from nicbench.adapters.devlink import parse_info, parse_parameters
 from nicbench.adapters.interrupts import numbers_of, of_device, parse_interrupts, queue_of
 from nicbench.adapters.links import aggregates, parse_links, virtual_functions, xdp_program
 from nicbench.adapters.lldp import parse_neighbours
-from nicbench.adapters.mlxconfig import parse_mlxconfig, pending, plain
+from nicbench.adapters.mlxconfig import forms_of, parse_mlxconfig, pending
 from nicbench.adapters.pci import bandwidth_bits_per_s, parse_names, parse_pci
 from nicbench.adapters.pci_express import parse_pci_express, parse_register, read_request_bytes, with_read_request
 from nicbench.adapters.queueing import parse_qdiscs
@@ -182,7 +182,8 @@ def test_mlxconfig_shows_what_waits_for_a_reset() -> None:
     assert settings["SRIOV_EN"] == {"default": "False(0)", "current": "True(1)", "next_boot": "True(1)"}
     assert pending(settings) == {"NUM_OF_VFS": "16", "CQE_COMPRESSION": "AGGRESSIVE(1)"}
     assert parse_mlxconfig(golden("mlx5/mlxconfig_old.txt"))["NUM_OF_VFS"] == {"next_boot": "4"}
-    assert (plain("True(1)"), plain("16")) == ("1", "16")
+    assert forms_of("True(1)") == {"true(1)", "true", "1"}
+    assert forms_of("16") == {"16"}
 
 
 def test_neighbours_are_read_from_both_layouts_of_lldpd() -> None:

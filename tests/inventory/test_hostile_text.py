@@ -72,6 +72,7 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("inventory.facts.storage_controllers:parse_controllers", "inventory/golden/lspci_storage*.txt"),
     ("inventory.facts.tuned:parse_tuned", "inventory/golden/tuned*.txt"),
     # inventory, of network adapters
+    ("adapters.hash_fields:parse_hash_fields", "adapters/golden/*/n_udp4.txt"),
     ("adapters.driver:parse_driver", "adapters/golden/*/i.txt"),
     ("adapters.limits:parse_limits", "adapters/golden/*/[gl].txt"),
     ("adapters.features:parse_features", "adapters/golden/*/k.*"),

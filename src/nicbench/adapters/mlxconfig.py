@@ -39,7 +39,7 @@ def pending(settings: dict[str, dict[str, str]]) -> dict[str, Any]:
     }
 
 
-def plain(value: str) -> str:
-    """``True(1)`` and ``1`` are the same: the number in parentheses where there is one."""
-    found = re.search(r"\(([^)]*)\)$", value)
-    return found[1] if found else value
+def forms_of(value: str) -> frozenset[str]:
+    """The ways in which a value may be written, in small letters: of ``True(1)`` the word, the number, and both."""
+    found = re.search(r"^([^(]*)\(([^)]*)\)$", value)
+    return frozenset(form.lower() for form in (value, *(found.groups() if found else ())) if form)

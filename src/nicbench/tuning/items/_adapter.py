@@ -1,0 +1,102 @@
+"""What items of network adapters share: a tool asked, its refusal as the reason, CPUs as lists, the wait for a link."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from nicbench.adapters.driver import parse_driver
+from nicbench.errors import HostError
+from nicbench.inventory._asking import output_of
+from nicbench.inventory.base import NOT_UNDERSTOOD, UnknownFactError
+from nicbench.tuning.items.base import CannotSetError, Place
+
+Answer = TypeVar("Answer")
+PCI_ADDRESS = re.compile(r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+_MOST_CPUS = 8192
+_STEP_S = 0.1
+
+
+def device_of(place: Place) -> str:
+    """The interface of a place; CannotSetError where it has none."""
+    if place.device is None:
+        raise CannotSetError("no interface is named")
+    return place.device
+
+
+async def answer_of(place: Place, parse: Callable[[str], Answer], *command: str) -> Answer:
+    """What a tool says of a place; CannotSetError, with its last words, where it does not answer."""
+    try:
+        return parse(await output_of(place.host, *command))
+    except UnknownFactError as error:
+        raise CannotSetError(str(error)) from error
+    except NOT_UNDERSTOOD as error:
+        raise CannotSetError(f"{' '.join(command)}: not understood: {error}") from error
+
+
+async def set_by(place: Place, *command: str) -> None:
+    """Runs what sets something; a failure is a HostError with the tool's words."""
+    done = await place.host.run(command, check=False)
+    if done.status != 0:
+        words = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.status}").splitlines()
+        raise HostError(f"{' '.join(command)}: {words[-1]}", place=str(place))
+
+
+async def address_of(place: Place) -> str:
+    """The PCI address of an interface; a place may also be an address itself, of an adapter that DPDK has."""
+    device = device_of(place)
+    if PCI_ADDRESS.match(device):
+        return device
+    bus = (await answer_of(place, parse_driver, "ethtool", "-i", device))["bus"]
+    if bus is None or not PCI_ADDRESS.match(bus):
+        raise CannotSetError("it is no adapter on a PCI bus")
+    return bus
+
+
+async def carrier(place: Place) -> bool | None:
+    """Whether the interface has a link; None where it is down, or does not say."""
+    try:
+        text = await place.host.read_file(f"/sys/class/net/{device_of(place)}/carrier")
+    except HostError:
+        return None  # the kernel refuses to say it of an interface that is down
+    return {"1": True, "0": False}.get((text or "").strip())
+
+
+async def wait_for_link(place: Place, had: bool | None, timeout_s: float) -> None:
+    """Waits until a link that was there is there again: drivers reset it for many settings.
+
+    HostError after ``timeout_s``.
+    """
+    if not had:
+        return
+    for _ in range(max(1, round(timeout_s / _STEP_S))):
+        if await carrier(place):
+            return
+        await asyncio.sleep(_STEP_S)
+    raise HostError(
+        f"the link did not come back within {timeout_s:g} s: is the other end set to the same?", place=str(place)
+    )
+
+
+def cpus_of(text: str) -> tuple[int, ...]:
+    """A list of CPUs as the kernel writes it: ``0-3,8``. ValueError where it is none."""
+    found: list[int] = []
+    for part in text.strip().split(","):
+        if not part.strip():
+            continue
+        first, dash, last = part.partition("-")
+        start, end = int(first), int(last) if dash else int(first)
+        if not 0 <= start <= end < _MOST_CPUS:
+            raise ValueError(f"{part!r} is no range of CPUs")
+        found += range(start, end + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def in_turn(cpus: Iterable[int], count: int) -> list[int]:
+    """One CPU for each of ``count``, from the first on and again. ValueError where there is no CPU."""
+    known = tuple(cpus)
+    if not known:
+        raise ValueError("no CPU to choose from")
+    return [known[number % len(known)] for number in range(count)]

@@ -1,0 +1,20 @@
+"""Settings in an adapter's firmware as they are expected to be: only checked, and disclosed."""
+
+from __future__ import annotations
+
+from nicbench.model.tuning import Values
+from nicbench.tuning.items._firmware import FirmwareItem, FirmwareOptions
+from nicbench.tuning.items.base import Phase
+
+
+class FirmwareSettings(FirmwareItem):
+    """What is in force now; what would change them is ``firmware_changes``."""
+
+    kind = "firmware_settings"
+    Options = FirmwareOptions
+    scope = "device"
+    phase = Phase.FUNCTION
+    only_checks = True
+
+    def wanted(self, now: Values) -> Values:
+        return dict(self.options.settings)
