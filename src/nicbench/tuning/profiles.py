@@ -44,9 +44,24 @@ PROFILES: Final[dict[str, tuple[Step, ...]]] = {
             "compacting memory for a huge page holds the program up that asked",
         ),
         Step("busy_polling", {"us": 50}, "a reader that polls takes a packet without an interrupt and a wake-up"),
+        Step(
+            "coalescing",
+            {"adaptive_rx": False, "rx_usecs": 0},
+            "a frame that waits for others before its interrupt waits for nothing",
+        ),
+        Step(
+            "energy_efficient_ethernet", {"on": False}, "a link that slept takes up to 30 us to carry the first frame"
+        ),
+        Step("irq_affinity", {"cpus": "local"}, "a frame that crosses to another NUMA node arrives later"),
     ),
     "throughput": (
         *_UNDISTURBED,
+        Step("rings", {"rx": "maximum", "tx": "maximum"}, "a burst is held until the CPU comes to it"),
+        Step(
+            "irq_affinity",
+            {"cpus": "local"},
+            "frames are taken where their memory is, and no CPU has several queues' share",
+        ),
         Step("transparent_huge_pages", {"enabled": "always"}, "fewer TLB misses over large buffers"),
         Step(
             "sysctls",
@@ -76,6 +91,8 @@ PROFILES: Final[dict[str, tuple[Step, ...]]] = {
         Step(
             "transparent_huge_pages", {"enabled": "never"}, "DPDK has huge pages of its own; khugepaged only disturbs"
         ),
+        Step("flow_control", {"rx": False, "tx": False}, "a paused sender hides what the device would have lost"),
+        Step("irq_affinity", {"cpus": "far"}, "what is left of interrupts comes where nobody polls"),
     ),
 }
 

@@ -260,6 +260,18 @@ async def test_a_link_that_does_not_come_back_refuses_the_run(tmp_path: Path) ->
         await tuned(tmp_path, card, "link", speed=25e9, wait=0.2)
 
 
+async def test_the_link_is_checked_once_all_is_set(tmp_path: Path) -> None:
+    card = Card()
+    met = await tuned(tmp_path, card, "link_state", speed=100e9, duplex="full", fec="rs", wait=0)
+    assert met.outcome is Outcome.MET
+    slow = await tuned(tmp_path, card, "link_state", speed=25e9, wait=0)
+    assert slow.outcome is Outcome.NOT_MET
+    card.texts[f"ethtool {DEVICE}"] = golden("ice/settings.txt")
+    card.files[f"/sys/class/net/{DEVICE}/carrier"] = "0\n"
+    with pytest.raises(NotReadyError):
+        await tuned(tmp_path, card, "link_state", wait=0, required=True)
+
+
 async def test_firmware_is_only_checked_unless_the_bench_file_says_to_change_it(tmp_path: Path) -> None:
     card = Card()
     row = await tuned(tmp_path, card, "firmware_settings", settings={"NUM_OF_VFS": 8, "CQE_COMPRESSION": 1})

@@ -7,11 +7,18 @@ from nicbench.tuning.items._firmware import FirmwareItem, FirmwareOptions
 from nicbench.tuning.items.base import Phase
 
 
+class FirmwareExpectedOptions(FirmwareOptions):
+    """``required``: an adapter that is otherwise is not measured; without it, the report says so."""
+
+    required: bool = False
+
+
 class FirmwareSettings(FirmwareItem):
     """What is in force now; what would change them is ``firmware_changes``."""
 
     kind = "firmware_settings"
-    Options = FirmwareOptions
+    Options = FirmwareExpectedOptions
+    options: FirmwareExpectedOptions
     scope = "device"
     phase = Phase.FUNCTION
     only_checks = True

@@ -19,6 +19,7 @@ class PathMtuOptions(Frozen):
 
     to: IPv4Address | IPv6Address
     bytes: int = Field(ge=128, le=65535)
+    required: bool = False
 
 
 class PathMtu(Item):
