@@ -33,11 +33,17 @@ def test_a_lack_ends_with_3_and_names_the_command(machine: Any, nicbench: Any) -
     assert "mend: apt-get install clang" in ended.stdout
 
 
+def test_what_is_worst_stands_last(machine: Any, nicbench: Any) -> None:
+    machine(BAD, POOR, GOOD)
+    shown = nicbench("doctor").stdout
+    assert shown.index("AF_XDP") < shown.index("powersave") < shown.index("clang") < shown.index("1 missing")
+
+
 def test_a_warning_is_no_lack(machine: Any, nicbench: Any) -> None:
     machine(GOOD, POOR)
     ended = nicbench("doctor")
     assert ended.status == 0
-    assert "this machine is ready" in ended.stdout
+    assert "this machine is ready; 1 warning\n" in ended.stdout
 
 
 def test_the_checks_are_data(machine: Any, nicbench: Any) -> None:

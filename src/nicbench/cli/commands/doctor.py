@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Annotated, Final
 
 import typer
@@ -17,6 +19,9 @@ from nicbench.doctor.diagnose import diagnose_this_machine
 from nicbench.errors import NotReadyError
 
 STYLES: Final = {State.OK: "green", State.WARNING: "yellow", State.MISSING: "red"}
+_STATE_WIDTH: Final = max(len(state.value) for state in State) + 1
+_LEAST_ROOM: Final = 30
+"""A terminal narrower than that wraps by itself."""
 
 
 def register(app: typer.Typer) -> None:
@@ -44,15 +49,19 @@ def _doctor(json: Json = False, build: Build = None) -> None:
 
 
 def _print(checks: Sequence[Check]) -> None:
+    """What is worst stands last, where a reader looks first; a text stays in its column, a command in one piece."""
     console = results()
     width = max((len(check.name) for check in checks), default=0)
-    for check in checks:
+    indent = " " * (_STATE_WIDTH + width + 3)
+    room = max(console.width - len(indent), _LEAST_ROOM) if console.is_terminal else sys.maxsize
+    for check in sorted(checks, key=lambda check: list(STYLES).index(check.state)):
         style = STYLES[check.state]
-        state = f"[{style}]{check.state.value:<8}[/]"
-        console.print(f"{state} {escape(check.name):<{width}}  {escape(check.text)}", soft_wrap=True)
+        state = f"[{style}]{check.state.value:<{_STATE_WIDTH}}[/]"
+        text = f"\n{indent}".join(wrap(check.text, room, break_long_words=False, break_on_hyphens=False))
+        console.print(f"{state} {escape(check.name):<{width}}  {escape(text)}", soft_wrap=True)
         if check.mend_command is not None:
-            console.print(f"{'':<8} {'':<{width}}  mend: {escape(check.mend_command)}", soft_wrap=True)
+            console.print(f"{indent}mend: {escape(check.mend_command)}", soft_wrap=True)
     lacking = sum(check.state is State.MISSING for check in checks)
     warned = sum(check.state is State.WARNING for check in checks)
-    warnings = f"; {warned} {'warning' if warned == 1 else 'warnings'}, which may spoil measurements" if warned else ""
+    warnings = f"; {warned} {'warning' if warned == 1 else 'warnings'}" if warned else ""
     console.print(f"\n{lacking} missing: nicbench cannot work yet" if lacking else f"\nthis machine is ready{warnings}")
