@@ -107,3 +107,21 @@ def test_every_fact_that_matters_has_a_reason() -> None:
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(tmp_path), str(tmp_path)]) == 2
     assert "is not the folder of a run" in capsys.readouterr().err
+
+
+def test_a_setting_that_only_one_run_tuned_is_named_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"host": "dut", "device": "eth1", "item": "rings", "outcome": "changed", "during": {"rx_frames": 4096}}
+    runs = [folder(tmp_path, "a", {"dut": {}}, [row]), folder(tmp_path, "b", {"dut": {}})]
+    found = differences(*runs)
+    assert [(row.path, row.values) for row in found.settings] == [("tuning.rings.eth1.rx_frames", (4096, NOT_RECORDED))]
+    assert main(["diff", *(str(run.path) for run in runs)]) == 0
+    assert "not tuned" in capsys.readouterr().out
+
+
+def test_why_a_fact_is_unknown_is_no_difference(tmp_path: Path) -> None:
+    def rings(why: str) -> dict[str, Any]:
+        return {"tester": {"rings": {"eth0": None, "reasons_null": {"eth0": why}}}}
+
+    assert differences(folder(tmp_path, "a", rings("one")), folder(tmp_path, "b", rings("other"))).equal

@@ -13,6 +13,7 @@ from nicbench.store.folder import RunFolder
 
 NOT_RECORDED: Final = object()
 _REASONS = "reasons_null"
+_TUNING = "tuning"
 _STATES = ("during", "asked")
 """Of a setting that was tuned: what it read during the test, or what was asked for where nobody read it."""
 
@@ -119,13 +120,17 @@ def _told(folder: RunFolder) -> dict[str, dict[str, Any]]:
             )
     inventory = folder.read_json("inventory.json")
     for host, facts in inventory.items() if isinstance(inventory, Mapping) else ():
-        known = (
-            {name: value for name, value in facts.items() if name != _REASONS} if isinstance(facts, Mapping) else facts
-        )
-        told.setdefault(host, {})["inventory"] = known
+        told.setdefault(host, {})["inventory"] = _without_reasons(facts)
     for host, settings in _tuned(folder).items():
         told.setdefault(host, {})["tuning"] = settings
     return told
+
+
+def _without_reasons(facts: Any) -> Any:
+    """Why a fact is unknown says nothing that the fact does not say."""
+    if isinstance(facts, Mapping):
+        return {name: _without_reasons(value) for name, value in facts.items() if name != _REASONS}
+    return [_without_reasons(value) for value in facts] if isinstance(facts, list) else facts
 
 
 def _tuned(folder: RunFolder) -> dict[str, dict[str, Any]]:
@@ -149,6 +154,9 @@ def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any
     """Leaves that differ; where one side has nothing below a path, that path alone."""
     if one == other and type(one) is type(other):
         return
+    if path.startswith(_TUNING):  # each setting by itself, also where the other run has none
+        one = {} if one is NOT_RECORDED and isinstance(other, Mapping) else one
+        other = {} if other is NOT_RECORDED and isinstance(one, Mapping) else other
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in dict.fromkeys([*one, *other]):
             below = f"{path}.{name}" if path else str(name)

@@ -88,11 +88,12 @@ _TABLE: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
 _OTHERWISE: Final = Importance(len(_TABLE) + 1, "not known to matter")
 
 _VOLATILE: Final = (
-    *("plan.*", "*.run_id", "*.wall_time", "*.pid", "*.estimate_s", "*.ifindex"),
+    *("plan.*", "testbed.namespaces*", "*.run_id", "*.wall_time", "*.pid", "*.estimate_s", "*.ifindex"),
     *("tester.clock*", "tester.eal_arguments*", "tester.command*", "dut.disclosure.pid"),
     *("inventory.memory.available_bytes", "inventory.huge_pages.free_pages", "inventory.fans.speed_per_minute*"),
     *("inventory.*temperature*", "inventory.*uptime*", "inventory.*_dbm*", "inventory.*voltage*", "inventory.*bias_*"),
     *("inventory.*counters*", "inventory.*statistics*", "inventory.*current_hz*", "inventory.*xdp*.id"),
+    *("inventory.interrupts.*.number", "inventory.queueing.*.handle", "inventory.queueing.*.parent"),
 )
 """What is another each time one looks, and no setting."""
 

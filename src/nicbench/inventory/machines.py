@@ -8,6 +8,8 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.local import LocalHost
+from nicbench.inventory._asking import values_of
+from nicbench.inventory.base import UnknownFactError
 from nicbench.inventory.collect import Known, collect_host, host_name
 from nicbench.redaction import Redactor
 
@@ -29,14 +31,26 @@ async def inventory_of(bench: BenchFile | None, *, redact: bool) -> dict[str, An
 
 
 async def _hosts(bench: BenchFile | None) -> list[tuple[Host, tuple[str, ...]]]:
-    """Each host and the interfaces to tell of: those of the test, or every one but the loopback."""
+    """Each host and the interfaces to tell of: those of the test, or those of its cards."""
     if bench is None or not bench.hosts:
         local = LocalHost(THIS_MACHINE)
-        listed = await local.run(("ls", _INTERFACES), check=False)
-        return [(local, tuple(name for name in listed.stdout.split() if name != "lo"))]
+        return [(local, await _interfaces(local))]
     every = []
     for name, choice in bench.hosts.items():
         host = from_spec({"kind": choice.kind, **choice.options.model_dump(mode="json")}, name)
         devices = tuple(port.device for port in bench.ports.values() if port.host == name and port.device is not None)
         every.append((host, devices))
     return every
+
+
+async def _interfaces(host: Host) -> tuple[str, ...]:
+    """Those with a device behind them, and those in use; what the kernel made and nobody uses says nothing."""
+    try:
+        states = await values_of(host, [f"{_INTERFACES}/*/operstate", f"{_INTERFACES}/*/device/uevent"])
+    except UnknownFactError:
+        return ()
+    found = {}
+    for path, value in states.items():
+        name = path.removeprefix(f"{_INTERFACES}/").partition("/")[0]
+        found[name] = found.get(name, False) or path.endswith("/uevent") or value == "up"
+    return tuple(name for name, told in found.items() if told and name != "lo")

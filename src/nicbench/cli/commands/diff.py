@@ -76,12 +76,14 @@ def _print(console: Console, folders: list[RunFolder], found: Differences) -> No
     for sentence in found.lacking:
         console.print(escape(sentence))
     if found.settings:
-        console.print(f"{len(found.settings)} differences, those that change results most first\n")
+        console.print(f"A is {escape(one)}\nB is {escape(other)}\n")
+        count = len(found.settings)
+        console.print(f"{count} difference{'s' if count > 1 else ''}, those that change results most first:\n")
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for head in ("what", "where", one, other, "why it matters"):
-            table.add_column(escape(head), overflow="fold")
+        for head in ("what", "where", "A", "B", "why it matters"):
+            table.add_column(head, overflow="fold")
         for row in found.settings:
-            shown = [_shown(value) for value in row.values]
+            shown = [_shown(value, row.path) for value in row.values]
             table.add_row(*map(escape, (row.path, _where(row), *shown, row.why)))
         console.print(table)
     elif found.equal:
@@ -103,9 +105,9 @@ def _listed(places: Iterable[str]) -> str:
     return ", ".join(places)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, path: str) -> str:
     if value is NOT_RECORDED:
-        return "not recorded"
+        return "not tuned" if path.startswith("tuning.") else "not recorded"
     if value is None:
         return "unknown"
     if isinstance(value, bool):
