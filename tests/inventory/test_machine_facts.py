@@ -60,6 +60,7 @@ def test_alike_memory_modules_are_told_once_with_rated_and_running_speed() -> No
     (kind,) = memory["installed"]
     assert (kind["count"], kind["model"], kind["type"], kind["size_bytes"]) == (6, "M393A4K40DB3-CWE", "DDR4", 32 << 30)
     assert (kind["rated_mt_per_s"], kind["running_mt_per_s"]) == (3200, 2933)
+    assert kind["vendor"] == "Samsung"
     assert kind["slots"] == ["A1", "A2", "A3", "A4", "A5", "A6"]
 
 

@@ -28,7 +28,7 @@ async def test_a_server_is_told_in_the_words_of_the_table() -> None:
     assert table["BIOS"] == "Dell Inc. 2.19.1, 06/04/2023"
     assert table["Machine"] == "Dell Inc. PowerEdge R740, board Dell Inc. 0WRPXK, rack mount chassis"
     assert table["Memory modules"] == (
-        "6 \u00d7 32 GiB, 00CE063200CE M393A4K40DB3-CWE, DDR4 DIMM, rated 3200 MT/s, running at 2933 MT/s; "
+        "6 \u00d7 32 GiB, Samsung M393A4K40DB3-CWE, DDR4 DIMM, rated 3200 MT/s, running at 2933 MT/s; "
         "6 of 24 slots; Multi-bit ECC"
     )
     assert table["C-states"] == (
@@ -38,6 +38,22 @@ async def test_a_server_is_told_in_the_words_of_the_table() -> None:
     assert table["Frequency policy"] == "800 MHz to 3.700 GHz, governor performance, intel_pstate, boost off"
     assert table["Fans"] == "4, 6600 to 7200 per minute"
     assert "2 \u00d7 DELL PWR SPLY,750W,RDNT,DELTA" in (table["Power supplies"] or "")
+
+
+def test_a_card_is_told_with_driver_firmware_link_and_slot() -> None:
+    link = {"speed_gt_per_s": 8.0, "lanes": 16, "bandwidth_bits_per_s": 1.26e11}
+    facts = {
+        "interfaces": {"enp59s0f0": {"kind": "hardware", "mtu_bytes": 9000}},
+        "drivers": {
+            "enp59s0f0": {"name": "mlx5_core", "version": "6.1", "firmware": "16.35.2000", "bus": "0000:3b:00.0"}
+        },
+        "pci_adapters": {"0000:3b:00.0": {"vendor": "Mellanox Technologies", "model": "ConnectX-5", "link": link}},
+        "link_settings": {"enp59s0f0": {"speed_bits_per_s": 100_000_000_000}},
+    }
+    assert texts(system_table({"tester": facts}))["Network adapters"] == (
+        "enp59s0f0: Mellanox Technologies ConnectX-5, driver mlx5_core 6.1, firmware 16.35.2000, 100 Gb/s, "
+        "PCI Express 8 GT/s x16, MTU 9000"
+    )
 
 
 def test_a_subject_that_no_machine_tells_is_named_with_the_reason() -> None:
@@ -93,6 +109,7 @@ def test_a_setting_shows_what_was_asked_for_before_and_during() -> None:
     strayed = {**changed, "item": "coalescing", "during": {"rx_frames": 2048}}
     left = {**changed, "after": {"rx_frames": 4096}}
     rows = tuned_rows({"settings": [changed, strayed, left]})
+    assert (rows[0].setting, rows[0].place) == ("Rings: Rx", "dut, eth1")
     assert (rows[0].place, rows[0].before, rows[0].during) == ("dut, eth1", "512 frames", "4\u202f096 frames")
     assert (rows[0].outcome, rows[0].wrong) == ("changed, put back", False)
     assert rows[1].wrong

@@ -109,6 +109,11 @@ def columns(hosts: Mapping[str, Any], named: Callable[[str], str] = str) -> tupl
     return tuple(merged), rows
 
 
+def known_rows(rows: Rows) -> Rows:
+    """Without those of which nobody knows anything; why a fact is unknown has a row of its own."""
+    return tuple(row for row in rows if not {*row[1]} <= {UNKNOWN, "unknown"})
+
+
 def label_of(name: str) -> str:
     """A name as a label: without its unit, words apart. Names of the kernel (net.ipv4.ip_forward) stay as they are."""
     if any(character in name for character in "./: ") or name.startswith("-"):

@@ -104,6 +104,7 @@ def _environment() -> Environment:
     environment.globals.update(
         facts=facts.facts,
         columns=facts.columns,
+        known_rows=facts.known_rows,
         plain=facts.plain,
         label_of=facts.label_of,
         interval=numbers.interval,

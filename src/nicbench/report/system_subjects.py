@@ -210,22 +210,26 @@ def _times(part: Mapping[str, Any]) -> str:
 
 
 def _adapters(facts: Facts) -> str | None:
-    """Each interface of the test, from whatever facts know it by its name."""
-    told = []
-    for name, link in _part(facts, "interfaces").items():
-        link = link if isinstance(link, Mapping) else {}
-        driver = _part(_part(facts, "drivers"), name) or _part(link, "driver")
-        card = _part(_part(facts, "pci_adapters"), str(driver.get("bus") or name))
-        kind = link.get("kind")
-        told.append(
-            _joined(
-                _joined(name, _joined(card.get("vendor"), card.get("device") or card.get("model"), by=" "), by=": "),
-                f"driver {_joined(driver.get('name'), driver.get('version'), by=' ')}" if driver.get("name") else kind,
-                f"firmware {driver['firmware']}" if driver.get("firmware") else None,
-                f"MTU {link['mtu_bytes']}" if link.get("mtu_bytes") else None,
-            )
-        )
-    return _joined(*told, by="; ")
+    """Each interface of the test, from whatever facts know it by its name, and its card by its bus."""
+    return _joined(*(_adapter(facts, name, link) for name, link in _part(facts, "interfaces").items()), by="; ")
+
+
+def _adapter(facts: Facts, name: str, link: Any) -> str | None:
+    link = link if isinstance(link, Mapping) else {}
+    driver = _part(_part(facts, "drivers"), name) or _part(link, "driver")
+    card = _part(_part(facts, "pci_adapters"), str(driver.get("bus") or name))
+    slot = _part(card, "link")
+    speed = _part(_part(facts, "link_settings"), name).get("speed_bits_per_s")
+    return _joined(
+        _joined(name, _joined(card.get("vendor"), card.get("model"), by=" "), by=": "),
+        f"driver {_joined(driver.get('name'), driver.get('version'), by=' ')}"
+        if driver.get("name")
+        else link.get("kind"),
+        f"firmware {driver['firmware']}" if driver.get("firmware") else None,
+        plain("_bits_per_s", speed) if speed else None,
+        f"PCI Express {slot.get('speed_gt_per_s'):g} GT/s x{slot['lanes']}" if slot.get("lanes") else None,
+        f"MTU {link['mtu_bytes']}" if link.get("mtu_bytes") else None,
+    )
 
 
 def _fans(facts: Facts) -> str | None:

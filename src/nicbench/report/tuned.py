@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ _UNDONE: Final = "put back"
 
 @dataclass(frozen=True, slots=True)
 class TunedRow:
-    """One setting at one place; texts, a dash where it is not known."""
+    """One value of a setting at one place; texts, a dash where it is not known."""
 
     place: str
     setting: str
@@ -35,51 +35,46 @@ class TunedRow:
 
 
 def tuned_rows(content: Any) -> tuple[TunedRow, ...]:
-    """Rows in the order in which they were applied; nothing where nothing was tuned."""
+    """A row for each value, in the order in which settings were applied; nothing where nothing was tuned."""
     settings = content.get("settings", ()) if isinstance(content, Mapping) else ()
-    return tuple(_row(row) for row in settings if isinstance(row, Mapping) and row.get("item"))
+    return tuple(each for row in settings if isinstance(row, Mapping) and row.get("item") for each in _rows(row))
 
 
-def _row(row: Mapping[str, Any]) -> TunedRow:
+def _rows(row: Mapping[str, Any]) -> Iterator[TunedRow]:
     asked, before, during, after = (_values(row.get(name)) for name in ("asked", "before", "during", "after"))
-    wanted = asked or during
-    was = {name: before[name] for name in wanted if name in before}
     outcome = str(row.get("outcome") or "unknown")
-    strayed = bool(asked and during) and any(during.get(name) != value for name, value in asked.items())
-    left = (
-        outcome == "changed"
-        and bool(after)
-        and any(after[name] != value for name, value in was.items() if name in after)
-    )
-    words = [_OUTCOMES.get(outcome, outcome)]
-    if outcome == "changed" and after:
-        words.append("not put back" if left else _UNDONE)
-    if row.get("reason"):
-        words.append(str(row["reason"]))
+    item = str(row["item"])
+    for name in asked or during or before or (item,):
+        strayed = name in asked and name in during and asked[name] != during[name]
+        left = outcome == "changed" and name in after and name in before and after[name] != before[name]
+        words = [_OUTCOMES.get(outcome, outcome)]
+        if outcome == "changed" and name in after:
+            words.append("not put back" if left else _UNDONE)
+        if row.get("reason"):
+            words.append(str(row["reason"]))
+        yield TunedRow(
+            place=_place(row),
+            setting=label_of(item) if name == item else f"{label_of(item)}: {label_of(name)}",
+            before=_shown(name, before),
+            during=_shown(name, during or asked),
+            outcome=", ".join(words),
+            source=str(row.get("source") or ""),
+            changed=outcome == "changed",
+            wrong=strayed or left or outcome in ("not_met", "failed"),
+        )
+
+
+def _place(row: Mapping[str, Any]) -> str:
     configuration, run = row.get("configuration") or "default", row.get("run") or 1
-    whose = [str(row.get("host") or ""), str(row.get("device") or "")]
-    whose += [str(configuration)] if configuration != "default" else []
-    whose += [f"run {run}"] if run != 1 else []
-    return TunedRow(
-        place=", ".join(part for part in whose if part),
-        setting=label_of(str(row["item"])),
-        before=_shown(was or before),
-        during=_shown(during or asked),
-        outcome=", ".join(words),
-        source=str(row.get("source") or ""),
-        changed=outcome == "changed",
-        wrong=strayed or left or outcome in ("not_met", "failed"),
-    )
+    parts = [str(row.get("host") or ""), str(row.get("device") or "")]
+    parts += [str(configuration)] if configuration != "default" else []
+    parts += [f"run {run}"] if run != 1 else []
+    return ", ".join(part for part in parts if part)
 
 
 def _values(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _shown(values: Mapping[str, Any]) -> str:
-    if not values:
-        return "\u2013"
-    if len(values) == 1:
-        ((name, value),) = values.items()
-        return plain(name, value)
-    return ", ".join(f"{label_of(name)} {plain(name, value)}" for name, value in values.items())
+def _shown(name: str, values: Mapping[str, Any]) -> str:
+    return plain(name, values[name]) if name in values else "\u2013"

@@ -20,6 +20,16 @@ _NOTHING_SAID = frozenset(
     {"", "Unknown", "Not Specified", "Not Provided", "NO DIMM", "None", "Undefined", "<OUT OF SPEC>"}
 )
 
+# JEP106 of JEDEC, as dmidecode prints it: some firmware gives this code in the place of the maker's name.
+_MAKERS = {
+    "Bank 1, Hex 0xCE": "Samsung",
+    "Bank 1, Hex 0xAD": "SK Hynix",
+    "Bank 1, Hex 0x2C": "Micron Technology",
+    "Bank 2, Hex 0x98": "Kingston",
+    "Bank 4, Hex 0x0B": "Nanya Technology",
+}
+_CODE = re.compile(r"(?:0x)?[0-9A-Fa-f]{4,}")
+
 
 class MemoryModules(Fact):
     """From ``dmidecode -t memory``, which needs root."""
@@ -51,7 +61,7 @@ def parse_memory(text: str) -> dict[str, Any]:
 def _module(fields: Structure) -> dict[str, Any]:
     speed = fields.get("Configured Memory Speed") or fields.get("Configured Clock Speed")
     return {
-        "vendor": _said(fields.get("Manufacturer")),
+        "vendor": _maker(fields),
         "model": _said(fields.get("Part Number")),
         "size_bytes": _bytes(fields.get("Size")),
         "type": _said(fields.get("Type")),
@@ -62,6 +72,14 @@ def _module(fields: Structure) -> dict[str, Any]:
         "slot": _said(fields.get("Locator")),
         "serial": _said(fields.get("Serial Number")),
     }
+
+
+def _maker(fields: Structure) -> str | None:
+    """The name; of a firmware that gives a code for it, the name that the code stands for, or else the code."""
+    vendor = _said(fields.get("Manufacturer"))
+    if vendor is not None and not _CODE.fullmatch(vendor):
+        return vendor
+    return _MAKERS.get(fields.get("Module Manufacturer ID", ""), vendor)
 
 
 def _said(value: str | None) -> str | None:
