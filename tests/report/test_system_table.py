@@ -109,8 +109,8 @@ def test_a_setting_shows_what_was_asked_for_before_and_during() -> None:
     strayed = {**changed, "item": "coalescing", "during": {"rx_frames": 2048}}
     left = {**changed, "after": {"rx_frames": 4096}}
     rows = tuned_rows({"settings": [changed, strayed, left]})
-    assert (rows[0].setting, rows[0].place) == ("Rings: Rx", "dut, eth1")
-    assert (rows[0].place, rows[0].before, rows[0].during) == ("dut, eth1", "512 frames", "4\u202f096 frames")
+    assert (rows[0].setting, rows[0].place) == ("Rings: Rx", "DUT, eth1")
+    assert (rows[0].place, rows[0].before, rows[0].during) == ("DUT, eth1", "512 frames", "4\u202f096 frames")
     assert (rows[0].outcome, rows[0].wrong) == ("changed, put back", False)
     assert rows[1].wrong
     assert (rows[2].outcome, rows[2].wrong) == ("changed, not put back", True)

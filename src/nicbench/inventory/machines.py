@@ -49,7 +49,7 @@ async def _interfaces(host: Host) -> tuple[str, ...]:
         states = await values_of(host, [f"{_INTERFACES}/*/operstate", f"{_INTERFACES}/*/device/uevent"])
     except UnknownFactError:
         return ()
-    found = {}
+    found: dict[str, bool] = {}
     for path, value in states.items():
         name = path.removeprefix(f"{_INTERFACES}/").partition("/")[0]
         found[name] = found.get(name, False) or path.endswith("/uevent") or value == "up"

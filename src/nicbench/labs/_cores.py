@@ -9,6 +9,9 @@ from nicbench.labs.base import CoreMap
 _MOST_CPUS = 8192  # CONFIG_NR_CPUS of arch/x86/Kconfig at most
 _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
 
+_MOST_CPUS = 1 << 16
+"""Far over what any kernel is built for (CONFIG_NR_CPUS)."""
+
 
 def cpus_of_status(text: str) -> tuple[int, ...]:
     """The CPUs that a process may use, from the text of /proc/PID/status."""

@@ -66,7 +66,8 @@ def _rows(row: Mapping[str, Any]) -> Iterator[TunedRow]:
 
 def _place(row: Mapping[str, Any]) -> str:
     configuration, run = row.get("configuration") or "default", row.get("run") or 1
-    parts = [str(row.get("host") or ""), str(row.get("device") or "")]
+    host = str(row.get("host") or "")
+    parts = ["DUT" if host == "dut" else host, str(row.get("device") or "")]
     parts += [str(configuration)] if configuration != "default" else []
     parts += [f"run {run}"] if run != 1 else []
     return ", ".join(part for part in parts if part)
