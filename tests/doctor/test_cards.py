@@ -73,8 +73,17 @@ def test_a_card_at_another_node_is_told_with_the_cores_that_are_near() -> None:
 def test_how_dpdk_gets_a_card(
     driver: str, loaded: list[str], loadable: list[str], state: State, mend: str | None
 ) -> None:
-    check = dpdk_drivers.judge(adapters(driver), [PORT], loaded=loaded, loadable=loadable)
+    check = dpdk_drivers.judge(adapters(driver), [PORT], loaded=loaded, loadable=loadable, iommu=True)
     assert (check.state, check.mend_command) == (state, mend)
+
+
+def test_without_an_iommu_the_unsafe_way_is_called_so() -> None:
+    new = dpdk_drivers.judge(adapters("ice"), [], loaded=[], loadable=["vfio-pci"], iommu=False)
+    assert (new.mend_command or "").startswith("modprobe vfio enable_unsafe_noiommu_mode=1 && modprobe vfio-pci && ")
+    old = dpdk_drivers.judge(adapters("ice"), [], loaded=["vfio-pci"], loadable=[], iommu=False)
+    assert (old.mend_command or "").startswith("echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode && ")
+    other = dpdk_drivers.judge(adapters("ice"), [], loaded=["uio_pci_generic"], loadable=[], iommu=False)
+    assert other.mend_command == f"dpdk-devbind.py --bind=uio_pci_generic {ADDRESS}"
 
 
 def link(name: str, **changed: Any) -> dict[str, Any]:

@@ -17,6 +17,8 @@ _SHARING = ("mlx4_core", "mlx5_core", "mana")
 _NAME = "DPDK drivers"
 _LOADED = f"for d in {' '.join(_TAKING)}; do [ -e /sys/bus/pci/drivers/$d ] && echo $d; done; true"
 _LOADABLE = f"for d in {' '.join(_TAKING)}; do modprobe --dry-run --quiet $d 2>/dev/null && echo $d; done; true"
+_GROUPS = "ls /sys/kernel/iommu_groups 2>/dev/null; true"
+_UNSAFE = "enable_unsafe_noiommu_mode"  # without an IOMMU a card, and so the program that drives it, may write anywhere
 
 
 class DpdkDrivers(Examination):
@@ -30,11 +32,12 @@ class DpdkDrivers(Examination):
 
         known = await interfaces(host)
         found = without_way_out(await adapters(host), known)
-        return (judge(found, known, loaded=await listed(_LOADED), loadable=await listed(_LOADABLE)),)
+        loaded, loadable, groups = [await listed(script) for script in (_LOADED, _LOADABLE, _GROUPS)]
+        return (judge(found, known, loaded=loaded, loadable=loadable, iommu=bool(groups)),)
 
 
 def judge(
-    found: Adapters, known: Collection[Interface], *, loaded: Collection[str], loadable: Collection[str]
+    found: Adapters, known: Collection[Interface], *, loaded: Collection[str], loadable: Collection[str], iommu: bool
 ) -> Check:
     """Which cards DPDK has, and how it gets another."""
     if not found:
@@ -49,10 +52,12 @@ def judge(
     bind = f"dpdk-devbind.py --bind={{}} {address}"
     if driver := next((driver for driver in _TAKING if driver in loaded), None):
         text = f"{driver} is loaded and no card is bound to it: only ports on the kernel's drivers can be measured"
-        return warning(_NAME, f"{text}. To hand it {called(address, known)}:", bind.format(driver))
+        before = "" if iommu or driver != "vfio-pci" else f"echo 1 > /sys/module/vfio/parameters/{_UNSAFE} && "
+        return warning(_NAME, f"{text}. To hand it {called(address, known)}:", before + bind.format(driver))
     if driver := next((driver for driver in _TAKING if driver in loadable), None):
         text = (
             f"none is loaded: only ports on the kernel's drivers can be measured. To hand it {called(address, known)}:"
         )
-        return warning(_NAME, text, f"modprobe {driver} && {bind.format(driver)}")
+        before = "" if iommu or driver != "vfio-pci" else f"modprobe vfio {_UNSAFE}=1 && "
+        return warning(_NAME, text, f"{before}modprobe {driver} && {bind.format(driver)}")
     return warning(_NAME, f"this kernel has none of {', '.join(_TAKING)}: ports are measured over AF_XDP only")
