@@ -47,7 +47,7 @@ def of_testpmd(process: Testpmd, rest: list[int], watch: CoreWatch, seconds: flo
 
     def sample() -> float:
         with held(*rest):
-            return process.rate(seconds, 0.1, watch.sample)
+            return process.rate(seconds, watch.sample)
 
     return sample
 
@@ -120,7 +120,7 @@ def two_core_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds:
 
     def peer() -> float:
         with held(ring.pid, shared.pid), receiver.forwarding():
-            return sender.rate(seconds, 0.1, watch.sample)
+            return sender.rate(seconds, watch.sample)
 
     over_ring = sampled(ring, [shared.pid], watch, seconds, [stream(FLOWS)])
     over_memif = sampled(shared, [ring.pid], watch, seconds, [stream(FLOWS, transmit=0, receive=1)])

@@ -14,6 +14,8 @@ END_OF_STATISTICS = "#" * 76
 MBUFS = 16384
 DESCRIPTORS = 2048
 BURST = 32
+# A sender that has just begun over memif is slow for some tenths of a second.
+WARM_UP_S = 0.5
 
 
 class Testpmd:
@@ -53,13 +55,13 @@ class Testpmd:
         answer, _, self._text = self._text.partition(end)
         return answer
 
-    def rate(self, seconds: float, settle_s: float, meanwhile: Callable[[], AbstractContextManager[None]]) -> float:
-        """Frames a second that its port sent, forwarding for ``settle_s`` before it is measured for ``seconds``.
+    def rate(self, seconds: float, meanwhile: Callable[[], AbstractContextManager[None]]) -> float:
+        """Frames a second that its port sent, forwarding for a while before it is measured for ``seconds``.
 
         ``meanwhile`` is entered for the time measured; it may begin late.
         """
         self.say("start", "TX queue: 0")
-        time.sleep(settle_s)
+        time.sleep(WARM_UP_S)
         with meanwhile():
             self.say("show port stats 0", END_OF_STATISTICS)
             time.sleep(seconds)

@@ -51,7 +51,7 @@ tests:{SEARCHES}
     rate: {1.25 * RATE:.0f} pps
     trial: {{duration: {2 * TRIAL_S:g} s, interval: {TRIAL_S:g} s, drain: 100 ms, settle: 20 ms}}
     critical_load: {{loss_ratio: 0.1 %, duration: 14 s, first_trial: 1 s, longer_by: 50 ms}}
-  - name: one core
+  - name: one-core
     method: single-core
     frame_bytes: [64]
     trial: {{duration: {TRIAL_S:g} s, drain: 100 ms, settle: 20 ms}}
