@@ -157,7 +157,7 @@ def test_an_xdp_program_has_a_name_a_tag_and_a_mode() -> None:
 
 def test_a_root_qdisc_shows_its_options() -> None:
     (qdisc,) = parse_qdiscs(golden("veth/qdisc.json"))
-    assert (qdisc["kind"], qdisc["parent"], qdisc["options"]["rate"]) == ("tbf", "root", 12_000_000)
+    assert (qdisc["kind"], qdisc["parent"], qdisc["parameters"]["rate"]) == ("tbf", "root", 12_000_000)
 
 
 def test_data_centre_bridging() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def parse_qdiscs(text: str) -> list[dict[str, Any]]:
-    """Root first, then what hangs under it; options in tc's own words."""
+    """Root first, then what hangs under it; parameters in tc's own words."""
     listed = json.loads(text)
     if not isinstance(listed, list):
         raise ValueError("not a list of queueing disciplines")
@@ -16,7 +16,7 @@ def parse_qdiscs(text: str) -> list[dict[str, Any]]:
             "kind": entry["kind"],
             "handle": entry.get("handle"),
             "parent": "root" if entry.get("root") else entry.get("parent"),
-            "options": entry.get("options") or {},
+            "parameters": entry.get("options") or {},
         }
         for entry in listed
     ]

@@ -34,7 +34,7 @@ _CAPITALS = frozenset(
             "os",
             "pci",
         ),
-        *("ram", "rps", "rss", "smt", "tsc", "udp", "uuid", "vm", "xdp"),
+        *("fec", "lldp", "ram", "rps", "rss", "smt", "tsc", "udp", "uuid", "vm", "xdp", "xps"),
     }
 )
 _SPELLINGS = MappingProxyType(

@@ -15,4 +15,5 @@ class LinkSettings(EthtoolFact):
     options = ()
 
     def parse(self, text: str) -> Any:
-        return parse_link_settings(text)
+        """What the driver does not say is left out: a virtual one has little more than a speed."""
+        return {name: value for name, value in parse_link_settings(text).items() if value not in (None, [])}

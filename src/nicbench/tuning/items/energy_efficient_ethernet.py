@@ -11,7 +11,7 @@ _LINK_TIMEOUT_S = 30.0
 
 
 class EnergyOptions(DeviceOptions):
-    """``energy_efficient_ethernet: off``."""
+    """``energy_efficient_ethernet: false``."""
 
     on: bool
 

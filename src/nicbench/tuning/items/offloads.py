@@ -43,7 +43,7 @@ _FIXED = ", fixed"
 
 
 class OffloadOptions(DeviceOptions):
-    """``offloads: {features: {gro: off, tso: off}}``: ethtool's short or long names, or those of the kernel."""
+    """``offloads: {features: {gro: false, tso: false}}``: ethtool's short or long names, or those of the kernel."""
 
     features: dict[Name, bool] = Field(min_length=1, max_length=100)
 

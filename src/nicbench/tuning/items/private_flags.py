@@ -16,7 +16,7 @@ _LINK_TIMEOUT_S = 30.0
 
 
 class PrivateFlagOptions(DeviceOptions):
-    """``private_flags: {flags: {rx_cqe_compress: on}}``: the driver's own names."""
+    """``private_flags: {flags: {rx_cqe_compress: true}}``: the driver's own names."""
 
     flags: dict[Flag, bool] = Field(min_length=1, max_length=64)
 
