@@ -57,7 +57,7 @@ def virtual_functions(link: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def xdp_program(link: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The program that frames meet first, where there is one; ``tag`` is a hash of its instructions, its id a mere number."""
+    """The program that frames meet first, where there is one; ``tag`` is a hash of its instructions."""
     xdp = link.get("xdp") or {}
     attached = xdp.get("attached") or [xdp]
     program = attached[0].get("prog") or {}
