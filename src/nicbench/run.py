@@ -7,8 +7,10 @@ import time
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import NothingMeasuredError
 from nicbench.events import Bus, RunFinished, StageStarted
+from nicbench.health.reader import HealthReader
 from nicbench.hosts.local import LocalHost
 from nicbench.judge.thresholds import Thresholds
+from nicbench.ledger.reader import LedgerReader
 from nicbench.model.result import Summary
 from nicbench.model.turn import Turn
 from nicbench.monitor.beside import WatchedTester
@@ -76,7 +78,8 @@ async def _measure(
             await disclose(whole, turn, plan, testbed, folder)
             hosts = {"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester}
             watched, journaled = WatchedTester(tester, monitors), folder.journal.trials()
-            maker = TrialMaker(watched, dut, addressing, thresholds, cpus, journaled, bus, hosts, turn, began)
+            readers = (await LedgerReader.of(testbed), await HealthReader.of(testbed))
+            maker = TrialMaker(watched, dut, addressing, thresholds, cpus, journaled, bus, hosts, turn, began, *readers)
             ceilings = Ceilings(maker, lab, testbed, changes, bus, ways)
             await calibrate(bench, ceilings, bus)
             await measure(bench, testbed.link_bits_per_s, ways, maker, ceilings, bus)

@@ -122,7 +122,7 @@ def test_what_was_tested_is_disclosed(page: str) -> None:
         "search: {kind: mlr",
         "nicbench run examples/kernel-forward.yaml",
         "±",
-        "queue before CPU 1 full",
+        "DUT, backlog of CPU 1",
         "BIOS version unknown",
     ):
         assert part in text

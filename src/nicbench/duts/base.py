@@ -94,9 +94,9 @@ class Dut(ABC):
 
     @abstractmethod
     async def drops(self) -> dict[str, int]:
-        """Cumulative counters of frames that disappeared in the DUT, for the loss ledger.
+        """Cumulative counters of its own of frames that disappeared in it, by name, for the loss ledger.
 
-        By place: "softnet_backlog cpu1", ...
+        What the kernel of its host counts is read by ``nicbench.ledger``, and must not be among them.
         """
 
     async def begin_trial(self, number: int) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import Field
 
-from nicbench.duts._backlog import BacklogLedger
 from nicbench.duts._networks import MOST_PORTS
 from nicbench.duts._ports import dut_devices, require_host
 from nicbench.duts._transparent import tester_macs, transparent_addressing
@@ -42,7 +41,6 @@ class Bridge(Dut):
 
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
-        self._ledger: BacklogLedger | None = None
         self._commands: list[tuple[str, ...]] = []
         self._entries: dict[str, str] = {}
 
@@ -50,7 +48,6 @@ class Bridge(Dut):
         host = require_host(testbed, self.kind)
         devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
         await self._make_bridge(host, changes)
-        self._ledger = BacklogLedger(host, (*devices.names, self.options.device))
         macs = tester_macs(testbed)
         for device, mac in zip(devices.names, macs, strict=True):
             # Leaving the bridge and the end of the static entry come with the bridge's deletion.
@@ -86,7 +83,8 @@ class Bridge(Dut):
         return transparent_addressing(testbed, ip)
 
     async def drops(self) -> dict[str, int]:
-        return {} if self._ledger is None else await self._ledger.read()
+        """None of its own: the kernel's are read on every host of the path (``nicbench.ledger``)."""
+        return {}
 
     def disclosure(self) -> dict[str, Any]:
         return {

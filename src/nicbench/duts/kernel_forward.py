@@ -12,8 +12,6 @@ from typing import Any
 
 from pydantic import Field
 
-from nicbench.duts._backlog import BacklogLedger
-from nicbench.duts._drop_counters import read_ip_layer
 from nicbench.duts._filter import MAXIMUM_RULES, set_up_filter
 from nicbench.duts._forwarding import ForwardingPort, forwarding_ports, set_up_forwarding
 from nicbench.duts._networks import MOST_PORTS
@@ -56,8 +54,6 @@ class KernelForward(Dut):
 
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
-        self._host: Host | None = None
-        self._ledger: BacklogLedger | None = None
         self._ports: tuple[ForwardingPort, ...] = ()
         self._has_ipv6: bool | None = None
         self._commands: tuple[tuple[str, ...], ...] = ()
@@ -68,8 +64,6 @@ class KernelForward(Dut):
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
         devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
-        self._host = host
-        self._ledger = BacklogLedger(host, devices.names)
         self._has_ipv6 = await host.read_file("/proc/sys/net/ipv6/conf/all/forwarding") is not None
         self._ports = forwarding_ports(testbed, devices, tester_macs(testbed))
         self._settings, self._commands = await set_up_forwarding(host, changes, self._ports, ipv6=self._has_ipv6)
@@ -97,9 +91,8 @@ class KernelForward(Dut):
         return routed(ip, len(self._ports), way, source_mac=here.tester_mac, destination_mac=here.mac)
 
     async def drops(self) -> dict[str, int]:
-        if self._host is None or self._ledger is None:
-            return {}
-        return await self._ledger.read() | await read_ip_layer(self._host)
+        """None of its own: the kernel's are read on every host of the path (``nicbench.ledger``)."""
+        return {}
 
     def disclosure(self) -> dict[str, Any]:
         return {

@@ -75,6 +75,7 @@ class PacketsTester(Tester):
         self._binary = binary
         self._options = options
         self._client: EngineClient | None = None
+        self._learnt: int | None = None
 
     async def start(self) -> TesterFacts:
         process = await self._host.start([self._binary])
@@ -114,6 +115,14 @@ class PacketsTester(Tester):
             link_bits_per_s=min(speeds) if speeds else None,
         )
 
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        if self._learnt == number or request.purpose is Purpose.CEILING:
+            return
+        if request.purpose is Purpose.TESTER_LATENCY:
+            addressing = _between_two_ports(addressing)
+        await self._learn(2 * number - 1, request, addressing)
+        self._learnt = number
+
     async def trial(
         self,
         number: int,
@@ -122,12 +131,11 @@ class PacketsTester(Tester):
         during: During | None = None,
     ) -> Reading:
         client = self._running()
+        await self.learn(number, request, addressing)
         if request.purpose is Purpose.TESTER_LATENCY:
             addressing = _between_two_ports(addressing)
         loaded = addressing if request.bidirectional else _forward(addressing)
         duration_s = transmission_s(request)
-        if request.purpose is not Purpose.CEILING:
-            await self._learn(2 * number - 1, request, addressing)
         streams, phases = self._measured(loaded, request, duration_s)
         await client.request(
             "start",

@@ -93,6 +93,42 @@ class Thresholds(Frozen):
         "of a generator that tells it (TRex): the transmission lasted longer, so the load was lower than asked",
     )
 
+    pcie_uncorrected_share: float = _threshold(
+        1e-6,
+        "share of the intended frames",
+        "PCIe errors that were not corrected, of an adapter or the port of the bus it hangs on",
+    )
+    pcie_corrected_share: float = _threshold(
+        1e-3,
+        "share of the intended frames",
+        "PCIe errors that were corrected, which costs time: a slot, riser or card that is not quite fit",
+    )
+    pcie_link_loss_share: float = _threshold(
+        0.01,
+        "share of the PCIe bandwidth",
+        "an adapter's PCIe link had become slower or narrower after the trial",
+    )
+    fec_uncorrected_share: float = _threshold(
+        1e-6,
+        "share of the intended frames",
+        "blocks that forward error correction could not mend: a cable or module lost frames, and no DUT",
+    )
+    symbol_error_share: float = _threshold(
+        1e-6,
+        "share of the intended frames",
+        "symbol and checksum errors on a link: a cable or module spoilt frames, and no DUT",
+    )
+    throttled_share: float = _threshold(
+        0.001,
+        "share of the transmission",
+        "time in which processors were slowed down by heat, the sum of all cores",
+    )
+    temperature_share: float = _threshold(
+        1.0,
+        "share of the part's own limit",
+        "a module, adapter or processor was hotter than it says it may be",
+    )
+
     def rows(self) -> tuple[ThresholdRow, ...]:
         """The table, in order."""
         rows = []

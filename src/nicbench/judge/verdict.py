@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
+from nicbench.model.health import HealthEvent, Measure
 from nicbench.model.trial import CpuTime, Reading
 from nicbench.model.verdict import Finding, Reason, Verdict
 
@@ -41,6 +42,8 @@ class Evidence(Frozen):
     ports: tuple[PortEvidence, ...] = ()
     dut_cpus: tuple[CpuTime, ...] = ()
     dut_waiting_share: float | None = None
+    hardware: tuple[HealthEvent, ...] = ()
+    """What rose in the machines' hardware: links, buses, heat."""
     peer_failure: str | None = None
 
     @classmethod
@@ -82,6 +85,11 @@ class Evidence(Frozen):
             ),
             dut_cpus=tuple(cpu for cpu in health.cpus if cpu.cpu in dut_cpus),
             dut_waiting_share=reading.dut_waiting_share,
+            hardware=tuple(
+                event
+                for event in (reading.machine.events if reading.machine is not None else ())
+                if event.measure is not Measure.LINK or not link_may_change
+            ),
             peer_failure=peer_failure,
         )
 
@@ -99,6 +107,7 @@ def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
     yield from _dut_process(evidence, thresholds)
     yield from _clock(evidence, thresholds)
     yield from _tester(evidence, thresholds)
+    yield from _hardware(evidence, thresholds)
     if evidence.peer_failure is not None:
         yield Finding(
             reason=Reason.PEER_FAILED,
@@ -252,6 +261,35 @@ def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
                 limit=0.0,
                 text=f"the clock that stamps the frames of port {port.name} was set {times}",
             )
+
+
+# Their amounts are shares already.
+_SHARES = (Measure.PCIE_LINK, Measure.TEMPERATURE)
+
+
+def _hardware(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    """What the hardware said of itself; counts are shares of the intended frames, times of the transmission."""
+    known = any(port.link_changed for port in evidence.ports)
+    for event in evidence.hardware:
+        what = f"{event.host}, {event.where}: {event.what}"
+        if event.measure is Measure.LINK:
+            if not known:  # else the tester's port has said it
+                text = f"{what}, {event.amount:.0f} of them"
+                yield Finding(reason=Reason.LINK_CHANGED, threshold="link_changed", value=1.0, limit=0.0, text=text)
+            continue
+        limit = getattr(thresholds, event.measure.value, None)
+        if limit is None:
+            continue
+        value, said = event.amount, f"{event.amount:.0f} {event.unit}"
+        if event.measure is Measure.THROTTLED:
+            value = _share(event.amount * 1e6, evidence.transmit_ns)
+        elif event.measure in _SHARES:
+            said = _percent(event.amount)
+        else:
+            value = _share(event.amount, evidence.intended)
+        if value > limit:
+            text = f"{what} ({said})"
+            yield Finding(reason=Reason.HARDWARE, threshold=event.measure.value, value=value, limit=limit, text=text)
 
 
 def _share(part: float, whole: float) -> float:

@@ -21,6 +21,7 @@ from nicbench.model.analysis import (
 from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
 from nicbench.model.frame_size import Mix, Size
+from nicbench.model.health import MachineHealth
 from nicbench.model.stamps import Stamps
 from nicbench.model.verdict import Verdict
 
@@ -227,11 +228,26 @@ class PortReading(Frozen):
 
 
 class LossPlace(Frozen):
-    """One row of the loss ledger: where frames disappeared, by whose counter."""
+    """One row of the loss ledger: where frames disappeared, by whose counter.
+
+    ``stage`` orders the places from sender to receiver (``ledger/base.py``). ``unsent`` frames never left the
+    tester: they are among the unsent, not among the lost, and explain none of these.
+    """
 
     place: str
     counter: str
     frames: int
+    stage: int = 0
+    unsent: bool = False
+
+
+class LossBeside(Frozen):
+    """A drop counter that rose too, and ``why`` it explains nothing: it may be of other frames, or of no lost ones."""
+
+    place: str
+    counter: str
+    frames: int
+    why: str
 
 
 class DutWork(Frozen):
@@ -298,6 +314,9 @@ class Reading(Frozen):
     latency: Latency | None
     health: Health
     ledger: tuple[LossPlace, ...] = ()
+    ledger_beside: tuple[LossBeside, ...] = ()
+    ledger_faults: tuple[str, ...] = ()
+    """What is wrong with the counters: they contradict each other, or could not be read. The trial's counts stay."""
     unexplained: int | None = None
     capture: Capture | None = None
     flow_report: FlowReport | None = None
@@ -305,6 +324,8 @@ class Reading(Frozen):
     dut_waiting_share: float | None = None
     """Share of the trial's time in which a DUT that is a process of ours was ready to run and did not."""
     interrupted: Interrupted | None = None
+    machine: MachineHealth | None = None
+    """What the hardware of the hosts said of itself; None where nobody asked."""
 
     @property
     def offering_ns(self) -> int:

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     TRANSMIT_REFUSED = "transmit_refused"  # the kernel threw away frames that the tester had handed over
     LINK_CHANGED = "link_changed"
     PEER_FAILED = "peer_failed"
+    HARDWARE = "hardware"  # a link, bus, cooler or card had errors
     HEALTH = "health"  # a generator that is not our own says that it was overloaded
 
 

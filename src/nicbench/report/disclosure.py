@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -88,12 +87,6 @@ def threshold_why(why: str, gap_floor_ns: int | None) -> str:
     if gap_floor_ns is None:
         return why
     return why.replace("over the gap floor", f"longer than {gap_floor_ns / 1e6:g} ms")
-
-
-def counter_label(counter: str) -> str:
-    """A drop counter in words; one without words of its own is called by its name."""
-    backlog = re.fullmatch(r"softnet_backlog cpu(\d+)", counter)
-    return f"queue before CPU {backlog[1]} full" if backlog else counter
 
 
 def cpu_mask(mask: str) -> str:

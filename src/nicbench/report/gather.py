@@ -24,7 +24,9 @@ from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.detail import detail_tables
 from nicbench.report.imported import imported_view
 from nicbench.report.latency import latency_tables
-from nicbench.report.model import CALIBRATION, Report, TrialGroup, place_of
+from nicbench.report.ledger import ledger_table
+from nicbench.report.machine import machine_table
+from nicbench.report.model import Report, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
 from nicbench.report.system_table import system_table
 from nicbench.report.tables import has_table, sections
@@ -86,7 +88,8 @@ def gather(folder: RunFolder) -> Report:
         core_clock_hz=_core_clock(trials),
         changed_files=folder.differences(),
         measured_s=ended.measured_s if ended else None,
-        ledger=tuple(trial for trial in trials.values() if _has_ledger(trial)),
+        ledger=ledger_table(trials.values()),
+        machine=machine_table(trials.values()),
         detail=detail_tables(results, tests, trials),
         tails=tail_tables(results, tests),
         ports=ports_tables(results, tests, plan),
@@ -182,11 +185,3 @@ def _groups(trials: dict[str, Trial], compared: Comparison | None) -> tuple[Tria
 def _core_clock(trials: dict[str, Trial]) -> tuple[float, float] | None:
     clocks = [hz for trial in trials.values() for hz in trial.reading.health.core_clock_hz or ()]
     return (min(clocks), max(clocks)) if clocks else None
-
-
-def _has_ledger(trial: Trial) -> bool:
-    """Whether somebody counted along the path in a trial that lost something; in calibration frames end in a sink."""
-    if trial.request.purpose in CALIBRATION:
-        return False
-    reading = trial.reading
-    return bool(reading.ledger) or (reading.counts.lost > 0 and reading.unexplained is not None)

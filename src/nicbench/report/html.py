@@ -131,7 +131,6 @@ def _environment() -> Environment:
         disclosed_tester=disclosure.tester,
         disclosed_command=disclosure.command,
         threshold_why=disclosure.threshold_why,
-        counter_label=disclosure.counter_label,
         near_limit=_near_limit,
     )
     return environment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nicbench.events import CeilingFound, Note, TesterLatencyFound
@@ -17,6 +17,8 @@ from nicbench.report import numbers
 from nicbench.report.cells import printed
 from nicbench.report.detail import DetailTable
 from nicbench.report.imported import ImportedView
+from nicbench.report.ledger import LedgerTable
+from nicbench.report.machine import MachineTable
 from nicbench.report.ports import PortsTable
 from nicbench.report.stamps import ClockRow, clock_rows, warnings, words
 from nicbench.report.system_table import SystemTable
@@ -270,7 +272,8 @@ class Report:
     core_clock_hz: tuple[float, float] | None
     changed_files: tuple[str, ...] = ()
     measured_s: float | None = None
-    ledger: tuple[Trial, ...] = field(default=())
+    ledger: LedgerTable | None = None
+    machine: MachineTable | None = None
     detail: tuple[DetailTable, ...] = ()
     captures: tuple[Capture, ...] = ()
     tails: tuple[TailTable, ...] = ()

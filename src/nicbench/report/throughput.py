@@ -28,6 +28,7 @@ _CAUSES: Mapping[Reason, str] = MappingProxyType(
         Reason.TRANSMIT_REFUSED: "the kernel threw away frames that the tester had sent",
         Reason.LINK_CHANGED: "a link went up or down",
         Reason.PEER_FAILED: "the other end failed",
+        Reason.HARDWARE: "a link, a bus or the cooling had errors",
         Reason.HEALTH: "the tester's health could not be read",
     }
 )

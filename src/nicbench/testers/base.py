@@ -41,6 +41,14 @@ class Tester(ABC):
     async def start(self) -> TesterFacts:
         """Takes the ports; EngineError or NotReadyError where it cannot."""
 
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        """The learning frames of trial ``number`` and the settle time after them, where they are apart from the trial.
+
+        Between this and ``trial`` nothing is on its way, and the counters of the path are read: what became of learning
+        frames is then in none. A tester that sends them in ``trial`` leaves this as it is.
+        """
+        return
+
     @abstractmethod
     async def trial(
         self,

@@ -11,15 +11,28 @@ from typing import Any
 from nicbench.duts.base import Addressing, Dut
 from nicbench.errors import EngineError, HostError, NicbenchError
 from nicbench.events import Bus, TrialFinished, TrialStarted
+from nicbench.health.gate import Snapshot, compare
+from nicbench.health.reader import HealthReader
 from nicbench.hosts.base import Host
 from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
-from nicbench.model.trial import DutWork, Interrupted, Interruption, Purpose, Reading, Trial, TrialRequest
+from nicbench.ledger.base import Side
+from nicbench.ledger.reader import Counters, LedgerReader
+from nicbench.model.trial import (
+    DutWork,
+    Interrupted,
+    Interruption,
+    Purpose,
+    Reading,
+    Trial,
+    TrialRequest,
+)
 from nicbench.model.turn import ALONE, Turn
 from nicbench.testers.base import Tester
 from nicbench.trials.ledger import with_ledger, with_overruns
 
 _DYING_S = 0.5
+_OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
 
 
 class TrialMaker:
@@ -42,8 +55,12 @@ class TrialMaker:
         hosts: Mapping[str, Host] | None = None,
         turn: Turn = ALONE,
         began: float | None = None,
+        ledger: LedgerReader | None = None,
+        health: HealthReader | None = None,
     ) -> None:
         self.turn = turn
+        self._ledger = ledger or LedgerReader()
+        self._health = health
         self._hosts = hosts or {}
         self._tester = tester
         self._dut = dut
@@ -85,6 +102,9 @@ class TrialMaker:
             )
         )
         await self._dut.begin_trial(self._number)
+        await self._tester.learn(self._number, request, self._addressing)
+        hardware = await self._hardware()
+        counters = await self._counters(request)
         drops, overruns = await self._dut.drops(), await self._dut.overruns()
         work = await self._work(request)
         waited, began = await self._dut.waiting_ns(), time.monotonic_ns()
@@ -104,9 +124,12 @@ class TrialMaker:
             waiting = _share_of_time(waited, await self._dut.waiting_ns(), time.monotonic_ns() - began)
             reading = reading.model_copy(update={"dut_waiting_share": waiting})
             reading = with_overruns(reading, overruns, await self._dut.overruns())
-            reading = with_ledger(reading, drops, await self._dut.drops())
-            if work is not None and (after := await self._work(request)) is not None:
-                reading = reading.model_copy(update={"dut_work": after.since(work)})
+            after = (counters, await self._counters(request))
+            reading = with_ledger(reading, drops, await self._dut.drops(), after, self._ledger.view(Side.TESTER))
+            if hardware is not None and (later := await self._hardware()) is not None:
+                reading = reading.model_copy(update={"machine": compare(hardware, later)})
+            if work is not None and (worked := await self._work(request)) is not None:
+                reading = reading.model_copy(update={"dut_work": worked.since(work)})
         trial = Trial(
             id=f"t{self._number:04d}",
             key=key,
@@ -132,6 +155,13 @@ class TrialMaker:
         if failure is not None:
             raise _dead(failure, f"{test}, trial {trial.id}")
         return trial
+
+    async def _hardware(self) -> Snapshot | None:
+        return await self._health.read() if self._health is not None else None
+
+    async def _counters(self, request: TrialRequest) -> Counters:
+        """Those of the hosts; none in trials of the tester alone, whose frames end in a sink."""
+        return Counters() if request.purpose in _OF_THE_TESTER else await self._ledger.read()
 
     async def _work(self, request: TrialRequest) -> DutWork | None:
         """The DUT's own account of its work, where the trial asks for it."""

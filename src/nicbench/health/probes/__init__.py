@@ -1,0 +1,1 @@
+"""What is asked of the hardware: one file a probe, found by the registry."""

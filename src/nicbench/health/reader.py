@@ -1,0 +1,111 @@
+"""Reads the hardware of a testbed's hosts: one command a host, before and after each trial, not while it sends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from nicbench.errors import NicbenchError
+from nicbench.health.base import HealthView, Probe, Value
+from nicbench.health.gate import Snapshot
+from nicbench.hosts.base import Host
+from nicbench.hosts.netns import outermost
+from nicbench.hosts.sections import in_sections, sections
+from nicbench.labs.base import DutPort, Testbed, TesterPort
+from nicbench.registry import find
+
+_PACKAGE = "nicbench.health.probes"
+_TIMEOUT_S = 20.0
+SLOW_EVERY_S = 30.0
+
+
+class HealthReader:
+    """The probes that find something on the hosts of one testbed; what a host lacks is asked for once."""
+
+    def __init__(
+        self, hosts: tuple[tuple[Host, HealthView], ...] = (), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._hosts = hosts
+        self._clock = clock
+        probes = {kind: probe() for kind, probe in find(_PACKAGE, Probe).items()}
+        asked: list[str] = []
+        self._probes: list[dict[str, Probe]] = []
+        for host, _ in hosts:
+            machine = str(outermost(host).spec())
+            self._probes.append(
+                {kind: one for kind, one in probes.items() if machine not in asked or not one.of_machine}
+            )
+            asked.append(machine)
+        self._slow: dict[tuple[int, str], tuple[float, tuple[Value, ...]]] = {}
+
+    @classmethod
+    async def of(cls, testbed: Testbed) -> HealthReader:
+        """Both sides; a simulated testbed has no hardware."""
+        if testbed.simulated:
+            return cls()
+        tester = await _view("tester", testbed.tester, testbed.tester_ports)
+        hosts = [(testbed.tester, tester)]
+        if testbed.dut is not None:
+            hosts.append((testbed.dut, await _view("DUT", testbed.dut, testbed.dut_ports)))
+        return cls(tuple(hosts))
+
+    async def read(self) -> Snapshot:
+        """Every value, now."""
+        began = self._clock()
+        values: dict[str, tuple[Value, ...]] = {}
+        unread: list[str] = []
+        for number, (host, view) in enumerate(self._hosts):
+            try:
+                values[view.host] = await self._of_host(number, host, view, unread)
+            except NicbenchError as error:
+                unread.append(f"{view.host}: {error.message}")
+        ended = self._clock()
+        return Snapshot(ended, values, tuple(unread), 1000.0 * (ended - began))
+
+    async def _of_host(self, number: int, host: Host, view: HealthView, unread: list[str]) -> tuple[Value, ...]:
+        probes, now = self._probes[number], self._clock()
+        kept = {
+            kind: seen
+            for kind in probes
+            for at_s, seen in (self._slow.get((number, kind), (-SLOW_EVERY_S, ())),)
+            if seen and now - at_s < SLOW_EVERY_S
+        }
+        scripts = {kind: probe.script(view) for kind, probe in probes.items() if kind not in kept}
+        scripts = {kind: script for kind, script in scripts.items() if script}
+        printed = {}
+        if scripts:
+            done = await host.run(("sh", "-c", in_sections(scripts)), check=False, timeout_s=_TIMEOUT_S)
+            printed = sections(done.stdout)
+        found: list[Value] = []
+        for kind, probe in list(probes.items()):
+            if kind in kept:
+                found.extend(kept[kind])
+                continue
+            try:
+                seen = probe.read(printed.get(kind, ""), view)
+            except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+                unread.append(f"{view.host}, {kind}: not understood: {type(error).__name__}: {error}")
+                seen = ()
+            if not seen:
+                del probes[kind]
+            if probe.slow:
+                self._slow[number, kind] = (now, seen)
+            found.extend(seen)
+        return tuple(found)
+
+
+async def _view(name: str, host: Host, ports: tuple[TesterPort, ...] | tuple[DutPort, ...]) -> HealthView:
+    devices = tuple(dict.fromkeys(port.device for port in ports if port.device))
+    addresses = (port.engine.get("address") for port in ports if isinstance(port, TesterPort) and not port.device)
+    drivers = {device: await _driver(host, device) for device in devices}
+    return HealthView(name, devices, drivers, tuple(str(one) for one in addresses if one))
+
+
+async def _driver(host: Host, device: str) -> str:
+    """Of the interface, "" where nobody says."""
+    try:
+        shown = await host.run(("ethtool", "-i", device), check=False)
+    except NicbenchError:
+        return ""
+    lines = (line.partition(":") for line in shown.stdout.splitlines())
+    return next((value.strip() for key, _, value in lines if key == "driver"), "")
