@@ -10,8 +10,8 @@ from nicbench.health.base import Counter, Energy, HealthView, Level, Speed, Valu
 from nicbench.health.gate import Snapshot, compare
 from nicbench.health.reader import SLOW_EVERY_S, HealthReader
 from nicbench.hosts._fake import FakeHost
+from nicbench.hosts._sections import sections
 from nicbench.hosts.base import Completed
-from nicbench.hosts.sections import sections
 from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
 from nicbench.model.health import HealthEvent, MachineHealth, Measure

@@ -1,6 +1,6 @@
 """No text that a tool may print does worse to a parser than null with a reason: truncated, hostile, or another tool's.
 
-To add a parser, add a line to PARSERS. A parser takes text, or paths and values of small files (``grep -H ""``), and
+To add a parser, add a line to PARSERS: a function, or a method of a class that is made without arguments. It takes text, or paths and values of small files (``grep -H ""``), and
 gives plain data. What it may raise is ``NOT_UNDERSTOOD`` or ``UNKNOWN`` of ``inventory/base.py``: ``collect`` turns it
 into null with the reason. It ends in time, and what it gives is bounded by what it was given.
 """
@@ -25,12 +25,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_jsonable_python
 
+from nicbench.health.base import HealthView
 from nicbench.inventory._asking import paths_and_values
 from nicbench.inventory.base import NOT_UNDERSTOOD, UNKNOWN
 from nicbench.inventory.collect import plain_data
 from nicbench.tuning.items.base import CannotSetError
+from nicbench.ledger.base import Side
+from nicbench.ledger.base import View as LedgerView
 
 TESTS = Path(__file__).parents[1]
+
+# Hosts as the ledger and the health gate see them, with the interfaces of their goldens.
+LEDGER = LedgerView(Side.DUT, ("d0", "d1", "eth2"), drivers={"d0": "veth", "eth2": "mlx5_core"})
+HEALTH = HealthView("DUT", ("ens1f0np0", "enp4s0f0"), {"ens1f0np0": "mlx5_core", "enp4s0f0": "ixgbe"})
 
 # One line a parser: its module and name below `nicbench`, the goldens below `tests`, and what else it is called with.
 PARSERS: tuple[tuple[Any, ...], ...] = (
@@ -117,10 +124,25 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("labs._cores:parse_cpu_list", "doctor/golden/cpus*.txt"),
     # monitor
     # loss ledger and health
-    ("duts._drop_counters:device_losses", "duts/golden/ip_link_statistics.json"),
-    ("duts._drop_counters:snmp_ipv6", "duts/golden/snmp6*.txt"),
-    ("duts._drop_counters:snmp_table", "duts/golden/snmp_*.txt", "Ip"),
-    ("duts._drop_counters:softnet_dropped", "duts/golden/softnet*.txt"),
+    ("ledger.sources.conntrack:Conntrack.read", "ledger/golden/nf_conntrack.txt", LEDGER),
+    ("ledger.sources.drivers:Drivers.read", "ledger/golden/ethtool_*.txt", LEDGER),
+    ("ledger.sources.drivers:devices_and_statistics", "ledger/golden/ethtool_*.txt"),
+    ("ledger.sources.ip_layer:IpLayer.read", "ledger/golden/snmp*.txt", LEDGER),
+    ("ledger.sources.links:Links.read", "ledger/golden/ip_link*.json", LEDGER),
+    ("ledger.sources.nftables:Nftables.read", "ledger/golden/nft*.json", LEDGER),
+    ("ledger.sources.qdisc:Qdisc.read", "ledger/golden/tc_qdisc.json", LEDGER),
+    ("ledger.sources.softnet:Softnet.read", "ledger/golden/softnet*.txt", LEDGER),
+    ("health.probes.card_temperature:CardTemperature.read", "health/golden/hwmon_card.txt", HEALTH),
+    ("health.probes.carrier:Carrier.read", "health/golden/carrier.txt", HEALTH),
+    ("health.probes.fec:Fec.read", "health/golden/show_fec*.txt", HEALTH),
+    ("health.probes.module:Module.read", "health/golden/module*.txt", HEALTH),
+    ("health.probes.pcie_errors:PcieErrors.read", "health/golden/aer*.txt", HEALTH),
+    ("health.probes.pcie_link:PcieLink.read", "health/golden/pcie_link.txt", HEALTH),
+    ("health.probes.phy:Phy.read", "health/golden/phy*.txt", HEALTH),
+    ("health.probes.power:Power.read", "health/golden/rapl.txt", HEALTH),
+    ("health.probes.processor_temperature:ProcessorTemperature.read", "health/golden/hwmon_processor.txt", HEALTH),
+    ("health.probes.throttling:Throttling.read", "health/golden/throttling.txt", HEALTH),
+    ("hosts._sections:sections", "health/golden/show_fec*.txt"),
     # tuning
     ("tuning.huge_pages:huge_pages_of_meminfo", "inventory/golden/meminfo*.txt"),
     ("tuning.items._mounts:mounts_of", "tuning/golden/mountinfo.txt"),
@@ -194,8 +216,11 @@ def called(line: tuple[Any, ...], text: str) -> Any:
 @cache
 def parser_of(name: str) -> tuple[Callable[..., Any], bool]:
     """The function, and whether it takes paths and values in the place of text."""
-    module, _, function = name.partition(":")
-    parser = getattr(importlib.import_module(f"nicbench.{module}"), function)
+    module, _, path = name.partition(":")
+    parser: Any = importlib.import_module(f"nicbench.{module}")
+    for part in path.split("."):
+        parser = getattr(parser, part)
+        parser = parser() if inspect.isclass(parser) else parser
     first = next(iter(inspect.signature(parser).parameters))
     return parser, get_type_hints(parser)[first] is not str
 

@@ -45,11 +45,6 @@ def test_a_threshold_names_the_shortest_pause_that_counts() -> None:
     assert disclosure.threshold_why(why, None) == why
 
 
-def test_a_counter_without_words_of_its_own_keeps_its_name() -> None:
-    assert disclosure.counter_label("softnet_backlog cpu1") == "queue before CPU 1 full"
-    assert disclosure.counter_label("rx_dropped") == "rx_dropped"
-
-
 def test_what_configurations_share_is_disclosed_once() -> None:
     def plan(name: str, dut: str, hz: float, **more: object) -> Plan:
         tester = {"options": {"burst": 32}, "clock": {"hz": hz}}

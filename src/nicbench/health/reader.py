@@ -8,9 +8,9 @@ from collections.abc import Callable
 from nicbench.errors import NicbenchError
 from nicbench.health.base import HealthView, Probe, Value
 from nicbench.health.gate import Snapshot
+from nicbench.hosts._sections import in_sections, sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
-from nicbench.hosts.sections import in_sections, sections
 from nicbench.labs.base import DutPort, Testbed, TesterPort
 from nicbench.registry import find
 

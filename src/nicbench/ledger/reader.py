@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nicbench.errors import NicbenchError
+from nicbench.hosts._sections import in_sections, sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
-from nicbench.hosts.sections import in_sections, sections
 from nicbench.labs.base import Testbed
 from nicbench.ledger.base import Count, Side, Source, View
 from nicbench.registry import find
