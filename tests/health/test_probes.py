@@ -47,8 +47,9 @@ def test_a_pcie_link_is_its_speed_times_its_width_and_unknown_where_nobody_knows
 
 
 def test_changes_of_a_link_are_a_counter() -> None:
-    assert risen(Carrier(), "/sys/class/net/d0/carrier_changes:2\n") == {
-        ("d0", "changes of the link"): (2, Measure.LINK)
+    assert risen(Carrier(), golden("carrier")) == {
+        ("ens1f0np0", "changes of the link"): (2, Measure.LINK),
+        ("enp4s0f0", "changes of the link"): (11, Measure.LINK),
     }
 
 

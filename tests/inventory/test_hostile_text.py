@@ -1,8 +1,9 @@
 """No text that a tool may print does worse to a parser than null with a reason: truncated, hostile, or another tool's.
 
-To add a parser, add a line to PARSERS: a function, or a method of a class that is made without arguments. It takes text, or paths and values of small files (``grep -H ""``), and
-gives plain data. What it may raise is ``NOT_UNDERSTOOD`` or ``UNKNOWN`` of ``inventory/base.py``: ``collect`` turns it
-into null with the reason. It ends in time, and what it gives is bounded by what it was given.
+To add a parser, add a line to PARSERS: a function, or a method of a class that is made without arguments. It takes
+text, or paths and values of small files (``grep -H ""``), and gives plain data. What it may raise is ``NOT_UNDERSTOOD``
+or ``UNKNOWN`` of ``inventory/base.py``: ``collect`` turns it into null with the reason. It ends in time, and what it
+gives is bounded by what it was given.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -122,8 +123,9 @@ def _end_of_folders(line: str) -> int:
 
 
 def number_of(texts: list[str]) -> float | None:
-    """The only line as a number; None where it is none."""
+    """The only line as a number; None where it is none, or none that a counter can have."""
     try:
-        return float(texts[0]) if len(texts) == 1 else None
+        number = float(texts[0]) if len(texts) == 1 else math.nan
     except ValueError:
         return None
+    return number if math.isfinite(number) else None

@@ -11,6 +11,7 @@ from nicbench.health.gate import Snapshot
 from nicbench.hosts._sections import in_sections, sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
+from nicbench.inventory.base import NOT_UNDERSTOOD
 from nicbench.labs.base import DutPort, Testbed, TesterPort
 from nicbench.registry import find
 
@@ -83,7 +84,7 @@ class HealthReader:
                 continue
             try:
                 seen = probe.read(printed.get(kind, ""), view)
-            except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+            except NOT_UNDERSTOOD as error:
                 unread.append(f"{view.host}, {kind}: not understood: {type(error).__name__}: {error}")
                 seen = ()
             if not seen:

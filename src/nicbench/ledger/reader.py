@@ -10,6 +10,7 @@ from nicbench.errors import NicbenchError
 from nicbench.hosts._sections import in_sections, sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
+from nicbench.inventory.base import NOT_UNDERSTOOD
 from nicbench.labs.base import Testbed
 from nicbench.ledger.base import Count, Side, Source, View
 from nicbench.registry import find
@@ -75,7 +76,7 @@ class LedgerReader:
             for kind, text in sections(done.stdout).items():
                 try:
                     counts.extend(self._sources[kind].read(text, view))
-                except (ValueError, LookupError, TypeError, AttributeError) as error:
+                except NOT_UNDERSTOOD as error:
                     faults.append(f"{kind} on {host.name} was not understood: {type(error).__name__}: {error}")
         return Counters(tuple(counts), tuple(faults))
 

@@ -71,7 +71,10 @@ def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
             for name, rows in ((name, by_place[name]) for name in names)
         ),
         rows=tuple(LedgerRow(trial, tuple(_at(trial, name) for name in names)) for trial in lossy),
-        beside=tuple((trial.id, row) for trial in lossy for row in trial.reading.ledger_beside),
+        # Where everything is explained they add nothing: a policer counts by itself what its driver counts too.
+        beside=tuple(
+            (trial.id, row) for trial in lossy if trial.reading.unexplained for row in trial.reading.ledger_beside
+        ),
         faults=tuple((trial.id, fault) for trial in lossy for fault in trial.reading.ledger_faults),
     )
 
