@@ -18,6 +18,9 @@ class WatchedTester(Tester):
     async def start(self) -> TesterFacts:
         return await self._tester.start()
 
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        await self._tester.learn(number, request, addressing)
+
     async def trial(
         self,
         number: int,
