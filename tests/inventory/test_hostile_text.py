@@ -30,9 +30,9 @@ from nicbench.health.base import HealthView
 from nicbench.inventory._asking import paths_and_values
 from nicbench.inventory.base import NOT_UNDERSTOOD, UNKNOWN
 from nicbench.inventory.collect import plain_data
-from nicbench.tuning.items.base import CannotSetError
 from nicbench.ledger.base import Side
 from nicbench.ledger.base import View as LedgerView
+from nicbench.tuning.items.base import CannotSetError
 
 TESTS = Path(__file__).parents[1]
 
