@@ -216,7 +216,7 @@ async def test_mount_options_are_remounted_by_their_opposite(tmp_path: Path) -> 
     assert row.asked == {"access time": "noatime"}
     assert [command[1:] for command in host.commands if command[0] == "mount"] == [
         ("-o", "remount,noatime", "/"),
-        ("-o", "remount,relatime", "/"),
+        ("-o", "remount,atime,relatime", "/"),
     ]
 
 

@@ -22,6 +22,8 @@ _GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "directories": ("diratime", "nodiratime"),
 }
 """Of each group one holds; ``group_values`` says which where /proc/self/mountinfo names none of them."""
+_WRITTEN: Final = {"relatime": "atime,relatime", "strictatime": "atime,strictatime"}
+"""mount(8) takes over what holds already, and `noatime` among it wins until it is taken back."""
 _GROUP_OF: Final = {word: group for group, words in _GROUPS.items() for word in words}
 
 
@@ -61,7 +63,7 @@ class MountOptions(Item):
         return {_GROUP_OF[word]: word for word in self.options.options}
 
     async def write(self, place: Place, values: Values) -> None:
-        words = ",".join(str(value) for value in values.values())
+        words = ",".join(_WRITTEN.get(str(value), str(value)) for value in values.values())
         await place.host.run(("mount", "-o", f"remount,{words}", self.options.path))
 
 

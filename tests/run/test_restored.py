@@ -1,0 +1,213 @@
+"""A tuned machine is what it was before: after a run, after Ctrl-C, after SIGKILL and restore, and a second restore.
+
+Told by `tests/tuning/snapshot.py`, which uses nothing of nicbench. Every setting that this kernel has is changed, on
+the machine and inside the lab's namespaces; during a run each of them must be seen in the snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+SNAPSHOT = Path(__file__).parents[1] / "tuning" / "snapshot.py"
+PATIENCE_S = 120.0
+OTHERS_S = 30.0
+SOMEBODY_ELSES = Path("/proc/sys/vm/swappiness")
+
+BENCH = """
+nicbench: 1
+title: Tuned
+lab: {{kind: veth}}
+dut: {{kind: kernel-forward}}
+tuning:
+  profile: low-latency
+  all:
+    huge_pages: {pages}
+    read_ahead: {{of: [{disk}], kib: 96}}
+    mount_options: {{path: {mount}, options: [noatime, nodiratime]}}
+    realtime_throttling: false
+    boot_parameters: {{expected: {{nicbench.unknown: false}}}}
+  tester:
+    sysctls: {{net.ipv4.tcp_rmem: 4096 65536 7000000}}
+  dut:
+    connection_tracking: false
+    sysctls: {{net.ipv4.tcp_wmem: 4096 65536 7000000, vm.swappiness: {swappiness}}}
+thresholds: {{dut_contended_share: 1.0, dut_foreign_cpu_share: 0.99, longest_gap_ms: 500, total_gap_share: 0.9}}
+tests:
+  - name: sweep
+    method: load-sweep
+    frame_bytes: [64]
+    of: 20 kpps
+    loads: [100 %]
+    trial: {{duration: {duration}, drain: 50 ms, settle: 50 ms}}
+"""
+
+
+def snapshot() -> dict[str, Any]:
+    done = subprocess.run([sys.executable, str(SNAPSHOT)], capture_output=True, text=True, check=True)
+    content: dict[str, Any] = json.loads(done.stdout)
+    return content
+
+
+def snapshot_alone() -> dict[str, Any]:
+    """Of the machine while no other run is on it, which a machine of several users may have."""
+    began = time.monotonic()
+    while (taken := snapshot())["records"] and time.monotonic() - began < PATIENCE_S:
+        time.sleep(1.0)
+    return taken
+
+
+def left_over(before: dict[str, Any]) -> list[str]:
+    """What is not as it was; other runs are given the time to end, and what nobody puts back stays."""
+    began = time.monotonic()
+    while (found := differences(before, snapshot())) and time.monotonic() - began < OTHERS_S:
+        time.sleep(1.0)
+    return found
+
+
+def nicbench(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "nicbench", *arguments]
+
+
+def differences(one: Any, other: Any, path: str = "") -> list[str]:
+    """Every value that is not the same, by its place."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = sorted({*one, *other})
+        return [found for key in keys for found in differences(one.get(key), other.get(key), f"{path}/{key}")]
+    if isinstance(one, list) and isinstance(other, list) and all(isinstance(part, str) for part in [*one, *other]):
+        gone, come = set(one) - set(other), set(other) - set(one)
+        return [f"{path}: {sorted(gone)} -> {sorted(come)}"] if gone or come else []
+    return [] if one == other else [f"{path}: {one!r} -> {other!r}"]
+
+
+class Machine:
+    """A program called irqbalance, a file system of our own, and the bench file that changes all it can."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mount = folder / "mount"
+        self.mount.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(self.mount)], check=True)
+        shutil.copy("/bin/sleep", folder / "irqbalance")
+        self.irqbalance = subprocess.Popen([str(folder / "irqbalance"), "600"])
+        pages = int(Path("/proc/sys/vm/nr_hugepages").read_text())
+        disk = min(Path("/sys/block").glob("*/queue/read_ahead_kb")).parents[1].name
+        self.values = {"mount": self.mount, "disk": disk, "pages": pages + 400, "swappiness": 7}
+
+    def remove(self) -> None:
+        self.irqbalance.kill()
+        self.irqbalance.wait()
+        subprocess.run(["umount", str(self.mount)], check=True)
+
+    def start(self, duration: str) -> subprocess.Popen[str]:
+        bench = self.folder / "bench.yaml"
+        bench.write_text(BENCH.format(**self.values, duration=duration))
+        command = nicbench("run", str(bench), "--output", str(self.folder / "runs"), "--no-progress")
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def started(self, duration: str) -> tuple[subprocess.Popen[str], Path]:
+        """A run once everything is set, and its folder."""
+        before = set(self.folder.glob("runs/*/tuning.json"))
+        process = self.start(duration)
+        began = time.monotonic()
+        while not (new := set(self.folder.glob("runs/*/tuning.json")) - before):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() - began < PATIENCE_S
+            time.sleep(0.05)
+        return process, new.pop().parent
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path)
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+def settings_of(run: Path) -> list[dict[str, Any]]:
+    content: list[dict[str, Any]] = json.loads((run / "tuning.json").read_text())["settings"]
+    return content
+
+
+def test_whatever_ends_a_run_the_machine_is_what_it_was(machine: Machine) -> None:
+    before = snapshot_alone()
+
+    # To its end.
+    process, run = machine.started("100 ms")
+    said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, said
+    assert left_over(before) == []
+    changed = [row for row in settings_of(run) if row["outcome"] == "changed"]
+    assert len(changed) >= 10
+    for row in changed:
+        asked = {key: value for key, value in row["asked"].items() if value != row["before"][key]}
+        assert row["during"] == row["at_end"] == row["asked"], row
+        assert {key: row["after"][key] for key in asked} == {key: row["before"][key] for key in asked}, row
+
+    # Ctrl-C.
+    process, _ = machine.started("60 s")
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, said
+    assert left_over(before) == []
+
+    # SIGKILL.
+    process, run = machine.started("60 s")
+    during = snapshot()
+    process.kill()
+    process.communicate(timeout=PATIENCE_S)
+    restore = nicbench("restore", str(run))
+    SOMEBODY_ELSES.write_text("33")
+    first = subprocess.run(restore, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert first.returncode == 0, first
+    assert "sysctls was left at vm.swappiness 33: somebody changed it since we set vm.swappiness 7" in first.stdout
+    assert [found for found in left_over(before) if "/vm/swappiness:" not in found] == []
+    second = subprocess.run(restore, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (second.returncode, second.stdout.strip()) == (0, f"{run.name}: nothing to undo")
+    assert SOMEBODY_ELSES.read_text().strip() == "33"
+    SOMEBODY_ELSES.write_text(before["sysctls"]["vm/swappiness"])
+    assert left_over(before) == []
+    check_during(machine, before, during, [row["item"] for row in changed])
+
+
+def check_during(machine: Machine, before: dict[str, Any], during: dict[str, Any], changed: list[str]) -> None:
+    """Each setting that was said to be changed is seen by the independent script."""
+    seen = differences(before, during)
+    tester, dut = (next(name for name in during["namespaces"] if name.endswith(role)) for role in ("-tester", "-dut"))
+    expected = {
+        "watchdog": "/sysctls/kernel/soft_watchdog: '1' -> '0'",
+        "timer_migration": "/sysctls/kernel/timer_migration: '1' -> '0'",
+        "realtime_throttling": "/sysctls/kernel/sched_rt_runtime_us: '950000' -> '-1'",
+        "numa_balancing": "/sysctls/kernel/numa_balancing: '1' -> '0'",
+        "busy_polling": "/sysctls/net/core/busy_poll: '0' -> '50'",
+        "wakeup_latency": f"/cpu_dma_latency_us: {before['cpu_dma_latency_us']} -> 0",
+        "transparent_huge_pages": "/files//sys/kernel/mm/transparent_hugepage/defrag: ",
+        "page_merging": "/files//sys/kernel/mm/ksm/run: ",
+        "huge_pages": "/files//sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages: ",
+        "read_ahead": "read_ahead_kb: ",
+        "cpu_frequency": "scaling_governor: ",
+        "idle_states": "/disable: ",
+        "sysctls": "/sysctls/vm/swappiness: '60' -> '7'",
+    }
+    for item, text in expected.items():
+        if item in changed:
+            assert any(text in found for found in seen), (item, text, seen)
+    assert "7000000" in during["networks"][tester]["sysctls"]["ipv4/tcp_rmem"]
+    assert "7000000" in during["networks"][dut]["sysctls"]["ipv4/tcp_wmem"]
+    assert "nicbench_notrack_d0" in json.dumps(during["networks"][dut]["nft -j list ruleset"])
+    assert any(f" {machine.mount} rw,noatime,nodiratime " in mount for mount in during["mounts"])
+    assert any(text.startswith("irqbalance stopped ") for text in during["processes"])
+    assert any("nicbench-packets" in text for text in during["processes"])
