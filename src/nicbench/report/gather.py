@@ -33,6 +33,7 @@ from nicbench.report.tables import has_table, sections
 from nicbench.report.tails import tail_tables
 from nicbench.report.throughput import throughput_tables
 from nicbench.report.tuned import tuned_rows
+from nicbench.report.watched import watched_machines
 from nicbench.stats.runs import over_runs
 from nicbench.store import RunFolder
 
@@ -51,6 +52,7 @@ def gather(folder: RunFolder) -> Report:
     throughput = throughput_tables(results, tests, plan, trials)
     latency = latency_tables(results, tests, trials)
     tables = sections(results, tests)
+    groups = _groups(trials, compared)
     inventory = folder.read_json("inventory.json")
     ended = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
     complete = folder.finished and ended is not None and ended.complete
@@ -80,7 +82,10 @@ def gather(folder: RunFolder) -> Report:
         own_latencies=tuple(
             {place_of(event): event for event in events if isinstance(event, TesterLatencyFound)}.values()
         ),
-        groups=_groups(trials, compared),
+        groups=groups,
+        watched=watched_machines(
+            folder.path, plan, {trial.id: group.test for group in groups for trial in group.trials}
+        ),
         notes=tuple(event for event in events if isinstance(event, Note)),
         plan=plan,
         inventory=inventory if isinstance(inventory, dict) else {},

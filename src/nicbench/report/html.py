@@ -21,6 +21,7 @@ from nicbench.report.svg import identifiers
 from nicbench.report.tables import names_line_rate, spoilt
 from nicbench.report.tail_bins import bins_chart
 from nicbench.report.throughput import confirmed
+from nicbench.report.watched_chart import watched_figure
 from nicbench.report.zero_loss import tells_something, zero_loss_chart, zero_loss_table
 from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
@@ -72,6 +73,7 @@ def render(report: Report) -> str:
         bins_figure=lambda table, wanted=alone: (
             drawn(bins_chart, table, numbered, f"Long tail at {table.load}") if wanted else None
         ),
+        watched_figure=lambda view: watched_figure(view, numbered),
         tail_figure=lambda table: (
             drawn(charts.tail_chart, table, numbered, f"Latency tail at {table.load}") if alone else None
         ),

@@ -29,6 +29,7 @@ from nicbench.units import l1_bits_per_s, l2_bits_per_s
 
 if TYPE_CHECKING:  # it is made of tables of this file
     from nicbench.report.comparison import Comparison
+    from nicbench.report.watched import WatchedMachine
 LATENCIES = (
     Column(value="latency_minimum_ns", head="min"),
     Column(value="latency_mean_ns", head="mean"),
@@ -280,6 +281,7 @@ class Report:
     ports: tuple[PortsTable, ...] = ()
     comparison: Comparison | None = None
     imported: ImportedView | None = None
+    watched: tuple[WatchedMachine, ...] = ()
     system: SystemTable = field(default_factory=lambda: SystemTable((), ()))
     tuned: tuple[TunedRow, ...] = ()
 

@@ -146,7 +146,7 @@ class _Parser:
 
     def batches(self, log: Path) -> Iterator[pa.RecordBatch]:
         """The rows. A session that is in the table already was copied before a crash took the log's removal."""
-        began_ns, known_before = 0, True
+        began_ns, known_before = -1, True
         hosts: dict[str, _Host] = {}
         columns: list[list[Any]] = [[] for _ in SCHEMA]
         with log.open("rb") as stream:

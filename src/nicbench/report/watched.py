@@ -1,0 +1,207 @@
+"""What the machines did over the run, from monitor.parquet: CPU by state over time, and a table of each phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from nicbench.model.monitor import MonitorCost, MonitorPlan
+from nicbench.model.plan import Plan
+from nicbench.stats.cpu import BUSY, Spent, Utilisation, added, utilisation
+from nicbench.store import monitor_table
+
+METRICS = {f"cpu_{state}_ns": state for state in (*BUSY, "idle", "iowait", "steal")}
+BETWEEN = "between trials"
+_UNFINISHED = "a trial that was not finished"
+_SHORTEST_NS = 100_000_000
+"""Ten of the kernel's ticks: the share of a shorter sample is too coarse to be a minimum or maximum."""
+_MOST_ALONE = 4
+"""So many CPUs are told one by one; of more, those that measure, and the others together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One sample of one CPU, or of several together: from ``begin_s`` to ``end_s`` of the run."""
+
+    begin_s: float
+    end_s: float
+    trial: str | None
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True)
+class CpuRow:
+    """One CPU, or several together, over one phase."""
+
+    name: str
+    busy: Utilisation
+    softirq: Utilisation
+    steal: Utilisation
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTable:
+    """One phase: the trials of a test, those of the calibration, or the time between trials."""
+
+    name: str
+    duration_s: float
+    rows: tuple[CpuRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Trials of one phase, one after another, on the time of the run."""
+
+    name: str
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSeries:
+    """What is drawn of one CPU, or of several together."""
+
+    name: str
+    slices: tuple[Slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedMachine:
+    """One machine."""
+
+    host: str
+    plan: MonitorPlan | None
+    cost: MonitorCost | None
+    series: tuple[CpuSeries, ...]
+    spans: tuple[Span, ...]
+    phases: tuple[PhaseTable, ...]
+    samples: int
+
+
+def watched_machines(folder: Path, plan: Plan | None, phases: Mapping[str, str]) -> tuple[WatchedMachine, ...]:
+    """``phases`` has the name of each trial's phase, by its id. Nothing where no monitor told anything."""
+    monitored = monitor_table.read(folder, tuple(METRICS))
+    if monitored is None:
+        return ()
+    plans = {each.host: each for each in (plan.monitors if plan else ())}
+    by_host = _slices(monitored.table.to_pydict())
+    return tuple(
+        _view(host, cpus, plans.get(host), monitored.costs.get(host), plan, phases) for host, cpus in by_host.items()
+    )
+
+
+Cpus = dict[str, list[Slice]]
+
+
+def _slices(columns: Mapping[str, list[object]]) -> dict[str, Cpus]:
+    """The samples of each CPU of each host, in order. Sessions follow one another, without the time between them."""
+    hosts: dict[str, Cpus] = {}
+    offset_s, last_s, last_session = 0.0, 0.0, None
+    names = ("session", "host", "of", "at_s", "interval_ns", "trial", "metric", "value")
+    rows = zip(*(columns[name] for name in names), strict=True)
+    for (session, host, at_s, interval_ns, trial), members in groupby(
+        rows, key=lambda row: (row[0], row[1], *row[3:6])
+    ):
+        if session != last_session:
+            offset_s, last_session = last_s, session
+        by_cpu: dict[str, dict[str, int]] = {}
+        for _, _, of, _, _, _, metric, value in members:
+            if value is not None:
+                by_cpu.setdefault(str(of), {})[METRICS[str(metric)]] = int(str(value))
+        end_s = offset_s + float(str(at_s))
+        last_s = max(last_s, end_s)
+        begin_s = end_s - int(str(interval_ns)) / 1e9
+        for cpu, spent in by_cpu.items():
+            one = Slice(begin_s, end_s, None if trial is None else str(trial), Spent(spent))
+            hosts.setdefault(str(host), {}).setdefault(cpu, []).append(one)
+    return hosts
+
+
+def _view(
+    host: str,
+    cpus: Cpus,
+    monitor: MonitorPlan | None,
+    cost: MonitorCost | None,
+    plan: Plan | None,
+    phases: Mapping[str, str],
+) -> WatchedMachine:
+    named = _named(cpus, plan)
+    first = next(iter(named.values()), [])
+    order = dict.fromkeys(_phase(each, phases) for each in first)
+    inside = [name for name in order if name != BETWEEN]
+    return WatchedMachine(
+        host=host,
+        plan=monitor,
+        cost=cost,
+        series=tuple(CpuSeries(name, tuple(slices)) for name, slices in named.items()),
+        spans=_spans(first, phases),
+        phases=tuple(_table(phase, named, phases) for phase in (*inside, *([BETWEEN] if BETWEEN in order else []))),
+        samples=len(first),
+    )
+
+
+def _named(cpus: Cpus, plan: Plan | None) -> dict[str, list[Slice]]:
+    """Each CPU with its role; where there are many, those without a part in measuring are taken together."""
+    cores = plan.cores if plan else {}
+    roles = {f"cpu{cores['worker']}": "tester"} if cores.get("worker") is not None else {}
+    for number in cores.get("dut") or ():
+        name = f"cpu{number}"
+        roles[name] = f"{roles[name]} and DUT" if name in roles else "DUT"
+    ordered = sorted(cpus, key=lambda name: (len(name), name))
+    alone = ordered if len(ordered) <= _MOST_ALONE else [name for name in ordered if name in roles][:_MOST_ALONE]
+    others = [name for name in ordered if name not in alone]
+    found = {_title(name, roles): cpus[name] for name in alone}
+    if others:
+        together = zip(*(cpus[name] for name in others), strict=False)
+        found[f"the other {len(others)} CPUs"] = [
+            Slice(each[0].begin_s, each[0].end_s, each[0].trial, added(one.spent for one in each)) for each in together
+        ]
+    return found
+
+
+def _title(name: str, roles: Mapping[str, str]) -> str:
+    title = f"CPU {name.removeprefix('cpu')}"
+    return f"{title}, {roles[name]}" if name in roles else title
+
+
+def _phase(one: Slice, phases: Mapping[str, str]) -> str:
+    return BETWEEN if one.trial is None else phases.get(one.trial, _UNFINISHED)
+
+
+def _table(phase: str, named: Mapping[str, list[Slice]], phases: Mapping[str, str]) -> PhaseTable:
+    rows, duration_s = [], 0.0
+    for name, slices in named.items():
+        own = [each for each in slices if _phase(each, phases) == phase]
+        duration_s = max(duration_s, sum(each.end_s - each.begin_s for each in own))
+        row = _row(name, own)
+        if row is not None:
+            rows.append(row)
+    return PhaseTable(phase, duration_s, tuple(rows))
+
+
+def _row(name: str, slices: Iterable[Slice]) -> CpuRow | None:
+    slices = tuple(slices)
+    spent = [each.spent for each in slices]
+    long = [each.spent for each in slices if each.end_s - each.begin_s >= _SHORTEST_NS / 1e9] or spent
+    busy, softirq, steal = (_over(spent, long, states) for states in (BUSY, ("softirq",), ("steal",)))
+    return CpuRow(name, busy, softirq, steal) if busy and softirq and steal else None
+
+
+def _over(every: list[Spent], long: list[Spent], states: tuple[str, ...]) -> Utilisation | None:
+    """The mean of all samples, and the extremes of those that are long enough to have one."""
+    whole, extremes = utilisation(every, states), utilisation(long, states)
+    if whole is None or extremes is None:
+        return None
+    return Utilisation(extremes.minimum, whole.mean, extremes.maximum, extremes.samples)
+
+
+def _spans(slices: Iterable[Slice], phases: Mapping[str, str]) -> tuple[Span, ...]:
+    """Where the trials were: one span a trial."""
+    found = []
+    for trial, members in groupby(slices, key=lambda each: each.trial):
+        own = list(members)
+        if trial is not None:
+            found.append(Span(phases.get(trial, _UNFINISHED), own[0].begin_s, own[-1].end_s))
+    return tuple(found)

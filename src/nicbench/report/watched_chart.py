@@ -1,0 +1,129 @@
+"""The chart of a CPU over the run: its time by state, stacked, with the trials above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import altair as alt
+from markupsafe import Markup
+
+from nicbench.report.charts import Format, finished
+from nicbench.report.figures import drawn
+from nicbench.report.svg import INK, MUTED, SERIES
+from nicbench.report.watched import CpuSeries, Slice, WatchedMachine
+from nicbench.stats.cpu import added
+
+STATES: dict[str, tuple[str, ...]] = {
+    "programs": ("user", "nice", "guest"),
+    "kernel": ("system",),
+    "interrupts and softirqs": ("irq", "softirq"),
+    "taken by the hypervisor": ("steal",),
+}
+_COLOURS = (SERIES[0], SERIES[5], SERIES[1], SERIES[6])
+_Side = Literal["left", "right"]
+_HEIGHT = 110
+_STRIP = (-8, -4)
+"""Where the trials are, in pixels above the plot."""
+_STEPS = {True: 300, False: 120}  # wide and narrow: more would be finer than the lines
+
+
+def watched_figure(view: WatchedMachine, numbered: Iterator[int]) -> Markup | None:
+    """A drawing for each CPU, the first with the legend and the names of the phases, the last with the title of x."""
+    parts = []
+    for number, series in enumerate(view.series):
+        is_last = number == len(view.series) - 1
+        draw = partial(cpu_chart, view=view, is_first=number == 0, is_last=is_last)
+        drawing = drawn(draw, series, numbered, f"{view.host}, {series.name}: time by state over the run")
+        if drawing is not None:
+            parts.append(Markup("{}").format(drawing))
+    return Markup("").join(parts) if parts else None
+
+
+def cpu_chart(
+    series: CpuSeries, form: Format, *, view: WatchedMachine, is_first: bool, is_last: bool
+) -> dict[str, Any] | None:
+    """None where nothing was sampled."""
+    steps = stepped(series.slices, _STEPS[form.width > 500])
+    if not steps:
+        return None
+    begin_s, end_s = steps[0].begin_s, steps[-1].end_s
+    points = [
+        {"t": round(time_s, 3), "state": name, "share": round(100.0 * (step.spent.share(*states) or 0.0), 2)}
+        for step in steps
+        for time_s in ((step.begin_s, step.end_s) if step is steps[-1] else (step.begin_s,))
+        for name, states in STATES.items()
+    ]
+    over_time: dict[str, Any] = {
+        "title": "time since the run began [s]" if is_last else None,
+        "scale": alt.Scale(domain=[begin_s, end_s], nice=False),
+        "axis": alt.Axis(grid=False, labels=is_last, ticks=is_last),
+    }
+    y_axis = alt.Axis(values=[0, 50, 100], titleFontSize=form.font)
+    y = alt.Y("share:Q", title=_short(series.name, form), scale=alt.Scale(domain=[0, 100]), axis=y_axis, stack="zero")
+    legend = alt.Legend(orient="top", title=None, columns=max(2, form.columns // 2), labelLimit=0, offset=26)
+    names = list(STATES)
+    colours = alt.Scale(domain=names, range=list(_COLOURS))
+    colour = alt.Color("state:N", sort=names, scale=colours, legend=legend if is_first else None)
+    layers: list[Any] = []
+    spans = [{"from": span.begin_s, "to": span.end_s} for span in view.spans]
+    if spans:
+        above = alt.Chart(alt.InlineData(values=spans)).mark_rect(color=MUTED)
+        strip = {"y": alt.value(_STRIP[0]), "y2": alt.value(_STRIP[1])}
+        layers.append(above.encode(x=alt.X("from:Q", **over_time), x2="to:Q", **strip))
+    area = alt.Chart(alt.InlineData(values=points)).mark_area(interpolate="step-after", opacity=0.9)
+    area = area.encode(x=alt.X("t:Q", **over_time), y=y, color=colour, order=alt.Order("order:Q"))
+    layers.append(area.transform_calculate(order=_order()))
+    for align, labels in _phases(view, form, end_s).items() if is_first else ():
+        named = alt.Chart(alt.InlineData(values=labels))
+        marks = named.mark_text(align=align, baseline="bottom", fontSize=form.font - 1, color=INK)
+        layers.append(marks.encode(x=alt.X("at:Q", **over_time), y=alt.value(_STRIP[0] - 2), text="name:N"))
+    return finished(alt.layer(*layers), replace(form, height=_HEIGHT))
+
+
+def stepped(slices: Sequence[Slice], most: int) -> tuple[Slice, ...]:
+    """At most about so many steps: neighbours are taken together, but never a trial with what is beside it."""
+    if not slices:
+        return ()
+    least_s = (slices[-1].end_s - slices[0].begin_s) / most
+    steps: list[Slice] = []
+    for one in slices:
+        last = steps[-1] if steps else None
+        if last is not None and last.trial == one.trial and last.end_s - last.begin_s < least_s:
+            steps[-1] = Slice(last.begin_s, one.end_s, one.trial, added((last.spent, one.spent)))
+        else:
+            steps.append(one)
+    return tuple(steps)
+
+
+def _short(name: str, form: Format) -> str:
+    return f"{name.partition(',')[0]} [%]" if form.width < 500 else f"{name} [%]"
+
+
+def _order() -> str:
+    """The order of the stack is that of the legend."""
+    return f"indexof({list(STATES)!r}, datum.state)"
+
+
+def _phases(view: WatchedMachine, form: Format, end_s: float) -> dict[_Side, list[dict[str, Any]]]:
+    """Where each phase begins for the first time, by the side at which its name stands; the last may need the left.
+
+    Names that would stand upon one another are left out: the table has all of them.
+    """
+    first: dict[str, float] = {}
+    for span in view.spans:
+        first.setdefault(span.name, span.begin_s)
+    letter_s = 0.5 * (form.font - 1) / form.width * (end_s - view.series[0].slices[0].begin_s)
+    sides: dict[_Side, list[dict[str, Any]]] = {}
+    free_s = 0.0
+    for name, from_s in first.items():
+        length_s = letter_s * (len(name) + 1)
+        is_last = from_s + length_s > end_s
+        begin_s = end_s - length_s if is_last else from_s
+        if begin_s >= free_s:
+            side: _Side = "right" if is_last else "left"
+            sides.setdefault(side, []).append({"name": name, "at": end_s if is_last else from_s})
+            free_s = begin_s + length_s
+    return sides

@@ -1,0 +1,111 @@
+"""What the machine did: each CPU by phase, and a drawing that never mixes a trial with what is beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nicbench.model.monitor import MonitorCost, MonitorPlan
+from nicbench.model.plan import Plan
+from nicbench.report.charts import NARROW, WIDE
+from nicbench.report.svg import identifiers
+from nicbench.report.watched import BETWEEN, Slice, WatchedMachine, watched_machines
+from nicbench.report.watched_chart import cpu_chart, stepped, watched_figure
+from nicbench.stats.cpu import Spent
+from nicbench.store.monitor_log import MonitorLog
+
+S = 1_000_000_000
+STATES = ("user", "softirq", "steal", "idle")
+PHASES = {"t0001": "calibration", "t0002": "throughput"}
+PLAN = Plan(
+    run_id="r",
+    title="t",
+    nicbench_version="0",
+    seed=1,
+    cores={"worker": 0, "dut": [1], "housekeeping": [], "shared": False},
+    monitors=(
+        MonitorPlan(host="local", interval_s=1.0, paused=True, during_trials="silent: every CPU measures (0, 1)"),
+    ),
+)
+
+
+def written(folder: Path, cpus: int = 2, began_ns: int = 0) -> None:
+    """A second between trials, then a trial of calibration, one of a test, and one that was cut short."""
+    log = MonitorLog(folder, began_ns)
+    log.event("local", json.dumps({"event": "ready"}))
+    series = [
+        {"series": cpu * len(STATES) + index, "metric": f"cpu_{state}_ns", "of": f"cpu{cpu}", "kind": "count"}
+        for cpu in range(cpus)
+        for index, state in enumerate(STATES)
+    ]
+    log.event("local", json.dumps({"event": "series", "series": series}))
+    spent_by_sample = ((0, 0, 0, 100), (50, 50, 0, 0), (20, 60, 20, 0), (100, 0, 0, 0))
+    for number, (trial, spent) in enumerate(zip((None, 1, 2, 9), spent_by_sample, strict=True), start=1):
+        log.trial("local", trial)
+        values = [[cpu * len(STATES) + at, ticks * S // 100] for cpu in range(cpus) for at, ticks in enumerate(spent)]
+        sample = {"event": "sample", "values": values, "interval_ns": S, "time_ns": began_ns + number * S}
+        log.event("local", json.dumps(sample))
+    log.cost("local", MonitorCost(cpu_ns=5_000_000, elapsed_ns=5 * S, samples=4, maximum_sample_ns=2_000_000))
+    log.close()
+
+
+def view_of(folder: Path, cpus: int = 2) -> WatchedMachine:
+    written(folder, cpus)
+    (view,) = watched_machines(folder, PLAN, PHASES)
+    return view
+
+
+def test_each_phase_has_the_figures_of_each_cpu_with_its_role(tmp_path: Path) -> None:
+    view = view_of(tmp_path)
+    assert [phase.name for phase in view.phases] == [
+        "calibration",
+        "throughput",
+        "a trial that was not finished",
+        BETWEEN,
+    ]
+    throughput = view.phases[1]
+    assert [row.name for row in throughput.rows] == ["CPU 0, tester", "CPU 1, DUT"]
+    row = throughput.rows[0]
+    assert (row.busy.mean, row.softirq.mean, row.steal.maximum) == (0.8, 0.6, 0.2)
+    assert throughput.duration_s == pytest.approx(1.0)
+    assert view.phases[-1].rows[0].busy.maximum == 0.0
+    assert view.cost is not None
+    assert view.cost.share_of_a_core == 0.001
+
+
+def test_of_many_cpus_those_that_do_not_measure_are_told_together(tmp_path: Path) -> None:
+    view = view_of(tmp_path, cpus=64)
+    assert [series.name for series in view.series] == ["CPU 0, tester", "CPU 1, DUT", "the other 62 CPUs"]
+    assert view.phases[0].rows[2].busy.mean == 1.0
+
+
+def test_sessions_of_a_resumed_run_follow_one_another(tmp_path: Path) -> None:
+    written(tmp_path)
+    written(tmp_path, began_ns=900 * S)
+    (view,) = watched_machines(tmp_path, PLAN, PHASES)
+    assert [round(one.end_s) for one in view.series[0].slices] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_neighbours_are_taken_together_but_never_a_trial_with_what_is_beside_it() -> None:
+    slices = [Slice(float(at), at + 1.0, "t0001" if 40 <= at < 50 else None, Spent({"user": at})) for at in range(100)]
+    steps = stepped(slices, 10)
+    assert len(steps) <= 12
+    assert [(step.begin_s, step.end_s) for step in steps if step.trial] == [(40.0, 50.0)]
+    assert sum(step.spent.busy_ns for step in steps) == sum(range(100))
+    assert stepped([], 10) == ()
+
+
+def test_it_is_drawn_for_a_screen_and_for_a_phone(tmp_path: Path) -> None:
+    view = view_of(tmp_path)
+    drawing = watched_figure(view, identifiers())
+    assert drawing is not None
+    assert drawing.count("<svg ") == 2 * len(view.series)
+    assert "calibration" in drawing
+    for form in (WIDE, NARROW):
+        assert cpu_chart(view.series[0], form, view=view, is_first=True, is_last=True) is not None
+
+
+def test_a_run_without_monitors_has_no_such_section(tmp_path: Path) -> None:
+    assert watched_machines(tmp_path, PLAN, PHASES) == ()
