@@ -212,6 +212,18 @@ async def test_a_setting_that_strays_during_the_test_is_told(stack: UndoStack, h
     ]
 
 
+async def test_what_is_not_understood_refuses_the_run_and_keeps_the_undo(stack: UndoStack, host: FakeHost) -> None:
+    host.files["/rings/d0"] = "n/a"
+    with pytest.raises(NotReadyError, match="rings is not understood: ValueError"):
+        await tune(stack, rings(host, devices=("d0",)))
+    await tune(stack, rings(host, devices=("d1",)))
+    host.files["/rings/d1"] = "n/a"
+    assert "rings is not understood" in (await stack.undo_all())[0]
+    host.files["/rings/d1"] = "4096 512"
+    assert await stack.undo_all() == []
+    assert host.files["/rings/d1"] == "1024 512"
+
+
 async def test_a_failing_command_refuses_the_run(
     stack: UndoStack, host: FakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,7 @@ class TunedHosts:
             after = undone[0].after if undone else None
             if row.outcome is Outcome.CHANGED and not undone:
                 try:
-                    now = await one.item.read(one.place)
+                    now = await one.item.now(one.place)
                     after = {key: now.get(key) for key in row.asked or {}}
                 except (CannotSetError, HostError):
                     after = None

@@ -21,7 +21,7 @@ async def look(one: Placed, configuration: str = DEFAULT, run: int = 1) -> Tuned
     try:
         if one.item.scope == "device" and one.place.device is None:
             raise CannotSetError("the test has no interface there; name some with `devices`")
-        before = await one.item.read(one.place)
+        before = await one.item.now(one.place)
         asked = one.item.wanted(before)
         outcome = _to_be_expected(one, before, asked)
     except (CannotSetError, NicbenchError) as error:
@@ -114,7 +114,7 @@ async def _applied(changes: Changes, one: Placed, row: Tuned) -> Tuned:
     old = {key: before[key] for key in to_change if key in before}
     try:
         await one.item.apply(changes, one.place, old, to_change)
-        now = await one.item.read(one.place)
+        now = await one.item.now(one.place)
         wrong = one.item.differing(to_change, now)
         if not wrong:
             return row
@@ -129,7 +129,7 @@ async def _applied(changes: Changes, one: Placed, row: Tuned) -> Tuned:
 async def _put_back(one: Placed, old: Values) -> str:
     """Now, not by the undo: that would take what the machine made of our value for somebody else's."""
     try:
-        now = await one.item.read(one.place)
+        now = await one.item.now(one.place)
         if differing := one.item.differing(old, now):
             await one.item.write(one.place, differing)
     except (CannotSetError, NicbenchError, NotImplementedError) as error:
@@ -145,7 +145,7 @@ async def _reread(one: Placed, row: Tuned, *, at_end: bool) -> Tuned:
     if row.asked is None or row.outcome in (Outcome.SKIPPED, Outcome.FAILED):
         return row
     try:
-        now = await one.item.read(one.place)
+        now = await one.item.now(one.place)
         values: Values | None = {key: now.get(key) for key in row.asked}
     except (CannotSetError, NicbenchError):
         values = None

@@ -138,14 +138,14 @@ async def _restore_setting(host: Host, undo: RestoreSetting) -> str | None:
     """
     item, place = _item_of(undo), Place(host, undo.device)
     try:
-        now = await item.read(place)
+        now = await item.now(place)
     except CannotSetError:
         return None
     old = {key: old for key, old in undo.before.items() if key in now and not item.same(key, now[key], old)}
     ours = {key: value for key, value in old.items() if item.same(key, now[key], undo.asked[key])}
     if ours:
         await item.write(place, ours)
-        after = await item.read(place)
+        after = await item.now(place)
         if wrong := item.differing(ours, after):
             got = {key: after.get(key) for key in wrong}
             raise HostError(f"{undo.item} should be {shown(wrong)} again and is {shown(got)}", place=str(place))
@@ -163,7 +163,7 @@ async def _after(host: Host, undo: Undo) -> Values | None:
     if not isinstance(undo, RestoreSetting):
         return None
     try:
-        now = await _item_of(undo).read(Place(host, undo.device))
+        now = await _item_of(undo).now(Place(host, undo.device))
     except (CannotSetError, NicbenchError):
         return None
     return {key: now.get(key) for key in undo.asked}

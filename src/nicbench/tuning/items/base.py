@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from nicbench.errors import HostError
 from nicbench.hosts.base import Host
 from nicbench.model.base import Frozen
 from nicbench.model.tuning import Values
@@ -72,6 +73,10 @@ class NoOptions(Frozen):
     """Nothing to choose."""
 
 
+# What a parser raises that meets the text of another version of a tool.
+_NOT_UNDERSTOOD = (ValueError, LookupError, TypeError)
+
+
 class Item(ABC):
     """``kind`` is its key in the bench file, ``Options`` the model of what is written there."""
 
@@ -103,6 +108,14 @@ class Item(ABC):
 
         CannotSetError where the place cannot take it (more than its maximum), with what it could.
         """
+
+    async def now(self, place: Place) -> Values:
+        """``read``, with a HostError where what a tool says is not understood."""
+        try:
+            return await self.read(place)
+        except _NOT_UNDERSTOOD as error:
+            message = f"{self.kind} is not understood: {type(error).__name__}: {error}"
+            raise HostError(message, place=str(place)) from error
 
     async def write(self, place: Place, values: Values) -> None:
         """Sets these keys and no other, and returns when they hold. A failure is the HostError of what was run.
