@@ -9,7 +9,6 @@ import pytest
 from nicbench.bench_file import parse
 from nicbench.duts import _l3fwd_build as builder
 from nicbench.duts.base import Dut
-from nicbench.engine.packets import LEARNING_FRAMES
 from nicbench.events import Bus
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.trial import Purpose, Trial, TrialRequest
@@ -69,9 +68,9 @@ async def test_the_reflector_without_faults_gives_every_frame_back_and_counts_it
 async def test_what_the_reflector_injects_is_what_the_tester_reports() -> None:
     faults = "{seed: 5, loss: 5 %, duplicate: 3 %, corrupt_payload: 2 %, delay: 2 ms}"
     trial, _ = await one_trial("nb-test-faults", f"{{kind: reflector, huge_pages: false, faults: {faults}}}")
-    counts, ledger = trial.reading.counts, {row.counter: row.frames for row in trial.reading.ledger}
-    # The learning frames, which nobody counts, pass it too.
-    assert 0 < counts.lost <= sum(ledger.values()) <= counts.lost + 2 * LEARNING_FRAMES
+    counts, rows = trial.reading.counts, [row.frames for row in trial.reading.ledger if not row.unsent]
+    assert 0 < counts.lost == sum(rows)
+    assert trial.reading.unexplained == 0
     assert counts.duplicated > 0
     assert counts.corrupted > 0
     assert trial.reading.latency is not None

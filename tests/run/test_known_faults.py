@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.engine.packets import LEARNING_FRAMES
-
 from .lab_bench import TOLERANT, run_bench
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -53,8 +51,9 @@ def test_a_known_share_that_is_lost_or_altered_is_what_does_not_come_back_intact
         print(f"{result.id}: {offered} offered, lost or altered {result.values['loss_percent']:.3f} % of {truth:g} %")
     for trial in trials:
         if trial.test in ("sweep", "loss"):
-            own_count = sum(place.frames for place in trial.reading.ledger)
-            assert 0 <= own_count - trial.reading.counts.lost <= 2 * LEARNING_FRAMES  # those pass it too
+            own_count = sum(place.frames for place in trial.reading.ledger if not place.unsent)
+            assert own_count == trial.reading.counts.lost
+            assert (trial.reading.unexplained, trial.reading.ledger_faults) == (0, ())
 
 
 DELAY_NS = 2_000_000

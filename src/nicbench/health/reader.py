@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -55,11 +56,14 @@ class HealthReader:
         began = self._clock()
         values: dict[str, tuple[Value, ...]] = {}
         unread: list[str] = []
-        for number, (host, view) in enumerate(self._hosts):
+
+        async def one(number: int, host: Host, view: HealthView) -> None:
             try:
                 values[view.host] = await self._of_host(number, host, view, unread)
             except NicbenchError as error:
                 unread.append(f"{view.host}: {error.message}")
+
+        await asyncio.gather(*(one(number, host, view) for number, (host, view) in enumerate(self._hosts)))
         ended = self._clock()
         return Snapshot(ended, values, tuple(unread), 1000.0 * (ended - began))
 

@@ -22,6 +22,7 @@ _CAPITALS = frozenset(
             "dpdk",
             "dut",
             "eal",
+            "fec",
             "gro",
             "id",
             "iommu",
@@ -38,7 +39,7 @@ _CAPITALS = frozenset(
     }
 )
 _SPELLINGS = MappingProxyType(
-    {"ipv4": "IPv4", "ipv6": "IPv6", "nvme": "NVMe", "selinux": "SELinux", "apparmor": "AppArmor"}
+    {"ipv4": "IPv4", "ipv6": "IPv6", "pcie": "PCIe", "nvme": "NVMe", "selinux": "SELinux", "apparmor": "AppArmor"}
 )
 
 # Names that read badly when taken apart word by word.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nicbench.model.health import HealthEvent, HealthLevel
+from nicbench.model.health import HealthEvent, HealthLevel, Measure
 from nicbench.model.trial import Trial
 from nicbench.model.verdict import Reason
 
@@ -18,6 +18,11 @@ class EventRow:
     amount: float
     trials: tuple[str, ...]
     spoilt: int
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it has no threshold, for it loses nothing."""
+        return self.event.measure is Measure.FEC_CORRECTED
 
 
 @dataclass(frozen=True, slots=True)
