@@ -19,10 +19,11 @@ from nicbench.labs.base import Testbed
 from nicbench.labs.simulated import SimulatedLab
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.spread import Spread
+from nicbench.stages import disclose
 from nicbench.store.folder import RunFolder
 
 from .lab_bench import TOLERANT, machine_state, rate_of, run_bench
-from .simulated_bench import COMPARED, make_folder, run_in_child, run_whole, trial_lines
+from .simulated_bench import COMPARED, make_folder, nothing_told, run_in_child, run_whole, trial_lines
 
 TURNS = ["fast/1", "slow/1", "slow/2", "fast/2"]
 
@@ -120,8 +121,9 @@ def test_the_report_lists_what_differs_first_then_compares_and_keeps_each_run(pa
 
 @pytest.mark.slow
 def test_killed_where_a_turn_begins_or_ends_it_goes_on_in_the_right_one(
-    reference: Reference, draw: random.Random, tmp_path: Path
+    reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(disclose, "collect", nothing_told)
     inside = draw.sample(range(1, len(reference.events) + 1), 4)
     for write in sorted({*reference.writes_about_turns(), *inside}):
         check_killed(f"{write}:{draw.choice(('before', 'torn', 'after'))}", reference, tmp_path)

@@ -14,10 +14,11 @@ import pytest
 
 from nicbench.labs.base import Testbed
 from nicbench.labs.simulated import SimulatedLab
+from nicbench.stages import disclose
 from nicbench.store.folder import RunFolder
 from nicbench.tuning.changes import Changes
 
-from .simulated_bench import make_folder, run_in_child, run_whole, trial_lines
+from .simulated_bench import make_folder, nothing_told, run_in_child, run_whole, trial_lines
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +68,13 @@ def test_the_reference_has_repeats_and_a_ceiling_so_that_resuming_meets_them(ref
     assert any(not key.endswith("/0") for key in reference.trials)
 
 
+@pytest.fixture
+def _machine_untold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs of a test and their children do not ask the machine what it is; other tests of this file do."""
+    monkeypatch.setattr(disclose, "collect", nothing_told)
+
+
+@pytest.mark.usefixtures("_machine_untold")
 @pytest.mark.parametrize("moment", ["before", "torn", "after"])
 def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
     moment: str, reference: Reference, tmp_path: Path
@@ -80,17 +88,21 @@ def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
         check_resumed(folder, reference)
 
 
+@pytest.mark.parametrize("times", [15, pytest.param(50, marks=pytest.mark.acceptance)])
 def test_killed_at_random_moments_it_resumes_to_the_same_bytes(
-    reference: Reference, draw: random.Random, tmp_path: Path
+    times: int, reference: Reference, draw: random.Random, tmp_path: Path
 ) -> None:
-    for _ in range(50):
+    for _ in range(times):
         folder = make_folder(tmp_path)
         run_in_child(folder, kill_after_s=draw.uniform(0.01, max(0.02, reference.seconds)))
         check_resumed(folder, reference)
 
 
-@pytest.mark.usefixtures("calibrating")
-def test_killed_in_its_calibration_it_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("calibrating", "_machine_untold")
+@pytest.mark.parametrize("kills", [6, pytest.param(15, marks=pytest.mark.acceptance)])
+def test_killed_in_its_calibration_it_resumes_to_the_same_bytes(
+    kills: int, draw: random.Random, tmp_path: Path
+) -> None:
     whole = make_folder(tmp_path)
     run_whole(whole)
     reference = Reference(whole, 0.0)
@@ -98,7 +110,7 @@ def test_killed_in_its_calibration_it_resumes_to_the_same_bytes(tmp_path: Path) 
     ids = [f"t{number:04}" for number in range(1, len(reference.trials) + 1)]
     assert len(calibration) == 2 * 4, "three floods and a trial over the cable at each of two sizes, before any test"
     assert [trial.id for trial in whole.journal.trials().values()] == ids
-    for write in range(1, 2 * len(calibration)):
+    for write in draw.sample(range(1, 2 * len(calibration)), kills):  # each of them begins or ends one of its trials
         folder = make_folder(tmp_path)
         assert run_in_child(folder, kill_at=f"{write}:after") == -signal.SIGKILL
         check_resumed(folder, reference)
