@@ -59,6 +59,12 @@ def test_a_socket_that_is_full_is_counted_by_the_interface_again() -> None:
     assert [(row.place, row.frames) for row in judged.ledger] == [("poller", 1), ("tester, receive ring of t1", 40)]
 
 
+def test_an_overrun_of_a_port_that_only_sends_stands_beside() -> None:
+    judged = with_ledger(reading(lost=5, receive_overrun=40), {}, {}, receivers=(1,))
+    assert (judged.ledger, judged.unexplained, judged.ledger_faults) == ((), 5, ())
+    assert [(row.place, row.frames) for row in judged.ledger_beside] == [("tester, receive ring of t1", 40)]
+
+
 def test_a_trial_without_loss_has_an_empty_ledger_whatever_the_counters_did() -> None:
     judged = with_ledger(reading(lost=0), {"d0 rx": 0}, {"d0 rx": 3})
     assert judged.ledger == ()

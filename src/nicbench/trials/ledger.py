@@ -8,7 +8,7 @@ trial's counts stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from nicbench.ledger.account import Account, account
 from nicbench.ledger.base import Count, Side, Stage, View, key_of
@@ -27,8 +27,9 @@ def with_ledger(
     after: Mapping[str, int],
     counters: tuple[Counters, Counters] = (Counters(), Counters()),
     tester: View | None = None,
+    receivers: Collection[int] | None = None,
 ) -> Reading:
-    """``reading`` with its ledger.
+    """``reading`` with its ledger. ``receivers`` are the ports, by number, at which frames were to arrive; None: all.
 
     ``before`` and ``after`` are the DUT's own cumulative counters by name, ``counters`` those of the hosts. Nothing
     lost gives no row but what was not sent, and 0 unexplained.
@@ -38,7 +39,11 @@ def with_ledger(
     if lost == 0:
         return reading.model_copy(update={"ledger": unsent, "unexplained": 0})
     own_before, own_after = _own(before), _own(after)
-    ports = [count for port in reading.ports for count in _of_port(port, tester)]
+    ports = [
+        count
+        for number, port in enumerate(reading.ports)
+        for count in _of_port(port, tester, receives=receivers is None or number in receivers)
+    ]
     zeros = [_at_zero(count) for count in ports]
     found = account((*own_before, *zeros, *counters[0].counts), (*own_after, *ports, *counters[1].counts))
     unexplained = lost - sum(row.frames for row in found.rows if not row.unsent)
@@ -92,7 +97,7 @@ def _own(counters: Mapping[str, int]) -> list[Count]:
     ]
 
 
-def _of_port(port: PortReading, tester: View | None) -> list[Count]:
+def _of_port(port: PortReading, tester: View | None, *, receives: bool) -> list[Count]:
     """What the tester's port says of itself, over the trial."""
     counts = []
     if port.receive_overrun:
@@ -108,6 +113,8 @@ def _of_port(port: PortReading, tester: View | None) -> list[Count]:
                 stage=Stage.RECEIVE_RING,
                 place=f"tester, receive ring of {port.name}",
                 also_in=also_in,
+                # A capture of libpcap's sees, and drops, what its own port sends.
+                beside=None if receives else "no frame of the trial was to arrive at this port",
             )
         )
     # AF_XDP's driver counts under this name what found no room and was tried again.

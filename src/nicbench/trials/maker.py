@@ -18,6 +18,7 @@ from nicbench.judge.thresholds import Thresholds
 from nicbench.judge.verdict import Evidence, judge
 from nicbench.ledger.base import Side
 from nicbench.ledger.reader import Counters, LedgerReader
+from nicbench.model.pattern import forward_of
 from nicbench.model.trial import (
     DutWork,
     Interrupted,
@@ -125,7 +126,8 @@ class TrialMaker:
             reading = reading.model_copy(update={"dut_waiting_share": waiting})
             reading = with_overruns(reading, overruns, await self._dut.overruns())
             after = (counters, await self._counters(request))
-            reading = with_ledger(reading, drops, await self._dut.drops(), after, self._ledger.view(Side.TESTER))
+            view, receivers = self._ledger.view(Side.TESTER), self._receivers(request)
+            reading = with_ledger(reading, drops, await self._dut.drops(), after, view, receivers)
             if hardware is not None and (later := await self._hardware()) is not None:
                 reading = reading.model_copy(update={"machine": compare(hardware, later)})
             if work is not None and (worked := await self._work(request)) is not None:
@@ -155,6 +157,11 @@ class TrialMaker:
         if failure is not None:
             raise _dead(failure, f"{test}, trial {trial.id}")
         return trial
+
+    def _receivers(self, request: TrialRequest) -> set[int]:
+        """The ports at which frames of the trial are to arrive."""
+        ways = [(way.transmit, way.receive) for way in self._addressing]
+        return {receive for _, receive in (ways if request.bidirectional else forward_of(ways))}
 
     async def _hardware(self) -> Snapshot | None:
         return await self._health.read() if self._health is not None else None
