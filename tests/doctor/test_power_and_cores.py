@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.doctor.base import State
 from nicbench.doctor.checks import core_clock, idle_states, iommu, isolated_cores, neighbours
 from nicbench.doctor.checks._files import cpus_in_words
 from nicbench.errors import HostError
-from nicbench.hosts._fake import FakeHost
+from nicbench.hosts._fake import FakeHost, FakeProcess
 
 CPUS = "/sys/devices/system/cpu/"
 
@@ -133,6 +135,27 @@ def test_an_answer_that_is_none_is_an_error_of_the_host(line: str) -> None:
 
 def test_where_nobody_could_look_nothing_is_claimed() -> None:
     assert "no look" in neighbours.judge(neighbours.parse_looks('{"cpus":[{"cpu":0,"looks":0,"slow":0}]}'), None).text
+
+
+async def test_the_looks_of_the_warm_up_are_not_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    binary = tmp_path / "nicbench-packets"
+    binary.touch(0o755)
+    monkeypatch.setenv("NICBENCH_ENGINE_DIR", str(tmp_path))
+    monkeypatch.setattr(neighbours, "_WARM_UP_S", 0.0)
+    monkeypatch.setattr(neighbours, "_LOOK_S", 0.0)
+    host = FakeHost(files={"/proc/self/status": "Cpus_allowed_list:\t4-7\n"})
+    quiet = '{"cpus":[{"cpu":4,"looks":200,"slow":0},{"cpu":5,"looks":200,"slow":1}]}'
+    host.process(f"{binary} measure sharing 4 5", FakeProcess([ANSWER, ANSWER, quiet]))
+    (check,) = await neighbours.Neighbours().examine(host)
+    assert check.state is State.OK
+    assert "0 % of the looks at CPU 4, 0 % of the looks at CPU 5" in check.text
+
+
+async def test_without_the_engine_nobody_can_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NICBENCH_ENGINE_DIR", str(tmp_path))
+    (check,) = await neighbours.Neighbours().examine(FakeHost())
+    assert (check.state, check.mend_command) == (State.WARNING, "make install")
+    assert "cannot be looked for" in check.text
 
 
 async def test_a_machine_that_says_nothing_has_no_warning_of_power() -> None:

@@ -18,7 +18,7 @@ from nicbench.errors import HostError, NicbenchError
 from nicbench.hosts.base import Host
 from nicbench.judge.thresholds import Thresholds
 
-_NAME = "noisy neighbours"
+_NAME, _MEND = "noisy neighbours", "make install"
 _WARM_UP_S, _LOOK_S, _ANSWER_S = 0.3, 1.0, 5.0
 """A core that was idle is slow at first; that is no neighbour."""
 _STEAL = 7  # proc(5), /proc/stat
@@ -46,7 +46,7 @@ class Neighbours(Examination):
             before = await host.read_file("/proc/stat") or ""
             looks = await _look(host, command)
         except NicbenchError as error:
-            return (warning(_NAME, f"cannot be looked for: {error.message}", error.next_step),)
+            return (warning(_NAME, f"cannot be looked for: {error.message}", _MEND),)
         return (judge(looks, stolen(before, await host.read_file("/proc/stat") or "", cpus)),)
 
 
@@ -72,7 +72,7 @@ def parse_looks(line: str) -> tuple[Looks, ...]:
     try:
         return tuple(Looks(int(cpu["cpu"]), int(cpu["looks"]), int(cpu["slow"])) for cpu in json.loads(line)["cpus"])
     except (ValueError, LookupError, TypeError) as error:
-        raise HostError(f"`measure sharing` answers {line[:80]!r}", next_step="make install") from error
+        raise HostError(f"`measure sharing` answers {line[:80]!r}", next_step=_MEND) from error
 
 
 def stolen(before: str, after: str, cpus: Sequence[int]) -> float | None:
