@@ -45,7 +45,13 @@ _WITHIN: Final[Mapping[str, Mapping[str, str]]] = {
     "lldp_neighbours": {"name": "host", "chassis": "asset"},
 }
 """The same of fields that identify only below another."""
-_NO_SECRETS = frozenset({"", "unknown", "none", "n/a", "localhost", "localhost.localdomain", "local", "tester", "dut"})
+_NO_SECRETS = frozenset(
+    {
+        *("", "unknown", "none", "n/a", "localhost", "localhost.localdomain", "local", "tester", "dut"),
+        *("net", "kernel", "linux", "debian", "ubuntu", "fedora", "server", "host"),
+    }
+)
+"""Also words that a host may be called by and that stand in every inventory: they identify nothing."""
 _NO_SECRET_MACS = frozenset({"000000000000", "ffffffffffff"})
 _SHORTEST_LEARNT = 3
 _KEPT = frozenset({"run_id", "bench_sha256"})

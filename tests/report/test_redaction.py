@@ -105,6 +105,13 @@ def test_a_neighbour_that_names_itself_is_redacted_where_others_only_have_a_name
     assert found["fans"] == {"name": "Fan1A"}
 
 
+def test_a_host_called_by_a_common_word_does_not_garble_the_settings() -> None:
+    redact = Redactor()
+    redact.learn_host_name("net.example.org")
+    assert redact({"net.core.busy_poll": "0"}) == {"net.core.busy_poll": "0"}
+    assert "net.example.org" not in redact({"note": "on net.example.org"})["note"]
+
+
 def test_numbers_and_structure_stay() -> None:
     content = {"a": [1, 2.5, None, True], "b": {"c": "text"}}
     assert Redactor()(content) == content
