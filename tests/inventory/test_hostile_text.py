@@ -155,7 +155,16 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("tuning.owner:start_ticks_of_stat", "inventory/golden/stat*.txt"),
 )
 
-WHERE_PARSERS_LIVE = ("nicbench.adapters", "nicbench.inventory", "nicbench.doctor")
+WHERE_PARSERS_LIVE = (
+    "nicbench.adapters",
+    "nicbench.doctor",
+    "nicbench.ledger",
+    "nicbench.health",
+    "nicbench.labs",
+    "nicbench.monitor",
+    "nicbench.tuning",
+    "nicbench.inventory",
+)
 EXPECTED = (*NOT_UNDERSTOOD, *UNKNOWN, CannotSetError)
 PATIENCE_S = 60
 """Far over what any parser needs on any machine: whoever reaches it will not end."""
