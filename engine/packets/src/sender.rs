@@ -114,6 +114,11 @@ impl Sender {
         self.pacer.next_tick()
     }
 
+    /// Whether a paced stream has frames left; a stream without a pace has none after the end.
+    pub fn is_behind(&self) -> bool {
+        self.next_tick().is_some()
+    }
+
     /// Whether the port took less than was due: nothing will go before it has room.
     pub fn is_refused(&self) -> bool {
         self.refused

@@ -215,7 +215,7 @@ impl<C: Clock> Worker<C> {
             let elapsed = now - part.epoch;
             part.iterations += 1;
             // After the end only the schedule's rest is made good, for no longer than a catch-up.
-            let over = elapsed >= end && (elapsed >= last || part.senders.iter().all(|sender| !unfinished(sender)));
+            let over = elapsed >= end && (elapsed >= last || !part.senders.iter().any(Sender::is_behind));
             let all_sent = part.ends_with_frames && part.senders.iter().all(|sender| sender.finished());
             if over || all_sent {
                 part.transmit_ticks = elapsed;
@@ -396,9 +396,4 @@ impl<C: Clock> Worker<C> {
         let elapsed = self.clock.now().saturating_sub(part.epoch);
         snapshot.publish(part.number, self.clock.nanoseconds(elapsed), part.progress());
     }
-}
-
-/// Whether a paced stream has frames left; a stream without a pace has none after the end.
-fn unfinished(sender: &Sender) -> bool {
-    sender.next_tick().is_some()
 }
