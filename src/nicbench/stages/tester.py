@@ -13,6 +13,7 @@ from nicbench.labs.base import Testbed
 from nicbench.testers.base import Setting, Tester, TesterFacts
 from nicbench.tuning.bpf import expect_program
 from nicbench.tuning.changes import Changes
+from nicbench.tuning.promiscuity import expect_promiscuity
 
 
 def make_tester(
@@ -53,6 +54,8 @@ async def start_tester(
         # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
         if bench.lab is None and port.device is not None and port.engine.get("kind") == "af_xdp":
             await expect_program(changes, testbed.tester, port.device)
+        if bench.lab is None and port.device is not None:
+            await expect_promiscuity(changes, testbed.tester, port.device)
     facts = await tester.start()
     _check_frame_sizes(bench, facts)
     if bench.lab is None and testbed.link_is_nominal and facts.link_bits_per_s is not None:

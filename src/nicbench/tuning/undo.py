@@ -81,6 +81,13 @@ class DeleteNftTable(Frozen):
     table: str
 
 
+class EndPromiscuity(Frozen):
+    """Take the promiscuous mode from an interface that did not have it: a killed engine leaves it there."""
+
+    kind: Literal["end_promiscuity"] = "end_promiscuity"
+    device: str
+
+
 class RestoreSetting(Frozen):
     """Give a setting of a tuning item its values back, by the item's own reading and writing.
 
@@ -100,6 +107,7 @@ Undo = Annotated[
     | RestoreFile
     | RestoreNice
     | RestoreSetting
+    | EndPromiscuity
     | DeleteNamespace
     | DeleteLink
     | DeleteNftTable

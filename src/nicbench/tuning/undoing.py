@@ -14,7 +14,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.netns import NAMESPACE_FOLDER, NetnsHost
 from nicbench.model.tuning import Values
 from nicbench.registry import find
-from nicbench.tuning import bpf
+from nicbench.tuning import bpf, promiscuity
 from nicbench.tuning.items.base import CannotSetError, Item, Place
 from nicbench.tuning.owner import nice_of_stat, start_ticks_of_stat
 from nicbench.tuning.record import Entry, Record
@@ -24,6 +24,7 @@ from nicbench.tuning.undo import (
     DeleteNamespace,
     DeleteNftTable,
     DetachXdp,
+    EndPromiscuity,
     KillProcess,
     RemovePath,
     RestoreFile,
@@ -77,6 +78,10 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
             return await _restore_file(host, undo)
         case RestoreNice():
             return await _restore_nice(host, undo)
+        case EndPromiscuity():
+            if await promiscuity.is_promiscuous(host, undo.device):
+                await host.run(("ip", "link", "set", "dev", undo.device, "promisc", "off"))
+            return None
         case RestoreSetting():
             return await _restore_setting(host, undo)
         case DeleteNamespace():
