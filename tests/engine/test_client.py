@@ -1,10 +1,12 @@
 """The conversation with an engine: replies, events, errors and deaths, as a user meets them."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from nicbench.engine import client as client_module
 from nicbench.engine.client import PROTOCOL, EngineClient
 from nicbench.errors import EngineError, HostError
 from nicbench.hosts.base import Process
@@ -107,3 +109,17 @@ async def test_a_line_that_is_no_message_is_an_error_not_a_crash(line: str) -> N
 
 async def test_closing_an_engine_that_is_gone_does_not_raise() -> None:
     await EngineClient(ScriptedProcess([], status=1), "engine").close()
+
+
+async def test_the_lease_is_kept_up_between_requests_and_not_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "RENEW_AFTER_S", 0.01)
+    process = ScriptedProcess([{"id": 1, "ok": True}])
+    client = EngineClient(process, "engine")
+    await client.request("stats")
+    assert [request["command"] for request in process.written] == ["stats"]
+    await asyncio.sleep(0.05)
+    assert process.written[1] == {"id": 2, "command": "renew", "duration_s": 0.0}
+    await client.close()
+    count = len(process.written)
+    await asyncio.sleep(0.05)
+    assert len(process.written) == count

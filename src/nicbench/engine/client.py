@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 from nicbench.errors import EngineError, HostError
@@ -14,6 +16,8 @@ from nicbench.hosts.base import Process
 PROTOCOL = "1.1"
 # A reading carries one histogram per stream; anything longer than the host's line limit is refused there.
 REPLY_TIMEOUT_S = 30.0
+# An engine that is asked nothing for 10 s ends: between trials a slow machine may be busy with itself for longer.
+RENEW_AFTER_S = 3.0
 
 # What libbpf and libxdp say of every ordinary start.
 _CHATTER = ("libbpf: ", "libxdp: ")
@@ -50,6 +54,7 @@ class EngineClient:
         self._name = name
         self._next_id = 1
         self._events: list[dict[str, Any]] = []
+        self._renewing: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -76,27 +81,28 @@ class EngineClient:
 
     async def request(self, command: str, *, within_s: float = REPLY_TIMEOUT_S, **fields: Any) -> dict[str, Any]:
         """Sends a request and waits for its reply; an error of the engine becomes an EngineError of the same kind."""
-        number, self._next_id = self._next_id, self._next_id + 1
-        await self._process.write_line(json.dumps({"id": number, "command": command, **fields}))
-        while True:
-            message = await self._next_message(within_s)
-            if "event" in message:
-                self._events.append(message)
-            elif message.get("id") == number:
-                return self._checked(command, message)
-            # A reply to an earlier request that was given up (a cancelled trial) is of no use to anybody.
+        with self._waiting():
+            number = await self._write(command, fields)
+            while True:
+                message = await self._next_message(within_s)
+                if "event" in message:
+                    self._events.append(message)
+                elif message.get("id") == number:
+                    return self._checked(command, message)
+                # A reply to an earlier request that was given up (a cancelled trial) is of no use to anybody.
 
     async def wait_for(self, event: str, *, within_s: float, **fields: Any) -> dict[str, Any]:
         """The next event of this name whose fields agree; others of the same name are dropped."""
-        while True:
-            for message in self._events:
-                if message["event"] == event and all(message.get(key) == value for key, value in fields.items()):
-                    self._events.clear()
-                    return message
-            self._events.clear()
-            message = await self._next_message(within_s)
-            if "event" in message:
-                self._events.append(message)
+        with self._waiting():
+            while True:
+                for message in self._events:
+                    if message["event"] == event and all(message.get(key) == value for key, value in fields.items()):
+                        self._events.clear()
+                        return message
+                self._events.clear()
+                message = await self._next_message(within_s)
+                if "event" in message:
+                    self._events.append(message)
 
     async def close(self) -> None:
         """Asks the engine to end, and makes sure that it does. Never raises for one that is gone already."""
@@ -107,6 +113,33 @@ class EngineClient:
             with contextlib.suppress(HostError):
                 await self._process.signal(signal.SIGKILL)
                 await self._process.wait(timeout_s=5.0)
+        finally:
+            self._stop_renewing()
+
+    async def _write(self, command: str, fields: dict[str, Any]) -> int:
+        number, self._next_id = self._next_id, self._next_id + 1
+        await self._process.write_line(json.dumps({"id": number, "command": command, **fields}))
+        return number
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """The engine is waited for: meanwhile no timer wakes this process, afterwards the lease is kept up."""
+        self._stop_renewing()
+        try:
+            yield
+        finally:
+            self._renewing = asyncio.get_running_loop().create_task(self._renew())
+
+    def _stop_renewing(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            self._renewing = None
+
+    async def _renew(self) -> None:
+        with contextlib.suppress(HostError):  # who asks next is told
+            while True:
+                await asyncio.sleep(RENEW_AFTER_S)
+                await self._write("renew", {"duration_s": 0.0})
 
     def _checked(self, command: str, reply: dict[str, Any]) -> dict[str, Any]:
         if reply.get("ok"):

@@ -48,7 +48,7 @@ class LocalProcess(Process):
             message = f"{self._shown}: has read nothing for {_WRITE_TIMEOUT_S:g} s{self._last_words()}"
             raise HostError(message, place=self._host) from None
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise HostError(f"{self._shown}: has ended{self._last_words()}", place=self._host) from error
+            raise HostError(f"{self._shown}: {await self._end()}{self._last_words()}", place=self._host) from error
 
     async def read_line(self, timeout_s: float | None = None) -> str | None:
         stdout = pipe_of(self._process.stdout)
@@ -84,6 +84,14 @@ class LocalProcess(Process):
 
     def stderr_tail(self) -> str:
         return self._stderr.strip()
+
+    async def _end(self) -> str:
+        """How it ended, as far as that is known by now."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                status = await exit_status(self._process)
+                return f"has ended with status {status}" if status >= 0 else f"was killed by signal {-status}"
+        return "has ended"
 
     def _last_words(self) -> str:
         tail = self.stderr_tail()

@@ -46,6 +46,7 @@ impl Lease {
                 }
                 thread::sleep(left);
             }
+            eprintln!("nicbench-packets: the controller has asked for nothing for too long; this ends");
             mailbox.post(Message::End(EXPIRED));
             thread::sleep(GRACE);
             std::process::exit(EXPIRED);
