@@ -204,7 +204,7 @@ async def test_mount_options_are_remounted_by_their_opposite(tmp_path: Path) -> 
     host = Machine({"/proc/self/mountinfo": MOUNTS})
 
     def mount(command: tuple[str, ...]) -> str:
-        old, new = ("relatime", "noatime") if "noatime" in command[2] else ("noatime", "relatime")
+        old, new = ("relatime", "noatime") if "noatime" in command[4] else ("noatime", "relatime")
         line = MOUNTS.splitlines()[1]
         host.files["/proc/self/mountinfo"] = host.files["/proc/self/mountinfo"].replace(
             line.replace("relatime", old), line.replace("relatime", new)
@@ -215,8 +215,8 @@ async def test_mount_options_are_remounted_by_their_opposite(tmp_path: Path) -> 
     row, _ = await there_and_back(host, make("mount_options", path="/", options=("noatime",)), tmp_path)
     assert row.asked == {"access time": "noatime"}
     assert [command[1:] for command in host.commands if command[0] == "mount"] == [
-        ("-o", "remount,noatime", "/"),
-        ("-o", "remount,atime,relatime", "/"),
+        ("--options-source", "mtab", "-o", "remount,noatime", "/"),
+        ("--options-source", "mtab", "-o", "remount,atime,relatime", "/"),
     ]
 
 
