@@ -11,7 +11,7 @@ from nicbench.errors import HostError, NotReadyError
 from nicbench.hosts._fake import FakeHost
 from nicbench.tuning.record import load_record, record_path
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo import DeleteIpObject, DeleteNamespace, RestoreFile
+from nicbench.tuning.undo import DeleteIpObject, DeleteLink, DeleteNamespace, RestoreFile
 
 FORWARD = "/proc/sys/net/ipv4/ip_forward"
 PAGES = "/proc/sys/vm/nr_hugepages"
@@ -131,6 +131,18 @@ async def test_one_undo_that_fails_does_not_keep_the_others_from_being_done(
     record = load_record(record_path(tmp_path / "runtime", "run"))
     assert record is not None, "what could not be undone stays on record"
     assert [entry.done for entry in record.entries] == [True, False]
+
+
+async def test_an_undo_that_meets_a_tool_it_does_not_understand_does_not_keep_the_others_from_being_done(
+    stack: UndoStack, host: FakeHost
+) -> None:
+    await stack.set_file(host, PAGES, "8")
+    await stack.make(host, DeleteLink(device="e0"), _nothing)
+    host.answer("ip -j link show", "no JSON")
+
+    (trouble,) = await stack.undo_all()
+    assert "e0" in trouble
+    assert host.files[PAGES] == "4"
 
 
 async def test_an_address_that_is_gone_already_is_no_trouble(stack: UndoStack, host: FakeHost) -> None:

@@ -45,7 +45,8 @@ async def undo_entries(
 
     Gives the record back, with what could not be undone.
 
-    A change that fails stays in the record and the rest goes on; one that somebody else overwrote is settled.
+    A change that fails, in whatever way, stays in the record and the rest goes on; one that somebody else overwrote is
+    settled.
     """
     troubles: list[str] = []
     for index in reversed(range(len(record.entries))):
@@ -56,8 +57,9 @@ async def undo_entries(
             host = make_host(entry.host)
             note = await undo_one(host, entry.undo)
             after = await _after(host, entry.undo)
-        except NicbenchError as error:
-            troubles.append(f"could not undo ({_described(entry)}): {error.message}")
+        except Exception as error:  # also what nobody thought of: the machine is put back as far as it can be
+            reason = error.message if isinstance(error, NicbenchError) else f"{type(error).__name__}: {error}"
+            troubles.append(f"could not undo ({_described(entry)}): {reason}")
             continue
         if note is not None:
             troubles.append(note)
