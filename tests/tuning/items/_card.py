@@ -28,7 +28,7 @@ class Card(FakeHost):
             "dut",
             {
                 f"{net}/carrier": "1\n",
-                f"{net}/device/sriov_numvfs": "2\n",
+                f"{net}/device/sriov_numvfs": "0\n",
                 f"{net}/device/sriov_totalvfs": "16\n",
                 f"{net}/device/numa_node": "1\n",
                 f"{net}/device/local_cpulist": "2-3\n",
@@ -83,7 +83,7 @@ class Card(FakeHost):
     def _settable(self) -> None:
         self.answer("ethtool -G", lambda command: self._current("ethtool -g", command[3:]))
         self.answer("ethtool -L", lambda command: self._current("ethtool -l", command[3:]))
-        self.answer("ethtool -C", self._coalesce)
+        self.answer("ethtool -C", self.coalesce)
         self.answer("ethtool -A", lambda command: self._rows("ethtool -a", command[3:], _PAUSE))
         self.answer("ethtool -K", lambda command: self._rows("ethtool -k", command[3:], _OFFLOADS))
         self.answer("ethtool --set-priv-flags", lambda command: self._rows("ethtool --show-priv-flags", command[3:]))
@@ -117,7 +117,8 @@ class Card(FakeHost):
             assert count == 1, f"{name} is no row of {question}"
         return ""
 
-    def _coalesce(self, command: tuple[str, ...]) -> str:
+    def coalesce(self, command: tuple[str, ...]) -> str:
+        """Sets rows of ``ethtool -c``."""
         text = self.texts["ethtool -c"]
         for name, value in zip(command[3::2], command[4::2], strict=True):
             pattern = {
@@ -150,8 +151,8 @@ class Card(FakeHost):
 
     def _hashing(self, command: tuple[str, ...]) -> str:
         words, text = list(command[3:]), self.texts["ethtool -x"]
-        if "equal" in words:
-            queues = int(words[words.index("equal") + 1])
+        if "equal" in words or "default" in words:
+            queues = int(words[words.index("equal") + 1]) if "equal" in words else 8
             table = [entry % queues for entry in range(128)]
             rows = [f"{at:5}:  " + "".join(f"{queue:6}" for queue in table[at : at + 8]) for at in range(0, 128, 8)]
             text = re.sub(r"(?ms)^    0:.*?(?=^RSS hash key)", "\n".join(rows) + "\n", text)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from nicbench.errors import NotReadyError
 from nicbench.hosts._fake import FakeHost
@@ -120,7 +121,6 @@ async def test_a_setting_is_made_by_its_tool_verified_and_put_back(
 
 FILES: tuple[tuple[str, dict[str, Any], dict[str, str]], ...] = (
     ("virtual_functions", {"count": 4}, {"device/sriov_numvfs": "4"}),
-    ("virtual_functions", {"count": 0}, {"device/sriov_numvfs": "0"}),
     (
         "packet_steering",
         {"receive": "1,3", "send": "2-3", "flows": 512},
@@ -159,11 +159,47 @@ async def test_files_are_written_and_put_back(
     assert {path: text.strip() for path, text in card.files.items()} == before
 
 
-async def test_virtual_functions_go_through_none() -> None:
+async def test_virtual_functions_that_are_there_are_not_taken_away(tmp_path: Path) -> None:
     card = Card()
-    (one,) = asked(card, "virtual_functions", count=4)
-    await one.item.write(one.place, {"virtual_functions": 4})
-    assert [text for path, text in card.writes if path.endswith("sriov_numvfs")] == ["0", "4"]
+    card.files[f"/sys/class/net/{DEVICE}/device/sriov_numvfs"] = "2\n"
+    for count in (0, 4):
+        with pytest.raises(NotReadyError, match="has 2 virtual functions already"):
+            await tuned(tmp_path, card, "virtual_functions", count=count)
+    assert not card.writes
+
+
+async def test_times_come_back_before_the_adaptive_mode_that_decides_over_them(tmp_path: Path) -> None:
+    card = Card()
+    stack = UndoStack("run", None, tmp_path)
+    await tune(stack, asked(card, "coalescing", adaptive_rx=False, rx_usecs=0))
+    command = ("ethtool", "-C", DEVICE)
+
+    def adapt(words: tuple[str, ...]) -> str:
+        card.coalesce(words)
+        return card.coalesce((*command, "rx-usecs", "64"))  # as the load has it just now
+
+    card.answer((*command, "adaptive-rx", "on"), adapt)
+    assert await stack.undo_all() == []
+    assert [" ".join(words[3:]) for words in card.commands if words[:3] == command] == [
+        "adaptive-rx off rx-usecs 0",
+        "adaptive-rx off rx-usecs 8",
+        "adaptive-rx on",
+    ]
+
+
+async def test_a_table_over_all_queues_is_left_to_the_driver_so_that_channels_may_become_fewer(tmp_path: Path) -> None:
+    card = Card()
+    stack = UndoStack("run", None, tmp_path)
+    await tune(stack, asked(card, "receive_hashing", queues=4))
+    assert await stack.undo_all() == []
+    tables = [words[3:] for words in card.commands if words[:2] == ("ethtool", "-X")]
+    assert tables == [("equal", "4"), ("default",)]
+
+
+@pytest.mark.parametrize("name", ["../../sys", "e0/device", "e0 *", "e0;id", "", "-h"])
+def test_what_is_no_interface_is_refused_before_any_tool_hears_of_it(name: str) -> None:
+    with pytest.raises(ValidationError):
+        asked(Card(), "rings", rx=512, devices=(name,))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from nicbench.errors import HostError
 from nicbench.hosts.base import Host
@@ -63,10 +63,14 @@ class CannotSetError(Exception):
     """
 
 
+Device = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,62}$")]
+"""An interface, or the PCI address of an adapter; it becomes part of paths and of commands."""
+
+
 class DeviceOptions(Frozen):
     """Of an item with the scope ``device``: the interfaces of the test on that host, or those named here."""
 
-    devices: tuple[str, ...] = Field(default=(), max_length=64)
+    devices: tuple[Device, ...] = Field(default=(), max_length=64)
 
 
 class NoOptions(Frozen):

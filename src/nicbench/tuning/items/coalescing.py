@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
@@ -11,6 +13,7 @@ from nicbench.model.tuning import Values
 from nicbench.tuning.items._adapter import answer_of, device_of, set_by
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
+_ADAPTIVE = MappingProxyType({"adaptive_rx": "rx", "adaptive_tx": "tx"})
 Count = Annotated[int, Field(ge=0, lt=2**32)]
 
 
@@ -32,7 +35,7 @@ class CoalescingOptions(DeviceOptions):
 
 
 class Coalescing(Item):
-    """All in one command: drivers refuse times beside an adaptive mode that is still on."""
+    """Times and counts while no adaptive mode decides over them: drivers refuse or overwrite them beside one."""
 
     kind = "coalescing"
     Options = CoalescingOptions
@@ -51,12 +54,29 @@ class Coalescing(Item):
         return dict(asked)
 
     async def write(self, place: Place, values: Values) -> None:
-        arguments: list[str] = []
+        adaptive = {name for name in _ADAPTIVE if values.get(name) is True}
         # The modes first: ethtool sends all of them at once, and a reader sees what decides over the rest.
-        for name, value in sorted(values.items(), key=lambda pair: not isinstance(pair[1], bool)):
-            arguments += [name.replace("_", "-"), _word(value)]
-        await set_by(place, "ethtool", "-C", device_of(place), *arguments)
+        modes_first = sorted(values.items(), key=lambda pair: not isinstance(pair[1], bool))
+        fixed = [(name, value) for name, value in modes_first if name not in adaptive]
+        switched_off = [(name, False) for name in sorted(adaptive) if _decided_by(name, values)]
+        for group in (switched_off + fixed, [(name, True) for name in sorted(adaptive)]):
+            if group:
+                await set_by(place, "ethtool", "-C", device_of(place), *_arguments(group))
+
+    def differing(self, one: Values, other: Values) -> Values:
+        """What an adaptive mode chooses changes with the load: it is no other setting than before."""
+        differing = super().differing(one, other)
+        for name in _ADAPTIVE:
+            if one.get(name) is True and other.get(name) is True:
+                differing = {key: value for key, value in differing.items() if key not in _decided_by(name, one)}
+        return differing
 
 
-def _word(value: object) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+def _decided_by(mode: str, values: Values) -> list[str]:
+    """Of ``adaptive_rx`` the times and counts of ``rx``, of ``adaptive_tx`` those of ``tx``."""
+    return [key for key in values if key.startswith(f"{_ADAPTIVE[mode]}_")]
+
+
+def _arguments(values: Iterable[tuple[str, object]]) -> Iterable[str]:
+    for name, value in values:
+        yield from (name.replace("_", "-"), ("on" if value else "off") if isinstance(value, bool) else str(value))

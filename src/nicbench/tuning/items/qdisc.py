@@ -29,7 +29,7 @@ class Qdisc(Item):
     Options = QdiscOptions
     options: QdiscOptions
     scope = "device"
-    phase = Phase.TRAFFIC
+    phase = Phase.STEERING  # undone after sysctls: what comes back is the default by then
 
     async def read(self, place: Place) -> Values:
         listed = await answer_of(place, parse_qdiscs, "tc", "-j", "qdisc", "show", "dev", device_of(place))

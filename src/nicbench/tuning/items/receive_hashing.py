@@ -91,7 +91,7 @@ class ReceiveHashing(Item):
         device = device_of(place)
         arguments: list[str] = []
         if isinstance(table := values.get("table"), list):
-            arguments += arguments_of(tuple(int(str(queue)) for queue in table)) or ()
+            arguments += await self._arguments(place, tuple(int(str(queue)) for queue in table))
         for name, word in (("key", "hkey"), ("function", "hfunc")):
             if values.get(name) is not None:
                 arguments += [word, str(values[name])]
@@ -101,6 +101,13 @@ class ReceiveHashing(Item):
             if name.startswith(_FIELDS):
                 flow = name.removeprefix(_FIELDS)
                 await set_by(place, "ethtool", "-N", device, "rx-flow-hash", flow, str(letters))
+
+    async def _arguments(self, place: Place, table: tuple[int, ...]) -> tuple[str, ...]:
+        """The driver's own table by its name: one that somebody chose forbids fewer channels from then on."""
+        found = await answer_of(place, parse_receive_hashing, "ethtool", "-x", device_of(place))
+        if found.queues and table == tuple(entry % found.queues for entry in range(len(table))):
+            return ("default",)
+        return arguments_of(table) or ()
 
 
 def weighted(size: int, first: int, weights: tuple[int, ...]) -> tuple[int, ...]:

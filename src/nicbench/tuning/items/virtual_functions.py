@@ -16,7 +16,7 @@ class VirtualFunctionOptions(DeviceOptions):
 
 
 class VirtualFunctions(Item):
-    """The kernel changes it only from or to none, so functions that are there are removed first."""
+    """From none only: addresses, VLANs, drivers and users of functions that are there could not be put back."""
 
     kind = "virtual_functions"
     Options = VirtualFunctionOptions
@@ -37,14 +37,15 @@ class VirtualFunctions(Item):
         most = now["virtual_functions_maximum"]
         if isinstance(most, int) and self.options.count > most:
             raise CannotSetError(f"{self.options.count} are more than the adapter's {most}")
+        if now["virtual_functions"] not in (0, self.options.count):
+            raise CannotSetError(
+                f"it has {now['virtual_functions']} virtual functions already, and what is set on them "
+                "could not be put back; remove them yourself"
+            )
         return {"virtual_functions": self.options.count}
 
     async def write(self, place: Place, values: Values) -> None:
-        path, count = f"{_folder(place)}/sriov_numvfs", str(values["virtual_functions"])
-        if (await self.read(place))["virtual_functions"] != 0:
-            await place.host.write_file(path, "0")
-        if count != "0":
-            await place.host.write_file(path, count)
+        await place.host.write_file(f"{_folder(place)}/sriov_numvfs", str(values["virtual_functions"]))
 
 
 def _folder(place: Place) -> str:
