@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import HostError, UsageError
 from nicbench.events import Bus, Note, StageStarted
+from nicbench.hosts.netns import outermost
 from nicbench.labs.base import Testbed
 from nicbench.model.tuning import Outcome, Tuned, TuningDocument
 from nicbench.model.turn import Turn
@@ -71,15 +72,18 @@ class TunedHosts:
         """The undo of each setting has read it back; what was changed in another way is read once more."""
         settings = self._changes.entries[self._first_entry :]
         for number, (one, row) in enumerate(zip(self._every, self._rows, strict=False)):
+            # A sysctl of the machine that was asked for in a namespace is undone at the machine.
+            hosts = (one.place.host.spec(), outermost(one.place.host).spec())
             undone = [
                 entry
                 for entry in settings
                 if isinstance(entry.undo, RestoreSetting)
                 and (entry.undo.item, entry.undo.device) == (row.item, row.device)
-                and entry.host == one.place.host.spec()
+                and entry.host in hosts
                 and set(entry.undo.asked) <= set(row.asked or {})
             ]
-            after = undone[0].after if undone else None
+            known = [entry.after for entry in reversed(undone) if entry.after is not None]
+            after = {key: value for values in known for key, value in values.items()} if known else None
             if row.outcome is Outcome.CHANGED and not undone:
                 try:
                     now = await one.item.now(one.place)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from nicbench.errors import NotReadyError
 from nicbench.hosts._fake import FakeHost
+from nicbench.hosts.netns import NetnsHost
 from nicbench.model.tuning import Outcome
 from nicbench.tuning.items.sysctls import SysctlOptions, Sysctls, path_of
 from nicbench.tuning.stack import UndoStack
@@ -15,6 +17,7 @@ from nicbench.tuning.tune import tune
 from nicbench.tuning.wishes import Part, Placed, Wish, placed
 
 RMEM = "/proc/sys/net/ipv4/tcp_rmem"
+SWAPPINESS = "/proc/sys/vm/swappiness"
 POLL = "/proc/sys/net/core/busy_poll"
 
 
@@ -50,3 +53,29 @@ async def test_one_that_the_kernel_lacks_refuses_the_run(tmp_path: Path) -> None
 def test_names_are_those_of_sysctl() -> None:
     assert path_of("net.core.busy_poll") == POLL
     assert path_of("net.ipv4.conf.eth0/100.forwarding") == "/proc/sys/net/ipv4/conf/eth0.100/forwarding"
+
+
+@pytest.mark.parametrize("name", ["kernel.//.//etc.passwd", "../../etc/passwd", "net..core", ".net", "net.core/"])
+def test_a_name_stays_below_its_folder(name: str) -> None:
+    with pytest.raises(ValidationError):
+        SysctlOptions(values={name: 1})
+
+
+async def test_one_of_the_machine_is_put_back_when_the_namespace_is_gone(tmp_path: Path) -> None:
+    machine = FakeHost(files={SWAPPINESS: "60\n"})
+    in_lab = ("ip", "netns", "exec", "lab")
+    machine.answer((*in_lab, "cat", "--", RMEM), "4096 131072 1\n")
+
+    def write(command: tuple[str, ...]) -> str:
+        machine.answer((*in_lab, "cat", "--", RMEM), "4096 131072 7\n")
+        return ""
+
+    machine.answer((*in_lab, "tee", "--", RMEM), write)
+    stack = UndoStack("run", None, tmp_path)
+    asked = sysctls(NetnsHost(machine, "lab"), net__ipv4__tcp_rmem="4096 131072 7", vm__swappiness=1)
+    (row,) = await tune(stack, asked)
+    assert row.outcome is Outcome.CHANGED
+    assert machine.files[SWAPPINESS] == "1"
+    machine.fail("test -e", "")  # somebody deleted the namespace
+    assert await stack.undo_all() == []
+    assert machine.files[SWAPPINESS] == "60"

@@ -15,10 +15,12 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
 from nicbench.model.base import Frozen
 from nicbench.model.tuning import Values
+from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import CannotSetError, Item, Phase, Place
 from nicbench.tuning.values import same_value
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./:@-]*$", max_length=200)]
+_NETWORK = "/proc/sys/net/"
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_:@-]+([./][A-Za-z0-9_:@-]+)*$", max_length=200)]
 
 
 class SysctlOptions(Frozen):
@@ -49,6 +51,16 @@ class Sysctls(Item):
     def wanted(self, now: Values) -> Values:
         return {name: " ".join(str(value).split()) for name, value in self.options.values.items()}
 
+    async def apply(self, changes: Changes, place: Place, before: Values, asked: Values) -> None:
+        """Those of the machine under the machine: they outlive the namespace, and so does their undo."""
+        of_namespace = [name for name in asked if await _where(place.host, name) is place.host]
+        of_machine = [name for name in asked if name not in of_namespace]
+        for host, names in ((place.host, of_namespace), (outermost(place.host), of_machine)):
+            if names:
+                part = Sysctls(SysctlOptions(values={name: self.options.values[name] for name in names}))
+                old, new = ({name: values[name] for name in names} for values in (before, asked))
+                await Item.apply(part, changes, Place(host), old, new)
+
     async def write(self, place: Place, values: Values) -> None:
         for name, value in values.items():
             try:
@@ -63,7 +75,7 @@ class Sysctls(Item):
 async def _where(host: Host, name: str) -> Host:
     """The namespace where it has a setting of its own, else the machine: `net.core.busy_poll` is for all namespaces."""
     outer = outermost(host)
-    if outer is host or await host.read_file(path_of(name)) is not None:
+    if outer is host or (path_of(name).startswith(_NETWORK) and await host.read_file(path_of(name)) is not None):
         return host
     return outer
 
