@@ -64,8 +64,8 @@ class MountOptions(Item):
 
     async def write(self, place: Place, values: Values) -> None:
         words = ",".join(_WRITTEN.get(str(value), str(value)) for value in values.values())
-        # On top of what holds (mtab), not of what stands in /etc/fstab: a place mounted read-only or nosuid by hand would
-        # else become what stands there, and stay so.
+        # On top of what holds (mtab), not of what stands in /etc/fstab: what somebody mounted read-only or nosuid would
+        # else become writable, and stay so.
         await place.host.run(("mount", "--options-source", "mtab", "-o", f"remount,{words}", self.options.path))
 
 

@@ -1,7 +1,8 @@
 """The kernel's NFS server: how many threads it has, and which versions it speaks.
 
-Source: rpc.nfsd(8), nfsd(7): /proc/fs/nfsd/threads and versions. Versions change only while it has no threads: it is
-stopped for that moment, and clients wait.
+Source: rpc.nfsd(8), nfsd(7): /proc/fs/nfsd/threads and versions. Versions change only while it has no threads, and with
+its last thread a server closes its listeners: threads alone bring back those of IPv4 and no others (fs/nfsd/nfssvc.c,
+nfsd_init_socks), not IPv6 and RDMA. So versions are only checked.
 """
 
 from __future__ import annotations
@@ -52,24 +53,19 @@ class Nfsd(Item):
     def wanted(self, now: Values) -> Values:
         wanted: Values = {} if self.options.threads is None else {_THREADS: self.options.threads}
         for version, on in self.options.versions.items():
-            if f"version {version}" not in now:
+            key = f"version {version}"
+            if key not in now:
                 raise CannotSetError(f"this NFS server knows no version {version}")
-            wanted[f"version {version}"] = on
+            if now[key] is not on:
+                raise CannotSetError(
+                    f"version {version} is {'off' if on else 'on'}; to change it the server must be stopped, and its "
+                    f"listeners could not be put back: set vers{version} under [nfsd] of /etc/nfs.conf and restart it"
+                )
+            wanted[key] = on
         return wanted
 
     async def write(self, place: Place, values: Values) -> None:
-        words = [f"{'+' if on else '-'}{key.removeprefix('version ')}" for key, on in values.items() if key != _THREADS]
-        threads = values.get(_THREADS)
-        if words:
-            now = (await place.host.read_file(f"{_FOLDER}/{_THREADS}") or "").strip()
-            threads = threads if threads is not None else now
-            await place.host.write_file(f"{_FOLDER}/{_THREADS}", "0")
-            try:
-                await place.host.write_file(f"{_FOLDER}/versions", " ".join(words))
-            finally:
-                await place.host.write_file(f"{_FOLDER}/{_THREADS}", str(threads))
-        elif threads is not None:
-            await place.host.write_file(f"{_FOLDER}/{_THREADS}", str(threads))
+        await place.host.write_file(f"{_FOLDER}/{_THREADS}", str(values[_THREADS]))
 
 
 def versions_of(text: str) -> Values:
