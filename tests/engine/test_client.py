@@ -123,3 +123,15 @@ async def test_the_lease_is_kept_up_between_requests_and_not_after_the_end(monke
     count = len(process.written)
     await asyncio.sleep(0.05)
     assert len(process.written) == count
+
+
+async def test_an_engine_that_died_between_two_requests_is_named_with_its_signal_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def broken(self: ScriptedProcess, line: str) -> None:
+        raise HostError("nicbench-packets: has ended")
+
+    monkeypatch.setattr(ScriptedProcess, "write_line", broken)
+    client = EngineClient(ScriptedProcess([], status=-9), "engine")
+    with pytest.raises(EngineError, match="killed by signal 9"):
+        await client.request("stats")

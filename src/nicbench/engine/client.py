@@ -118,7 +118,14 @@ class EngineClient:
 
     async def _write(self, command: str, fields: dict[str, Any]) -> int:
         number, self._next_id = self._next_id, self._next_id + 1
-        await self._process.write_line(json.dumps({"id": number, "command": command, **fields}))
+        try:
+            await self._process.write_line(json.dumps({"id": number, "command": command, **fields}))
+        except HostError as error:
+            try:
+                death = await self._death()
+            except HostError:  # it lives, and does not read
+                raise error from None
+            raise death from error
         return number
 
     @contextlib.contextmanager
