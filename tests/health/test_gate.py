@@ -125,6 +125,18 @@ async def test_what_a_host_has_not_is_asked_for_once() -> None:
     assert machine.asked[1] == ["carrier"]
 
 
+async def test_what_says_nothing_any_more_is_named_and_asked_again() -> None:
+    machine = Machine()
+    machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:2"
+    asking = reader(machine, [0.0])
+    await asking.read()
+    machine.printed["carrier"] = ""  # the card fell off the bus
+    lost = await asking.read()
+    assert (lost.values["DUT"], lost.unread) == ((), ("DUT, carrier: says nothing any more",))
+    machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:3"
+    assert len((await asking.read()).values["DUT"]) == 1
+
+
 async def test_a_module_is_read_seldom_for_that_takes_time() -> None:
     machine, clock = Machine(), [100.0]
     machine.printed["module"] = "@ eth2\nModule temperature : 41.00 degrees C / 105.80 degrees F"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,12 +86,13 @@ class Probe(ABC):
         """What it printed, as values."""
 
 
-MARK = "@ "
+_MARK = "@ "
 
 
 def each_device(view: HealthView, command: str) -> str:
     """The command for every interface (``{}``), each after a line with its name."""
-    return "; ".join(f"echo {MARK}{device}; {command.format(device)}" for device in view.devices)
+    names = ((device, shlex.quote(device)) for device in view.devices)
+    return "; ".join(f"echo {shlex.quote(_MARK + device)}; {command.format(quoted)}" for device, quoted in names)
 
 
 def by_device(text: str) -> dict[str, list[str]]:
@@ -98,8 +100,8 @@ def by_device(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
-        if line.startswith(MARK):
-            lines = found.setdefault(line.removeprefix(MARK).strip(), [])
+        if line.startswith(_MARK):
+            lines = found.setdefault(line.removeprefix(_MARK).strip(), [])
         else:
             lines.append(line)
     return found

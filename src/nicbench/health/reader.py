@@ -9,6 +9,7 @@ from collections.abc import Callable
 from nicbench.errors import NicbenchError
 from nicbench.health.base import HealthView, Probe, Value
 from nicbench.health.gate import Snapshot
+from nicbench.hosts._driver import driver_of
 from nicbench.hosts._sections import in_sections, sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
@@ -38,6 +39,7 @@ class HealthReader:
                 {kind: one for kind, one in probes.items() if machine not in asked or not one.of_machine}
             )
             asked.append(machine)
+        self._found: set[tuple[int, str]] = set()
         self._slow: dict[tuple[int, str], tuple[float, tuple[Value, ...]]] = {}
 
     @classmethod
@@ -91,7 +93,13 @@ class HealthReader:
             except NOT_UNDERSTOOD as error:
                 unread.append(f"{view.host}, {kind}: not understood: {type(error).__name__}: {error}")
                 seen = ()
-            if not seen:
+            else:
+                if not seen and (number, kind) in self._found:
+                    # A card that fell off the bus, a tool that hung: not to know is not to see nothing.
+                    unread.append(f"{view.host}, {kind}: says nothing any more")
+            if seen:
+                self._found.add((number, kind))
+            elif (number, kind) not in self._found:
                 del probes[kind]
             if probe.slow:
                 self._slow[number, kind] = (now, seen)
@@ -102,15 +110,5 @@ class HealthReader:
 async def _view(name: str, host: Host, ports: tuple[TesterPort, ...] | tuple[DutPort, ...]) -> HealthView:
     devices = tuple(dict.fromkeys(port.device for port in ports if port.device))
     addresses = (port.engine.get("address") for port in ports if isinstance(port, TesterPort) and not port.device)
-    drivers = {device: await _driver(host, device) for device in devices}
+    drivers = {device: await driver_of(host, device) for device in devices}
     return HealthView(name, devices, drivers, tuple(str(one) for one in addresses if one))
-
-
-async def _driver(host: Host, device: str) -> str:
-    """Of the interface, "" where nobody says."""
-    try:
-        shown = await host.run(("ethtool", "-i", device), check=False)
-    except NicbenchError:
-        return ""
-    lines = (line.partition(":") for line in shown.stdout.splitlines())
-    return next((value.strip() for key, _, value in lines if key == "driver"), "")

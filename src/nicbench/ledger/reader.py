@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nicbench.errors import NicbenchError
+from nicbench.hosts._driver import driver_of
 from nicbench.hosts._sections import in_sections, sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
@@ -105,16 +106,6 @@ async def _look_at(host: Host, side: Side, ports: Mapping[str, str], peers: Mapp
     kinds = {name: str(link.get("linkinfo", {}).get("info_kind", "")) for name, link in links.items()}
     masters = dict.fromkeys(str(links[name].get("master", "")) for name in devices if name in links)
     bridges = tuple(name for name in masters if kinds.get(name) == "bridge")
-    drivers = {device: await _driver(host, device, kinds.get(device, "")) for device in devices}
+    # A veth has the name of its kind: that costs no command.
+    drivers = {device: "veth" if kinds.get(device) == "veth" else await driver_of(host, device) for device in devices}
     return View(side, (*devices, *bridges), peers, kinds, drivers, ports)
-
-
-async def _driver(host: Host, device: str, kind: str) -> str:
-    if kind == "veth":
-        return kind
-    try:
-        shown = await host.run(("ethtool", "-i", device), check=False)
-    except NicbenchError:
-        return ""
-    lines = (line.partition(":") for line in shown.stdout.splitlines())
-    return next((value.strip() for name, _, value in lines if name == "driver"), "")
