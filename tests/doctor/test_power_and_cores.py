@@ -8,7 +8,6 @@ import pytest
 
 from nicbench.doctor.base import State
 from nicbench.doctor.checks import core_clock, idle_states, iommu, isolated_cores, neighbours
-from nicbench.doctor.checks._files import cpus_in_words
 from nicbench.errors import HostError
 from nicbench.hosts._fake import FakeHost, FakeProcess
 
@@ -88,7 +87,6 @@ def test_isolated_cores_on_which_nothing_is_measured_help_nobody() -> None:
 def test_lists_of_cpus_in_the_kernels_words() -> None:
     assert isolated_cores.parse_listed("2-3,6\n") == (2, 3, 6)
     assert isolated_cores.parse_listed(" (null)\n") == isolated_cores.parse_listed("\n") == ()
-    assert cpus_in_words((6, 2, 3, 3)) == "2-3,6"
 
 
 def test_without_an_iommu_the_words_to_boot_with_are_named() -> None:

@@ -122,7 +122,7 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("doctor.checks._interfaces:parse_interfaces", "doctor/golden/interfaces*.txt"),
     ("doctor.checks._interfaces:default_routes", "doctor/golden/route.txt"),
     ("doctor.checks._interfaces:default_routes_6", "doctor/golden/route_ipv6.txt"),
-    ("labs._cores:parse_cpu_list", "doctor/golden/cpus*.txt"),
+    ("model.cpu_list:parse_cpu_list", "doctor/golden/cpus*.txt"),
     # monitor
     # loss ledger and health
     ("ledger.sources.conntrack:Conntrack.read", "ledger/golden/nf_conntrack.txt", LEDGER),

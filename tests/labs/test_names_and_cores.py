@@ -6,7 +6,7 @@ from ipaddress import ip_interface, ip_network
 
 import pytest
 
-from nicbench.labs._cores import core_map, cpus_of_status, parse_cpu_list
+from nicbench.labs._cores import core_map, cpus_of_status
 from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac, namespace_name
 from nicbench.labs.base import CoreMap
 
@@ -34,11 +34,6 @@ def test_macs_are_locally_administered_unicast_and_differ() -> None:
 
     assert len(macs) == 16
     assert all(int(one[:2], 16) & 0b11 == 0b10 for one in macs)
-
-
-@pytest.mark.parametrize(("text", "cpus"), [("0", (0,)), ("0-2,5", (0, 1, 2, 5)), ("3,7-8\n", (3, 7, 8))])
-def test_a_list_of_cpus_is_understood(text: str, cpus: tuple[int, ...]) -> None:
-    assert parse_cpu_list(text) == cpus
 
 
 def test_only_cpus_that_this_process_may_use_count() -> None:

@@ -5,29 +5,15 @@ from __future__ import annotations
 import re
 
 from nicbench.labs.base import CoreMap
+from nicbench.model.cpu_list import parse_cpu_list
 
-_MOST_CPUS = 8192  # CONFIG_NR_CPUS of arch/x86/Kconfig at most
 _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
-
-_MOST_CPUS = 1 << 16
-"""Far over what any kernel is built for (CONFIG_NR_CPUS)."""
 
 
 def cpus_of_status(text: str) -> tuple[int, ...]:
     """The CPUs that a process may use, from the text of /proc/PID/status."""
     found = _ALLOWED.search(text)
     return parse_cpu_list(found[1]) if found else (0,)
-
-
-def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """``0-2,5`` as the kernel prints it; ValueError for what is none, or has more CPUs than Linux can."""
-    cpus: list[int] = []
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        if not 0 <= int(first) <= int(last or first) < _MOST_CPUS:
-            raise ValueError(f"{part[:20]!r} is no range of CPUs")
-        cpus.extend(range(int(first), int(last or first) + 1))
-    return tuple(cpus)
 
 
 def core_map(cpus: tuple[int, ...], *, dut_apart: bool) -> CoreMap:

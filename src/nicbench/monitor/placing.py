@@ -8,6 +8,7 @@ from typing import Any
 
 from nicbench.hosts.base import Host
 from nicbench.labs.base import Testbed
+from nicbench.model.cpu_list import cpu_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ def place(online: Collection[int] | None, measuring: Collection[int]) -> Place:
     if not free:
         busy = ", ".join(map(str, sorted(measuring)))
         return Place((), True, f"silent: every CPU measures ({busy})")
-    words = f"on CPU {free[0]}" if len(free) == 1 else f"on CPUs {_ranges(free)}"
+    words = f"on CPU {free[0]}" if len(free) == 1 else f"on CPUs {cpu_list(free)}"
     return Place(free, False, f"{words}, which do{'es' if len(free) == 1 else ''} not measure")
 
 
@@ -60,14 +61,3 @@ def machines(hosts: Collection[Host]) -> dict[str, tuple[dict[str, Any], dict[st
         name = names.setdefault(key, host.name if not namespaces else str(spec.get("kind")))
         found.setdefault(name, (dict(spec), {}))[1].update(namespaces)
     return found
-
-
-def _ranges(cpus: tuple[int, ...]) -> str:
-    """As the kernel writes lists: ``2-5,8``."""
-    parts: list[list[int]] = []
-    for cpu in cpus:
-        if parts and cpu == parts[-1][-1] + 1:
-            parts[-1].append(cpu)
-        else:
-            parts.append([cpu])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

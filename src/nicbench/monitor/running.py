@@ -17,7 +17,7 @@ from nicbench.errors import NicbenchError
 from nicbench.events import Bus, Note
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
-from nicbench.labs._cores import parse_cpu_list
+from nicbench.model.cpu_list import parse_cpu_list
 from nicbench.model.monitor import MonitorCost, MonitorPlan, MonitorSettings
 from nicbench.monitor.base import Monitors
 from nicbench.monitor.client import NAME, MonitorClient

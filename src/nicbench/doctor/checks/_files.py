@@ -25,14 +25,3 @@ def measuring_of(allowed: tuple[int, ...]) -> tuple[int, ...]:
     """The same, of the CPUs that a process may use."""
     cores = core_map(allowed, dut_apart=True)
     return tuple(dict.fromkeys(cpu for cpu in (cores.worker, *cores.dut) if cpu is not None))
-
-
-def cpus_in_words(cpus: tuple[int, ...] | list[int]) -> str:
-    """``0-2,5``, as the kernel and taskset(1) take it."""
-    parts: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if parts and parts[-1][-1] == cpu - 1:
-            parts[-1].append(cpu)
-        else:
-            parts.append([cpu])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

@@ -6,9 +6,10 @@ Source: Documentation/admin-guide/kernel-parameters.txt (isolcpus, nohz_full, rc
 from __future__ import annotations
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._files import cpus_in_words, measuring_of
+from nicbench.doctor.checks._files import measuring_of
 from nicbench.hosts.base import Host
-from nicbench.labs._cores import cpus_of_status, parse_cpu_list
+from nicbench.labs._cores import cpus_of_status
+from nicbench.model.cpu_list import cpu_list, parse_cpu_list
 
 _CPUS = "/sys/devices/system/cpu/"
 # With fewer there is no core to set aside: tester, DUT, and two for everything else.
@@ -44,19 +45,19 @@ def judge(
             return ok(
                 name, f"none: of {len(online)} CPUs none can be spared, so expect other tasks and ticks as pauses"
             )
-        wanted = cpus_in_words(online[-2:])
+        wanted = cpu_list(online[-2:])
         text = f"none: other tasks and ticks interrupt the tester and the DUT; CPUs {wanted} could be set aside"
         return warning(name, text, _boot_with(wanted))
     used = measuring_of(allowed)
-    where = f"CPUs {cpus_in_words(isolated)} are isolated"
+    where = f"CPUs {cpu_list(isolated)} are isolated"
     if not set(used) & set(isolated):
         # The kernel lets new processes onto the other CPUs only; those that are first in the list do the measuring.
-        text = f"{where}, but nicbench would measure on {cpus_in_words(used)}, where other tasks run"
-        return warning(name, text, f"taskset --cpu-list {cpus_in_words(isolated)} nicbench run BENCH.yaml")
+        text = f"{where}, but nicbench would measure on {cpu_list(used)}, where other tasks run"
+        return warning(name, text, f"taskset --cpu-list {cpu_list(isolated)} nicbench run BENCH.yaml")
     if not set(isolated) <= set(tickless):
         text = f"{where}, but the timer ticks on them: pauses of some us, up to 1000 a second"
-        return warning(name, text, _boot_with(cpus_in_words(isolated)))
-    return ok(name, f"{where}, without ticks, and nicbench measures on {cpus_in_words(used)}")
+        return warning(name, text, _boot_with(cpu_list(isolated)))
+    return ok(name, f"{where}, without ticks, and nicbench measures on {cpu_list(used)}")
 
 
 def _boot_with(cpus: str) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Collection
 
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._adapters import Adapters, adapters, called, without_way_out
-from nicbench.doctor.checks._files import cpus_in_words, measuring_cpus, values
+from nicbench.doctor.checks._files import measuring_cpus, values
 from nicbench.doctor.checks._interfaces import Interface, interfaces
 from nicbench.hosts.base import Host
-from nicbench.labs._cores import parse_cpu_list
+from nicbench.model.cpu_list import cpu_list, parse_cpu_list
 
 _NAME = "NUMA"
 
@@ -45,9 +45,9 @@ def _judge_one(who: str, node: int, local: str | None, measuring: tuple[int, ...
     name = f"{_NAME} of {who}"
     far = sorted(set(measuring) - set(parse_cpu_list(local))) if local else []
     if not far:
-        return ok(name, f"at node {node}, as the cores are that measure ({cpus_in_words(measuring)})")
+        return ok(name, f"at node {node}, as the cores are that measure ({cpu_list(measuring)})")
     text = (
-        f"at node {node} (CPUs {local}), and nicbench would measure on {cpus_in_words(measuring)}: each frame crosses "
+        f"at node {node} (CPUs {local}), and nicbench would measure on {cpu_list(measuring)}: each frame crosses "
         "the link between the processors, which costs rate and latency"
     )
     return warning(name, text, f"taskset --cpu-list {local} nicbench run BENCH.yaml")

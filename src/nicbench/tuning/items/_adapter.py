@@ -15,7 +15,6 @@ from nicbench.tuning.items.base import CannotSetError, Place
 
 Answer = TypeVar("Answer")
 PCI_ADDRESS = re.compile(r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
-_MOST_CPUS = 8192
 _STEP_S = 0.1
 
 
@@ -78,20 +77,6 @@ async def wait_for_link(place: Place, had: bool | None, timeout_s: float) -> Non
     raise HostError(
         f"the link did not come back within {timeout_s:g} s: is the other end set to the same?", place=str(place)
     )
-
-
-def cpus_of(text: str) -> tuple[int, ...]:
-    """A list of CPUs as the kernel writes it: ``0-3,8``. ValueError where it is none."""
-    found: list[int] = []
-    for part in text.strip().split(","):
-        if not part.strip():
-            continue
-        first, dash, last = part.partition("-")
-        start, end = int(first), int(last) if dash else int(first)
-        if not 0 <= start <= end < _MOST_CPUS:
-            raise ValueError(f"{part!r} is no range of CPUs")
-        found += range(start, end + 1)
-    return tuple(dict.fromkeys(found))
 
 
 def in_turn(cpus: Iterable[int], count: int) -> list[int]:

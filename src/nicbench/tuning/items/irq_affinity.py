@@ -11,8 +11,9 @@ from nicbench.errors import HostError
 from nicbench.hosts.netns import outermost
 from nicbench.inventory._asking import text_of, values_of
 from nicbench.inventory.base import UnknownFactError
+from nicbench.model.cpu_list import parse_cpu_list
 from nicbench.model.tuning import Values
-from nicbench.tuning.items._adapter import answer_of, cpus_of, device_of, in_turn
+from nicbench.tuning.items._adapter import answer_of, device_of, in_turn
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 _ONLINE = "/sys/devices/system/cpu/online"
@@ -54,7 +55,7 @@ class IrqAffinity(Item):
         except UnknownFactError as error:
             raise CannotSetError(str(error)) from error
         local = await _local(place, base)
-        far = sorted(set(cpus_of(online)) - set(cpus_of(local))) if local else []
+        far = sorted(set(parse_cpu_list(online)) - set(parse_cpu_list(local))) if local else []
         known: Values = {"cpus_online": online, "cpus_local": local, "cpus_far": ",".join(map(str, far)) or None}
         return {**known, **{paths[path]: value for path, value in found.items() if path in paths}}
 
@@ -63,7 +64,7 @@ class IrqAffinity(Item):
         chosen = now[_KNOWN[where]] if where in _KNOWN else where
         if not isinstance(chosen, str) or not chosen:
             raise CannotSetError(f"it has no CPUs that are {where}: the machine has one NUMA node, or does not tell")
-        cpus, online = cpus_of(chosen), cpus_of(str(now["cpus_online"]))
+        cpus, online = parse_cpu_list(chosen), parse_cpu_list(str(now["cpus_online"]))
         if lacking := [cpu for cpu in cpus if cpu not in online]:
             raise CannotSetError(f"the CPUs {', '.join(map(str, lacking))} are not online")
         queues = sorted({_queue(key) for key in now if " queue " in key})
@@ -81,7 +82,7 @@ class IrqAffinity(Item):
                 raise HostError(f"interrupt {number} cannot be moved to CPU {cpus}: {error.message}") from error
 
     def same(self, key: str, one: object, other: object) -> bool:
-        return one == other or set(cpus_of(str(one))) == set(cpus_of(str(other)))
+        return one == other or set(parse_cpu_list(str(one))) == set(parse_cpu_list(str(other)))
 
 
 async def _msi(place: Place, base: str) -> list[int]:

@@ -9,8 +9,9 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from nicbench.inventory._asking import values_of
 from nicbench.inventory.base import UnknownFactError
+from nicbench.model.cpu_list import parse_cpu_list
 from nicbench.model.tuning import Values
-from nicbench.tuning.items._adapter import cpus_of, device_of, in_turn
+from nicbench.tuning.items._adapter import device_of, in_turn
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 from nicbench.tuning.values import cpu_mask, same_value
 
@@ -19,7 +20,7 @@ _NONE = "none"
 
 
 def _checked(text: str) -> str:
-    if text != _NONE and not cpus_of(text):
+    if text != _NONE and not parse_cpu_list(text):
         raise ValueError("write CPUs, as 0-3,8, or none")
     return text
 
@@ -67,7 +68,7 @@ class PacketSteering(Item):
                 continue
             if not keys:
                 raise CannotSetError(f"it has no {file}; with one transmit queue there is nothing to choose")
-            chosen = () if cpus == _NONE else cpus_of(cpus)
+            chosen = () if cpus == _NONE else parse_cpu_list(cpus)
             each = in_turn(chosen, len(keys)) if chosen else []
             for number, key in enumerate(keys):
                 asked[key] = cpu_mask((each[number],) if file == "xps_cpus" and each else chosen)
