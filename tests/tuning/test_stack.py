@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,20 @@ async def test_an_undo_that_meets_a_tool_it_does_not_understand_does_not_keep_th
 
     (trouble,) = await stack.undo_all()
     assert "e0" in trouble
+    assert host.files[PAGES] == "4"
+
+
+async def test_a_holder_that_cannot_be_ended_and_a_full_disk_do_not_keep_the_machine_changed(
+    stack: UndoStack, host: FakeHost
+) -> None:
+    async def end() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    await stack.set_file(host, PAGES, "8")
+    stack.before_undoing(end)
+    stack.after_undoing(end)
+
+    assert ["No space left" in trouble for trouble in await stack.undo_all()] == [True, True]
     assert host.files[PAGES] == "4"
 
 

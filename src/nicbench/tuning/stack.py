@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nicbench.errors import HostError, NotReadyError
+from nicbench.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
 from nicbench.tuning.changes import Changes
@@ -99,16 +99,13 @@ class UndoStack(Changes):
         self._save(self._record)
 
     async def _undo_all(self) -> list[str]:
-        while self._ends:
-            await self._ends.pop()()
-        troubles: list[str] = []
+        troubles = await _call_all(self._ends)
         if self._record.entries:
-            self._record, troubles = await undo_entries(self._record, self._host_of, self._save_while_undoing)
+            self._record, more = await undo_entries(self._record, self._host_of, self._save_while_undoing)
+            troubles.extend(more)
             if self._record.settled:
                 forget_record(self._runtime_path)
-        while self._afterwards:
-            await self._afterwards.pop()()
-        return troubles
+        return [*troubles, *await _call_all(self._afterwards)]
 
     def _host_of(self, spec: dict[str, Any]) -> Host:
         return self._hosts.get(_key(spec)) or from_spec(spec)
@@ -139,10 +136,25 @@ class UndoStack(Changes):
             save_record(record, self._folder_path)
 
     def _save_while_undoing(self, record: Record) -> None:
-        save_record(record, self._runtime_path)
+        # A full disk must not keep the machine changed. What stays on record as not undone is undone twice, which does
+        # nothing more.
+        with contextlib.suppress(OSError):
+            save_record(record, self._runtime_path)
         if self._folder_path is not None and self._folder_path.parent.is_dir():
-            with contextlib.suppress(OSError):  # a full disk must not keep the machine changed
+            with contextlib.suppress(OSError):
                 save_record(record, self._folder_path)
+
+
+async def _call_all(callbacks: list[Callable[[], Awaitable[None]]]) -> list[str]:
+    """The last first, each once; what fails is told, and keeps neither the others nor the undo from being done."""
+    troubles: list[str] = []
+    while callbacks:
+        try:
+            await callbacks.pop()()
+        except Exception as error:
+            reason = error.message if isinstance(error, NicbenchError) else f"{type(error).__name__}: {error}"
+            troubles.append(f"while undoing, something else failed: {reason}")
+    return troubles
 
 
 def _key(spec: dict[str, Any]) -> str:
