@@ -145,6 +145,8 @@ class Card(FakeHost):
     def _link(self, command: tuple[str, ...]) -> str:
         rows = {"speed": r"(Speed: )\d+", "duplex": r"(Duplex: )\w+", "autoneg": r"(Auto-negotiation: )\w+"}
         question = f"ethtool {DEVICE}"
+        if command[3:] == ("autoneg", "on"):
+            command = (*command, "speed", "100000", "duplex", "Full")  # what both ends can
         for name, value in zip(command[3::2], command[4::2], strict=True):
             self.texts[question] = re.sub(rows[name], rf"\g<1>{value}", self.texts[question], count=1)
         return ""

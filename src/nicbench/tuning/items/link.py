@@ -69,6 +69,9 @@ class Link(Item):
             encodings = str(values["fec"]).lower().split()
             await set_by(place, "ethtool", "--set-fec", device, "encoding", *encodings)
         arguments: list[str] = []
+        if values.get("autonegotiation") is True and self.options.autonegotiation is False:
+            # The undo: speed and duplex come of the negotiation. Named beside it they would be all that is advertised.
+            values = {"autonegotiation": True}
         if (speed := values.get("speed_bits_per_s")) is not None:
             arguments += ["speed", str(int(str(speed)) // 1_000_000)]
         if values.get("duplex") is not None:
