@@ -80,6 +80,11 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("inventory.facts.software:parse_tools", "inventory/golden/tools*.txt"),
     ("inventory.facts.storage_controllers:parse_controllers", "inventory/golden/lspci_storage*.txt"),
     ("inventory.facts.tuned:parse_tuned", "inventory/golden/tuned*.txt"),
+    # inventory, of management controllers
+    ("redfish.answers:parse_service", "redfish/golden/*/root.json"),
+    ("redfish.answers:parse_members", "redfish/golden/*/systems.json"),
+    ("redfish.answers:parse_system", "redfish/golden/*/system.json"),
+    ("redfish.answers:parse_bios", "redfish/golden/*/bios.json"),
     # inventory, of network adapters
     ("adapters.hash_fields:parse_hash_fields", "adapters/golden/*/n_udp4.txt"),
     ("adapters.driver:parse_driver", "adapters/golden/*/i.txt"),
@@ -163,6 +168,7 @@ WHERE_PARSERS_LIVE = (
     "nicbench.labs",
     "nicbench.monitor",
     "nicbench.tuning",
+    "nicbench.redfish",
     "nicbench.inventory",
 )
 EXPECTED = (*NOT_UNDERSTOOD, *UNKNOWN, CannotSetError)

@@ -119,6 +119,18 @@ def _what_is_tuned_is_there(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(place, message, suggest(role, sorted(tunable), "host"))
 
 
+def _controllers_have_machines(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """In a lab every role is on this machine, which has one controller; real hosts may be called by role or name."""
+    known = {"tester", "dut"} | {port.host for port in bench.ports.values()} | set(bench.hosts)
+    for name in bench.redfish:
+        if name not in known:
+            message = f"there is no host {quote(name)} that could have a management controller"
+            yield Problem(root.position_of_key(("redfish", name)), message, suggest(name, sorted(known), "host"))
+    if bench.lab is not None and len(bench.redfish) > 1:
+        message = "a lab is made on one machine, and has one management controller"
+        yield Problem(root.position_of_key(("redfish",)), message, "name it once, under `tester`")
+
+
 _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]] = (
     ("test names are unique", _test_names_are_unique),
     ("every test that builds on another comes after it", _needed_tests_come_earlier),
@@ -130,5 +142,6 @@ _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]],
     ("there are ports for every way of the traffic, and the DUT has them", pattern_problems),
     ("the tester can do what the tests and the traffic need", tester_problems),
     ("every host that is tuned takes part", _what_is_tuned_is_there),
+    ("every management controller belongs to a host", _controllers_have_machines),
     ("no port lacks the time stamps that are asked for, as far as its kind tells", time_stamp_problems),
 )

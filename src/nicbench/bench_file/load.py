@@ -102,6 +102,7 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
         tuning=tuning,
         redact=document.redact,
         declared=document.declared,
+        redfish=document.redfish,
         monitor=document.monitor,
     )
     if problems := list(cross_check(bench, root)):

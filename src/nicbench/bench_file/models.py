@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
+from nicbench.model.controller import Controller
 from nicbench.model.kernel_driver import KernelDriver
 from nicbench.model.monitor import Monitoring, MonitorSettings
 from nicbench.model.traffic import Name, Traffic
@@ -142,6 +143,7 @@ class Document(Frozen):
     runs: int = Field(default=1, ge=1, le=1000)
     redact: bool = False
     declared: dict[Subject, Declared] = Field(default_factory=dict, max_length=32)
+    redfish: dict[Name, Controller] = Field(default_factory=dict, max_length=64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ class BenchFile:
     runs: int = 1
     redact: bool = False
     declared: dict[str, Any] = field(default_factory=dict)
+    redfish: dict[str, Controller] = field(default_factory=dict)
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
     compared: tuple[BenchFile, ...] = ()
 
@@ -188,6 +191,18 @@ class BenchFile:
     def of_turn(self, turn: Turn) -> BenchFile:
         """The configuration whose turn it is."""
         return next(each for each in self.configurations if each.configuration == turn.configuration)
+
+    def controller_of(self, role: str, host: str) -> Controller | None:
+        """The management controller of a machine, by its host's name or its role; a lab has one machine for all."""
+        named = self.redfish.get(host) or self.redfish.get(role)
+        return named or (next(iter(self.redfish.values()), None) if self.lab is not None else None)
+
+    def role_of(self, host: str) -> str:
+        """``tester`` or ``dut``, by the links of its ports; its own name where no link tells."""
+        for number, role in enumerate(("tester", "dut")):
+            if any(link[number] in self.ports and self.ports[link[number]].host == host for link in self.links):
+                return role
+        return host
 
     def tester_kind(self) -> TesterKind:
         """The chosen kind of tester, with its options; nothing is touched."""

@@ -38,6 +38,7 @@ class Overlay(Frozen):
     traffic: Any = None
     tuning: Any = None
     declared: Any = None
+    redfish: Any = None
     tests: dict[Name, dict[str, Any]] | None = None
 
 

@@ -32,6 +32,7 @@ _TABLE: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     (("tests", "tests.*"), "measured in another way"),
     (("thresholds*", "seed"), "judged or drawn otherwise"),
     (("declared*",), "declared in the bench file"),
+    (("inventory.bios_settings.attributes*",), "a BIOS setting"),
     (
         ("inventory.core_clock_policy*", "inventory.power_policy*", "inventory.tuned*"),
         "the core clock follows it",
@@ -99,7 +100,7 @@ _VOLATILE: Final = (
 
 _IDENTITY: Final = (
     *("inventory.*serial*", "inventory.*uuid*", "inventory.*asset_tag", "inventory.*.mac", "inventory.*macs*"),
-    *("inventory.*guid*", "addressing*mac*", "tester.*mac*"),
+    *("inventory.*guid*", "inventory.bios_settings.identity*", "addressing*mac*", "tester.*mac*"),
 )
 """Which specimen it is, not of which kind."""
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from nicbench.errors import NicbenchError
 from nicbench.hosts.base import Host
+from nicbench.model.controller import Controller
 
 
 class UnknownFactError(Exception):
@@ -26,6 +27,10 @@ class Fact(ABC):
     kind: ClassVar[str]
     of_machine: ClassVar[bool] = False
     """Whether it is the same in every namespace: it is then read once, outside of them, where nothing is hidden."""
+
+    def __init__(self, controller: Controller | None = None) -> None:
+        """``controller`` is the machine's management controller, where the bench file names one."""
+        self.controller = controller
 
     @abstractmethod
     async def read(self, host: Host, devices: tuple[str, ...]) -> Any:

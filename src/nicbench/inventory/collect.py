@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from nicbench.hosts.base import Host
 from nicbench.inventory._asking import outermost, output_of
 from nicbench.inventory.base import NOT_UNDERSTOOD, UNKNOWN, Fact, UnknownFactError
 from nicbench.labs.base import Testbed
+from nicbench.model.controller import Controller
 from nicbench.registry import find
 
 REASONS = "reasons_null"
@@ -19,18 +21,27 @@ LARGEST_FACT_CHARACTERS = 1 << 20
 """A fact is what a report prints. More of it is a tool that went astray."""
 
 
-async def collect(testbed: Testbed) -> dict[str, dict[str, Any]]:
-    """The content of inventory.json: facts of the tester's host and, where it has one, of the DUT's."""
+async def collect(
+    testbed: Testbed, controller_of: Callable[[str, str], Controller | None] = lambda _role, _host: None
+) -> dict[str, dict[str, Any]]:
+    """The content of inventory.json: facts of the tester's host and, where it has one, of the DUT's.
+
+    ``controller_of`` gives a machine's management controller by role and name of the host.
+    """
     tester = tuple(port.device for port in testbed.tester_ports if port.device is not None)
     dut = tuple(port.device for port in testbed.dut_ports if port.device is not None)
     known: Known = {}
-    inventory = {"tester": await collect_host(testbed.tester, tester, known)}
+    inventory = {
+        "tester": await collect_host(testbed.tester, tester, known, controller_of("tester", testbed.tester.name))
+    }
     if testbed.dut is not None:
-        inventory["dut"] = await collect_host(testbed.dut, dut, known)
+        inventory["dut"] = await collect_host(testbed.dut, dut, known, controller_of("dut", testbed.dut.name))
     return inventory
 
 
-async def collect_host(host: Host, devices: tuple[str, ...], known: Known | None = None) -> dict[str, Any]:
+async def collect_host(
+    host: Host, devices: tuple[str, ...], known: Known | None = None, controller: Controller | None = None
+) -> dict[str, Any]:
     """Facts by name; under ``reasons_null`` why some of them are null.
 
     ``known`` keeps the facts of whole machines, so that two namespaces of one machine ask it once.
@@ -41,10 +52,10 @@ async def collect_host(host: Host, devices: tuple[str, ...], known: Known | None
     reasons: dict[str, str] = {}
     for kind, fact in find("nicbench.inventory.facts", Fact).items():
         if not fact.of_machine:
-            value, reason = await _read(fact, host, devices)
+            value, reason = await _read(fact(controller), host, devices)
         else:
             if kind not in of_machine:
-                of_machine[kind] = await _read(fact, machine, devices)
+                of_machine[kind] = await _read(fact(controller), machine, devices)
             value, reason = of_machine[kind]
         facts[kind] = value
         if reason is not None:
@@ -60,10 +71,10 @@ async def host_name(host: Host) -> str:
         return ""
 
 
-async def _read(fact: type[Fact], host: Host, devices: tuple[str, ...]) -> tuple[Any, str | None]:
+async def _read(fact: Fact, host: Host, devices: tuple[str, ...]) -> tuple[Any, str | None]:
     """The fact, or None and why."""
     try:
-        return plain_data(await fact().read(host, devices)), None
+        return plain_data(await fact.read(host, devices)), None
     except UNKNOWN as error:
         return None, (str(error).splitlines() or [type(error).__name__])[0][:_LONGEST_REASON]
     except NOT_UNDERSTOOD as error:

@@ -23,7 +23,8 @@ async def inventory_of(bench: BenchFile | None, *, redact: bool) -> dict[str, An
     known: Known = {}
     found: dict[str, Any] = {}
     for host, devices in await _hosts(bench):
-        found[host.name] = await collect_host(host, devices, known)
+        controller = None if bench is None else bench.controller_of(bench.role_of(host.name), host.name)
+        found[host.name] = await collect_host(host, devices, known, controller)
         if redactor is not None:
             redactor.learn_host_name(await host_name(host))
             redactor.learn(found[host.name])

@@ -70,6 +70,7 @@ _PATHS = MappingProxyType(
 )
 _MASKS = frozenset({"default_interrupt_cpu_mask", "rps_cpus", "rps_cpu_masks", "receive_packet_steering"})
 _WHOLE = _MASKS | {"goals", "cpus_by_node", "node_by_interface"}  # one line each
+_VERBATIM = frozenset({"attributes", "pending"})  # names that a BIOS chose are no words of ours
 # Facts that only some devices have: where they are missing there is nothing to know.
 _MAY_NOT_APPLY = frozenset({"rings", "channels", "bus", "firmware", "numa_node", "xdp_program"})
 
@@ -207,7 +208,9 @@ def _flat(values: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str
     for name, value in values.items():
         label = f"{above}, {_within(label_of(str(name)))}" if above else label_of(str(name))
         label = _PATHS.get(label, label)
-        if isinstance(value, Mapping) and len(value) > 1 and name not in _WHOLE:
+        if isinstance(value, Mapping) and value and name in _VERBATIM:
+            yield from ((f"{label}, {inner}", plain("", text)) for inner, text in value.items())
+        elif isinstance(value, Mapping) and len(value) > 1 and name not in _WHOLE:
             yield from _flat(value, label)
         else:
             yield label, plain(str(name), value)

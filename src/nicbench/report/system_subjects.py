@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from nicbench.redfish.relevance import group_of
 from nicbench.report.facts import plain
 
 Facts = Mapping[str, Any]
@@ -37,6 +38,26 @@ def _machine(facts: Facts) -> str | None:
 def _bios(facts: Facts) -> str | None:
     found = _part(facts, "firmware")
     return _joined(_joined(found.get("bios_vendor"), found.get("bios_version"), by=" "), found.get("bios_date"))
+
+
+def _bios_settings(facts: Facts) -> str | None:
+    """Those that change network results, by what they do; the others stand below the table."""
+    found = _part(facts, "bios_settings")
+    groups: dict[str, list[str]] = {}
+    others = 0
+    for name, value in _part(found, "attributes").items():
+        group = group_of(str(name))
+        if group is None:
+            others += 1
+        else:
+            groups.setdefault(group, []).append(f"{name} {plain('', value)}")
+    waiting = [f"{name} {plain('', value)}" for name, value in _part(found, "pending").items()]
+    return _joined(
+        *(f"{group}: {', '.join(told)}" for group, told in groups.items()),
+        f"pending until a reboot: {', '.join(waiting)}" if waiting else None,
+        f"{others} others, below" if others else None,
+        by="; ",
+    )
 
 
 def _operating_system(facts: Facts) -> str | None:
@@ -298,6 +319,7 @@ def _software(facts: Facts) -> str | None:
 SUBJECTS: Final[dict[str, Tell]] = {
     "Machine": _machine,
     "BIOS": _bios,
+    "BIOS settings": _bios_settings,
     "Operating system": _operating_system,
     "Kernel": _kernel,
     "Kernel command line": _command_line,
@@ -330,6 +352,7 @@ SUBJECTS: Final[dict[str, Tell]] = {
 FACT_OF: Final[dict[Tell, str]] = {
     _machine: "firmware",
     _bios: "firmware",
+    _bios_settings: "bios_settings",
     _last_updates: "last_updates",
     _hypervisor: "hypervisor",
     _clock: "core_clock_policy",

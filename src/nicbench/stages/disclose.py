@@ -20,7 +20,7 @@ async def disclose(bench: BenchFile, turn: Turn, plan: Plan, testbed: Testbed, f
     if folder.redactor is not None:
         for host in (testbed.tester, *([testbed.dut] if testbed.dut is not None else [])):
             folder.redactor.learn_host_name(await host_name(host))
-    hosts = await collect(testbed)
+    hosts = await collect(testbed, bench.of_turn(turn).controller_of)
     if folder.redactor is not None:
         folder.redactor.learn(hosts)  # what the inventory names is then found in the plan as well
     folder.write_json("plan.json", plan if turn.of == 1 else compared(bench, folder.plan(), plan))

@@ -117,9 +117,11 @@ def parts_of(bench: BenchFile, testbed: Testbed) -> tuple[Part, ...]:
     """The hosts of the testbed with the interfaces of the test; UsageError where one is tuned that takes no part."""
     of_tester = tuple(port.device for port in testbed.tester_ports if port.device is not None)
     of_dut = tuple(port.device for port in testbed.dut_ports if port.device is not None)
-    parts: tuple[Part, ...] = (Part("tester", testbed.tester, of_tester),)
+    parts: tuple[Part, ...] = (
+        Part("tester", testbed.tester, of_tester, bench.controller_of("tester", testbed.tester.name)),
+    )
     if testbed.dut is not None:
-        parts = (*parts, Part("dut", testbed.dut, of_dut))
+        parts = (*parts, Part("dut", testbed.dut, of_dut, bench.controller_of("dut", testbed.dut.name)))
     known = {ALL, *(part.role for part in parts), *(part.host.name for part in parts)}
     for wish in bench.tuning:
         if wish.role not in known:

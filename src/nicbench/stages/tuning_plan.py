@@ -49,6 +49,11 @@ async def _parts(bench: BenchFile) -> tuple[Part, ...]:
         return parts_of(bench, await testbed_of(bench.hosts, bench.ports, bench.links, bench.tester_kind()))
     in_namespaces = bench.lab.plugin.port_kind == Lab.port_kind
     return tuple(
-        Part(role, NetnsHost(local, f"nicbench-{role}", role) if in_namespaces else local, ())
+        Part(
+            role,
+            NetnsHost(local, f"nicbench-{role}", role) if in_namespaces else local,
+            (),
+            bench.controller_of(role, role),
+        )
         for role in ("tester", "dut")
     )

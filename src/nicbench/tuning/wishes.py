@@ -11,6 +11,7 @@ from nicbench.errors import UsageError
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
 from nicbench.model.base import Frozen
+from nicbench.model.controller import Controller
 from nicbench.tuning.items.base import Item, Place
 
 ALL: Final = "all"
@@ -40,6 +41,7 @@ class Part:
     role: str
     host: Host
     devices: tuple[str, ...]
+    controller: Controller | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def _of_part(wishes: Iterable[Wish], part: Part) -> list[tuple[int, Wish]]:
 
 def _places(wish: Wish, part: Part) -> list[Place]:
     if wish.item.scope == "machine":
-        return [Place(outermost(part.host))]
+        return [Place(outermost(part.host), controller=part.controller)]
     if wish.item.scope == "namespace":
         return [Place(part.host)]
     devices = getattr(wish.options, "devices", ()) or part.devices

@@ -17,6 +17,7 @@ from pydantic import Field, StringConstraints
 from nicbench.errors import HostError
 from nicbench.hosts.base import Host
 from nicbench.model.base import Frozen
+from nicbench.model.controller import Controller
 from nicbench.model.tuning import Values
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import RestoreSetting
@@ -51,6 +52,8 @@ class Place:
 
     host: Host
     device: str | None = None
+    controller: Controller | None = None
+    """The machine's management controller, where the bench file names one."""
 
     def __str__(self) -> str:
         return self.host.name if self.device is None else f"{self.host.name}, {self.device}"
