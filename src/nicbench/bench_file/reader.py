@@ -32,6 +32,7 @@ MOST_NODES: Final = 10_000
 DEEPEST: Final = 24
 
 _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # YAML 1.2, 5.1
+_PLAIN_TEXT: Final = "remove it: a bench file is plain text"
 
 
 def read(content: bytes, path: str) -> Node:
@@ -53,8 +54,12 @@ def _text_of(content: bytes, path: str) -> str:
         refuse(error.start, "the file is not UTF-8 text", "save it with the encoding UTF-8")
     if odd := _UNPRINTABLE.search(text):
         offset = len(text[: odd.start()].encode())
-        refuse(offset, f"the character U+{ord(odd[0]):04X} is not allowed", "remove it: a bench file is plain text")
+        refuse(offset, _not_allowed(odd[0]), _PLAIN_TEXT)
     return text
+
+
+def _not_allowed(character: str) -> str:
+    return f"the character U+{ord(character):04X} is not allowed"
 
 
 class _Builder:
@@ -132,12 +137,14 @@ class _Builder:
         self._keys.append(None)
 
     def _scalar(self, event: ScalarEvent, position: Position) -> Any:
+        if odd := _UNPRINTABLE.search(event.value):  # written as an escape: "\\e[31m"
+            self._refuse(position, _not_allowed(odd[0]), _PLAIN_TEXT)
         if not event.implicit[0]:  # quoted or a block scalar: always text
             return event.value
         try:
             return resolve(event.value)
         except NumberTooLongError as error:
-            self._refuse(position, f"{error} is too long", "write it in larger units")
+            self._refuse(position, str(error), "write it in larger units")
 
     def _alias(self, name: str, position: Position) -> Node:
         if name in self._being_built:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -18,7 +19,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
 
 
 class NumberTooLongError(ValueError):
-    """A number of more digits than ``MOST_DIGITS``."""
+    """A number of more digits than ``MOST_DIGITS``, or larger than any floating-point number."""
 
 
 def resolve(text: str) -> str | int | float | bool | None:
@@ -30,10 +31,17 @@ def resolve(text: str) -> str | int | float | bool | None:
     for pattern, base in ((_INTEGER, 10), (_OCTAL, 8), (_HEXADECIMAL, 16)):
         if pattern.fullmatch(text):
             return int(_bounded(text), base)
-    return float(_bounded(text)) if _FLOAT.fullmatch(text) else text
+    return _finite(text) if _FLOAT.fullmatch(text) else text
+
+
+def _finite(text: str) -> float:
+    value = float(_bounded(text))
+    if math.isinf(value):
+        raise NumberTooLongError(f"{text} is out of all proportion")
+    return value
 
 
 def _bounded(text: str) -> str:
     if len(text) > MOST_DIGITS:
-        raise NumberTooLongError(f"a number of {len(text)} characters")
+        raise NumberTooLongError(f"a number of {len(text)} characters is too long")
     return text
