@@ -37,9 +37,19 @@ def test_items_are_given_by_host(read: Read) -> None:
         ),
         ("tuning:\n  dut: {sysctls: 3}\n", "b.yaml:6:18: `tuning.dut.sysctls` must be keys and values, not `3`"),
         ("tuning:\n  dut: {sysctls: {../x: 1}}\n", "b.yaml:6:25: `tuning.dut.sysctls.../x` cannot be `../x`"),
+        (
+            "tuning:\n  dut: {sysctls: {kernel.//.//.//.tmp.x: 1}}\n",
+            "b.yaml:6:42: `tuning.dut.sysctls.kernel.//.//.//.tmp.x` cannot be `kernel.//.//.//.tmp.x`",
+        ),
+        ("tuning:\n  dut: {mtu: {bytes: 90, devices: [../e0]}}\n", "`tuning.dut.mtu.devices[0]` cannot be `../e0`"),
+        ("tuning:\n  dut: {mtu: {bytes: 90, devices: [--all]}}\n", "`tuning.dut.mtu.devices[0]` cannot be `--all`"),
+        ("tuning:\n  dut: {mtu: {bytes: 90, devices: ['']}}\n", "`tuning.dut.mtu.devices[0]` cannot be ``"),
         ("tuning: {profile: fast}\n", "b.yaml:5:19: there is no tuning profile `fast`"),
     ],
-    ids=["no mapping", "unknown host", "unknown item", "wrong options", "wrong name", "unknown profile"],
+    ids=[
+        *("no mapping", "unknown host", "unknown item", "wrong options", "wrong name", "a way out of /proc/sys"),
+        *("a way out of /sys/class/net", "an option of a tool", "no interface", "unknown profile"),
+    ],
 )
 def test_what_is_wrong_is_told_with_line_and_column(read: Read, tuning: str, said: str) -> None:
     assert said in problems(read, tuning)
