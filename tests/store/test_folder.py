@@ -76,10 +76,13 @@ def test_json_comes_back_and_what_was_never_written_is_none(folder: RunFolder) -
     assert folder.summary() is None
 
 
-def test_damaged_json_is_named(folder: RunFolder) -> None:
-    (folder.path / "plan.json").write_text("{")
-    with pytest.raises(HostError, match=r"plan\.json: is damaged"):
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000], ids=["torn", "of another shape", "nested too deep"])
+def test_damaged_json_is_named(text: str, folder: RunFolder) -> None:
+    (folder.path / "plan.json").write_text(text)
+    with pytest.raises(HostError, match=r"plan\.json: is damaged") as caught:
         folder.plan()
+    assert caught.value.next_step
+    assert "\n" not in caught.value.message
 
 
 def test_a_value_that_is_not_a_number_is_never_stored(folder: RunFolder) -> None:

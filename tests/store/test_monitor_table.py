@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
+from nicbench.errors import HostError
 from nicbench.model.monitor import MonitorCost
 from nicbench.redaction import Redactor
 from nicbench.store import monitor_log, monitor_table
@@ -75,6 +77,12 @@ def test_a_run_that_was_killed_keeps_what_was_sampled(tmp_path: Path) -> None:
     resumed.close()
     monitor_table.finish(tmp_path)
     assert [row["session"] for row in rows(tmp_path)] == [1, 1, 1, 1, 2, 2, 2, 2]
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    (tmp_path / monitor_table.NAME).write_bytes(b"torn")
+    with pytest.raises(HostError, match=r"monitor\.parquet: is damaged"):
+        monitor_table.read(tmp_path, ("cpu_user_ns",))
 
 
 def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied_again(tmp_path: Path) -> None:

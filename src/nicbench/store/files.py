@@ -21,7 +21,16 @@ def storage_error(error: OSError, path: Path, next_step: str | None = None) -> H
             place=str(path),
             next_step=next_step or "free some space, then go on with `nicbench resume` and the run's folder",
         )
+    if error.errno in (errno.EACCES, errno.EPERM) and next_step is None:
+        next_step = "run as a user who may read and write it, root for instance, or copy the folder"
     return HostError(f"cannot be read or written: {error.strerror or error}", place=str(path), next_step=next_step)
+
+
+def damaged_error(error: Exception, path: Path) -> HostError:
+    """The error for a file of a run folder that is not what was once written there, by its first words."""
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    next_step = "put it back from a copy; a file that nobody copied is lost, and the others of its folder stand"
+    return HostError(f"is damaged: {why}", place=str(path), next_step=next_step)
 
 
 def json_text(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | None = 1, sort_keys: bool = False) -> str:

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from nicbench.errors import HostError, UsageError
+from nicbench.errors import UsageError
 from nicbench.model.plan import Plan
 from nicbench.model.result import Summary
 from nicbench.redaction import Redactor
 from nicbench.store import histograms, manifest, monitor_table, trial_table
-from nicbench.store.files import json_text, storage_error, sync_folder, write_atomically
+from nicbench.store.files import damaged_error, json_text, storage_error, sync_folder, write_atomically
 from nicbench.store.journal import Journal
 
 BENCH = "bench.yaml"
@@ -119,8 +119,8 @@ class RunFolder:
             return None
         except OSError as error:
             raise storage_error(error, path) from error
-        except ValueError as error:
-            raise HostError(f"is damaged: {error}", place=str(path)) from error
+        except (ValueError, RecursionError) as error:
+            raise damaged_error(error, path) from error
 
     def plan(self) -> Plan | None:
         """The plan, None where the run ended before it was written."""
@@ -159,7 +159,13 @@ class RunFolder:
         try:
             return None if content is None else kind.model_validate(content)
         except ValidationError as error:
-            raise HostError(f"is damaged: {error}", place=str(self.path / name)) from error
+            raise damaged_error(ValueError(_first_problem(error)), self.path / name) from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(step) for step in first["loc"])
+    return f"{where}: {first['msg']}" if where else str(first["msg"])
 
 
 def slug(title: str) -> str:

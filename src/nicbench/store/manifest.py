@@ -12,9 +12,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from nicbench.errors import HostError
 from nicbench.model.base import Frozen
-from nicbench.store.files import json_text, storage_error, write_atomically
+from nicbench.store.files import damaged_error, json_text, storage_error, write_atomically
 
 NAME = "MANIFEST.json"
 FORMAT = "1.0"
@@ -45,7 +44,7 @@ def read(folder: Path) -> Manifest | None:
     except OSError as error:
         raise storage_error(error, path) from error
     except (ValueError, ValidationError) as error:
-        raise HostError(f"is damaged: {error}", place=str(path)) from error
+        raise damaged_error(error, path) from error
 
 
 def differences(folder: Path) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ over ``interval_ns``: ``value / interval_ns * 1e9`` is a rate. A ``gauge`` was r
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,10 +19,11 @@ import pyarrow.parquet as pq
 
 from nicbench.model.monitor import MonitorCost
 from nicbench.store import monitor_log
-from nicbench.store.files import storage_error, sync_folder
+from nicbench.store.files import damaged_error, storage_error, sync_folder
 
 NAME = "monitor.parquet"
 _ROWS = 200_000  # kept in memory at one time
+_NO_LINE = (LookupError, TypeError, ValueError)
 _METADATA = b"nicbench.monitor"
 
 SCHEMA = pa.schema(
@@ -67,10 +69,22 @@ def finish(folder: Path) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise storage_error(error, folder / NAME) from error
+    except pa.ArrowException as error:
+        temporary.unlink(missing_ok=True)
+        raise damaged_error(error, folder / NAME) from error
 
 
 def read(folder: Path, metrics: tuple[str, ...]) -> Monitored | None:
     """Rows of these metrics, from the table and the log of a run that is not finished; None where there is nothing."""
+    try:
+        return _read(folder, metrics)
+    except OSError as error:
+        raise storage_error(error, folder / NAME) from error
+    except (pa.ArrowException, ValueError) as error:
+        raise damaged_error(error, folder / NAME) from error
+
+
+def _read(folder: Path, metrics: tuple[str, ...]) -> Monitored | None:
     tables: list[pa.Table] = []
     about = _about(folder)
     if (folder / NAME).is_file():
@@ -160,7 +174,8 @@ class _Parser:
                 host = line.get("host")
                 if known_before or not isinstance(host, str):
                     continue
-                self._line(line, host, began_ns, hosts.setdefault(host, _Host()), columns)
+                with contextlib.suppress(*_NO_LINE):
+                    self._line(line, host, began_ns, hosts.setdefault(host, _Host()), columns)
                 if len(columns[0]) >= _ROWS:
                     yield _batch(columns)
                     columns = [[] for _ in SCHEMA]
