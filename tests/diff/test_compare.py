@@ -125,3 +125,15 @@ def test_why_a_fact_is_unknown_is_no_difference(tmp_path: Path) -> None:
         return {"tester": {"rings": {"eth0": None, "reasons_null": {"eth0": why}}}}
 
     assert differences(folder(tmp_path, "a", rings("one")), folder(tmp_path, "b", rings("other"))).equal
+
+
+def test_two_runs_of_which_nothing_is_known_are_not_called_alike(tmp_path: Path) -> None:
+    found = differences(folder(tmp_path, "a"), folder(tmp_path, "b"))
+    assert not found.equal
+    assert found.lacking == ("neither run has plan.json or inventory.json: how they were made is not known",)
+
+
+def test_one_run_named_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = folder(tmp_path, "a", {"tester": {}})
+    assert main(["diff", str(run.path), str(run.path)]) == 2
+    assert "both names are of one run" in capsys.readouterr().err

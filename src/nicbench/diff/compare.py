@@ -41,7 +41,7 @@ class Differences:
     volatile: tuple[Difference, ...]
     redacted: tuple[Difference, ...]
     lacking: tuple[str, ...]
-    """Files of which one run has none, in words."""
+    """Files that one run has not, or neither, in words."""
 
     @property
     def equal(self) -> bool:
@@ -89,10 +89,13 @@ def _has_token(value: Any) -> bool:
 
 
 def _lacking(one: RunFolder, other: RunFolder) -> Iterator[str]:
-    for name in ("plan.json", "inventory.json"):
+    names = ("plan.json", "inventory.json")
+    for name in names:
         has = [(folder.path / name).is_file() for folder in (one, other)]
         if has[0] != has[1]:
             yield f"{(other if has[0] else one).run_id} has no {name}"
+    if not any((folder.path / name).is_file() for folder in (one, other) for name in names):
+        yield f"neither run has {' or '.join(names)}: how they were made is not known"
 
 
 def _told(folder: RunFolder) -> dict[str, dict[str, Any]]:

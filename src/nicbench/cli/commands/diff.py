@@ -33,6 +33,12 @@ _Other = Annotated[str, typer.Argument(metavar="RUN", help="The run to lay besid
 def _diff(one: _One, other: _Other, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
     """Show what differs between two runs, the settings that change results most first."""
     folders = [open_run(reference, output) for reference in (one, other)]
+    if folders[0].path.resolve() == folders[1].path.resolve():
+        raise UsageError(
+            "both names are of one run",
+            place=str(folders[0].path),
+            next_step="name another one; `nicbench list` shows them",
+        )
     for folder in folders:
         if folder.is_imported:
             raise UsageError(
