@@ -243,6 +243,7 @@ def test_two_policers_are_each_found_at_their_own_rate(draw: random.Random, tmp_
 
 @pytest.mark.lab
 @pytest.mark.slow
+@pytest.mark.acceptance
 def test_forwarding_through_filter_rules_is_slower_than_without(tmp_path: Path) -> None:
     bench = COMPARED_IN_A_LAB.format(
         title="Rules",
