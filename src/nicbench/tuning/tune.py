@@ -132,7 +132,7 @@ async def _put_back(one: Placed, old: Values) -> str:
         now = await one.item.now(one.place)
         if differing := one.item.differing(old, now):
             await one.item.write(one.place, differing)
-    except (CannotSetError, NicbenchError, NotImplementedError) as error:
+    except (CannotSetError, NicbenchError) as error:
         return f"; it could not be put back to {shown(old)}: {error}"
     return ""
 

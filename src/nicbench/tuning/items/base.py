@@ -129,7 +129,7 @@ class Item(ABC):
 
         The undo calls it with the recorded values.
         """
-        raise NotImplementedError(f"{self.kind} only checks")
+        raise CannotSetError(f"{self.kind} only checks")
 
     def same(self, key: str, one: object, other: object) -> bool:
         """Whether two values of a key mean the same."""
