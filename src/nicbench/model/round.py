@@ -1,0 +1,211 @@
+"""A round: workloads that run at the same time, what each tool said of itself, and the verdict. A journal line each."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from nicbench.model.base import Frozen
+from nicbench.model.verdict import Verdict
+
+Transport = Literal["tcp", "udp", "rdma"]
+Direction = Literal["forward", "reverse", "both"]
+"""``forward``: the client sends to the server."""
+Operation = Literal["stream", "request-response", "memory"]
+"""Bytes one after another; a request that waits for its answer; the memory of one host alone (no server)."""
+Basis = Literal["one way", "half round trip", "round trip"]
+
+
+class Placement(Frozen):
+    """Where the processes of one side run: CPUs, and the memory node; None leaves it to the kernel."""
+
+    cpus: tuple[int, ...] | None = None
+    memory_node: int | None = None
+
+
+class Ask(Frozen):
+    """What a workload is asked to do; None leaves a setting to the tool's or the kernel's default.
+
+    Either ``duration_s`` or ``total_bytes`` says when it ends. ``rate_bits_per_s`` is per stream: paced, or of UDP.
+    """
+
+    operation: Operation = "stream"
+    transport: Transport = "tcp"
+    direction: Direction = "forward"
+    duration_s: float | None = None
+    total_bytes: int | None = None
+    write_bytes: int | None = None
+    """Of one write, one datagram, one message, or one request (and its answer)."""
+    streams: int = 1
+    """Connections in parallel, or queue pairs."""
+    window_bytes: int | None = None
+    """Socket buffers, both sides."""
+    congestion_control: str | None = None
+    zero_copy: bool = False
+    no_delay: bool = False
+    rate_bits_per_s: float | None = None
+    verb: Literal["write", "send", "read"] | None = None
+    """Of RDMA."""
+    source_file: str | None = None
+    """On the sender; None: memory."""
+    sink_file: str | None = None
+    """On the receiver; None: memory."""
+
+
+class Job(Frozen):
+    """One client process and, where the operation has a server, its server process.
+
+    ``client`` and ``server`` are names of endpoints (ports); a ``memory`` workload has no server. ``port`` is the
+    first TCP or UDP port that it may use, of ``ports_per_job`` (workloads/base.py). ``role`` says whether it is what
+    is measured, a probe beside the load, or a load that only keeps the machine busy.
+    """
+
+    workload: str
+    client: str
+    server: str | None
+    ask: Ask
+    port: int
+    role: Literal["load", "probe", "memory"] = "load"
+    options: dict[str, Any] = Field(default_factory=dict)
+    """The workload's own, as the bench file gives them."""
+    client_placement: Placement = Placement()
+    server_placement: Placement = Placement()
+
+
+class RoundRequest(Frozen):
+    """Jobs that begin together. ``timeout_s`` is for each of them, beyond its duration."""
+
+    jobs: tuple[Job, ...]
+    duration_s: float
+    """How long the round is expected to take."""
+    timeout_s: float = 30.0
+    warm_up: bool = False
+
+
+class StreamFigures(Frozen):
+    """One connection or queue pair of a job."""
+
+    sent_bits_per_s: float | None = None
+    received_bits_per_s: float | None = None
+    retransmissions: int | None = None
+
+
+class Flow(Frozen):
+    """The figures of one direction of a job, by the tool's own word; None is unknown.
+
+    Throughputs are of payload (goodput): bytes that the tool handed over, in bits per second.
+    """
+
+    direction: Literal["forward", "reverse"]
+    sent_bytes: int | None = None
+    received_bytes: int | None = None
+    sent_bits_per_s: float | None = None
+    received_bits_per_s: float | None = None
+    duration_s: float | None = None
+    retransmissions: int | None = None
+    datagrams: int | None = None
+    lost_datagrams: int | None = None
+    jitter_s: float | None = None
+    streams: tuple[StreamFigures, ...] = ()
+
+    @property
+    def bits_per_s(self) -> float | None:
+        """What arrived, where the receiver says; else what was sent."""
+        return self.received_bits_per_s if self.received_bits_per_s is not None else self.sent_bits_per_s
+
+
+class RequestLatency(Frozen):
+    """Times of a tool's requests, nanoseconds. ``basis`` says whether they are one way or of a round trip.
+
+    ``percentiles_ns`` maps "50", "99", "99.9" to values; ``histogram`` is HdrHistogram V2 in base64, where the tool
+    keeps its raw samples.
+    """
+
+    basis: Basis
+    count: int | None = None
+    minimum_ns: float | None = None
+    mean_ns: float | None = None
+    maximum_ns: float | None = None
+    stdev_ns: float | None = None
+    percentiles_ns: dict[str, float] = Field(default_factory=dict)
+    histogram: str | None = None
+
+
+class Figures(Frozen):
+    """What a tool said, parsed and found plausible."""
+
+    flows: tuple[Flow, ...] = ()
+    intervals: tuple[tuple[float, float], ...] = ()
+    """Seconds since the beginning at which an interval ended, and its bits per second, all flows together."""
+    transactions_per_s: float | None = None
+    latency: RequestLatency | None = None
+    memory_bytes_per_s: float | None = None
+    """Of a memory workload (STREAM's triad)."""
+    client_cpu_share: float | None = None
+    """Of one CPU, by the tool's word: 1.0 is one CPU busy all the time."""
+    server_cpu_share: float | None = None
+    congestion_control: str | None = None
+    """As the tool read it back."""
+    mss_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+class JobOutcome(Frozen):
+    """What came of a job: figures, or why there are none. Files are in the run folder's ``raw``."""
+
+    figures: Figures | None = None
+    failure: str | None = None
+    """In words, with exit status and the tool's last words; None where there are figures."""
+    repeatable: bool = True
+    """Whether doing it again might help: not where the tool is missing or cannot do what was asked."""
+    version: str | None = None
+    server_version: str | None = None
+    client_command: tuple[str, ...] = ()
+    server_command: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    began_s: float | None = None
+    """When the client was started, seconds after the first of the round."""
+    took_s: float | None = None
+
+
+class MachineCpu(Frozen):
+    """How busy a machine was during a round, shares 0..1 of all its CPUs; None is unknown.
+
+    ``minimum`` and ``maximum`` are of the monitor's intervals, ``busiest_core`` the mean of the busiest CPU.
+    """
+
+    machine: str
+    mean: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    busiest_core: float | None = None
+    samples: int = 0
+    monitor: float | None = None
+    """The monitor's own share of all CPUs."""
+    controller: float | None = None
+    """That of nicbench's other processes."""
+
+
+class Round(Frozen):
+    """A finished round, as the journal keeps it; ``key`` names its place in the run, as a trial's does."""
+
+    id: str
+    key: str
+    test: str
+    configuration: str
+    run: int = 1
+    parameters: dict[str, Any]
+    repeat: int
+    request: RoundRequest
+    outcomes: tuple[JobOutcome, ...]
+    cpu: tuple[MachineCpu, ...] = ()
+    counters: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """By endpoint: what its interface counted over the round (bytes, packets, drops; PFC and ECN where there are)."""
+    verdict: Verdict
+    at_s: float | None = None
+
+    @property
+    def number(self) -> int:
+        """Its place among the rounds of the run, 1.., which its id holds."""
+        return int(self.id.removeprefix("r"))
