@@ -1,4 +1,4 @@
-"""Where commands run and files are read and written: this machine, and namespaces of it."""
+"""Where commands run and files are read and written: this machine, namespaces and containers of it."""
 
 from nicbench.hosts._specs import from_spec
 

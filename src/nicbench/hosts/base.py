@@ -63,6 +63,11 @@ class Host(ABC):
     Options: ClassVar[type[Frozen]]
     name: str
 
+    @property
+    def machine(self) -> Host:
+        """The host of the whole machine: itself, or, of a wrapper that shares a machine, the one that it is on."""
+        return self
+
     @abstractmethod
     def spec(self) -> dict[str, Any]:
         """Enough to make this host again in another process (undo.json).
@@ -101,3 +106,6 @@ class Host(ABC):
     @abstractmethod
     async def write_file(self, path: str, text: str) -> None:
         """Writes text (for /proc, /sys too); HostError with the kernel's reason."""
+
+    async def close(self) -> None:  # noqa: B027 - most hosts hold nothing
+        """Gives back what the host holds: a container, a connection. It comes again where it is needed again."""

@@ -49,6 +49,13 @@ class NetnsHost(Host):
     def spec(self) -> dict[str, Any]:
         return {"kind": self.kind, "namespace": self.namespace, "inner": self.inner.spec()}
 
+    @property
+    def machine(self) -> Host:
+        return self.inner.machine
+
+    async def close(self) -> None:
+        await self.inner.close()
+
     async def exists(self) -> bool:
         """Whether the namespace is there."""
         done = await self.inner.run(("test", "-e", f"{NAMESPACE_FOLDER}/{self.namespace}"), check=False)
@@ -95,10 +102,8 @@ class NetnsHost(Host):
 
 
 def outermost(host: Host) -> Host:
-    """The host that holds the namespace, for what belongs to the whole machine."""
-    while isinstance(host, NetnsHost):
-        host = host.inner
-    return host
+    """The host that holds the namespace or the container, for what belongs to the whole machine."""
+    return host.machine
 
 
 def _reason(done: Completed) -> str:

@@ -46,18 +46,23 @@ def measuring_cpus(testbed: Testbed, dut_cpus: Collection[int], tester: Mapping[
 def machines(hosts: Collection[Host]) -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
     """The machines behind hosts: by name the spec, and the network namespaces with the path of each.
 
-    A namespace shares all but its interfaces with the machine that it is on: one monitor tells of both.
+    A namespace shares all but its interfaces with the machine that it is on, and a container all but what it may use
+    of it: one monitor tells of all.
     """
     found: dict[str, tuple[dict[str, Any], dict[str, str]]] = {}
     names: dict[str, str] = {}
     for host in hosts:
-        spec, namespaces = host.spec(), {}
+        spec, namespaces, wrapped = host.spec(), {}, False
         while "inner" in spec:
+            wrapped = True
+            network = str(spec.get("network", ""))
             if spec.get("kind") == "netns":
                 namespaces[str(spec["namespace"])] = f"/run/netns/{spec['namespace']}"
+            elif network.startswith("ns:"):
+                namespaces[network.rpartition("/")[2]] = network.removeprefix("ns:")
             spec = spec["inner"]
         key = repr(sorted(spec.items()))
         # A host without a wrapper has the name that the bench file gave it.
-        name = names.setdefault(key, host.name if not namespaces else str(spec.get("kind")))
+        name = names.setdefault(key, host.name if not wrapped else str(spec.get("kind")))
         found.setdefault(name, (dict(spec), {}))[1].update(namespaces)
     return found
