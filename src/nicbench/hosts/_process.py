@@ -15,6 +15,7 @@ _Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)
 # The longest line a process may write: an engine's reading with the histograms of many streams.
 LINE_LIMIT_BYTES = 64 * 1024 * 1024
 _STDERR_CHARACTERS = 20_000
+_PIECE_BYTES = 256 * 1024
 # How long a process may leave a line unread while its pipe is full.
 _WRITE_TIMEOUT_S = 30.0
 # What an ended process said last may still be in a pipe; whoever else holds that pipe must not hold us up.
@@ -61,6 +62,9 @@ class LocalProcess(Process):
         except ValueError:
             raise HostError(f"{self._shown}: a line of more than {LINE_LIMIT_BYTES} bytes", place=self._host) from None
         return line.decode(errors="replace").rstrip("\n") if line else None
+
+    async def read_some(self) -> bytes:
+        return await pipe_of(self._process.stdout).read(_PIECE_BYTES)
 
     async def close_stdin(self) -> None:
         pipe_of(self._process.stdin).close()

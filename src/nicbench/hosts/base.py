@@ -39,6 +39,11 @@ class Process(ABC):
         HostError after ``timeout_s`` or an over-long line.
         """
 
+    async def read_some(self) -> bytes:
+        """What stdout has next, nothing at its end: for output that is large, or has no lines."""
+        line = await self.read_line()
+        return b"" if line is None else line.encode() + b"\n"
+
     @abstractmethod
     async def close_stdin(self) -> None:
         """End of input for the process."""

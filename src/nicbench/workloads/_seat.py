@@ -1,0 +1,294 @@
+"""One job of a round while it is played: its two processes, and what comes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+from nicbench.errors import HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.hosts.base import Host
+from nicbench.model.round import Figures, Job, JobOutcome, Placement, RoundRequest
+from nicbench.workloads.base import (
+    Command,
+    End,
+    Listening,
+    Output,
+    Workload,
+    WorkloadError,
+    clean,
+    last_words,
+)
+from nicbench.workloads.plausible import implausible
+from nicbench.workloads.processes import FloodError, HungError, Running
+from nicbench.workloads.programs import Programs, placed
+from nicbench.workloads.raw import RawFolder
+
+# A server that ends by itself has this long once its client has ended.
+_SERVER_GRACE_S: Final = 5.0
+# Doing it again does not help where a tool does not understand what it is told, or may not do it.
+_HOPELESS: Final = re.compile(
+    r"(?i)unrecogni[sz]ed (?:option|argument)|(?:invalid|unknown|bad|illegal) (?:option|argument|parameter)"
+    r"|parameter error|not supported|unsupported|operation not permitted|permission denied|no such (?:file|device)"
+    r"|no IB devices|command not found|cannot execute|must be root|unable to set TCP_CONGESTION"
+)
+
+
+class JobError(NicbenchError):
+    """Why a job has no figures; ``repeatable`` is whether doing it again might help."""
+
+    def __init__(
+        self, message: str, *, place: str | None = None, next_step: str | None = None, repeatable: bool = True
+    ) -> None:
+        super().__init__(message, place=place, next_step=next_step)
+        self.repeatable = repeatable
+
+
+class Seat:
+    """A job's place in the round. The steps are ``prepare``, ``open``, ``begin``, ``finish``, ``stop``, ``outcome``."""
+
+    def __init__(self, number: int, job: Job, ends: Mapping[str, End], raw: RawFolder) -> None:
+        self.number = number
+        self.job = job
+        self.client = ends.get(job.client)
+        self.server = None if job.server is None else ends.get(job.server)
+        self.listens: tuple[Listening, ...] = ()
+        self.server_command: Command | None = None
+        self.failure: NicbenchError | None = None
+        self._raw = raw
+        self._client_command: Command = ()
+        self._workload: Workload | None = None
+        self._versions: tuple[str | None, str | None] = (None, None)
+        self._running_client: Running | None = None
+        self._running_server: Running | None = None
+        self._began_s: float | None = None
+        self._took_s: float | None = None
+
+    @property
+    def going(self) -> bool:
+        """Whether nothing of it has failed yet."""
+        return self.failure is None
+
+    @property
+    def server_is_gone(self) -> bool:
+        """Whether its server has ended."""
+        return self._running_server is None or self._running_server.ended
+
+    def fail(self, error: NicbenchError) -> None:
+        """Ends this job; the first failure is the one that is told."""
+        if self.failure is None:
+            self.failure = error
+
+    async def prepare(self, kinds: Mapping[str, type[Workload]], programs: Programs) -> None:
+        """Everything that can be known before anything is started."""
+        job, workload = self.job, self._made(kinds)
+        client, server = self._ends()
+        self._workload = workload
+        for refusal in (workload.refusal(job.ask), workload.refusal_of_ends(job, client, server)):
+            _refuse(refusal)
+        self._versions = (
+            await self._version(client.host, workload, programs),
+            None if server is None else await self._version(server.host, workload, programs),
+        )
+        for version in self._versions:
+            _refuse(None if version is None else workload.refusal_of_version(job.ask, version))
+        await self._check_placement(client, job.client_placement, job.client, programs)
+        self._client_command = placed(workload.client_command(job, client, server), job.client_placement)
+        if server is None:
+            return
+        await self._check_placement(server, job.server_placement, job.server, programs)
+        command = workload.server_command(job, client, server)
+        self.server_command = None if command is None else placed(command, job.server_placement)
+        self.listens = workload.listens(job, server)
+
+    async def open(self) -> None:
+        """Starts the server."""
+        if self.server is not None and self.server_command is not None:
+            self._running_server = await self._start(self.server.host, self.server_command)
+
+    async def server_failed(self, timeout_s: float) -> None:
+        """The server did not become ready: JobError with the reason."""
+        if self._running_server is None:
+            return
+        place = self._place("server")
+        if not self._running_server.ended:
+            await self._running_server.stop(signal.SIGKILL)
+            what = " and ".join(f"{one.protocol.upper()} port {one.port}" for one in self.listens)
+            raise JobError(f"did not listen on {what} within {timeout_s:g} s", place=place, next_step=_BY_HAND)
+        await self._wait(self._running_server, 1.0, place)
+        raise JobError(
+            "ended before its client came", place=place, next_step=_BY_HAND
+        )  # with status 0, which says nothing
+
+    async def begin(self, zero_s: float) -> None:
+        """Starts the client."""
+        clock = asyncio.get_running_loop().time
+        self._began_s = clock() - zero_s
+        if self.client is not None:
+            self._running_client = await self._start(self.client.host, self._client_command)
+
+    async def finish(self, request: RoundRequest) -> None:
+        """Waits for the client, then for the server."""
+        client, server, workload = self._running_client, self._running_server, self._workload
+        if client is None or workload is None:
+            return
+        clock = asyncio.get_running_loop().time
+        from_s = clock()
+        expected_s = workload.expected_s(self.job)
+        try:
+            await self._wait(
+                client, (request.duration_s if expected_s is None else expected_s) + request.timeout_s, self._place()
+            )
+        finally:
+            self._took_s = clock() - from_s
+        said = workload.complaint(client.output)
+        if said is not None:
+            raise self._failed(f"says: {said}", self._place())
+        if server is not None and workload.server_ends:
+            await self._end_of_server(server)
+        elif server is not None:
+            await server.stop(workload.stop_signal)
+
+    async def stop(self) -> None:
+        """Ends what is still there of it."""
+        for running in (self._running_client, self._running_server):
+            if running is not None:
+                await running.stop()
+
+    def outcome(self) -> JobOutcome:
+        """What came of it; writes what its processes wrote."""
+        figures = None
+        files = self._kept()
+        try:
+            figures = self._figures() if self.failure is None else None
+        except NicbenchError as error:
+            self.fail(error)
+        failure = self.failure
+        return JobOutcome(
+            figures=figures,
+            failure=None if failure is None else self._told(failure, files),
+            repeatable=getattr(failure, "repeatable", True) and not isinstance(failure, NotReadyError | UsageError),
+            version=self._versions[0],
+            server_version=self._versions[1],
+            client_command=self._client_command,
+            server_command=self.server_command or (),
+            files=files,
+            began_s=self._began_s,
+            took_s=self._took_s,
+        )
+
+    def _made(self, kinds: Mapping[str, type[Workload]]) -> Workload:
+        kind = kinds.get(self.job.workload)
+        if kind is None:
+            raise UsageError(f"there is no workload {self.job.workload!r}", next_step=f"there are: {', '.join(kinds)}")
+        return kind(self.job.options)
+
+    def _ends(self) -> tuple[End, End | None]:
+        if self.client is None or (self.job.server is not None and self.server is None):
+            raise UsageError(f"a job names an endpoint that is not there: {self.job.client} or {self.job.server}")
+        return self.client, self.server
+
+    async def _version(self, host: Host, workload: Workload, programs: Programs) -> str | None:
+        return await programs.version(host, workload, self.job.ask)
+
+    async def _check_placement(self, end: End, placement: Placement, name: str | None, programs: Programs) -> None:
+        if placement == Placement():
+            return
+        why = await programs.cannot_place(end.host, placement)
+        if why is not None:
+            advice = "`lscpu` and `numactl --hardware` there show what it has; a container may be kept from some"
+            raise JobError(why, place=name, next_step=advice, repeatable=False)
+
+    async def _start(self, host: Host, command: Command) -> Running:
+        workload = self._workload
+        if workload is None:
+            raise RuntimeError("the job was not prepared")
+        return await Running.start(host, command, workload.environment, workload.output_limit_bytes)
+
+    async def _wait(self, running: Running, timeout_s: float, place: str) -> Output:
+        try:
+            output = await running.finish(timeout_s)
+        except HungError:
+            await running.stop(signal.SIGKILL)
+            words = _words(running.output)
+            raise JobError(
+                f"did not end within {timeout_s:g} s and was killed{words}", place=place, next_step=_BY_HAND
+            ) from None
+        except FloodError:
+            limit = self._workload.output_limit_bytes if self._workload else 0
+            raise JobError(
+                f"wrote more than {limit} bytes and was killed{_words(running.output)}", place=place, next_step=_BY_HAND
+            ) from None
+        if output.status != 0:
+            ended = "exit status" if output.status is None or output.status > 0 else "was killed by signal"
+            complaint = None if self._workload is None else self._workload.complaint(output)
+            words = f": {complaint}" if complaint else _words(output)
+            raise self._failed(f"{ended} {abs(output.status or 0)}{words}", place)
+        return output
+
+    async def _end_of_server(self, server: Running) -> None:
+        """Its word is the second one: where it has trouble with its own end only, the client's figures stand."""
+        try:
+            await server.finish(_SERVER_GRACE_S)
+        except (HungError, FloodError):
+            await server.stop()
+
+    def _failed(self, message: str, place: str) -> JobError:
+        hopeless = _HOPELESS.search(message) is not None
+        return JobError(message, place=place, next_step=_BY_HAND, repeatable=not hopeless)
+
+    def _figures(self) -> Figures | None:
+        if self._workload is None or self._running_client is None:
+            return None
+        server = None if self._running_server is None else self._running_server.output
+        figures = self._workload.parse(self.job, self._running_client.output, server)
+        wrong = implausible(self.job.ask, figures, self._link_bits_per_s())
+        if wrong:
+            raise WorkloadError(
+                f"figures that cannot be so, which are refused: {'; '.join(wrong)}", place=self._place()
+            )
+        return figures
+
+    def _link_bits_per_s(self) -> float | None:
+        rates = [end.link_bits_per_s for end in (self.client, self.server) if end is not None]
+        return min((rate for rate in rates if rate is not None), default=None)
+
+    def _kept(self) -> tuple[str, ...]:
+        files: tuple[str, ...] = ()
+        environment = {} if self._workload is None else self._workload.environment
+        for side, name, running, command in (
+            ("client", self.job.client, self._running_client, self._client_command),
+            ("server", self.job.server or "", self._running_server, self.server_command or ()),
+        ):
+            if running is not None:
+                label = f"{self.number}-{self.job.workload}-{name}-{side}"
+                files += self._raw.keep_process(label, command, environment, running.output)
+        return files
+
+    def _place(self, side: str = "client") -> str:
+        name = self.job.client if side == "client" else self.job.server
+        return f"{self.job.workload}, {side} on {name}"
+
+    def _told(self, failure: NicbenchError, files: tuple[str, ...]) -> str:
+        place = self._place() if failure.place is None or isinstance(failure, WorkloadError) else failure.place
+        if isinstance(failure, HostError | NotReadyError) and self.job.workload not in place:
+            place = f"{self.job.workload} on {place}"
+        seen = " (what it wrote is kept in raw)" if files and isinstance(failure, WorkloadError) else ""
+        next_step = f"; next: {failure.next_step}" if failure.next_step else ""
+        return clean(f"{place}: {failure.message}{seen}{next_step}").replace("\n", " ")
+
+
+_BY_HAND: Final = "what it wrote is kept in the run folder's raw; run its command there by hand"
+
+
+def _refuse(refusal: str | None) -> None:
+    if refusal is not None:
+        raise JobError(refusal, next_step="choose another workload, or ask for what this one can do", repeatable=False)
+
+
+def _words(output: Output) -> str:
+    """Its last words, of stderr or else of stdout."""
+    words = last_words(output.stderr) or last_words(output.stdout)
+    return f"; its last words: {words}" if words else ", without a word"

@@ -1,0 +1,170 @@
+"""What cannot be so: figures above what a link carries, that contradict one another, or that are no numbers.
+
+A tool that lies, or was disturbed so that its figures make no sense, is refused with the figure and the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from nicbench.model.round import Ask, Figures, Flow, RequestLatency
+from nicbench.workloads.base import has_control_characters
+
+CEILING_BITS_PER_S: Final = 10e12
+"""Where the link's rate is unknown: more than any machine moves."""
+MEMORY_CEILING_BYTES_PER_S: Final = 100e12
+_MARGIN: Final = 0.01
+# A receiver's clock may start this much after the first bytes have arrived: its share of a short time is large.
+_START_S: Final = 0.01
+# What a sender's socket may still hold when it ends (tcp_wmem), for tools that count what was sent alone.
+_SEND_BUFFER_BYTES: Final = 4 * 1024 * 1024
+_SHORTEST, _LONGEST = 0.95, 1.05
+_SHORTER_S, _LONGER_S = 0.2, 2.0
+_LONGEST_LATENCY_NS: Final = 1e12
+
+
+def implausible(ask: Ask, figures: Figures, link_bits_per_s: float | None = None) -> tuple[str, ...]:
+    """Everything in the figures that cannot be so, a sentence each; none where they may be believed.
+
+    ``link_bits_per_s`` is what the slower of the two ends' links carries in one direction.
+    """
+    texts = list(_unfit(figures.model_dump(mode="python")))
+    if texts:  # nothing can be computed with what is no number
+        return tuple(texts)
+    if ask.operation == "stream":
+        texts += _streams(ask, figures, link_bits_per_s)
+    elif ask.operation == "request-response":
+        texts += _requests(figures)
+    elif figures.memory_bytes_per_s is None or not 0 < figures.memory_bytes_per_s <= MEMORY_CEILING_BYTES_PER_S:
+        texts.append(f"a memory throughput of {figures.memory_bytes_per_s} bytes/s")
+    for name, share in (("client", figures.client_cpu_share), ("server", figures.server_cpu_share)):
+        if share is not None and share > 4096:
+            texts.append(f"{share:g} CPUs busy with the {name}")
+    return tuple(texts)
+
+
+def _unfit(value: Any, name: str = "") -> Iterator[str]:
+    """Numbers that are none or negative, and texts that a terminal would obey."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _unfit(part, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _unfit(part, name)
+    elif isinstance(value, bool):
+        return
+    elif isinstance(value, int | float):
+        if not math.isfinite(value) or value < 0:
+            yield f"{name} is {value}"
+    elif isinstance(value, str) and has_control_characters(value):
+        yield f"{name} holds control characters"
+
+
+def _streams(ask: Ask, figures: Figures, link_bits_per_s: float | None) -> Iterator[str]:
+    directions = {"forward", "reverse"} if ask.direction == "both" else {ask.direction}
+    missing = directions - {flow.direction for flow in figures.flows}
+    if missing:
+        yield f"nothing is said of the direction {' and '.join(sorted(missing))}"
+    for flow in figures.flows:
+        yield from (f"{flow.direction}: {text}" for text in _flow(ask, flow, link_bits_per_s))
+    yield from (
+        f"an interval with {rate:g} bit/s, more than anything carries"
+        for _, rate in figures.intervals
+        if rate > CEILING_BITS_PER_S
+    )
+
+
+def _flow(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
+    if not flow.bits_per_s:
+        yield "nothing arrived"
+        return
+    yield from _too_fast(ask, flow, link_bits_per_s)
+    yield from _times(ask, flow)
+    sent, received = flow.sent_bytes, flow.received_bytes
+    if ask.transport == "tcp" and sent is not None and received is not None and received > sent * (1 + _MARGIN):
+        yield f"{received} bytes arrived of {sent} that were sent"
+    yield from _rates(flow)
+    if flow.datagrams is not None and flow.lost_datagrams is not None and flow.lost_datagrams > flow.datagrams:
+        yield f"{flow.lost_datagrams} datagrams lost of {flow.datagrams}"
+    asked = ask.total_bytes
+    if asked is not None and ask.source_file is None and flow.sent_bytes is not None and flow.sent_bytes < asked:
+        yield f"{flow.sent_bytes} bytes were sent of {asked} that were asked for"
+
+
+def _too_fast(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
+    for name, rate in (("sent", flow.sent_bits_per_s), ("received", flow.received_bits_per_s)):
+        if rate is not None and rate > CEILING_BITS_PER_S:
+            yield f"{rate:g} bit/s {name}, more than anything carries"
+            return
+    rate = flow.bits_per_s
+    if link_bits_per_s is None or rate is None:
+        return
+    duration_s = flow.duration_s or ask.duration_s
+    most = link_bits_per_s * (1 + _MARGIN + (_START_S / duration_s if duration_s else 0))
+    if flow.received_bits_per_s is None:
+        if ask.transport == "udp" or not duration_s:  # a sender's host drops what its link does not take
+            return
+        most += 8 * ask.streams * max(ask.window_bytes or 0, _SEND_BUFFER_BYTES) / duration_s
+    if rate > most:
+        yield f"{rate:g} bit/s of payload over a link of {link_bits_per_s:g} bit/s"
+
+
+def _times(ask: Ask, flow: Flow) -> Iterator[str]:
+    asked, was = ask.duration_s, flow.duration_s
+    if was is not None and was == 0:
+        yield "it says that it took no time"
+    if asked is None or was is None or ask.total_bytes is not None:
+        return
+    too_short = was < asked * _SHORTEST - _SHORTER_S and ask.source_file is None  # a file may be at its end before
+    if too_short or was > asked * _LONGEST + _LONGER_S:
+        yield f"it took {was:g} s, and {asked:g} s were asked for"
+
+
+def _rates(flow: Flow) -> Iterator[str]:
+    """Bytes over time against the rate, and the streams against their sum."""
+    if flow.received_bytes is not None and flow.duration_s and flow.received_bits_per_s is not None:
+        computed = flow.received_bytes * 8 / flow.duration_s
+        if abs(computed - flow.received_bits_per_s) > 0.05 * max(computed, flow.received_bits_per_s):
+            yield f"{flow.received_bits_per_s:g} bit/s, where its bytes and seconds make {computed:g}"
+    for name in ("sent_bits_per_s", "received_bits_per_s"):
+        whole = getattr(flow, name)
+        parts = [getattr(stream, name) for stream in flow.streams]
+        if whole is None or not parts or any(part is None for part in parts):
+            continue
+        total = math.fsum(parts)
+        if abs(total - whole) > _MARGIN * max(total, whole):
+            yield f"its {len(parts)} streams make {total:g} bit/s together, and it says {whole:g}"
+
+
+def _requests(figures: Figures) -> Iterator[str]:
+    if figures.latency is None and not figures.transactions_per_s:
+        yield "nothing is said of any request"
+    if figures.transactions_per_s is not None and not 0 < figures.transactions_per_s < 1e10:
+        yield f"{figures.transactions_per_s:g} transactions a second"
+    if figures.latency is not None:
+        yield from _latency(figures.latency)
+
+
+def _latency(latency: RequestLatency) -> Iterator[str]:
+    if latency.count == 0:
+        yield "not one request was answered"
+    if all(one is None for one in (latency.minimum_ns, latency.mean_ns, latency.maximum_ns)) and not (
+        latency.percentiles_ns
+    ):
+        yield "no latency is said"
+    known = [one for one in (latency.minimum_ns, latency.mean_ns, latency.maximum_ns) if one is not None]
+    # Tools print two or three decimals of a microsecond.
+    if any(later < earlier - 10 for earlier, later in pairwise(known)):
+        yield f"least, mean and greatest latency do not rise: {', '.join(f'{one:g}' for one in known)} ns"
+    for name, value in (("mean", latency.mean_ns), ("greatest", latency.maximum_ns)):
+        if value is not None and not 0 < value <= _LONGEST_LATENCY_NS:
+            yield f"a {name} latency of {value:g} ns"
+    for name, value in latency.percentiles_ns.items():
+        if latency.maximum_ns is not None and value > latency.maximum_ns * (1 + _MARGIN) + 10:
+            yield f"{name} % within {value:g} ns, more than the greatest, {latency.maximum_ns:g}"
+    ordered = [value for _, value in sorted((float(name), value) for name, value in latency.percentiles_ns.items())]
+    if any(later < earlier for earlier, later in pairwise(ordered)):
+        yield "its percentiles do not rise"

@@ -1,0 +1,91 @@
+"""A tool's process: its output is taken as it comes, up to a limit, and it is ended and reaped however that goes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Mapping, Sequence
+
+from nicbench.errors import HostError
+from nicbench.hosts.base import Host, Process
+from nicbench.workloads.base import Output
+
+# How long a process has for going after it was told to, before it is killed, and for being gone then.
+_GOING_S = 3.0
+
+
+class HungError(Exception):
+    """The process did not end in time."""
+
+
+class FloodError(Exception):
+    """The process wrote more than its limit, and was killed."""
+
+
+class Running:
+    """A started process. While it runs, nothing of ours does: its end is the end of its output."""
+
+    def __init__(self, process: Process, limit_bytes: int) -> None:
+        self._process = process
+        self._limit_bytes = limit_bytes
+        self._parts: list[bytes] = []
+        self._flooded = False
+        self._status: int | None = None
+        self._reader = asyncio.create_task(self._take())
+
+    @classmethod
+    async def start(
+        cls, host: Host, command: Sequence[str], environment: Mapping[str, str], limit_bytes: int
+    ) -> Running:
+        """Starts it; HostError where it cannot be started."""
+        return cls(await host.start(command, environment=environment), limit_bytes)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has closed its output, as it does when it ends."""
+        return self._reader.done()
+
+    @property
+    def output(self) -> Output:
+        """What it wrote so far, and its exit status as far as it is known."""
+        text = b"".join(self._parts).decode(errors="replace")
+        return Output(text, self._process.stderr_tail(), self._status)
+
+    async def finish(self, timeout_s: float) -> Output:
+        """Waits for its end. HungError after the time, FloodError where it wrote too much; ``output`` stays."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.shield(self._reader)
+                if not self._flooded:
+                    self._status = await self._process.wait()
+        except TimeoutError:
+            raise HungError from None
+        if self._flooded:
+            raise FloodError
+        return self.output
+
+    async def stop(self, number: int = signal.SIGTERM) -> None:
+        """Ends it: by ``number`` first, by SIGKILL where that does not do. It never raises."""
+        with contextlib.suppress(HostError):
+            if self._status is None and not self._flooded:
+                await self._process.signal(number)
+                with contextlib.suppress(HungError, FloodError):
+                    await self.finish(_GOING_S)
+            # What it left behind is killed too.
+            await self._process.signal(signal.SIGKILL)
+            if self._status is None:
+                self._status = await self._process.wait(_GOING_S)
+        self._reader.cancel()
+        with contextlib.suppress(asyncio.CancelledError, HostError):
+            await self._reader
+
+    async def _take(self) -> None:
+        taken = 0
+        while piece := await self._process.read_some():
+            taken += len(piece)
+            self._parts.append(piece)
+            if taken > self._limit_bytes:
+                self._flooded = True
+                await self._process.signal(signal.SIGKILL)
+                return

@@ -1,0 +1,306 @@
+"""iperf3 (esnet/iperf): TCP and UDP throughput, one way, reverse or both at once; its JSON output, of 3.0 and later.
+
+Its options and fields: iperf3(1), and ``iperf_api.c`` for what stands where in the JSON of which version.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from pydantic import Field
+
+from nicbench.model.base import Frozen
+from nicbench.model.round import Ask, Direction, Figures, Flow, Job, StreamFigures
+from nicbench.workloads.base import MEBIBYTE, Command, End, Output, Workload, WorkloadError, last_words
+from nicbench.workloads.tools._reading import Reading, json_object
+
+_MOST_STREAMS: Final = 128  # MAX_STREAMS of iperf.h
+_LONGEST_WRITE: Final = {"tcp": MEBIBYTE, "udp": 65507}  # MAX_BLOCKSIZE, and UDP's largest payload over IPv4
+_LARGEST_WINDOW: Final = 512 * MEBIBYTE  # MAX_TCP_BUFFER
+_AGREEMENT: Final = 0.01
+
+
+class Iperf3Options(Frozen):
+    """``workload: {kind: iperf3, ..}``. iperf3 counts whole seconds."""
+
+    omit_s: int = Field(default=0, ge=0, le=60)
+    """Sent before the measured time, and left out of every figure (-O): slow start for instance."""
+    mss_bytes: int | None = Field(default=None, ge=88, le=9216)
+    """Maximum segment size to ask for (-M)."""
+    dscp: int | None = Field(default=None, ge=0, le=63)
+    """Differentiated services code point of its packets (--dscp)."""
+    client_port: int | None = Field(default=None, ge=1, le=65535)
+    """The client's first port (--cport), where its flows are to be the same each time."""
+    bind_device: bool = False
+    """Also bind sockets to the device (--bind-dev, from 3.10), where addresses alone do not choose the way."""
+    pacing: Literal["tool", "kernel"] = "tool"
+    """Who paces a rate: iperf3 (-b), or the kernel's fair queueing (--fq-rate)."""
+
+
+class Iperf3(Workload):
+    """A server of one connection (-s -1) for each client, both with -J."""
+
+    kind = "iperf3"
+    Options = Iperf3Options
+    options: Iperf3Options
+    package = "iperf3"
+    output_limit_bytes = 32 * MEBIBYTE
+
+    def refusal(self, ask: Ask) -> str | None:
+        if ask.operation != "stream" or ask.transport == "rdma":
+            return "iperf3 sends streams over TCP or UDP, and nothing else"
+        if ask.duration_s is not None and (ask.duration_s != int(ask.duration_s) or not 1 <= ask.duration_s <= 86400):
+            return f"iperf3 counts whole seconds up to 86400, not {ask.duration_s:g}"
+        if ask.streams > _MOST_STREAMS:
+            return f"iperf3 has at most {_MOST_STREAMS} streams at once, not {ask.streams}"
+        longest = _LONGEST_WRITE[ask.transport]
+        if ask.write_bytes is not None and ask.write_bytes > longest:
+            return f"iperf3 writes at most {longest} bytes at once over {ask.transport.upper()}, not {ask.write_bytes}"
+        if ask.transport == "udp" and ask.write_bytes is not None and ask.write_bytes < 16:
+            return f"iperf3 needs 16 bytes of a datagram for itself, not {ask.write_bytes}"
+        if ask.window_bytes is not None and ask.window_bytes > _LARGEST_WINDOW:
+            return f"iperf3 sets socket buffers of at most {_LARGEST_WINDOW} bytes, not {ask.window_bytes}"
+        if ask.transport == "udp" and (ask.congestion_control or ask.no_delay):
+            return "UDP has neither congestion control nor Nagle's algorithm"
+        files = ask.source_file or ask.sink_file
+        if files and (ask.direction == "both" or ask.streams > 1):
+            return "iperf3 sends or writes a file in one stream and one direction only"
+        return None
+
+    def refusal_of_version(self, ask: Ask, version: str) -> str | None:
+        known = _numbers(version)
+        if ask.direction == "both" and known < (3, 7):
+            return f"iperf3 {version} cannot send both ways at once; 3.7 and later can"
+        if self.options.bind_device and known < (3, 10):
+            return f"iperf3 {version} cannot bind to a device; 3.10 and later can"
+        return None
+
+    def server_command(self, job: Job, client: End, server: End) -> Command:
+        ask = job.ask
+        file = ask.source_file if ask.direction == "reverse" else ask.sink_file
+        return (
+            *("iperf3", "-s", "-1", "-J", "-p", str(job.port), "-B", server.address),
+            *(("-F", file) if file else ()),
+        )
+
+    def client_command(self, job: Job, client: End, server: End | None) -> Command:
+        if server is None:
+            raise WorkloadError("iperf3 needs a server")
+        ask, options = job.ask, self.options
+        file = ask.sink_file if ask.direction == "reverse" else ask.source_file
+        amount = ("-n", str(ask.total_bytes)) if ask.total_bytes is not None else ("-t", f"{ask.duration_s or 10:.0f}")
+        return (
+            *("iperf3", "-c", server.address, "-p", str(job.port), "-J", "-B", client.address, *amount),
+            *({"forward": (), "reverse": ("-R",), "both": ("--bidir",)}[ask.direction]),
+            *(("-u",) if ask.transport == "udp" else ()),
+            *self._rate(ask),
+            *(("-l", str(ask.write_bytes)) if ask.write_bytes is not None else ()),
+            *(("-P", str(ask.streams)) if ask.streams != 1 else ()),
+            *(("-w", str(ask.window_bytes)) if ask.window_bytes is not None else ()),
+            *(("-C", ask.congestion_control) if ask.congestion_control else ()),
+            *(("-Z",) if ask.zero_copy else ()),
+            *(("-N",) if ask.no_delay else ()),
+            *(("-F", file) if file else ()),
+            *(("-O", str(options.omit_s)) if options.omit_s else ()),
+            *(("-M", str(options.mss_bytes)) if options.mss_bytes is not None else ()),
+            *(("--dscp", str(options.dscp)) if options.dscp is not None else ()),
+            *(("--cport", str(options.client_port)) if options.client_port is not None else ()),
+            *(("--bind-dev", client.device) if options.bind_device and client.device else ()),
+        )
+
+    def _rate(self, ask: Ask) -> Command:
+        """Without a rate iperf3 would send 1 Mbit/s of UDP: then as fast as it can is asked for."""
+        if ask.rate_bits_per_s is None:
+            return ("-b", "0") if ask.transport == "udp" else ()
+        rate = f"{ask.rate_bits_per_s:.0f}"
+        if self.options.pacing == "tool":
+            return ("-b", rate)
+        return ("--fq-rate", rate, *(("-b", "0") if ask.transport == "udp" else ()))
+
+    def expected_s(self, job: Job) -> float | None:
+        duration_s = job.ask.duration_s
+        return None if duration_s is None else duration_s + self.options.omit_s
+
+    def parse_version(self, text: str) -> str | None:
+        found = re.search(r"\biperf (\d+(?:\.\d+)+[\w.+-]*)", text)
+        return found[1] if found else None
+
+    def complaint(self, output: Output) -> str | None:
+        """It stands in the JSON, with exit status 0 (of 3.12 for instance)."""
+        try:
+            said = Reading(json_object(output.stdout, "iperf3"), "iperf3").text("error")
+        except WorkloadError:
+            return None
+        return last_words(said) if said else None
+
+    def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
+        said = self.complaint(client)
+        if said is not None:
+            raise WorkloadError(f"iperf3: {said}")
+        whole = Reading(json_object(client.stdout, "iperf3"), "iperf3")
+        end = whole.part("end")
+        directions = _directions(job.ask.direction)
+        notes: list[str] = []
+        streams = _streams(end, job.ask.direction)
+        flows = tuple(
+            _udp(end, direction, number, streams[direction], notes)
+            if job.ask.transport == "udp"
+            else _tcp(end, direction, number, streams[direction])
+            for number, direction in enumerate(directions)
+        )
+        if server is not None:
+            _compare(flows, job, server)
+        cpu = end.maybe("cpu_utilization_percent")
+        start = whole.maybe("start")
+        return Figures(
+            flows=flows,
+            intervals=tuple(_intervals(whole)),
+            client_cpu_share=_share(cpu, "host_total"),
+            server_cpu_share=_share(cpu, "remote_total"),
+            congestion_control=end.text("sender_tcp_congestion") or end.text("receiver_tcp_congestion"),
+            mss_bytes=None if start is None else start.maybe_count("tcp_mss") or start.maybe_count("tcp_mss_default"),
+            notes=tuple(notes),
+        )
+
+
+def _directions(asked: Direction) -> tuple[Literal["forward", "reverse"], ...]:
+    return ("forward", "reverse") if asked == "both" else (asked,)
+
+
+def _suffix(number: int) -> str:
+    """The sums of the second direction of --bidir have names of their own."""
+    return "_bidir_reverse" if number else ""
+
+
+def _tcp(
+    end: Reading, direction: Literal["forward", "reverse"], number: int, streams: tuple[StreamFigures, ...]
+) -> Flow:
+    sent, received = end.part(f"sum_sent{_suffix(number)}"), end.part(f"sum_received{_suffix(number)}")
+    return Flow(
+        direction=direction,
+        sent_bytes=sent.maybe_count("bytes"),
+        received_bytes=received.maybe_count("bytes"),
+        sent_bits_per_s=sent.number("bits_per_second"),
+        received_bits_per_s=received.number("bits_per_second"),
+        duration_s=received.maybe_number("seconds"),
+        retransmissions=_retransmissions(sent),
+        streams=streams,
+    )
+
+
+def _udp(
+    end: Reading,
+    direction: Literal["forward", "reverse"],
+    number: int,
+    streams: tuple[StreamFigures, ...],
+    notes: list[str],
+) -> Flow:
+    sent, received = end.maybe(f"sum_sent{_suffix(number)}"), end.maybe(f"sum_received{_suffix(number)}")
+    if sent is None or received is None:
+        return _udp_before_sums(end.part(f"sum{_suffix(number)}"), direction, streams, notes)
+    return Flow(
+        direction=direction,
+        sent_bytes=sent.maybe_count("bytes"),
+        received_bytes=received.maybe_count("bytes"),
+        sent_bits_per_s=sent.number("bits_per_second"),
+        received_bits_per_s=received.number("bits_per_second"),
+        duration_s=received.maybe_number("seconds"),
+        datagrams=sent.maybe_count("packets"),
+        lost_datagrams=received.maybe_count("lost_packets"),
+        jitter_s=_seconds(received.maybe_number("jitter_ms")),
+        streams=streams,
+    )
+
+
+def _udp_before_sums(
+    both: Reading, direction: Literal["forward", "reverse"], streams: tuple[StreamFigures, ...], notes: list[str]
+) -> Flow:
+    """Older versions have one sum: the sender's bytes beside the receiver's losses."""
+    sent_bytes, datagrams, lost = (both.maybe_count(name) for name in ("bytes", "packets", "lost_packets"))
+    duration_s, rate = both.maybe_number("seconds"), both.number("bits_per_second")
+    arrived = None
+    if datagrams and lost is not None:
+        arrived = max(0.0, 1 - lost / datagrams)
+        notes.append("this version of iperf3 does not say how much arrived: computed from the datagrams it counts lost")
+    return Flow(
+        direction=direction,
+        sent_bytes=sent_bytes,
+        received_bytes=None if arrived is None or sent_bytes is None else round(sent_bytes * arrived),
+        sent_bits_per_s=rate,
+        received_bits_per_s=None if arrived is None else rate * arrived,
+        duration_s=duration_s,
+        datagrams=datagrams,
+        lost_datagrams=lost,
+        jitter_s=_seconds(both.maybe_number("jitter_ms")),
+        streams=streams,
+    )
+
+
+def _streams(end: Reading, asked: Direction) -> dict[str, tuple[StreamFigures, ...]]:
+    """By direction: of --bidir, the client's own streams come first, as many as those of the server."""
+    every = end.parts("streams")
+    half = len(every) // 2 if asked == "both" else len(every)
+    first, second = every[:half], every[half:]
+    return {
+        asked if asked != "both" else "forward": tuple(_stream(one) for one in first),
+        **({"reverse": tuple(_stream(one) for one in second)} if asked == "both" else {}),
+    }
+
+
+def _stream(stream: Reading) -> StreamFigures:
+    datagrams = stream.maybe("udp")
+    if datagrams is not None:
+        return StreamFigures(sent_bits_per_s=datagrams.maybe_number("bits_per_second"))
+    sent, received = stream.maybe("sender"), stream.maybe("receiver")
+    return StreamFigures(
+        sent_bits_per_s=None if sent is None else sent.maybe_number("bits_per_second"),
+        received_bits_per_s=None if received is None else received.maybe_number("bits_per_second"),
+        retransmissions=None if sent is None else _retransmissions(sent),
+    )
+
+
+def _retransmissions(sent: Reading) -> int | None:
+    """A sender that does not know says nothing, or less than none."""
+    counted = sent.maybe_count("retransmits")
+    return None if counted is None or counted < 0 else counted
+
+
+def _intervals(whole: Reading) -> list[tuple[float, float]]:
+    found = []
+    for interval in whole.parts("intervals"):
+        sums = [one for one in (interval.maybe("sum"), interval.maybe("sum_bidir_reverse")) if one is not None]
+        if sums and not sums[0].flag("omitted"):
+            found.append((sums[0].number("end"), sum(one.number("bits_per_second") for one in sums)))
+    return found
+
+
+def _compare(flows: tuple[Flow, ...], job: Job, server: Output) -> None:
+    """The client's word of what the server received, with the server's own. A server that says nothing is no error."""
+    try:
+        end = Reading(json_object(server.stdout, "iperf3's server"), "iperf3's server").part("end")
+        own = end.maybe("sum_received")
+        counted = None if own is None else own.maybe_count("bytes")
+    except WorkloadError:
+        return
+    client = flows[0].received_bytes
+    if job.ask.direction == "reverse" or not counted or client is None:
+        return
+    if abs(counted - client) > _AGREEMENT * max(counted, client):
+        raise WorkloadError(
+            f"the two ends of iperf3 disagree: the client says that {client} bytes arrived, the server that it got "
+            f"{counted}"
+        )
+
+
+def _share(cpu: Reading | None, name: str) -> float | None:
+    percent = None if cpu is None else cpu.maybe_number(name)
+    return None if percent is None else percent / 100
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])

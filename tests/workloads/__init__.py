@@ -1,0 +1,1 @@
+"""Tests of the workloads: recorded outputs, fake tools, and the real ones in a lab."""

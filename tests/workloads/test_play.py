@@ -1,0 +1,181 @@
+"""A round with tools that hang, die, lie, flood or are missing: each fails its own job, and the rest goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from nicbench.hosts.local import LocalHost
+from nicbench.model.round import Ask, Job, JobOutcome, Placement, RoundRequest
+from nicbench.workloads.base import End
+from nicbench.workloads.play import play
+from nicbench.workloads.raw import LARGEST_FILE_BYTES, RawFolder, safe_name
+
+from .goldens import golden
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in front of PATH with a tool that is called iperf3."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    script = folder / "iperf3"
+    script.write_text(f"#!{sys.executable} -IS\n" + (Path(__file__).parent / "fake_tool.py").read_text())
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_HONEST", golden("iperf3-3.12-tcp-bytes.client"))
+    return folder
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def behaving(behaviour: str, **others: object) -> Job:
+    ask = Ask(total_bytes=16777216, congestion_control=behaviour)
+    return Job(workload="iperf3", client=behaviour, server="server", ask=ask, port=free_port(), **others)  # type: ignore[arg-type]
+
+
+def played(folder: Path, *jobs: Job, ready_timeout_s: float = 10.0) -> dict[str, JobOutcome]:
+    """What came of each, by the client's name."""
+    end = End(LocalHost(), "127.0.0.1")
+    ends = {"server": end, **{job.client: end for job in jobs}}
+    request = RoundRequest(jobs=jobs, duration_s=0.2, timeout_s=1.0)
+    outcomes = asyncio.run(play(request, ends, RawFolder(folder, "r1"), ready_timeout_s=ready_timeout_s))
+    return {job.client: outcome for job, outcome in zip(jobs, outcomes, strict=True)}
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Command lines of processes that are still there and came of this test."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in line:
+            found.append(line)
+    return found
+
+
+def test_each_bad_tool_fails_its_own_job_and_the_rest_goes_on(tools: Path, tmp_path: Path) -> None:
+    behaviours = ("honest", "hang", "die", "lie", "nan", "escape", "flood", "child")
+    outcomes = played(tmp_path, *(behaving(one) for one in behaviours))
+    honest = outcomes.pop("honest")
+    assert honest.failure is None
+    assert honest.figures is not None
+    assert honest.figures.flows[0].bits_per_s == 6191425777.2857275
+    assert honest.version == honest.server_version == "3.12"
+    said = {name: outcome.failure or "" for name, outcome in outcomes.items()}
+    assert all(outcome.figures is None for outcome in outcomes.values())
+    assert "iperf3, client on hang: did not end within 1.2 s and was killed" in said["hang"]
+    assert "exit status 139" in said["die"]
+    assert "first words / Segmentation fault" in said["die"]
+    assert "6.19e+20 bit/s received, more than anything carries" in said["lie"]
+    assert "NaN, which is no number" in said["nan"]
+    assert "congestion_control holds control characters" in said["escape"]
+    assert "wrote more than 33554432 bytes and was killed" in said["flood"]
+    assert "child" in said["child"]
+    assert all("next: " in text for name, text in said.items() if name not in ("lie", "nan", "escape"))
+    assert not any("\x1b" in text or "\n" in text for text in said.values())
+    assert not left_behind(tools)
+
+
+def test_what_was_written_is_kept_bounded_and_harmless(tools: Path, tmp_path: Path) -> None:
+    outcomes = played(tmp_path, behaving("die"), behaving("flood"), behaving("honest"))
+    for outcome in outcomes.values():
+        assert all((tmp_path / name).is_file() and name.startswith("raw/r1/") for name in outcome.files)
+    for path in (tmp_path / "raw").rglob("*.*"):
+        assert path.stat().st_size < LARGEST_FILE_BYTES + 200
+        assert b"\x1b" not in path.read_bytes()
+    assert "\\x1b[31m" in (tmp_path / "raw/r1/1-iperf3-die-client.err").read_text()
+    assert "cut by nicbench" in (tmp_path / "raw/r1/2-iperf3-flood-client.out").read_text()[-200:]
+    command = (tmp_path / "raw/r1/3-iperf3-honest-client.command").read_text()
+    assert command.startswith("iperf3 -c 127.0.0.1")
+    assert command.endswith("exit status: 0\n")
+
+
+def test_a_missing_tool_is_named_with_the_package_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("sh", "setpriv", "cat"):
+        (tmp_path / program).symlink_to(f"/usr/bin/{program}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("nicbench.hosts.local._SYSTEM_FOLDERS", ())
+    outcome = played(tmp_path, behaving("honest"))["honest"]
+    assert outcome.failure is not None
+    assert "iperf3 is not installed there" in outcome.failure
+    assert "apt-get install iperf3" in outcome.failure
+    assert not outcome.repeatable
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [("dies", "exit status 1; its last words: unable to start listener"), ("deaf", "did not listen on TCP port")],
+)
+def test_a_server_that_is_never_ready_is_told(
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, said: str
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", server)
+    outcome = played(tmp_path, behaving("honest"), ready_timeout_s=0.5)["honest"]
+    assert "iperf3, server on server" in (outcome.failure or "")
+    assert said in (outcome.failure or "")
+    assert outcome.took_s is None
+    assert not left_behind(tools)
+
+
+def test_a_port_that_is_taken_is_named(tools: Path, tmp_path: Path) -> None:
+    job = behaving("honest")
+    with socket.create_server(("127.0.0.1", job.port)):
+        outcome = played(tmp_path, job)["honest"]
+    assert f"TCP port {job.port} is taken by another process there" in (outcome.failure or "")
+    assert "ss -lntup" in (outcome.failure or "")
+
+
+def test_what_cannot_be_done_starts_nothing(tools: Path, tmp_path: Path) -> None:
+    wrong = behaving("honest").model_copy(update={"ask": Ask(duration_s=0.5)})
+    unknown = behaving("other").model_copy(update={"workload": "telepathy"})
+    option = behaving("third", options={"omit": 3})
+    outcomes = played(tmp_path, wrong, unknown, option)
+    assert "whole seconds" in (outcomes["honest"].failure or "")
+    assert "no workload 'telepathy'" in (outcomes["other"].failure or "")
+    assert "omit: Extra inputs are not permitted" in (outcomes["third"].failure or "")
+    assert all(not outcome.repeatable and not outcome.files for outcome in outcomes.values())
+
+
+def test_processes_are_placed_and_what_cannot_be_is_said(tools: Path, tmp_path: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    here = behaving("honest", client_placement=Placement(cpus=(cpu,)))
+    nowhere = behaving("other", server_placement=Placement(cpus=(cpu, 4000)))
+    outcomes = played(tmp_path, here, nowhere)
+    assert outcomes["honest"].failure is None
+    assert outcomes["honest"].client_command[:3] == ("taskset", "-c", str(cpu))
+    assert f"cannot be kept on the CPUs {cpu},4000" in (outcomes["other"].failure or "")
+    assert not outcomes["other"].repeatable
+
+
+def test_nothing_is_left_behind_where_the_round_is_cancelled(tools: Path, tmp_path: Path) -> None:
+    async def cancelled() -> None:
+        job = behaving("hang")
+        end = End(LocalHost(), "127.0.0.1")
+        request = RoundRequest(jobs=(job,), duration_s=60.0)
+        playing = asyncio.create_task(play(request, {"hang": end, "server": end}, RawFolder(tmp_path, "r1")))
+        while len(left_behind(tools)) < 2:  # noqa: ASYNC110 - server and client; there is no event of theirs
+            await asyncio.sleep(0.05)
+        playing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await playing
+
+    asyncio.run(cancelled())
+    assert not left_behind(tools)
+
+
+def test_names_of_files_lead_nowhere_else() -> None:
+    assert safe_name("../../etc/passwd") == "etc-passwd"
+    assert safe_name("-rf\x1b[2J") == "rf-2J"
+    assert safe_name("...") == "unnamed"
