@@ -44,6 +44,9 @@ class TurnStarted(Frozen):
     run: int
     number: int
     of: int
+    warm_up: bool = False
+    at_most: bool = False
+    """``of`` is a cap: how many there will be depends on what they find."""
 
 
 class TurnFinished(Frozen):
@@ -52,6 +55,16 @@ class TurnFinished(Frozen):
     event: Literal["turn_finished"] = "turn_finished"
     configuration: str
     run: int
+    warm_up: bool = False
+
+
+class IntervalsChecked(Frozen):
+    """After so many runs of each configuration: whether their number, which grows, is enough."""
+
+    event: Literal["intervals_checked"] = "intervals_checked"
+    runs: int
+    reached: bool
+    text: str
 
 
 class TestStarted(Frozen):
@@ -139,6 +152,7 @@ Event = Annotated[
     | StageStarted
     | TurnStarted
     | TurnFinished
+    | IntervalsChecked
     | TestStarted
     | TrialStarted
     | TrialFinished

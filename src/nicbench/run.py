@@ -36,7 +36,7 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
     """Runs every test in every turn; whatever ends it, the machine is restored and what was measured is kept."""
     began, complete = time.monotonic(), False
     refuse_changed_bench(bench, folder.journal.events())
-    turns = turns_left(bench, folder.journal.events())
+    turns = turns_left(bench, folder.journal, bus)
     resumed = bool(folder.journal.trials())
     bus.publish(started(bench, folder.run_id, resumed=resumed, redacted=folder.redactor is not None))
     try:

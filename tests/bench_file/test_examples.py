@@ -36,5 +36,5 @@ def test_the_demo_measures_the_seven_sizes_of_rfc_2544_in_under_three_minutes() 
 def test_the_comparison_takes_less_than_three_minutes_and_has_an_even_number_of_runs() -> None:
     bench = load(EXAMPLES[0].with_name("configurations.yaml"))
     assert [each.configuration for each in bench.configurations] == ["bare", "rules"]
-    assert bench.runs % 2 == 0
+    assert bench.runs.at_most % 2 == 0
     assert sum(estimate_s(bench.of_turn(turn)) for turn in bench.turns) < 120

@@ -7,6 +7,7 @@ from statistics import fmean
 
 import pytest
 
+from nicbench.model.runs import Runs
 from nicbench.model.turn import ALONE, Turn, interleaved
 
 
@@ -38,3 +39,13 @@ def test_keys_are_those_of_the_turn_and_one_turn_alone_leaves_them() -> None:
     assert ALONE.key("throughput/0/0") == "throughput/0/0"
     assert interleaved(["default"], 1, 1) == (ALONE,)
     assert interleaved(["default"], 2, 1)[1].key("throughput/0/0") == "default/2/throughput/0/0"
+
+
+def test_runs_that_warm_up_come_first_and_change_nothing_in_the_order_of_the_pairs() -> None:
+    asked = Runs(warm_up=1, at_least=4, at_most=4)
+    warm = interleaved("abc", asked, 5)
+    assert [turn.warm_up for turn in warm] == [True] * 3 + [False] * 12
+    assert sorted(turn.configuration for turn in warm[:3]) == ["a", "b", "c"]
+    assert [turn.configuration for turn in warm[3:]] == [turn.configuration for turn in interleaved("abc", 4, 5)]
+    assert str(warm[0]).endswith(", run 1 (warm-up)")
+    assert [turn.run for turn in warm[3:6]] == [2, 2, 2]

@@ -67,6 +67,27 @@ tests:
     trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
 """
 
+# Two configurations, one run each to warm up, then as many as it takes: frames are lost at random, so the runs differ.
+GROWING = """
+nicbench: 1
+title: Repeated until the mean is known
+seed: 7
+runs: {warm_up: 1, at_least: 2, at_most: 8, until: 1 %}
+lab: {kind: simulated, capacity: 40 kpps, queue_frames: 16, delay: 20 us, loss: 1 %}
+dut: {kind: simulated}
+configurations:
+  fast:
+  slow:
+    lab: {capacity: 20 kpps}
+tests:
+  - name: sweep
+    method: load-sweep
+    of: 30 kpps
+    loads: [50 %, 100 %]
+    frame_bytes: [64]
+    trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
+"""
+
 
 async def nothing_told(*_: object) -> dict[str, dict[str, object]]:
     """In the place of ``disclose.collect``, whose dozens of commands take longer than the rest of such a run."""

@@ -98,7 +98,7 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
         traffic=traffic,
         thresholds=document.thresholds.model_dump(exclude_unset=True),
         tests=tuple(extremes.in_test(test) for test in tests if test is not None),
-        runs=document.runs,
+        runs=document.runs.asked,
         tuning=tuning,
         redact=document.redact,
         declared=document.declared,

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from nicbench.bench_file.runs import HowOften, WrittenRuns
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
 from nicbench.model.controller import Controller
 from nicbench.model.kernel_driver import KernelDriver
 from nicbench.model.monitor import Monitoring, MonitorSettings
+from nicbench.model.runs import ONCE, Runs
 from nicbench.model.traffic import Name, Traffic
 from nicbench.model.turn import DEFAULT, Turn, interleaved
 
@@ -140,7 +142,7 @@ class Document(Frozen):
     tests: tuple[dict[str, Any], ...] = Field(min_length=1)
     configurations: Any = None
     """Taken out before (``overlays.py``); here for its name."""
-    runs: int = Field(default=1, ge=1, le=1000)
+    runs: HowOften = WrittenRuns()
     redact: bool = False
     declared: dict[Subject, Declared] = Field(default_factory=dict, max_length=32)
     redfish: dict[Name, Controller] = Field(default_factory=dict, max_length=64)
@@ -171,7 +173,7 @@ class BenchFile:
     tests: tuple[TestSpec, ...]
     tuning: tuple[Wish, ...] = ()
     configuration: str = DEFAULT
-    runs: int = 1
+    runs: Runs = ONCE
     redact: bool = False
     declared: dict[str, Any] = field(default_factory=dict)
     redfish: dict[str, Controller] = field(default_factory=dict)
@@ -185,8 +187,14 @@ class BenchFile:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """Every run of every configuration, in the order in which they are made."""
+        """Every run that there can be of every configuration, in the order in which they are made."""
         return interleaved([each.configuration for each in self.configurations], self.runs, self.seed)
+
+    @property
+    def sure_turns(self) -> tuple[Turn, ...]:
+        """Those of the turns that are made whatever they find; all of them where the number of runs is fixed."""
+        least = self.runs.warm_up + self.runs.least(len(self.configurations))
+        return tuple(turn for turn in self.turns if turn.run <= least)
 
     def of_turn(self, turn: Turn) -> BenchFile:
         """The configuration whose turn it is."""

@@ -17,7 +17,8 @@ from nicbench.cli.output import FORMAT
 from nicbench.model.frame_size import size_label, words_of
 from nicbench.model.pattern import Pattern
 from nicbench.model.traffic import FieldValue, Traffic
-from nicbench.stages.calibrate import estimate_s, planned_calibration
+from nicbench.model.turn import Turn
+from nicbench.stages.calibrate import estimate_s, planned_calibration, turns_s
 from nicbench.units import format_duration_s, format_mpps
 
 
@@ -33,8 +34,7 @@ def print_plan(console: Console, bench: BenchFile) -> None:
             _print_tests(console, each)
     if len(bench.turns) > 1:
         _print_turns(console, bench)
-    total_s = sum(estimate_s(bench.of_turn(turn)) for turn in bench.turns)
-    console.print(f"estimated duration: at most {_whole_seconds(total_s)}, without repeats{_of_turns(bench)}")
+    console.print(f"estimated duration: {_duration(bench)}, without repeats{_of_turns(bench)}")
     for test, deviations in _by_test(bench).items():
         console.print(f"{escape(test)} differs from the standard, and the report will say so:")
         for deviation in deviations:
@@ -68,13 +68,24 @@ def _print_turns(console: Console, bench: BenchFile) -> None:
             values = (row.values[each.configuration] for each in bench.configurations)
             table.add_row(escape(row.setting), *("-" if value is None else escape(value) for value in values))
         console.print(table)
-    order = ", ".join(f"{turn.configuration} {turn.run}" for turn in bench.turns)
+    if bench.runs.grows or bench.runs.warm_up:
+        console.print(f"runs of each configuration: {bench.runs.words}", soft_wrap=True)
+    order = ", ".join(turn.short for turn in bench.turns)
     console.print(f"order (configuration and run, drawn with seed {bench.seed}): {escape(order)}", soft_wrap=True)
 
 
+def _duration(bench: BenchFile) -> str:
+    """At most so long; where the number of runs grows, also if the fewest are enough."""
+    at_most = f"at most {_whole_seconds(turns_s(bench, bench.turns))}"
+    if not bench.runs.grows:
+        return at_most
+    least, fewest = bench.runs.least(len(bench.configurations)), _whole_seconds(turns_s(bench, bench.sure_turns))
+    return f"at most {fewest} where {least} runs of each are enough, {at_most} with {bench.runs.at_most}"
+
+
 def _of_turns(bench: BenchFile) -> str:
-    turns = len(bench.turns)
-    return f" and the making of {turns} testbeds" if turns > 1 else ""
+    turns, sure = len(bench.turns), len(bench.sure_turns)
+    return f" and the making of {turns if turns == sure else f'{sure} to {turns}'} testbeds" if turns > 1 else ""
 
 
 def _measures_the_same(one: BenchFile, other: BenchFile) -> bool:
@@ -100,15 +111,22 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
 
 def plan_document(bench: BenchFile) -> dict[str, Any]:
     """The plan for programs. Beside ``configurations`` stands the first of them; the duration is of all turns."""
-    total_s = sum(estimate_s(bench.of_turn(turn)) for turn in bench.turns)
-    document = {**_document(bench), "estimate_s": total_s}
+    document = {**_document(bench), "estimate_s": turns_s(bench, bench.turns)}
     if len(bench.turns) > 1:
-        document["runs"] = bench.runs
-        document["turns"] = [{"configuration": turn.configuration, "run": turn.run} for turn in bench.turns]
+        document["runs"] = bench.runs.at_most
+        document["turns"] = [_turn_document(turn) for turn in bench.turns]
+    if bench.runs.grows or bench.runs.warm_up:
+        document["how_often"] = bench.runs.model_dump()
+        document["estimate_least_s"] = turns_s(bench, bench.sure_turns)
     if bench.compared:
         document["differences"] = [row.model_dump() for row in differences(bench)]
         document["configurations"] = {each.configuration: _document(each) for each in bench.configurations}
     return document
+
+
+def _turn_document(turn: Turn) -> dict[str, Any]:
+    place = {"configuration": turn.configuration, "run": turn.run}
+    return {**place, "warm_up": True} if turn.warm_up else place
 
 
 def _document(bench: BenchFile) -> dict[str, Any]:

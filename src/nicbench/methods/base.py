@@ -11,9 +11,11 @@ from nicbench.model.base import Frozen
 from nicbench.model.frame_size import Size
 from nicbench.model.import_table import ImportTable
 from nicbench.model.pattern import Pattern
+from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, Value
 from nicbench.model.table import ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
+from nicbench.registry import find
 from nicbench.search.base import Goal, Limits, Outcome, Search
 
 Values = dict[str, Value]
@@ -114,6 +116,24 @@ class Method(ABC):
         """A result's parameters and values of an imported row, with what none of its columns says alone."""
         return parameters, values
 
+    @classmethod
+    def main_values(cls, result: Result) -> tuple[str, ...]:
+        """The values of a result of its own that runs are repeated for (``runs: {until: 5 %}``).
+
+        Those that its table prints bold, of a row that sums up others where there are such rows; without a table the
+        first number of the result. Names that a result does not have are passed over.
+        """
+        tables = cls.tables()
+        table = next((one for one in tables if one.part == result.parameters.get("part")), None)
+        if table is None:
+            numbers = (name for name, value in result.values.items() if isinstance(value, Bounded | int | float))
+            return () if tables else tuple(numbers)[:1]
+        if table.sums is not None:
+            column, word = table.sums
+            if word not in (result.values.get(column), result.parameters.get(column)):
+                return ()
+        return tuple(column.value for column in table.columns if column.is_main)
+
     def abilities(self) -> frozenset[Ability]:
         """What it needs of the tester beyond frames sent at a load and counted."""
         return frozenset()
@@ -136,3 +156,9 @@ class Method(ABC):
     @abstractmethod
     async def run(self, context: Context) -> tuple[Result, ...]:
         """Measures; results are also published one by one."""
+
+
+def main_values(result: Result) -> tuple[str, ...]:
+    """What the method of a result says of it; of a method that is not known, nothing."""
+    method = find("nicbench.methods", Method).get(result.method)
+    return () if method is None else method.main_values(result)

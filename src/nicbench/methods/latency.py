@@ -145,6 +145,11 @@ class Latency(Method):
         return self._result(parameters, values, trial, disturbed)
 
     @classmethod
+    def main_values(cls, result: Result) -> tuple[str, ...]:
+        """The median: a tail of few frames would ask for runs without end."""
+        return ("latency_p50_ns",)
+
+    @classmethod
     def imports(cls) -> ImportTable:
         """Minimum, average, maximum and percentiles of each size and load, and the bins of the long tail."""
         return ImportTable(

@@ -152,6 +152,12 @@ class Throughput(Method):
             lossless=((_NDR.value, LOSS.value),),
         )
 
+    @classmethod
+    def main_values(cls, result: Result) -> tuple[str, ...]:
+        """The rate of each goal."""
+        rates = (name for name, value in result.values.items() if isinstance(value, Bounded))
+        return tuple(name for name in rates if name.endswith("_frames_per_s"))
+
     async def run(self, context: Context) -> tuple[Result, ...]:
         return await each_size(context, self.options.frame_bytes, self._measure_size)
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from nicbench.model.base import Frozen
 from nicbench.model.monitor import MonitorPlan
+from nicbench.model.runs import ONCE, Runs
 from nicbench.model.turn import DEFAULT
 
 
@@ -46,6 +47,9 @@ class PlannedTurn(Frozen):
     run: int
     points: int
     estimate_s: float
+    warm_up: bool = False
+    is_sure: bool = True
+    """Whether it is made whatever those before it find."""
 
 
 class Plan(Frozen):
@@ -81,6 +85,8 @@ class Plan(Frozen):
     """The names of all configurations, as they stand in the bench file; empty where none are compared."""
     differences: tuple[Difference, ...] = ()
     turns: tuple[PlannedTurn, ...] = ()
+    runs: Runs = ONCE
+    """How often each configuration is measured, as asked."""
     others: tuple[Plan, ...] = ()
     """The plans of the other configurations, as far as their turn has come; this one is that of the first turn."""
 

@@ -12,6 +12,7 @@ from nicbench.model.base import Frozen
 from nicbench.model.imported import Imported, ImportedRow
 from nicbench.model.ports import PortFigures
 from nicbench.model.rate import Bounded
+from nicbench.model.runs import RunsMade
 from nicbench.model.spread import Spread
 from nicbench.model.turn import DEFAULT
 
@@ -48,6 +49,8 @@ class Result(Frozen):
     configuration: str = DEFAULT
     run: int | None = Field(default=None, exclude_if=lambda run: run is None)
     """Of the configuration, from 1; None over all its runs, and not written before format 1.2."""
+    warm_up: bool = Field(default=False, exclude_if=lambda warm_up: not warm_up)
+    """Since format 1.4: of a run that warms up, which is shown and part of nothing that is concluded."""
     scope: str = "default"
     parameters: dict[str, Any]
     values: dict[str, Value]
@@ -76,7 +79,7 @@ def title_of_test(result: Result, tests: Mapping[str, str]) -> str:
 class Summary(Frozen):
     """The whole of summary.json."""
 
-    format: str = "1.3"
+    format: str = "1.4"
     title: str
     verdict: ResultVerdict
     results: tuple[Result, ...] = Field(default_factory=tuple)
@@ -86,10 +89,17 @@ class Summary(Frozen):
     """Where each configuration has several runs: each point over all of them, numbers as median and range."""
     imported: Imported | None = Field(default=None, exclude_if=lambda found: found is None)
     """Since format 1.3, of results that were not measured by nicbench: their source."""
+    runs: RunsMade | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Since format 1.4, where runs warm up or their number grows."""
+
+    @property
+    def counted(self) -> tuple[Result, ...]:
+        """The results without those of runs that warm up: what conclusions rest on."""
+        return tuple(result for result in self.results if not result.warm_up)
 
     @property
     def beside_each_other(self) -> tuple[Result, ...]:
         """What is compared, over the runs where there are several: configurations in the order of the bench file."""
-        results = self.over_runs or self.results
+        results = self.over_runs or self.counted
         order = {name: number for number, name in enumerate(self.configurations)}
         return tuple(sorted(results, key=lambda result: order.get(result.configuration, 0)))

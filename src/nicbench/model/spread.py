@@ -1,12 +1,33 @@
-"""A value over the runs of a configuration: its median, and how far the runs lie apart. Runs are never averaged."""
+"""A value over the runs of a configuration: its median, and how far the runs lie apart.
+
+No average stands for the runs; the mean serves to tell whether they are enough.
+"""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from nicbench.model.base import Frozen
 from nicbench.model.rate import Bounded, LimitedBy
+
+
+class MeanInterval(Frozen):
+    """Confidence interval of the mean over the runs (``stats/intervals.py``), which a number that grows waits for.
+
+    ``width_ratio`` is its full width as a share of the mean: unknown (None) of fewer than two values, and of a mean of
+    0 whose values differ. ``reached``: every run has a value, and the width is at most ``asked_ratio``.
+    """
+
+    mean: float
+    lower: float | None = None
+    upper: float | None = None
+    confidence_ratio: float
+    width_ratio: float | None = None
+    asked_ratio: float
+    reached: bool = False
 
 
 class Spread(Frozen):
@@ -20,6 +41,8 @@ class Spread(Frozen):
     at_least: bool = False
     limited_by: LimitedBy | None = None
     """What limited a rate, where that is the same in all runs."""
+    of_mean: MeanInterval | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Since format 1.4, of a main value where the number of runs grows until this interval is narrow."""
 
     @classmethod
     def of(cls, values: Sequence[float | Bounded], runs: int) -> Spread:

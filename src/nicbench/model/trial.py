@@ -346,6 +346,8 @@ class Trial(Frozen):
     configuration: str
     run: int = 1
     """Of the configuration, from 1."""
+    warm_up: bool = False
+    """The run it belongs to warms up: nothing is concluded from it."""
     parameters: dict[str, Any]
     repeat: int
     request: TrialRequest

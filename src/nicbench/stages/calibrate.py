@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nicbench.bench_file.frame_sizes import planned_sizes
@@ -9,6 +10,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.events import Bus, StageStarted
 from nicbench.model.frame_size import Size
 from nicbench.model.trial import CALIBRATION
+from nicbench.model.turn import Turn
 from nicbench.trials.ceiling import Ceilings, calibration_s
 from nicbench.units import format_duration_s
 
@@ -50,6 +52,11 @@ def estimate_s(bench: BenchFile) -> float:
     """Upper estimate of one turn, seconds: calibration and tests, without repeats and the making of the testbed."""
     tests_s: float = sum(test.build().estimate_s() for test in bench.tests)
     return planned_calibration(bench).estimate_s + tests_s
+
+
+def turns_s(bench: BenchFile, turns: Iterable[Turn]) -> float:
+    """Upper estimate of so many turns of a bench file, seconds."""
+    return sum(estimate_s(bench.of_turn(turn)) for turn in turns)
 
 
 async def calibrate(bench: BenchFile, ceilings: Ceilings, bus: Bus) -> None:

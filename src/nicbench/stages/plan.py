@@ -82,12 +82,15 @@ def compared(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:
     """The plan of a run of several turns: of the first with those of the other configurations, and what differs."""
     points = {each.configuration: sum(test.build().points() for test in each.tests) for each in bench.configurations}
     took_s = {each.configuration: estimate_s(each) for each in bench.configurations}
+    sure = len(bench.sure_turns)
     turns = tuple(
         PlannedTurn(
             configuration=turn.configuration,
             run=turn.run,
             points=points[turn.configuration],
             estimate_s=took_s[turn.configuration],
+            warm_up=turn.warm_up,
+            is_sure=turn.number <= sure,
         )
         for turn in bench.turns
     )
@@ -97,7 +100,12 @@ def compared(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:
         first = plan
     else:
         first, others[plan.configuration] = earlier, plan
-    shared = {"compared": names if len(names) > 1 else (), "differences": differences(bench), "turns": turns}
+    shared = {
+        "compared": names if len(names) > 1 else (),
+        "differences": differences(bench),
+        "turns": turns,
+        "runs": bench.runs,
+    }
     return first.model_copy(update={"others": tuple(others.values()), **shared})
 
 

@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nicbench.bench_file.models import BenchFile
+from nicbench.methods.base import main_values
 from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.stats.growth import runs_made
 from nicbench.stats.runs import over_runs
 
 
 def summarise(bench: BenchFile, results: Sequence[Result], *, complete: bool) -> Summary:
-    """The run is disturbed where one result is, incomplete where it broke off or a result says so."""
-    verdicts = {result.verdict for result in results}
+    """The run is disturbed where one result is, incomplete where it broke off or a result says so.
+
+    What warmed up is kept, and nothing rests on it.
+    """
+    verdicts = {result.verdict for result in results if not result.warm_up}
     if not complete or ResultVerdict.INCOMPLETE in verdicts:
         verdict = ResultVerdict.INCOMPLETE
     elif ResultVerdict.DISTURBED in verdicts:
         verdict = ResultVerdict.DISTURBED
     else:
         verdict = ResultVerdict.VALID
+    over = over_runs(results, bench.runs, main_values)
     return Summary(
         title=bench.title,
         verdict=verdict,
         results=tuple(results),
         configurations=tuple(each.configuration for each in bench.compared),
-        over_runs=over_runs(results),
+        over_runs=over,
+        runs=runs_made(bench.runs, results, over, complete=complete),
     )

@@ -1,27 +1,39 @@
-"""Several runs of a configuration: for each result of a run, the same over all runs, median and range."""
+"""Several runs of a configuration: for each result of a run, the same over all runs, median and range.
+
+Where the number of runs grows, the main values also have the interval of their mean, which it waits for.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict, Value
-from nicbench.model.spread import Spread
+from nicbench.model.runs import ONCE, Runs
+from nicbench.model.spread import MeanInterval, Spread
+from nicbench.stats.intervals import mean_interval
+
+MainValues = Callable[[Result], tuple[str, ...]]
+"""The names of those values of a result that are waited for."""
+_Numbers = list[Bounded | int | float]
 
 
-def over_runs(results: Iterable[Result]) -> tuple[Result, ...]:
-    """One for each point of each configuration; none where there is one run alone."""
+def over_runs(results: Iterable[Result], asked: Runs = ONCE, main: MainValues = lambda _: ()) -> tuple[Result, ...]:
+    """One for each point of each configuration; none where one run alone counts. Runs that warm up are left out."""
     grouped: dict[tuple[str, ...], list[Result]] = {}
-    results = tuple(results)
-    runs = max((result.run or 1 for result in results), default=1)
-    if runs == 1:
+    results = tuple(result for result in results if not result.warm_up)
+    if len({result.run for result in results}) < 2:
         return ()
     for result in results:
         point = json.dumps(result.parameters, sort_keys=True)
         key = (result.configuration, result.test or "", result.method, result.scope, point)
         grouped.setdefault(key, []).append(result)
-    return tuple(_over(members, _runs_of(results, configuration)) for (configuration, *_), members in grouped.items())
+    return tuple(
+        _over(members, _runs_of(results, configuration), asked, main)
+        for (configuration, *_), members in grouped.items()
+    )
 
 
 def _runs_of(results: Sequence[Result], configuration: str) -> int:
@@ -29,9 +41,10 @@ def _runs_of(results: Sequence[Result], configuration: str) -> int:
     return len({result.run for result in results if result.configuration == configuration})
 
 
-def _over(members: Sequence[Result], runs: int) -> Result:
+def _over(members: Sequence[Result], runs: int, asked: Runs, main: MainValues) -> Result:
     first = members[0]
     names = dict.fromkeys(name for member in members for name in member.values)
+    awaited = main(first) if asked.grows else ()
     return Result(
         id=first.id.replace(f"/{first.run}/", "/", 1),
         test=first.test,
@@ -39,7 +52,14 @@ def _over(members: Sequence[Result], runs: int) -> Result:
         configuration=first.configuration,
         scope=first.scope,
         parameters=first.parameters,
-        values={name: _value([member.values.get(name) for member in members], runs) for name in names},
+        values={
+            name: _value(
+                [member.values.get(name) for member in members],
+                runs,
+                partial(_of_mean, runs=runs, asked=asked) if name in awaited else None,
+            )
+            for name in names
+        },
         verdict=max((member.verdict for member in members), key=list(ResultVerdict).index),
         disturbances=tuple(f"run {member.run}: {text}" for member in members for text in member.disturbances),
         trials=tuple(trial for member in members for trial in member.trials),
@@ -47,14 +67,16 @@ def _over(members: Sequence[Result], runs: int) -> Result:
     )
 
 
-def _value(values: Sequence[Value], runs: int) -> Value:
-    """What is the same in all runs, and is no rate with an interval, stays as it is."""
+def _value(values: Sequence[Value], runs: int, of_mean: Callable[[_Numbers], MeanInterval] | None = None) -> Value:
+    """What is the same in all runs, is no rate with an interval, and is not waited for, stays as it is."""
     first = values[0]
-    if not isinstance(first, Bounded) and len(set(values)) == 1 and len(values) == runs:
+    if of_mean is None and not isinstance(first, Bounded) and len(set(values)) == 1 and len(values) == runs:
         return first
     if isinstance(first, str):
         return first if len(set(values)) == 1 else None
     known = [value for value in values if isinstance(value, Bounded | int | float) and _number(value) is not None]
+    if known and of_mean is not None:
+        return Spread.of(known, runs).model_copy(update={"of_mean": of_mean(known)})
     if known:
         return Spread.of(known, runs)
     bounded = [value for value in values if isinstance(value, Bounded)]
@@ -63,6 +85,13 @@ def _value(values: Sequence[Value], runs: int) -> Value:
     uppers = [value.upper for value in bounded if value.upper is not None]
     reasons = dict.fromkeys(value.reason_null for value in bounded if value.reason_null)
     return Bounded(value=None, upper=max(uppers, default=None), reason_null="; ".join(reasons) or None)
+
+
+def _of_mean(known: _Numbers, runs: int, asked: Runs) -> MeanInterval:
+    """A mean of some of the runs is not that of all."""
+    numbers = [number for value in known if (number := _number(value)) is not None]
+    found = mean_interval(numbers, asked.confidence_ratio or 0.0, asked.until_ratio or 0.0)
+    return found if len(numbers) == runs else found.model_copy(update={"reached": False})
 
 
 def _number(value: Value) -> float | None:

@@ -147,6 +147,7 @@ class TestContext:
                 "test": self._test,
                 "configuration": turn.configuration,
                 "run": turn.run,
+                "warm_up": turn.warm_up,
             }
         )
         return with_near_limits(with_ports(with_basis(result, self._ways), self._ways, behind))

@@ -138,6 +138,7 @@ class TrialMaker:
             test=test,
             configuration=self.turn.configuration,
             run=self.turn.run,
+            warm_up=self.turn.warm_up,
             parameters=parameters,
             repeat=repeat,
             request=request,

@@ -1,0 +1,134 @@
+"""Runs that warm up, and runs until their mean is known: how many are made, what counts, and the same when killed."""
+
+from __future__ import annotations
+
+import random
+import signal
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from nicbench.events import IntervalsChecked, TurnFinished, TurnStarted
+from nicbench.model.result import Summary
+from nicbench.model.spread import Spread
+from nicbench.stages import disclose
+from nicbench.stats.growth import awaited
+from nicbench.store.folder import RunFolder
+
+from .simulated_bench import GROWING, make_folder, nothing_told, run_in_child, run_whole, trial_lines
+
+
+class Reference:
+    """The run that nobody killed."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.summary = (folder.path / "summary.json").read_bytes()
+        self.trials = trial_lines(folder)
+        self.events = list(folder.journal.events())
+
+    @property
+    def found(self) -> Summary:
+        found = self.folder.summary()
+        assert found is not None
+        return found
+
+    def writes_where_it_decides(self) -> list[int]:
+        """Numbers of writes about a decision, before and after it."""
+        about = [number for number, event in enumerate(self.events, 1) if isinstance(event, IntervalsChecked)]
+        return sorted({number for check in about for number in (check - 1, check, check + 1)})
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    folder = make_folder(tmp_path_factory.mktemp("whole"), GROWING)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(disclose, "collect", nothing_told)
+        run_whole(folder)
+    return Reference(folder)
+
+
+def test_whole_pairs_are_made_until_every_main_value_is_known_closely(reference: Reference) -> None:
+    checked = [event for event in reference.events if isinstance(event, IntervalsChecked)]
+    assert [event.runs for event in checked] == [2, 4, 6]
+    assert [event.reached for event in checked] == [False, False, True]
+    made = reference.found.runs
+    assert made is not None
+    assert (made.made, made.reached, made.asked.at_most) == (6, True, 8)
+    values = awaited(reference.found.over_runs)
+    assert len(values) == 4  # two loads of two configurations
+    assert all(one.of_mean.reached and (one.of_mean.width_ratio or 0.0) <= 0.01 for one in values)
+    assert all((one.spread.n, one.spread.runs) == (6, 6) for one in values)
+
+
+def test_a_run_that_warms_up_is_first_and_kept_and_counts_for_nothing(reference: Reference) -> None:
+    begun = [event for event in reference.events if isinstance(event, TurnStarted)]
+    assert [event.warm_up for event in begun] == [True, True] + [False] * 12
+    assert {event.configuration for event in begun[:2]} == {"fast", "slow"}
+    assert all(event.of == 18 and event.at_most for event in begun)
+    found = reference.found
+    assert {result.run for result in found.results if result.warm_up} == {1}
+    assert len(found.results) == len(found.counted) + 4
+    (over,) = (
+        result
+        for result in found.over_runs
+        if result.configuration == "slow" and result.parameters["load_percent"] == 100.0
+    )
+    spread = over.values["returned_percent"]
+    counted = [
+        result.values["returned_percent"]
+        for result in found.counted
+        if result.configuration == "slow" and result.parameters["load_percent"] == 100.0
+    ]
+    assert isinstance(spread, Spread)
+    assert (spread.minimum, spread.maximum) == (min(counted), max(counted))  # type: ignore[type-var]
+    rows = pq.read_table(reference.folder.path / "trials.parquet").to_pylist()
+    assert {row["run"] for row in rows if row["warm_up"]} == {1}
+
+
+def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disclose, "collect", nothing_told)
+    folder = make_folder(tmp_path, GROWING.replace("at_most: 8", "at_most: 3"))
+    run_whole(folder)
+    found = folder.summary()
+    assert found is not None
+    assert found.runs is not None
+    assert (found.runs.made, found.runs.reached) == (3, False)
+    last = [event for event in folder.journal.events() if isinstance(event, IntervalsChecked)][-1]
+    assert last.text.startswith("not reached: the interval is ")
+    assert "wide after 3 runs; 1 % was asked" in last.text
+
+
+@pytest.mark.slow
+def test_killed_where_it_decides_it_comes_to_the_same_decision(
+    reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disclose, "collect", nothing_told)
+    for write in draw.sample(reference.writes_where_it_decides(), 3):
+        check_killed(f"{write}:{draw.choice(('before', 'torn', 'after'))}", reference, tmp_path)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("moment", ["before", "torn", "after"])
+def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
+    moment: str, reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disclose, "collect", nothing_told)
+    for write in range(1, len(reference.events) + 1):
+        check_killed(f"{write}:{moment}", reference, tmp_path)
+
+
+def check_killed(kill_at: str, reference: Reference, parent: Path) -> None:
+    folder = make_folder(parent, GROWING)
+    assert run_in_child(folder, kill_at=kill_at) == -signal.SIGKILL
+    assert run_in_child(folder) == 0
+    again = RunFolder.open(folder.path)
+    assert (again.path / "summary.json").read_bytes() == reference.summary, kill_at
+    assert trial_lines(again) == reference.trials, kill_at
+    ended = [event for event in again.journal.events() if isinstance(event, TurnFinished)]
+    assert len({(event.configuration, event.run) for event in ended}) == len(ended) == 14, kill_at
+    checked = [event.runs for event in again.journal.events() if isinstance(event, IntervalsChecked)]
+    assert checked == [2, 4, 6], kill_at
