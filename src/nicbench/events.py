@@ -9,6 +9,7 @@ from pydantic import Field
 
 from nicbench.model.base import Frozen
 from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.round import Round
 from nicbench.model.trial import Trial
 from nicbench.model.turn import DEFAULT
 
@@ -96,6 +97,24 @@ class TrialFinished(Frozen):
     trial: Trial
 
 
+class RoundBegun(Frozen):
+    """A round of workloads begins (not journaled)."""
+
+    event: Literal["round_begun"] = "round_begun"
+    test: str
+    parameters: dict[str, Any]
+    jobs: int
+    duration_s: float
+    repeat: int
+
+
+class RoundFinished(Frozen):
+    """A round is complete: what every tool said, journaled and flushed at once."""
+
+    event: Literal["round_finished"] = "round_finished"
+    round: Round
+
+
 class CeilingFound(Frozen):
     """The tester's own ceiling at a frame size, calibrated without a DUT or learnt from a shortfall that repeats."""
 
@@ -156,6 +175,8 @@ Event = Annotated[
     | TestStarted
     | TrialStarted
     | TrialFinished
+    | RoundBegun
+    | RoundFinished
     | CeilingFound
     | TesterLatencyFound
     | ResultReady

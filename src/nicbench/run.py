@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
+from typing import Final
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import NothingMeasuredError
@@ -14,12 +16,15 @@ from nicbench.ledger.reader import LedgerReader
 from nicbench.model.result import Summary
 from nicbench.model.turn import Turn
 from nicbench.monitor.beside import WatchedTester
+from nicbench.rounds.maker import RoundMaker
+from nicbench.rounds.player import HostPlayer
 from nicbench.stages.calibrate import calibrate
 from nicbench.stages.disclose import disclose
+from nicbench.stages.endpoints import make_endpoints, make_server
 from nicbench.stages.machine import machine
-from nicbench.stages.measure import measure
-from nicbench.stages.monitor import monitored
-from nicbench.stages.plan import describe
+from nicbench.stages.measure import measure, measure_rounds
+from nicbench.stages.monitor import busy_cpus, monitored
+from nicbench.stages.plan import describe, describe_rounds
 from nicbench.stages.start import refuse_changed_bench, started
 from nicbench.stages.summary import summarise
 from nicbench.stages.testbed import laid_out, make_dut, make_testbed, touches_machine
@@ -37,13 +42,13 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
     began, complete = time.monotonic(), False
     refuse_changed_bench(bench, folder.journal.events())
     turns = turns_left(bench, folder.journal, bus)
-    resumed = bool(folder.journal.trials())
+    resumed = bool(folder.journal.trials() or folder.journal.rounds())
     bus.publish(started(bench, folder.run_id, resumed=resumed, redacted=folder.redactor is not None))
     try:
         async with machine(folder, bus, touched=touches_machine(bench)) as changes:
             for turn in turns:
                 async with one_turn(turn, changes, bus):
-                    await _measure(bench, turn, folder, changes, bus, engine_path, began)
+                    await _MEASURE[bench.measures](bench, turn, folder, changes, bus, engine_path, began)
         complete = True
     finally:
         summary = summarise(bench, folder.journal.results(), complete=complete)
@@ -54,14 +59,14 @@ async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str
     return summary
 
 
-async def _measure(
+async def _measure_frames(
     whole: BenchFile, turn: Turn, folder: RunFolder, changes: UndoStack, bus: Bus, engine_path: str | None, began: float
 ) -> None:
-    """One turn, from its testbed to its last result."""
+    """One turn of frames, from its testbed to its last result."""
     bench = whole.of_turn(turn)
     bus.publish(StageStarted(stage="testbed", text="making the testbed"))
     lab, testbed = await make_testbed(bench, changes)
-    tuned = await tune_hosts(bench, turn, testbed, changes, folder, bus)
+    tuned = await tune_hosts(bench, turn, testbed.test_hosts, changes, folder, bus)
     dut = await make_dut(bench, testbed, changes)
     ways, addressing = laid_out(bench, testbed, dut, bus)
     cpus, neighbours = dut.cpus(testbed), dut.neighbours(testbed)
@@ -72,16 +77,39 @@ async def _measure(
         bus.publish(StageStarted(stage="tester", text="starting the tester"))
         facts, testbed = await start_tester(tester, bench, testbed, changes)
         await tuned.see_start()
-        async with monitored(bench, testbed, dut, folder, bus, engine_path, began) as monitors:
+        watched = (() if testbed.simulated else testbed.test_hosts, busy_cpus(bench, testbed, dut))
+        async with monitored(bench, *watched, folder, bus, engine_path, began) as monitors:
             thresholds = Thresholds(**bench.thresholds)
             plan = describe(bench, folder.run_id, testbed, dut, facts, ways, addressing, thresholds, monitors.plans)
-            await disclose(whole, turn, plan, testbed, folder)
+            await disclose(whole, turn, plan, testbed.test_hosts, folder)
             hosts = {"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester}
-            watched, journaled = WatchedTester(tester, monitors), folder.journal.trials()
+            beside, journaled = WatchedTester(tester, monitors), folder.journal.trials()
             readers = (await LedgerReader.of(testbed), await HealthReader.of(testbed))
-            maker = TrialMaker(watched, dut, addressing, thresholds, cpus, journaled, bus, hosts, turn, began, *readers)
+            maker = TrialMaker(beside, dut, addressing, thresholds, cpus, journaled, bus, hosts, turn, began, *readers)
             ceilings = Ceilings(maker, lab, testbed, changes, bus, ways)
             await calibrate(bench, ceilings, bus)
             await measure(bench, testbed.link_bits_per_s, ways, maker, ceilings, bus)
     finally:
         await tester.close()
+
+
+async def _measure_rounds(
+    whole: BenchFile, turn: Turn, folder: RunFolder, changes: UndoStack, bus: Bus, engine_path: str | None, began: float
+) -> None:
+    """One turn of rounds of workloads, from its testbed to its last result."""
+    bench = whole.of_turn(turn)
+    bus.publish(StageStarted(stage="testbed", text="making the testbed"))
+    testbed = await make_endpoints(bench, changes)
+    tuned = await tune_hosts(bench, turn, testbed.test_hosts, changes, folder, bus)
+    dut = await make_server(bench, testbed, changes)
+    await tuned.see_start()
+    async with monitored(bench, testbed.test_hosts, None, folder, bus, engine_path, began) as monitors:
+        thresholds = Thresholds(**bench.thresholds)
+        plan = describe_rounds(bench, folder.run_id, testbed, dut, thresholds, monitors.plans)
+        await disclose(whole, turn, plan, testbed.test_hosts, folder)
+        player = HostPlayer(testbed, folder.path)
+        maker = RoundMaker(player, monitors, thresholds, folder.journal.rounds(), bus, turn, began)
+        await measure_rounds(bench, testbed, maker, bus)
+
+
+_MEASURE: Final = MappingProxyType({"frames": _measure_frames, "rounds": _measure_rounds})

@@ -57,4 +57,4 @@ def test_a_fault_is_a_probability() -> None:
 
 
 def test_the_kinds_of_labs_are_found() -> None:
-    assert list(find("nicbench.labs", Lab)) == ["memif", "simulated", "veth"]
+    assert list(find("nicbench.labs", Lab)) == ["clients", "memif", "simulated", "veth"]

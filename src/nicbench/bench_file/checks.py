@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import ValidationError
 
+from nicbench.bench_file.endpoint_wiring import endpoint_problems
 from nicbench.bench_file.frame_sizes import frame_size_problems
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
@@ -16,23 +18,42 @@ from nicbench.bench_file.tester_checks import tester_problems
 from nicbench.bench_file.time_stamps import time_stamp_problems
 from nicbench.bench_file.traffic_checks import traffic_problems
 from nicbench.bench_file.wiring import wiring_problems
+from nicbench.bench_file.workload_checks import workload_problems
+from nicbench.methods.base import Measures
 from nicbench.registry import find
 from nicbench.search.base import Search
 
 
 def cross_check(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Every problem that shows only when the sections are seen together."""
-    for _, check in _CHECKS:
+    mixed = list(_tests_measure_alike(bench, root))
+    yield from mixed
+    for _, check in () if mixed else _CHECKS[bench.measures]:
         yield from check(bench, root)
 
 
-def checked() -> tuple[str, ...]:
+def checked(measures: Measures) -> tuple[str, ...]:
     """What ``cross_check`` made sure of, a phrase each."""
-    return tuple(phrase for phrase, _ in _CHECKS)
+    return tuple(phrase for phrase, _ in _CHECKS[measures])
 
 
+_BY: Final[Mapping[Measures, str]] = MappingProxyType(
+    {"frames": "frames of a tester", "rounds": "workloads between hosts"}
+)
 # As the keys of the calibration's trials begin (trials/ceiling.py), and the name of its stage.
 _TAKEN_NAMES: Final = frozenset({"calibration", "cable", "ceiling"})
+
+
+def _tests_measure_alike(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A tester's frames and the tools' bytes go over the same links: one bench file has one or the other."""
+    for index, test in enumerate(bench.tests):
+        if test.plugin.measures != bench.measures:
+            message = (
+                f"the method {quote(test.method_kind)} measures by {_BY[test.plugin.measures]}, and "
+                f"{quote(bench.tests[0].method_kind)} above it by {_BY[bench.measures]}"
+            )
+            step = "put the two into bench files of their own"
+            yield Problem(root.position_of(("tests", index, "method")), message, step)
 
 
 def _test_names_are_unique(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -111,7 +132,11 @@ def _what_is_tuned_is_there(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield Problem(position, f"the {bench.lab.kind} lab has no machine to be tuned", "remove `tuning`")
         return
     taking_part = {port.host for port in bench.ports.values()}
-    tunable = {"all", "tester", *taking_part} | ({"dut"} if bench.lab is not None or len(taking_part) > 1 else set())
+    if bench.measures == "rounds":
+        tunable = {"all", "dut", "clients", *taking_part}
+    else:
+        tunable = {"all", "tester", *taking_part}
+        tunable |= {"dut"} if bench.lab is not None or len(taking_part) > 1 else set()
     for role in dict.fromkeys(wish.role for wish in bench.tuning):
         if role not in tunable:
             place = root.position_of_key(("tuning", role))
@@ -121,7 +146,11 @@ def _what_is_tuned_is_there(bench: BenchFile, root: Node) -> Iterator[Problem]:
 
 def _controllers_have_machines(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """In a lab every role is on this machine, which has one controller; real hosts may be called by role or name."""
-    known = {"tester", "dut"} | {port.host for port in bench.ports.values()} | set(bench.hosts)
+    known = (
+        ({"tester", "dut"} if bench.measures == "frames" else {"dut"})
+        | {port.host for port in bench.ports.values()}
+        | set(bench.hosts)
+    )
     for name in bench.redfish:
         if name not in known:
             message = f"there is no host {quote(name)} that could have a management controller"
@@ -131,9 +160,14 @@ def _controllers_have_machines(bench: BenchFile, root: Node) -> Iterator[Problem
         yield Problem(root.position_of_key(("redfish",)), message, "name it once, under `tester`")
 
 
-_CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]] = (
+_Checks = tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]
+_OF_ALL: Final[_Checks] = (
     ("test names are unique", _test_names_are_unique),
     ("every test that builds on another comes after it", _needed_tests_come_earlier),
+    ("every host that is tuned takes part", _what_is_tuned_is_there),
+    ("every management controller belongs to a host", _controllers_have_machines),
+)
+_OF_FRAMES: Final[_Checks] = (
     ("every rate that is referred to is looked for", _rates_exist),
     ("every search exists", _searches_exist),
     ("every header field belongs to a header of its frames", traffic_problems),
@@ -141,7 +175,12 @@ _CHECKS: Final[tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]],
     ("hosts, ports and links fit together, or a lab makes them", wiring_problems),
     ("there are ports for every way of the traffic, and the DUT has them", pattern_problems),
     ("the tester can do what the tests and the traffic need", tester_problems),
-    ("every host that is tuned takes part", _what_is_tuned_is_there),
-    ("every management controller belongs to a host", _controllers_have_machines),
     ("no port lacks the time stamps that are asked for, as far as its kind tells", time_stamp_problems),
+)
+_OF_ROUNDS: Final[_Checks] = (
+    ("hosts, ports and links fit together, or a lab makes them", endpoint_problems),
+    ("every tool exists and can do what the tests ask of it", workload_problems),
+)
+_CHECKS: Final[Mapping[Measures, _Checks]] = MappingProxyType(
+    {"frames": (*_OF_ALL, *_OF_FRAMES), "rounds": (*_OF_ALL, *_OF_ROUNDS)}
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from nicbench.model.traffic import Name, Traffic
 from nicbench.model.turn import DEFAULT, Turn, interleaved
 
 if TYPE_CHECKING:
+    from nicbench.methods.base import Measures
     from nicbench.testers.base import TesterKind
     from nicbench.tuning.wishes import Wish
 
@@ -60,6 +62,8 @@ class Port(Frozen):
     address: str | None = Field(default=None, pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")
     vdev: str | None = None
     driver: KernelDriver | None = None
+    ip: IPv4Address | IPv6Address | None = None
+    """Where workloads reach it; None: the address that its interface has."""
     devargs: str = ""
     queue: int = Field(default=0, ge=0)
     lossless: bool = False
@@ -181,6 +185,12 @@ class BenchFile:
     compared: tuple[BenchFile, ...] = ()
 
     @property
+    def measures(self) -> Measures:
+        """By frames or by rounds of workloads, as all of its tests do."""
+        measures: Measures = self.tests[0].plugin.measures
+        return measures
+
+    @property
     def configurations(self) -> tuple[BenchFile, ...]:
         """Every configuration, in the order of the file; itself where none are compared."""
         return self.compared or (self,)
@@ -207,6 +217,8 @@ class BenchFile:
 
     def role_of(self, host: str) -> str:
         """``tester`` or ``dut``, by the links of its ports; its own name where no link tells."""
+        if self.measures == "rounds":
+            return "dut" if host == self.dut.options.model_dump()["host"] else host
         for number, role in enumerate(("tester", "dut")):
             if any(link[number] in self.ports and self.ports[link[number]].host == host for link in self.links):
                 return role

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pydantic import BaseModel
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -39,12 +40,13 @@ def print_plan(console: Console, bench: BenchFile) -> None:
         console.print(f"{escape(test)} differs from the standard, and the report will say so:")
         for deviation in deviations:
             console.print(f"  {escape(deviation)}", soft_wrap=True)
-    if statements := bench.tester_kind().statements():
+    statements = bench.tester_kind().statements() if bench.measures == "frames" else ()
+    if statements:
         console.print(f"of the tester {bench.tester.kind} the report will say:")
     for statement in statements:
         console.print(f"  {escape(statement)}", soft_wrap=True)
     console.print("checked:")
-    for phrase in checked():
+    for phrase in checked(bench.measures):
         console.print(f"  {phrase}", soft_wrap=True)
     console.print(f"{escape(str(bench.path))} is valid", soft_wrap=True)
 
@@ -97,16 +99,24 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
     table.add_column("test")
     table.add_column("method")
     table.add_column("points", justify="right")
-    table.add_column("frame sizes [bytes]".replace("[", r"\["), overflow="fold")
+    sends_frames = bench.measures == "frames"
+    table.add_column(r"frame sizes \[bytes]" if sends_frames else "tools", overflow="fold")
     table.add_column("at most", justify="right")
     for test in bench.tests:
         method = test.build()
-        sizes = ", ".join(map(str, method.frame_sizes()))
+        sizes = ", ".join(map(str, method.frame_sizes()) if sends_frames else tools_of(method))
         at_most = _whole_seconds(method.estimate_s())
         table.add_row(escape(test.name), test.method_kind, str(method.points()), sizes, at_most)
     console.print(table)
+    if not sends_frames:
+        return
     calibration = planned_calibration(bench)
     console.print(f"before the first test, calibration: {escape(str(calibration))}", soft_wrap=True)
+
+
+def tools_of(method: Any) -> list[str]:
+    """The workloads of a method of rounds, each once."""
+    return list(dict.fromkeys(choice.kind for choice, _ in method.asks()))
 
 
 def plan_document(bench: BenchFile) -> dict[str, Any]:
@@ -157,11 +167,31 @@ def _document(bench: BenchFile) -> dict[str, Any]:
         },
         "estimate_s": estimate_s(bench),
         "deviations": _deviations(bench),
-        "checked": list(checked()),
+        "checked": list(checked(bench.measures)),
     }
 
 
 def _settings(bench: BenchFile) -> list[tuple[str, str]]:
+    return _settings_of_rounds(bench) if bench.measures == "rounds" else _settings_of_frames(bench)
+
+
+def _settings_of_rounds(bench: BenchFile) -> list[tuple[str, str]]:
+    hosts = [("host", f"{name}: {host.kind}{_given(host.options)}") for name, host in bench.hosts.items()]
+    return [
+        *([("lab", bench.lab.kind + _options(bench, "lab"))] if bench.lab else hosts),
+        *([("links", ", ".join(f"{one} <-> {other}" for one, other in bench.links))] if bench.links else []),
+        ("DUT", bench.dut.kind + _options(bench, "dut")),
+        ("seed", str(bench.seed)),
+    ]
+
+
+def _given(options: BaseModel) -> str:
+    """The options that were written: " (address 10.0.0.5, user root)"."""
+    written = options.model_dump(mode="json", exclude_unset=True)
+    return f" ({', '.join(f'{name} {_value(value)}' for name, value in written.items())})" if written else ""
+
+
+def _settings_of_frames(bench: BenchFile) -> list[tuple[str, str]]:
     traffic = bench.traffic
     both_ways = traffic.bidirectional or traffic.pattern.goes_both_ways
     ways = "both directions at once" if both_ways else "one direction"

@@ -20,6 +20,8 @@ from nicbench.events import (
     Event,
     Note,
     ResultReady,
+    RoundBegun,
+    RoundFinished,
     StageStarted,
     TesterLatencyFound,
     TestStarted,
@@ -28,6 +30,7 @@ from nicbench.events import (
     TurnStarted,
 )
 from nicbench.model.frame_size import size_words
+from nicbench.model.round import Round
 from nicbench.model.trial import Trial
 from nicbench.units import format_mpps
 
@@ -114,6 +117,9 @@ class _Bar(_Notes):
             return event.text
         if isinstance(event, TestStarted):
             return event.test
+        if isinstance(event, RoundBegun):
+            self._trials += 1
+            return f"{event.test}  {_what(event.parameters)}  round {self._trials}"
         if isinstance(event, TrialStarted):
             self._trials += 1
             return f"{event.test}  {_point(event.parameters)}trial {self._trials}  {_load(event.load_frames_per_s)}"
@@ -131,6 +137,8 @@ def _line(event: Event) -> str | None:
         return f"test {event.test} ({event.method}): {event.points} points, at most {event.estimate_s:.0f} s"
     if isinstance(event, TrialFinished):
         return _trial_line(event.trial)
+    if isinstance(event, RoundFinished):
+        return _round_line(event.round)
     if isinstance(event, ResultReady):
         return f"{event.test}  {_point(event.result.parameters)}done: {event.result.verdict.value}"
     return None
@@ -142,6 +150,16 @@ def _trial_line(trial: Trial) -> str:
     place = f"{trial.test}  {_point(trial.parameters)}{trial.request.purpose}"
     load = _load(trial.request.load_frames_per_s)
     return f"  {trial.id}  {place}  {load}  lost {counts.lost} of {counts.sent}  {verdict}"
+
+
+def _round_line(one: Round) -> str:
+    verdict = "valid" if one.verdict.valid else "; ".join(found.text for found in one.verdict.findings)
+    return f"  {one.id}  {one.test}  {_what(one.parameters)}  {len(one.request.jobs)} jobs  {verdict}"
+
+
+def _what(parameters: dict[str, Any]) -> str:
+    """The point of a round, as its method names it."""
+    return ", ".join(str(value) for value in parameters.values() if value is not None)
 
 
 def _point(parameters: dict[str, Any]) -> str:

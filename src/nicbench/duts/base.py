@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from nicbench.labs.base import Testbed
+from nicbench.labs.base import EndpointTestbed, Testbed
 from nicbench.model.base import Frozen
 from nicbench.model.pattern import Pattern
+from nicbench.model.traffic import Name
 from nicbench.model.trial import DutWork
 from nicbench.tuning.changes import Changes
 
@@ -42,7 +43,7 @@ class Refusal:
 
 
 class Dut(ABC):
-    """One kind of DUT. ``known_rate_frames_per_s`` is for golden DUTs only."""
+    """What all kinds of DUT have: subclasses are a ``FrameDut`` or an ``EndpointDut``."""
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
@@ -61,6 +62,14 @@ class Dut(ABC):
 
     def __init__(self, options: Frozen) -> None:
         self.options = options
+
+    @abstractmethod
+    def disclosure(self) -> dict[str, Any]:
+        """Settings and command lines for the report."""
+
+
+class FrameDut(Dut):
+    """Measured by frames that it gives back. ``known_rate_frames_per_s`` is for golden DUTs only."""
 
     def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
         """Why it, or its options, do not suit so many ports or this pattern: found before it is touched."""
@@ -130,6 +139,22 @@ class Dut(ABC):
         """
         yield False
 
+
+class EndpointDutOptions(Frozen):
+    """``host`` is the host of the bench file whose ports are measured; every other host with a port is a client."""
+
+    host: Name = "server"
+    name: str | None = None
+    """How reports call it."""
+
+
+class EndpointDut(Dut):
+    """A host that workloads are run against."""
+
+    port_kind = "endpoint"
+    most_ports = 64
+    options: EndpointDutOptions
+
     @abstractmethod
-    def disclosure(self) -> dict[str, Any]:
-        """Settings and command lines for the report."""
+    async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
+        """Sets it up; every change through ``changes``."""

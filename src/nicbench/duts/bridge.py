@@ -14,7 +14,7 @@ from pydantic import Field
 from nicbench.duts._networks import MOST_PORTS
 from nicbench.duts._ports import dut_devices, require_host
 from nicbench.duts._transparent import tester_macs, transparent_addressing
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, FrameDut
 from nicbench.errors import NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.labs.base import Testbed
@@ -30,7 +30,7 @@ class BridgeOptions(Frozen):
     ageing_s: int = Field(default=300, ge=0, le=1_000_000)
 
 
-class Bridge(Dut):
+class Bridge(FrameDut):
     """The DUT's host switches between its ports. A frame for the port that it came from is filtered (IEEE 802.1D)."""
 
     kind = "bridge"

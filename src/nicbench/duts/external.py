@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 from nicbench.duts._networks import MOST_PORTS, checked_version, swept_address, swept_addresses
 from nicbench.duts._transparent import tester_macs
 from nicbench.duts._ways import ways_back, ways_between
-from nicbench.duts.base import Addressing, Dut, Refusal
+from nicbench.duts.base import Addressing, FrameDut, Refusal
 from nicbench.errors import UsageError
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
@@ -62,7 +62,7 @@ class ExternalOptions(Frozen):
         return self
 
 
-class External(Dut):
+class External(FrameDut):
     """Only says how it is to be addressed."""
 
     kind = "external"

@@ -18,7 +18,7 @@ from nicbench.duts._networks import MOST_PORTS
 from nicbench.duts._ports import dut_devices, require_host
 from nicbench.duts._transparent import tester_macs
 from nicbench.duts._ways import routed, ways_back, ways_between
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, FrameDut
 from nicbench.errors import UsageError
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import NetnsHost
@@ -43,7 +43,7 @@ class KernelForwardOptions(Frozen):
     filter_rules: int = Field(default=0, ge=0, le=MAXIMUM_RULES)
 
 
-class KernelForward(Dut):
+class KernelForward(FrameDut):
     """The DUT's host forwards between its ports."""
 
     kind = "kernel-forward"

@@ -19,7 +19,7 @@ from nicbench.duts._memif_ports import MOST_PORTS, dut_cores, forwarded, goes_ba
 from nicbench.duts._process import DutProcess
 from nicbench.duts._testpmd_output import version
 from nicbench.duts._ways import ways_back, ways_between
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, FrameDut
 from nicbench.errors import NotReadyError, UsageError
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
@@ -38,7 +38,7 @@ class L3fwdOptions(DpdkOptions):
     port_queue_core_map: tuple[Entry, ...] | None = Field(default=None, min_length=1)
 
 
-class L3fwd(Dut):
+class L3fwd(FrameDut):
     """One process; it addresses what it forwards to the tester's ports."""
 
     kind = "l3fwd"

@@ -19,7 +19,7 @@ from pydantic import Field, field_validator
 from nicbench.duts._networks import MOST_PORTS
 from nicbench.duts._ports import DutDevices, dut_devices, require_host
 from nicbench.duts._transparent import transparent_addressing
-from nicbench.duts.base import Addressing, Dut, Refusal
+from nicbench.duts.base import Addressing, FrameDut, Refusal
 from nicbench.errors import HostError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.labs.base import Testbed
@@ -93,7 +93,7 @@ def unpack_bucket(data: bytes) -> Bucket:
     return Bucket(forwarded_frames=forwarded, dropped_frames=dropped)
 
 
-class Policer(Dut):
+class Policer(FrameDut):
     """Attaches the program to every port, each redirecting to its neighbour: the first and the second, and so on."""
 
     kind = "policer"

@@ -23,7 +23,7 @@ from nicbench.duts._memif_ports import (
     require_memif,
 )
 from nicbench.duts._process import DutProcess
-from nicbench.duts.base import Addressing, Dut, Refusal
+from nicbench.duts.base import Addressing, FrameDut, Refusal
 from nicbench.engine.binary import find_binary
 from nicbench.errors import HostError
 from nicbench.labs.base import Testbed
@@ -95,7 +95,7 @@ class ReflectorOptions(DpdkOptions):
     faults: Faults = Faults()
 
 
-class Reflector(Dut):
+class Reflector(FrameDut):
     """One process, one core."""
 
     kind = "reflector"

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicbench.duts._networks import MOST_PORTS
 from nicbench.duts._ways import routed, ways_back, ways_between
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, FrameDut
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
 from nicbench.model.pattern import Way
@@ -21,7 +21,7 @@ class SimulatedOptions(Frozen):
     """``dut: {kind: simulated}``: what it does to frames is said in the lab's options."""
 
 
-class Simulated(Dut):
+class Simulated(FrameDut):
     """A router between two ports that exists only in the engine; between more, a switch, which goes by MAC address."""
 
     kind = "simulated"

@@ -28,7 +28,7 @@ from nicbench.duts._memif_ports import (
     require_memif,
 )
 from nicbench.duts._process import DutProcess, require_program
-from nicbench.duts.base import Addressing, Dut, Refusal
+from nicbench.duts.base import Addressing, FrameDut, Refusal
 from nicbench.errors import HostError
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
@@ -56,7 +56,7 @@ class TestpmdOptions(DpdkOptions):
     record_core_cycles: bool = True
 
 
-class Testpmd(Dut):
+class Testpmd(FrameDut):
     """One process; the lab's ports are its ports."""
 
     __test__ = False

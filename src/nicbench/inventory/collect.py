@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from nicbench.hosts.base import Host
 from nicbench.inventory._asking import outermost, output_of
 from nicbench.inventory.base import NOT_UNDERSTOOD, UNKNOWN, Fact, UnknownFactError
-from nicbench.labs.base import Testbed
+from nicbench.labs.base import TestHost
 from nicbench.model.controller import Controller
 from nicbench.registry import find
 
@@ -22,21 +22,17 @@ LARGEST_FACT_CHARACTERS = 1 << 20
 
 
 async def collect(
-    testbed: Testbed, controller_of: Callable[[str, str], Controller | None] = lambda _role, _host: None
+    hosts: Iterable[TestHost], controller_of: Callable[[str, str], Controller | None] = lambda _role, _host: None
 ) -> dict[str, dict[str, Any]]:
-    """The content of inventory.json: facts of the tester's host and, where it has one, of the DUT's.
+    """The content of inventory.json: facts of each host of a testbed.
 
     ``controller_of`` gives a machine's management controller by role and name of the host.
     """
-    tester = tuple(port.device for port in testbed.tester_ports if port.device is not None)
-    dut = tuple(port.device for port in testbed.dut_ports if port.device is not None)
     known: Known = {}
-    inventory = {
-        "tester": await collect_host(testbed.tester, tester, known, controller_of("tester", testbed.tester.name))
+    return {
+        each.name: await collect_host(each.host, each.devices, known, controller_of(each.role, each.host.name))
+        for each in hosts
     }
-    if testbed.dut is not None:
-        inventory["dut"] = await collect_host(testbed.dut, dut, known, controller_of("dut", testbed.dut.name))
-    return inventory
 
 
 async def collect_host(

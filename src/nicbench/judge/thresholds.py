@@ -93,6 +93,17 @@ class Thresholds(Frozen):
         "of a generator that tells it (TRex): the transmission lasted longer, so the load was lower than asked",
     )
 
+    start_spread_share: float = _threshold(
+        0.10,
+        "share of the round's time",
+        "of workloads that run together: so much later than the first the last one began",
+    )
+    machine_steal_share: float = _threshold(
+        0.05,
+        "share of a machine's CPU time",
+        "of a round of workloads: time the hypervisor gave the machine's CPUs to somebody else",
+    )
+
     pcie_uncorrected_share: float = _threshold(
         1e-6,
         "share of the intended frames",

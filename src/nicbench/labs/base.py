@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from nicbench.hosts.base import Host
 from nicbench.model.base import Frozen
+from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.pattern import Pattern
 from nicbench.tuning.changes import Changes
 
@@ -47,6 +48,18 @@ class CoreMap:
 
 
 @dataclass(frozen=True, slots=True)
+class TestHost:
+    """A host of a testbed: its ``role``, how inventories call it, and the interfaces that the test uses there."""
+
+    __test__ = False  # not a test class for pytest
+
+    role: str
+    name: str
+    host: Host
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Testbed:
     """What a run works on.
 
@@ -70,6 +83,63 @@ class Testbed:
     promised_bytes: int = 0
     """Huge pages that are there for the tester, which has not taken them yet."""
 
+    @property
+    def test_hosts(self) -> tuple[TestHost, ...]:
+        """The tester and, where it has one, the DUT."""
+        near = tuple(port.device for port in self.tester_ports if port.device is not None)
+        far = tuple(port.device for port in self.dut_ports if port.device is not None)
+        tester = TestHost("tester", "tester", self.tester, near)
+        return (tester,) if self.dut is None else (tester, TestHost("dut", "dut", self.dut, far))
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A port of a host that workloads reach by its address: ``facts`` is what methods see of it."""
+
+    host: Host
+    facts: EndpointFacts
+    rdma_device: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As the bench file calls the port."""
+        return self.facts.name
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointTestbed:
+    """What a run of workloads works on: ``servers`` are the ports of the host that is measured, all on one host."""
+
+    servers: tuple[Endpoint, ...]
+    clients: tuple[Endpoint, ...]
+    link_is_nominal: bool
+    statements: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def server(self) -> Host:
+        """The host that is measured."""
+        return self.servers[0].host
+
+    @property
+    def test_hosts(self) -> tuple[TestHost, ...]:
+        """Each host once, the measured one first."""
+        ends = (*self.servers, *self.clients)
+        hosts = {end.host.name: end.host for end in ends}
+        devices = {
+            name: tuple(end.facts.device for end in ends if end.host.name == name and end.facts.device is not None)
+            for name in hosts
+        }
+        return tuple(
+            TestHost("dut" if host is self.server else "clients", name, host, devices[name])
+            for name, host in hosts.items()
+        )
+
+    @property
+    def endpoints(self) -> dict[str, Endpoint]:
+        """All, by name."""
+        return {each.name: each for each in (*self.servers, *self.clients)}
+
 
 @dataclass(frozen=True, slots=True)
 class Objection:
@@ -81,7 +151,7 @@ class Objection:
 
 
 class Lab(ABC):
-    """Makes and removes a testbed.
+    """What all labs have: subclasses are a ``FrameLab`` or an ``EndpointLab``.
 
     Every change goes through ``changes`` so that it is undone after an error, a signal or a crash.
     """
@@ -92,9 +162,19 @@ class Lab(ABC):
     """False where nothing of the machine is used but its arithmetic: no lock, no root."""
     port_kind: ClassVar[str] = "kernel"
     """What the DUT's ports are: only a DUT of the same ``port_kind`` can stand on them."""
-
     largest_frame_bytes: ClassVar[int | None] = None
     """The largest frame of its ports, FCS included, where it is known before they are there; an ``mtu`` says it too."""
+
+    def __init__(self, options: Frozen) -> None:
+        self.options = options
+
+    def objections(self, *, tester_has_huge_pages: bool, pattern: Pattern) -> tuple[Objection, ...]:
+        """What of its options does not go with the tester's or the traffic's: found before a machine is touched."""
+        return ()
+
+
+class FrameLab(Lab):
+    """Makes and removes a tester and a DUT with links between their ports."""
 
     time_stamp_advice: ClassVar[dict[str, str]] = {
         "kernel": "write `driver: net_pcap` under `tester`, or `timestamps: tsc`"
@@ -106,9 +186,6 @@ class Lab(ABC):
     has_cable: ClassVar[bool] = True
     """The same of ``cable``."""
 
-    def __init__(self, options: Frozen) -> None:
-        self.options = options
-
     @abstractmethod
     async def up(self, changes: Changes, local: Host) -> Testbed:
         """Builds it; NotReadyError where the machine lacks something."""
@@ -116,10 +193,6 @@ class Lab(ABC):
     def time_stamps(self, driver: str) -> frozenset[str]:
         """What may stamp the frames that arrive at its ports, beside the time-stamp counter, with this driver."""
         return frozenset({"kernel"} if self.port_kind == "kernel" and driver == "net_pcap" else ())
-
-    def objections(self, *, tester_has_huge_pages: bool, pattern: Pattern) -> tuple[Objection, ...]:
-        """What of its options does not go with the tester's or the traffic's: found before a machine is touched."""
-        return ()
 
     @abstractmethod
     def without_dut(self, testbed: Testbed, changes: Changes) -> AbstractAsyncContextManager[bool]:
@@ -134,3 +207,13 @@ class Lab(ABC):
 
         Gives False where this lab has none: the tester's own latency is then unknown.
         """
+
+
+class EndpointLab(Lab):
+    """Makes and removes hosts with addresses, one of which is measured, for workloads between them."""
+
+    port_kind = "endpoint"
+
+    @abstractmethod
+    async def up(self, changes: Changes, local: Host) -> EndpointTestbed:
+        """Builds it; NotReadyError where the machine lacks something."""

@@ -19,7 +19,7 @@ from nicbench.errors import NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.labs._cores import core_map, cpus_of_status
 from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac
-from nicbench.labs.base import DutPort, Lab, Objection, Testbed, TesterPort
+from nicbench.labs.base import DutPort, FrameLab, Objection, Testbed, TesterPort
 from nicbench.model.base import Frozen
 from nicbench.model.pattern import Pattern
 from nicbench.model.quantity import BitsPerSecond
@@ -55,7 +55,7 @@ class MemifOptions(Frozen):
     link: BitsPerSecond = Field(default=100e9, ge=1e6, le=1e13)
 
 
-class MemifLab(Lab):
+class MemifLab(FrameLab):
     """``t0 <-> d0``, ``t1 <-> d1``, ...: each a pair of rings in memory."""
 
     kind = "memif"

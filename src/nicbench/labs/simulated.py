@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from nicbench.hosts.base import Host
 from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac
-from nicbench.labs.base import CoreMap, DutPort, Lab, Testbed, TesterPort
+from nicbench.labs.base import CoreMap, DutPort, FrameLab, Testbed, TesterPort
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import BitsPerSecond, FramesPerSecond, Ratio, Seconds
 from nicbench.tuning.changes import Changes
@@ -65,7 +65,7 @@ class SimulatedOptions(Frozen):
         return self
 
 
-class SimulatedLab(Lab):
+class SimulatedLab(FrameLab):
     """Of two ports, port 0 sends to port 1 and back; of more, each to the one whose MAC address a frame names."""
 
     kind = "simulated"

@@ -18,7 +18,7 @@ from nicbench.hosts.netns import NetnsHost
 from nicbench.labs import _veth_network as network
 from nicbench.labs._cores import core_map, cpus_of_status
 from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac, namespace_name
-from nicbench.labs.base import CoreMap, DutPort, Lab, Testbed, TesterPort
+from nicbench.labs.base import CoreMap, DutPort, FrameLab, Testbed, TesterPort
 from nicbench.model.base import Frozen
 from nicbench.tuning import bpf
 from nicbench.tuning.bpf_swap import program_in_place
@@ -48,7 +48,7 @@ class VethOptions(Frozen):
     rps: bool = True
 
 
-class VethLab(Lab):
+class VethLab(FrameLab):
     """``t0 <-> d0``, ``t1 <-> d1``, ...: each ``t`` in the tester's namespace, each ``d`` in the DUT's."""
 
     kind = "veth"

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from nicbench.methods._returned import Values
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, FrameMethod
 from nicbench.model.frame_size import Size, size_label, size_parameters
 from nicbench.model.result import Result, ResultVerdict
 
@@ -26,7 +26,7 @@ async def each_size(
 
 
 def result_at(
-    method: Method,
+    method: FrameMethod,
     size: Size,
     values: Values,
     verdict: ResultVerdict,

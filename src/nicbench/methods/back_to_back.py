@@ -23,7 +23,7 @@ from nicbench.methods._full_rate import HIGHEST, LINE_RATE, Full, FullRate, full
 from nicbench.methods._results import each_size, result_at
 from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, FrameMethod
 from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_parameters
@@ -50,7 +50,7 @@ class BurstPauses(Frozen):
     settle: Pause = 5.0
 
 
-class BackToBack(Method):
+class BackToBack(FrameMethod):
     """The longest burst of each frame size that the DUT forwards without loss."""
 
     kind: ClassVar[str] = "back-to-back"

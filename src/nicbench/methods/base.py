@@ -1,23 +1,32 @@
-"""A method: one way of measuring, one file. It sees a context, search, stats and units; no host, no engine."""
+"""A method: one way of measuring, one file. It sees a context, search, stats and units; no host, no engine.
+
+There are two families: methods of frames, which a tester sends and counts, and methods of rounds, in which tools that
+people trust move bytes between hosts.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
+from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.frame_size import Size
 from nicbench.model.import_table import ImportTable
 from nicbench.model.pattern import Pattern
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, Value
+from nicbench.model.round import Ask, Round, RoundRequest
 from nicbench.model.table import ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
+from nicbench.model.workload import WorkloadChoice
 from nicbench.registry import find
 from nicbench.search.base import Goal, Limits, Outcome, Search
 
+Measures = Literal["frames", "rounds"]
+"""By frames that a tester sends, or by rounds of workloads (tools) between hosts."""
 Values = dict[str, Value]
 """Of a result, by names that carry their unit."""
 
@@ -70,11 +79,31 @@ class Context(Protocol):
         """Makes a result known as soon as it is complete."""
 
 
+class RoundContext(Protocol):
+    """What a method of workloads may use. Behind it every round is judged, repeated where needed, and journaled."""
+
+    seed: int
+    servers: tuple[EndpointFacts, ...]
+    """The ports of the host that is measured."""
+    clients: tuple[EndpointFacts, ...]
+    """The ports of the others; each leads to one of the servers."""
+
+    async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
+        """One judged round (repeated where invalid), and whether it had to be used although something was wrong."""
+
+    def results_of(self, test: str) -> tuple[Result, ...]:
+        """Results of an earlier test of this bench file."""
+
+    def publish(self, result: Result) -> None:
+        """Makes a result known as soon as it is complete."""
+
+
 class Method(ABC):
-    """Subclasses define ``kind``, frozen ``Options`` and ``run``; ``describe`` says in a sentence what is measured."""
+    """What all methods have: subclasses are a ``FrameMethod`` or a ``RoundMethod``."""
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
+    measures: ClassVar[Measures]
 
     def __init__(self, name: str, options: Frozen) -> None:
         self.name = name
@@ -107,6 +136,12 @@ class Method(ABC):
         return None
 
     @classmethod
+    def tables(cls) -> tuple[ResultTable, ...]:
+        """Its sections, where results of several kinds come from it: each table says of which ``part`` it is."""
+        table = cls.table()
+        return () if table is None else (table,)
+
+    @classmethod
     def imports(cls) -> ImportTable | None:
         """What it takes of results that somebody else measured; None where there is nothing to import."""
         return None
@@ -134,27 +169,44 @@ class Method(ABC):
                 return ()
         return tuple(column.value for column in table.columns if column.is_main)
 
-    def abilities(self) -> frozenset[Ability]:
-        """What it needs of the tester beyond frames sent at a load and counted."""
-        return frozenset()
-
-    @classmethod
-    def tables(cls) -> tuple[ResultTable, ...]:
-        """Its sections, where results of several kinds come from it: each table says of which ``part`` it is."""
-        table = cls.table()
-        return () if table is None else (table,)
-
     @classmethod
     def brief(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
         """Of the results of one section, those that the terminal shows; the report has all of them."""
         return results
 
-    @abstractmethod
     def frame_sizes(self) -> tuple[int | str, ...]:
         """Every frame size it will send, or the name of a mix, so that validation can refuse what cannot be sent."""
+        return ()
+
+    def abilities(self) -> frozenset[Ability]:
+        """What it needs of the tester beyond frames sent at a load and counted."""
+        return frozenset()
+
+
+class FrameMethod(Method):
+    """Measures by frames of a tester. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
+
+    measures = "frames"
+
+    @abstractmethod
+    def frame_sizes(self) -> tuple[int | str, ...]: ...
 
     @abstractmethod
     async def run(self, context: Context) -> tuple[Result, ...]:
+        """Measures; results are also published one by one."""
+
+
+class RoundMethod(Method):
+    """Measures by rounds of workloads between hosts. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
+
+    measures = "rounds"
+
+    @abstractmethod
+    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+        """What is asked of which workload: one of each kind of job, so that validation refuses what a tool cannot."""
+
+    @abstractmethod
+    async def run(self, context: RoundContext) -> tuple[Result, ...]:
         """Measures; results are also published one by one."""
 
 

@@ -18,7 +18,7 @@ from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD,
 from nicbench.methods._results import result_at
 from nicbench.methods._returned import COLUMNS, HOW_IT_IS_CHECKED, returned, verdict_of
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, FrameMethod
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_parameters
 from nicbench.model.frame_size import words_of as size_words
@@ -50,7 +50,7 @@ def _step(percent: float) -> float:
 Step = Annotated[Percent, AfterValidator(_step)]
 
 
-class FrameLoss(Method):
+class FrameLoss(FrameMethod):
     """The frame loss rate of each frame size at falling loads."""
 
     kind: ClassVar[str] = "frame-loss"

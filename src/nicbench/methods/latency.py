@@ -18,7 +18,7 @@ from nicbench.methods._earlier import NDR, not_the_throughput
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scaled_tail, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
-from nicbench.methods.base import Context, Method, Values
+from nicbench.methods.base import Context, FrameMethod, Values
 from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
@@ -55,7 +55,7 @@ _SAID_BY = (
 _IMPORTED = tuple(ImportColumn(value=value, name=name, also=also, quantity="time") for value, name, also in _SAID_BY)
 
 
-class Latency(Method):
+class Latency(FrameMethod):
     """The latency of each frame size at each load."""
 
     kind: ClassVar[str] = "latency"

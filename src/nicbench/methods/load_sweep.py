@@ -17,7 +17,7 @@ from nicbench.methods._full_rate import LINE_RATE, Full, FullRate, full_rate, li
 from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD, LOAD_RATE, LOSS, RETURNED_SHARE, SIZE
 from nicbench.methods._returned import COLUMNS, HOW_IT_IS_CHECKED, not_offered, returned, verdict_of
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Context, Method, Values
+from nicbench.methods.base import Context, FrameMethod, Values
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
 from nicbench.model.import_table import ImportColumn, ImportTable
@@ -36,7 +36,7 @@ _PORTS = Column(value="ports", head="Ports", unit="ports", form="whole")
 _RETURNED = Column(value="returned_percent", head="Returned intact", unit="%", form="of_frames", is_main=True)
 
 
-class LoadSweep(Method):
+class LoadSweep(FrameMethod):
     """The share of frames returned intact at each load."""
 
     kind: ClassVar[str] = "load-sweep"

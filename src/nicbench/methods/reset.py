@@ -19,7 +19,7 @@ from nicbench.methods._repeated import Repeated, average_ms, reason_of, repeated
 from nicbench.methods._results import each_size, result_at
 from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import Pause, TrialTimes
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, FrameMethod
 from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size
@@ -43,7 +43,7 @@ class ResetTimes(TrialTimes):
     after: Pause = FORWARDING_S
 
 
-class Reset(Method):
+class Reset(FrameMethod):
     """How long the DUT forwards nothing when a command resets it."""
 
     kind: ClassVar[str] = "reset"

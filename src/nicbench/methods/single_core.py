@@ -19,7 +19,7 @@ from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval
 from nicbench.methods._results import PER_PORT, each_size, result_at
 from nicbench.methods._returned import verdict_of
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, FrameMethod
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_parameters
 from nicbench.model.import_table import ImportColumn, ImportTable
@@ -46,7 +46,7 @@ _FORWARDS: Final = "forwards {frame_rate_frames_per_s} of {size} frames on one c
 NO_RECORD: Final = "this DUT keeps no record of its cycles"
 
 
-class SingleCore(Method):
+class SingleCore(FrameMethod):
     """What one core of the DUT forwards, and its cycles per packet."""
 
     kind: ClassVar[str] = "single-core"

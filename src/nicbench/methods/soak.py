@@ -20,7 +20,7 @@ from nicbench.methods._earlier import earlier_rate
 from nicbench.methods._full_rate import Full, FullRate, full_rate, words_of
 from nicbench.methods._returned import Values, not_offered, verdict_of
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, FrameMethod
 from nicbench.model.base import Frozen
 from nicbench.model.counts import Counts
 from nicbench.model.frame_size import FrameSize, Size, label_of, size_label, size_parameters
@@ -51,7 +51,7 @@ class IntervalTimes(Frozen):
     settle: Pause = 0.0
 
 
-class Soak(Method):
+class Soak(FrameMethod):
     """A load held for a long time: loss and latency of each interval."""
 
     kind: ClassVar[str] = "soak"

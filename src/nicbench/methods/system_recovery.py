@@ -18,7 +18,7 @@ from nicbench.methods._repeated import Repeated, average_ms, reason_of, repeated
 from nicbench.methods._results import each_size, result_at
 from nicbench.methods._returned import Values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, FrameMethod
 from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, words_of
@@ -43,7 +43,7 @@ class RecoveryTimes(Frozen):
     settle: Pause = 5.0
 
 
-class SystemRecovery(Method):
+class SystemRecovery(FrameMethod):
     """How long the DUT loses frames after an overload has ended."""
 
     kind: ClassVar[str] = "system-recovery"

@@ -17,7 +17,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval
 from nicbench.methods._results import each_size
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
-from nicbench.methods.base import Context, Method
+from nicbench.methods.base import Context, FrameMethod
 from nicbench.model.base import Frozen
 from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
 from nicbench.model.import_table import ImportColumn, ImportTable
@@ -96,7 +96,7 @@ class SearchChoice(Frozen):
         return self.validation if self.validation > trial_s else None
 
 
-class Throughput(Method):
+class Throughput(FrameMethod):
     """The throughput of each frame size."""
 
     kind: ClassVar[str] = "throughput"

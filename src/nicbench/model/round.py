@@ -180,7 +180,11 @@ class MachineCpu(Frozen):
     minimum: float | None = None
     maximum: float | None = None
     busiest_core: float | None = None
+    steal: float | None = None
+    """What a hypervisor had taken away."""
     samples: int = 0
+    cpus: int | None = None
+    """How many the machine has."""
     monitor: float | None = None
     """The monitor's own share of all CPUs."""
     controller: float | None = None

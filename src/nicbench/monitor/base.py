@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from nicbench.model.monitor import MonitorPlan
+from nicbench.model.round import MachineCpu
 
 
 class Monitors(ABC):
@@ -17,6 +18,14 @@ class Monitors(ABC):
     @abstractmethod
     async def end_trial(self) -> None:
         """The trial is over."""
+
+    @abstractmethod
+    async def begin_round(self, number: int) -> None:
+        """A round of workloads begins: samples that follow are of it, and go on through it."""
+
+    @abstractmethod
+    async def end_round(self) -> tuple[MachineCpu, ...]:
+        """The round is over; how busy each machine was that is watched."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nicbench.model.monitor import MonitorPlan
+from nicbench.model.round import MachineCpu
 from nicbench.monitor.base import Monitors
 
 
@@ -19,6 +20,13 @@ class FakeMonitors(Monitors):
 
     async def end_trial(self) -> None:
         self.heard.append("end")
+
+    async def begin_round(self, number: int) -> None:
+        self.heard.append(f"round {number}")
+
+    async def end_round(self) -> tuple[MachineCpu, ...]:
+        self.heard.append("end")
+        return ()
 
     async def close(self) -> None:
         self.heard.append("close")

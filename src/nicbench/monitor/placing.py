@@ -20,6 +20,10 @@ class Place:
     during_trials: str
 
 
+BESIDE_ROUNDS = Place((), False, "goes on beside the workloads; its share of the CPUs is stated")
+"""For rounds, in which tools of any number use whatever CPU the kernel gives them."""
+
+
 def place(online: Collection[int] | None, measuring: Collection[int]) -> Place:
     """``measuring`` are the CPUs of the tester's workers and of the DUT; None: which CPUs there are is not known."""
     if not measuring or online is None:

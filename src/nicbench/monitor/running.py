@@ -19,9 +19,11 @@ from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
 from nicbench.model.cpu_list import parse_cpu_list
 from nicbench.model.monitor import MonitorCost, MonitorPlan, MonitorSettings
+from nicbench.model.round import MachineCpu
 from nicbench.monitor.base import Monitors
 from nicbench.monitor.client import NAME, MonitorClient
-from nicbench.monitor.placing import Place, machines, place
+from nicbench.monitor.cpu_watch import CpuWatch
+from nicbench.monitor.placing import BESIDE_ROUNDS, Place, machines, place
 from nicbench.store.monitor_log import MonitorLog
 
 _RENEW_S = 3.0
@@ -37,6 +39,7 @@ class _Watched:
     name: str
     client: MonitorClient
     plan: MonitorPlan
+    watch: CpuWatch
     lost: bool = False
 
 
@@ -57,10 +60,13 @@ class RunningMonitors(Monitors):
         self,
         settings: MonitorSettings,
         hosts: Collection[Host],
-        measuring: Collection[int],
+        measuring: Collection[int] | None,
         engine_folder: str | None = None,
     ) -> None:
-        """Starts one on the machine of each host; ``measuring`` are the CPUs that it must leave alone."""
+        """Starts one on the machine of each host; ``measuring`` are the CPUs that it must leave alone.
+
+        None: workloads may use every CPU, and the monitor goes on beside them.
+        """
         for name, (spec, namespaces) in machines(hosts).items():
             try:
                 await self._start_on(name, from_spec(spec, name), namespaces, settings, measuring, engine_folder)
@@ -76,14 +82,20 @@ class RunningMonitors(Monitors):
         host: Host,
         namespaces: dict[str, str],
         settings: MonitorSettings,
-        measuring: Collection[int],
+        measuring: Collection[int] | None,
         engine_folder: str | None,
     ) -> None:
         process = await host.start([str(find_binary(NAME, engine_folder))])
-        client = MonitorClient(process, partial(self._log.event, name), f"{NAME} on {name}")
+        watch = CpuWatch()
+
+        def heard(line: str) -> None:
+            self._log.event(name, line)
+            watch.heard(line)
+
+        client = MonitorClient(process, heard, f"{NAME} on {name}")
         try:
             hello = await client.greet()
-            where = place(await _online(host), measuring)
+            where = BESIDE_ROUNDS if measuring is None else place(await _online(host), measuring)
             configured = await client.request(
                 "configure",
                 interval_ms=round(settings.interval * 1000),
@@ -95,7 +107,7 @@ class RunningMonitors(Monitors):
         except BaseException:
             await client.close()
             raise
-        self._watched.append(_Watched(name, client, _plan(name, settings, where, hello, configured)))
+        self._watched.append(_Watched(name, client, _plan(name, settings, where, hello, configured), watch))
 
     async def begin_trial(self, number: int, duration_s: float) -> None:
         await self._stop_renewing()
@@ -108,6 +120,20 @@ class RunningMonitors(Monitors):
         for each in self._living():
             await self._ask(each, "resume", on_reply=partial(self._log.trial, each.name, None))
         self._renewing = asyncio.create_task(self._renew())
+
+    async def begin_round(self, number: int) -> None:
+        for each in self._living():
+            begun = partial(self._begun, each, number)
+            await self._ask(each, "sample", on_reply=begun)
+
+    def _begun(self, each: _Watched, number: int) -> None:
+        self._log.round(each.name, number)
+        each.watch.begin()
+
+    async def end_round(self) -> tuple[MachineCpu, ...]:
+        for each in self._living():
+            await self._ask(each, "sample", on_reply=partial(self._log.trial, each.name, None))
+        return tuple(each.watch.end(each.name) for each in self._living())
 
     async def close(self) -> None:
         await self._stop_renewing()

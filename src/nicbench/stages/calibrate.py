@@ -40,7 +40,7 @@ class Calibration:
 
 def planned_calibration(bench: BenchFile) -> Calibration:
     """What ``calibrate`` will do."""
-    lab = bench.lab.plugin if bench.lab else None
+    lab = bench.lab.plugin if bench.lab and bench.measures == "frames" else None
     return Calibration(
         sizes=planned_sizes(bench),
         ceilings=lab is not None and (lab.has_sink or bench.dut.plugin.can_be_sink),

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.inventory.collect import collect, host_name
-from nicbench.labs.base import Testbed
+from nicbench.labs.base import TestHost
 from nicbench.model.plan import Plan
 from nicbench.model.turn import Turn
 from nicbench.stages.plan import compared
@@ -15,16 +15,16 @@ from nicbench.store.folder import RunFolder
 _INVENTORY = "inventory.json"
 
 
-async def disclose(bench: BenchFile, turn: Turn, plan: Plan, testbed: Testbed, folder: RunFolder) -> None:
+async def disclose(bench: BenchFile, turn: Turn, plan: Plan, hosts: tuple[TestHost, ...], folder: RunFolder) -> None:
     """Writes both, and keeps in them what earlier turns have told. ``bench`` is the whole bench file."""
     if folder.redactor is not None:
-        for host in (testbed.tester, *([testbed.dut] if testbed.dut is not None else [])):
-            folder.redactor.learn_host_name(await host_name(host))
-    hosts = await collect(testbed, bench.of_turn(turn).controller_of)
+        for each in hosts:
+            folder.redactor.learn_host_name(await host_name(each.host))
+    known = await collect(hosts, bench.of_turn(turn).controller_of)
     if folder.redactor is not None:
-        folder.redactor.learn(hosts)  # what the inventory names is then found in the plan as well
+        folder.redactor.learn(known)  # what the inventory names is then found in the plan as well
     folder.write_json("plan.json", plan if turn.of == 1 else compared(bench, folder.plan(), plan))
     if len(bench.configurations) > 1:
         earlier: dict[str, Any] = folder.read_json(_INVENTORY) or {}
-        hosts = {**earlier, **{f"{host}, {turn.configuration}": facts for host, facts in hosts.items()}}
-    folder.write_json(_INVENTORY, hosts)
+        known = {**earlier, **{f"{host}, {turn.configuration}": facts for host, facts in known.items()}}
+    folder.write_json(_INVENTORY, known)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from nicbench.bench_file.models import BenchFile
 from nicbench.events import Bus, TestStarted
 from nicbench.judge.repeats import Repeats
+from nicbench.labs.base import EndpointTestbed
 from nicbench.model.pattern import Ways
 from nicbench.model.result import Result
+from nicbench.rounds.context import TestRoundContext
+from nicbench.rounds.maker import RoundMaker
 from nicbench.trials.ceiling import Ceilings
 from nicbench.trials.context import TestContext
 from nicbench.trials.maker import TrialMaker
@@ -33,4 +36,15 @@ async def measure(
             earlier=by_test,
             bus=bus,
         )
+        by_test[test.name] = tuple(map(context.completed, await method.run(context)))
+
+
+async def measure_rounds(bench: BenchFile, testbed: EndpointTestbed, maker: RoundMaker, bus: Bus) -> None:
+    """The same of methods of workloads."""
+    by_test: dict[str, tuple[Result, ...]] = {}
+    for test in bench.tests:
+        method = test.build()
+        estimate_s = method.estimate_s()
+        bus.publish(TestStarted(test=test.name, method=test.method_kind, points=method.points(), estimate_s=estimate_s))
+        context = TestRoundContext(test.name, bench.seed, testbed, maker, estimate_s, by_test, bus)
         by_test[test.name] = tuple(map(context.completed, await method.run(context)))

@@ -9,9 +9,9 @@ from typing import Any
 from nicbench import __version__
 from nicbench.bench_file.differences import differences
 from nicbench.bench_file.models import BenchFile
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, EndpointDut, FrameDut
 from nicbench.judge.thresholds import Thresholds
-from nicbench.labs.base import Testbed
+from nicbench.labs.base import EndpointTestbed, Testbed
 from nicbench.model.monitor import MonitorPlan
 from nicbench.model.pattern import Pattern, Ways, share_of_load
 from nicbench.model.plan import Plan, PlannedTest, PlannedTurn
@@ -23,7 +23,7 @@ def describe(
     bench: BenchFile,
     run_id: str,
     testbed: Testbed,
-    dut: Dut,
+    dut: FrameDut,
     facts: TesterFacts,
     ways: Ways,
     addressing: tuple[Addressing, ...],
@@ -31,7 +31,6 @@ def describe(
     monitors: tuple[MonitorPlan, ...] = (),
 ) -> Plan:
     """The plan of one configuration."""
-    methods = [(test, test.build()) for test in bench.tests]
     return Plan(
         run_id=run_id,
         title=bench.title,
@@ -59,23 +58,71 @@ def describe(
         },
         traffic=_disclosed_traffic(bench),
         addressing=tuple(asdict(way) for way in addressing),
-        tests=tuple(
-            PlannedTest(
-                name=test.name,
-                method=test.method_kind,
-                description=" ".join((type(method).__doc__ or "").split()),
-                options=test.options.model_dump(mode="json"),
-                points=method.points(),
-                estimate_s=method.estimate_s(),
-            )
-            for test, method in methods
-        ),
+        tests=_planned_tests(bench),
         thresholds=thresholds.rows(),
-        deviations=tuple(f"{test.name}: {deviation}" for test, method in methods for deviation in method.deviations()),
+        deviations=_deviations(bench),
         declared=bench.declared,
         monitors=monitors,
         configuration=bench.configuration,
     )
+
+
+def describe_rounds(
+    bench: BenchFile,
+    run_id: str,
+    testbed: EndpointTestbed,
+    dut: EndpointDut,
+    thresholds: Thresholds,
+    monitors: tuple[MonitorPlan, ...],
+) -> Plan:
+    """The plan of one configuration that is measured by rounds of workloads."""
+    speeds = [end.facts.link_bits_per_s for end in testbed.servers if end.facts.link_bits_per_s is not None]
+    return Plan(
+        run_id=run_id,
+        title=bench.title,
+        description=bench.description,
+        nicbench_version=__version__,
+        seed=bench.seed,
+        command=tuple(sys.argv),
+        lab=None if bench.lab is None else {"kind": bench.lab.kind, **bench.lab.options.model_dump(mode="json")},
+        dut={"kind": bench.dut.kind, **bench.dut.options.model_dump(mode="json")},
+        dut_disclosure=dut.disclosure(),
+        link_bits_per_s=min(speeds, default=None),
+        link_is_nominal=testbed.link_is_nominal,
+        statements=testbed.statements,
+        facts={
+            **testbed.facts,
+            "endpoints": {
+                name: end.facts.model_dump(mode="json", exclude={"name"}, exclude_none=True)
+                for name, end in testbed.endpoints.items()
+            },
+        },
+        tests=_planned_tests(bench),
+        thresholds=thresholds.rows(),
+        deviations=_deviations(bench),
+        declared=bench.declared,
+        monitors=monitors,
+        configuration=bench.configuration,
+    )
+
+
+def _planned_tests(bench: BenchFile) -> tuple[PlannedTest, ...]:
+    methods = [(test, test.build()) for test in bench.tests]
+    return tuple(
+        PlannedTest(
+            name=test.name,
+            method=test.method_kind,
+            description=" ".join((type(method).__doc__ or "").split()),
+            options=test.options.model_dump(mode="json"),
+            points=method.points(),
+            estimate_s=method.estimate_s(),
+        )
+        for test, method in methods
+    )
+
+
+def _deviations(bench: BenchFile) -> tuple[str, ...]:
+    return tuple(f"{test.name}: {deviation}" for test in bench.tests for deviation in test.build().deviations())
 
 
 def compared(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:

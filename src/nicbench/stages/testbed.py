@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.duts._ways import choose_ways
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, FrameDut
 from nicbench.errors import UsageError
 from nicbench.events import Bus, StageStarted
 from nicbench.hosts.local import LocalHost
 from nicbench.labs._wired import testbed_of, testbed_of_own_ports
-from nicbench.labs.base import Lab, Testbed
+from nicbench.labs.base import FrameLab, Testbed
 from nicbench.model.pattern import Ways, ways_of
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.huge_pages import raise_huge_pages
@@ -25,12 +25,14 @@ def touches_machine(bench: BenchFile) -> bool:
 def _touched(bench: BenchFile) -> bool:
     if bench.tuning:
         return True
+    if bench.lab is None and bench.measures == "rounds":
+        return True
     if bench.lab is None:
         return not bench.tester_kind().own_ports()
     return bool(bench.lab.plugin.touches_machine)
 
 
-async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[Lab | None, Testbed]:
+async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[FrameLab | None, Testbed]:
     """The lab (None for real machines) and its testbed."""
     local = LocalHost("local")
     tester = bench.tester_kind()
@@ -40,20 +42,20 @@ async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[Lab | None, 
         return None, testbed_of_own_ports(own, local, bench.tester.kind)
     if bench.lab is None:
         return None, await testbed_of(bench.hosts, bench.ports, bench.links, tester)
-    lab: Lab = bench.lab.plugin(bench.lab.options)
+    lab: FrameLab = bench.lab.plugin(bench.lab.options)
     testbed = await lab.up(changes, local)
     return lab, replace(testbed, promised_bytes=tester.huge_pages_bytes)
 
 
-async def make_dut(bench: BenchFile, testbed: Testbed, changes: Changes) -> Dut:
+async def make_dut(bench: BenchFile, testbed: Testbed, changes: Changes) -> FrameDut:
     """The DUT, set up."""
-    dut: Dut = bench.dut.plugin(bench.dut.options)
+    dut: FrameDut = bench.dut.plugin(bench.dut.options)
     await dut.up(testbed, changes)
     return dut
 
 
 def laid_out(
-    bench: BenchFile, testbed: Testbed, dut: Dut, bus: Bus | None = None
+    bench: BenchFile, testbed: Testbed, dut: FrameDut, bus: Bus | None = None
 ) -> tuple[Ways, tuple[Addressing, ...]]:
     """The ways of the traffic between the tester's ports, and what frames must be addressed with on each of them.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import HostError, UsageError
 from nicbench.events import Bus, Note, StageStarted
 from nicbench.hosts.netns import outermost
-from nicbench.labs.base import Testbed
+from nicbench.labs.base import TestHost
 from nicbench.model.tuning import Outcome, Tuned, TuningDocument
 from nicbench.model.turn import Turn
 from nicbench.store.folder import RunFolder
@@ -105,23 +107,19 @@ class TunedHosts:
 
 
 async def tune_hosts(
-    bench: BenchFile, turn: Turn, testbed: Testbed, changes: UndoStack, folder: RunFolder, bus: Bus
+    bench: BenchFile, turn: Turn, hosts: Iterable[TestHost], changes: UndoStack, folder: RunFolder, bus: Bus
 ) -> TunedHosts:
     """Everything that the section `tuning` asks for of this configuration, applied and verified."""
-    tuned = TunedHosts(placed(bench.tuning, parts_of(bench, testbed)), turn, changes, folder, bus)
+    tuned = TunedHosts(placed(bench.tuning, parts_of(bench, hosts)), turn, changes, folder, bus)
     await tuned.apply()
     return tuned
 
 
-def parts_of(bench: BenchFile, testbed: Testbed) -> tuple[Part, ...]:
+def parts_of(bench: BenchFile, hosts: Iterable[TestHost]) -> tuple[Part, ...]:
     """The hosts of the testbed with the interfaces of the test; UsageError where one is tuned that takes no part."""
-    of_tester = tuple(port.device for port in testbed.tester_ports if port.device is not None)
-    of_dut = tuple(port.device for port in testbed.dut_ports if port.device is not None)
-    parts: tuple[Part, ...] = (
-        Part("tester", testbed.tester, of_tester, bench.controller_of("tester", testbed.tester.name)),
+    parts = tuple(
+        Part(each.role, each.host, each.devices, bench.controller_of(each.role, each.host.name)) for each in hosts
     )
-    if testbed.dut is not None:
-        parts = (*parts, Part("dut", testbed.dut, of_dut, bench.controller_of("dut", testbed.dut.name)))
     known = {ALL, *(part.role for part in parts), *(part.host.name for part in parts)}
     for wish in bench.tuning:
         if wish.role not in known:

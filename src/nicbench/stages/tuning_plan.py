@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
 from nicbench.hosts.local import LocalHost
 from nicbench.hosts.netns import NetnsHost
+from nicbench.labs._endpoints import endpoint_testbed_of
 from nicbench.labs._wired import testbed_of, testbed_of_own_ports
-from nicbench.labs.base import Lab
+from nicbench.labs.base import EndpointLab, Lab
 from nicbench.model.tuning import PlannedSetting
 from nicbench.stages.tune import parts_of
 from nicbench.tuning.tune import look
@@ -44,10 +46,14 @@ async def _planned(bench: BenchFile, one: Placed) -> PlannedSetting:
 async def _parts(bench: BenchFile) -> tuple[Part, ...]:
     local = LocalHost("local")
     if own := bench.tester_kind().own_ports():
-        return parts_of(bench, testbed_of_own_ports(own, local, bench.tester.kind))
+        return parts_of(bench, testbed_of_own_ports(own, local, bench.tester.kind).test_hosts)
+    if bench.lab is None and bench.measures == "rounds":
+        testbed = await endpoint_testbed_of(bench.hosts, bench.ports, bench.links, measured_host(bench))
+        return parts_of(bench, testbed.test_hosts)
     if bench.lab is None:
-        return parts_of(bench, await testbed_of(bench.hosts, bench.ports, bench.links, bench.tester_kind()))
-    in_namespaces = bench.lab.plugin.port_kind == Lab.port_kind
+        wired = await testbed_of(bench.hosts, bench.ports, bench.links, bench.tester_kind())
+        return parts_of(bench, wired.test_hosts)
+    in_namespaces = bench.lab.plugin.port_kind in (Lab.port_kind, EndpointLab.port_kind)
     return tuple(
         Part(
             role,
@@ -55,5 +61,5 @@ async def _parts(bench: BenchFile) -> tuple[Part, ...]:
             (),
             bench.controller_of(role, role),
         )
-        for role in ("tester", "dut")
+        for role in (("tester", "dut") if bench.measures == "frames" else ("dut", "clients"))
     )

@@ -16,8 +16,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from nicbench.errors import HostError, UsageError
-from nicbench.events import Event, Note, ResultReady, TrialFinished, TrialStarted
+from nicbench.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
 from nicbench.model.result import Result
+from nicbench.model.round import Round
 from nicbench.model.trial import Trial
 from nicbench.store import kill_switch
 from nicbench.store.files import json_text, storage_error
@@ -47,8 +48,8 @@ class Journal:
         self._writes = 0
 
     def append(self, event: Event) -> None:
-        """Writes one line, flushed to disk; a ``TrialStarted`` is not journaled. HostError where the disk is full."""
-        if isinstance(event, TrialStarted):
+        """Writes one line, flushed to disk; that a sample begins is not journaled. HostError where the disk is full."""
+        if isinstance(event, TrialStarted | RoundBegun):
             return
         if self._descriptor is None:
             self._open()
@@ -66,6 +67,10 @@ class Journal:
     def trials(self) -> dict[str, Trial]:
         """Every finished trial by its key, in the order they were made."""
         return {event.trial.key: event.trial for event in self.events() if isinstance(event, TrialFinished)}
+
+    def rounds(self) -> dict[str, Round]:
+        """Every finished round by its key, in the order they were made."""
+        return {event.round.key: event.round for event in self.events() if isinstance(event, RoundFinished)}
 
     def results(self) -> tuple[Result, ...]:
         """Every result; where a resumed run published one again, the newest at the place of the first."""

@@ -1,7 +1,8 @@
 """monitor.ndjson: what monitors tell, line by line as it comes, so that a run that is killed keeps it.
 
 ``monitor_table.py`` makes monitor.parquet of it. A line holds ``began_ns``, a start of the run, or a host and one
-thing: a line of its monitor as it was (``event``), the trial that begins or, null, ends (``trial``), or the ``cost``.
+thing: a line of its monitor as it was (``event``), the trial or round that begins or, null, ends (``trial``), or the
+``cost``.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ class MonitorLog:
     def trial(self, host: str, number: int | None) -> None:
         """Samples of this host that follow are of this trial; None: of none."""
         self._write(json.dumps({"host": host, "trial": number}) + "\n")
+
+    def round(self, host: str, number: int) -> None:
+        """Samples of this host that follow are of this round, until ``trial`` ends it with None."""
+        self._write(json.dumps({"host": host, "trial": number, "is_round": True}) + "\n")
 
     def cost(self, host: str, cost: MonitorCost) -> None:
         """What its monitor has cost."""

@@ -183,7 +183,9 @@ class _Parser:
 
     def _line(self, line: dict[str, Any], host: str, began_ns: int, known: _Host, columns: list[list[Any]]) -> None:
         if "trial" in line:
-            known.trial = None if line["trial"] is None else f"t{line['trial']:04d}"
+            known.trial = (
+                None if line["trial"] is None else f"{'r' if line.get('is_round') else 't'}{line['trial']:04d}"
+            )
         elif "cost" in line:
             self.about.costs.append((host, MonitorCost.model_validate(line["cost"])))
         elif isinstance(line.get("event"), dict):

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from nicbench.events import Bus, CeilingFound, TesterLatencyFound
-from nicbench.labs.base import Lab, Testbed
+from nicbench.labs.base import FrameLab, Testbed
 from nicbench.model.frame_size import Size, mean_bytes, size_label, size_parameters, words_of
 from nicbench.model.pattern import Ways
 from nicbench.model.trial import CALIBRATION, Latency, Purpose, Trial, TrialRequest
@@ -39,7 +39,7 @@ class Ceilings:
     def __init__(
         self,
         maker: TrialMaker,
-        lab: Lab | None,
+        lab: FrameLab | None,
         testbed: Testbed,
         changes: Changes,
         bus: Bus,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from nicbench.duts.base import Addressing, Dut
+from nicbench.duts.base import Addressing, FrameDut
 from nicbench.errors import EngineError, HostError, NicbenchError
 from nicbench.events import Bus, TrialFinished, TrialStarted
 from nicbench.health.gate import Snapshot, compare
@@ -47,7 +47,7 @@ class TrialMaker:
     def __init__(
         self,
         tester: Tester,
-        dut: Dut,
+        dut: FrameDut,
         addressing: tuple[Addressing, ...],
         thresholds: Thresholds,
         dut_cpus: Collection[int],
@@ -195,7 +195,7 @@ class TrialMaker:
         return len({port for way in self._addressing for port in (way.transmit, way.receive)})
 
     @property
-    def dut(self) -> Dut:
+    def dut(self) -> FrameDut:
         """The DUT of its trials."""
         return self._dut
 

@@ -1,0 +1,115 @@
+"""Hosts, ports and links of workloads: one host is measured, every other port leads to one of its ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.duts.base import Dut
+from nicbench.labs.base import EndpointLab, Lab
+from nicbench.registry import find
+
+_BY_HAND: Final = ("hosts", "ports", "links")
+_OF_FRAMES: Final = ("traffic", "tester")
+_OF_DPDK: Final = ("address", "vdev", "driver", "devargs", "queue", "lossless")
+
+
+def endpoint_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A lab or hosts, ports and links, but not both; links from each client's port to a port of the measured host."""
+    for key in _OF_FRAMES:
+        if root.child(key) is not None:
+            message = f"no frames are sent by a tester here, so {quote(key)} has no meaning"
+            yield Problem(root.position_of_key((key,)), message, f"remove `{key}`")
+    given = EndpointLab.port_kind if bench.lab is None else bench.lab.plugin.port_kind
+    if given != EndpointLab.port_kind or bench.dut.plugin.port_kind != EndpointLab.port_kind:
+        yield from _kind_problems(bench, root)
+        return
+    written = [key for key in _BY_HAND if root.child(key) is not None]
+    if bench.lab is not None:
+        for key in written:
+            message = f"`lab` makes its own hosts and links, so {quote(key)} has no meaning"
+            yield Problem(root.position_of_key((key,)), message, f"remove `{key}`, or remove `lab`")
+        return
+    if len(written) < len(_BY_HAND):
+        missing = ", ".join(f"`{key}`" for key in _BY_HAND if key not in written)
+        step = "add `lab: {kind: clients}`, or `hosts`, `ports` and `links` for real machines"
+        yield Problem(root.position, f"neither a lab nor all of hosts, ports and links are given ({missing})", step)
+        return
+    yield from _port_problems(bench, root)
+    yield from _link_problems(bench, root)
+
+
+def measured_host(bench: BenchFile) -> str:
+    """The name of the host whose ports are measured."""
+    return str(bench.dut.options.model_dump()["host"])
+
+
+def _kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """The method decides: workloads need hosts with addresses."""
+    test = bench.tests[0]
+    if bench.dut.plugin.port_kind != EndpointLab.port_kind:
+        duts = [kind for kind, dut in find("nicbench.duts", Dut).items() if dut.port_kind == EndpointLab.port_kind]
+        message = (
+            f"the method {quote(test.method_kind)} runs workloads against a host, and {quote(bench.dut.kind)} is none"
+        )
+        yield Problem(root.position_of(("dut", "kind")), message, f"write `dut: {{kind: {' | '.join(duts)}}}`")
+    if bench.lab is not None and bench.lab.plugin.port_kind != EndpointLab.port_kind:
+        labs = [kind for kind, lab in find("nicbench.labs", Lab).items() if lab.port_kind == EndpointLab.port_kind]
+        message = (
+            f"the method {quote(test.method_kind)} needs hosts with addresses, which the lab {quote(bench.lab.kind)} "
+            "does not make"
+        )
+        yield Problem(root.position_of(("lab", "kind")), message, f"write `lab: {{kind: {' | '.join(labs)}}}`")
+
+
+def _port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    measured = measured_host(bench)
+    if measured not in bench.hosts:
+        step = f"name it under `hosts`, or write `dut: {{kind: {bench.dut.kind}, host: NAME}}`"
+        yield Problem(root.position_of(("dut",)), f"there is no host {quote(measured)} to be measured", step)
+        return
+    for name, port in bench.ports.items():
+        path = ("ports", name)
+        if port.host not in bench.hosts:
+            message = f"there is no host {quote(port.host)}"
+            yield Problem(root.position_of((*path, "host")), message, suggest(port.host, list(bench.hosts), "host"))
+        for key in _OF_DPDK:
+            if root.find(path).child(key) is not None:
+                message = f"workloads go through the kernel, so {quote(key)} of a port has no meaning"
+                yield Problem(root.position_of((*path, key)), message, "write `device: enp1s0f0`")
+        if port.device is None:
+            step = "write `device: enp1s0f0`, the kernel's name of the interface"
+            yield Problem(root.position_of_key(path), f"the port {quote(name)} names no `device`", step)
+    if not any(port.host == measured for port in bench.ports.values()):
+        message = f"no port belongs to {quote(measured)}, the host that is measured"
+        yield Problem(root.position_of(("ports",)), message, f"add a port with `host: {measured}` under `ports`")
+
+
+def _link_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Several clients may lead to one port, through a switch; a client's port leads to one."""
+    measured = measured_host(bench)
+    linked: set[str] = set()
+    for index, link in enumerate(bench.links):
+        position = root.position_of(("links", index))
+        unknown = [end for end in link if end not in bench.ports]
+        for end in unknown:
+            yield Problem(position, f"there is no port {quote(end)}", suggest(end, list(bench.ports), "port"))
+        if unknown:
+            continue
+        sides = [bench.ports[end].host == measured for end in link]
+        if sides.count(True) != 1:
+            step = f"write `client_port <-> port_of_{measured}`"
+            yield Problem(position, f"{quote(' <-> '.join(link))} does not join a client and {quote(measured)}", step)
+            continue
+        client = link[sides.index(False)]
+        if client in linked:
+            message = f"the client's port {quote(client)} has two links"
+            yield Problem(position, message, "keep the one to the port that it talks to")
+        linked.update(link)
+    for name in bench.ports:
+        if name not in linked:
+            message = f"no link leads to the port {quote(name)}"
+            yield Problem(root.position_of_key(("ports", name)), message, "add it to `links`")

@@ -1,0 +1,55 @@
+"""The tools of a bench file: that they exist, have the options that are given, and can do what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.problems import Position, Problem, quote, suggest
+from nicbench.errors import UsageError
+from nicbench.registry import find
+from nicbench.workloads.base import Workload
+
+
+def workload_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """One problem for each tool of each test."""
+    kinds = find("nicbench.workloads.tools", Workload)
+    for index, test in enumerate(bench.tests):
+        told: set[str] = set()
+        for choice, ask in test.build().asks():
+            position = _position(root, index)
+            if choice.kind not in kinds:
+                message = f"there is no workload of the kind {quote(choice.kind)}"
+                found = Problem(position, message, suggest(choice.kind, list(kinds), "kind"))
+            else:
+                try:
+                    why = kinds[choice.kind](choice.options).refusal(ask)
+                except UsageError as error:
+                    found = Problem(position, error.message, error.next_step or "see docs/workloads.md")
+                else:
+                    if why is None:
+                        continue
+                    able = [kind for kind, tool in kinds.items() if _can(tool, ask)]
+                    step = f"choose another tool: {', '.join(able)}" if able else "no tool that nicbench knows can"
+                    found = Problem(
+                        position, f"{quote(choice.kind)} cannot do what {quote(test.name)} asks: {why}", step
+                    )
+            if found.message not in told:
+                told.add(found.message)
+                yield found
+
+
+def _can(tool: type[Workload], ask: object) -> bool:
+    try:
+        return tool({}).refusal(ask) is None  # type: ignore[arg-type]
+    except UsageError:
+        return False
+
+
+def _position(root: Node, index: int) -> Position:
+    test = root.find(("tests", index))
+    for key in ("workload", "workloads"):
+        if test.child(key) is not None:
+            return root.position_of(("tests", index, key))
+    return root.position_of(("tests", index, "method"))

@@ -1,0 +1,59 @@
+"""The verdict of a round: whether every tool did its work, and nothing took the machines away meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nicbench.judge.thresholds import Thresholds
+from nicbench.model.round import JobOutcome, MachineCpu, RoundRequest
+from nicbench.model.verdict import Finding, Reason, Verdict
+
+
+def judge_round(
+    request: RoundRequest, outcomes: Sequence[JobOutcome], cpu: Sequence[MachineCpu], thresholds: Thresholds
+) -> Verdict:
+    """Never looks at how much was moved: a slow card is no reason."""
+    return Verdict(
+        findings=(*_failed(request, outcomes), *_apart(request, outcomes, thresholds), *_stolen(cpu, thresholds))
+    )
+
+
+def _failed(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> Iterator[Finding]:
+    for job, outcome in zip(request.jobs, outcomes, strict=True):
+        if outcome.failure is not None:
+            ends = job.client if job.server is None else f"{job.client} to {job.server}"
+            yield Finding(
+                reason=Reason.PEER_FAILED,
+                threshold="every tool gives figures",
+                value=1.0,
+                limit=0.0,
+                text=f"{job.workload}, {ends}: {outcome.failure}",
+            )
+
+
+def _apart(request: RoundRequest, outcomes: Sequence[JobOutcome], thresholds: Thresholds) -> Iterator[Finding]:
+    """Jobs that did not run side by side: their sum is of no moment in which all of them ran."""
+    starts = [outcome.began_s for outcome in outcomes if outcome.began_s is not None and outcome.failure is None]
+    if len(starts) < 2 or request.duration_s <= 0:
+        return
+    share = (max(starts) - min(starts)) / request.duration_s
+    if share > thresholds.start_spread_share:
+        yield Finding(
+            reason=Reason.DISTURBED,
+            threshold="start_spread_share",
+            value=share,
+            limit=thresholds.start_spread_share,
+            text=f"the last client began {max(starts) - min(starts):.2f} s late of {request.duration_s:g} s",
+        )
+
+
+def _stolen(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> Iterator[Finding]:
+    for each in cpu:
+        if each.steal is not None and each.steal > thresholds.machine_steal_share:
+            yield Finding(
+                reason=Reason.DISTURBED,
+                threshold="machine_steal_share",
+                value=each.steal,
+                limit=thresholds.machine_steal_share,
+                text=f"the hypervisor gave {100 * each.steal:.1f} % of the CPU time of {each.machine} to somebody else",
+            )

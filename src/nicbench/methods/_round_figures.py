@@ -1,0 +1,142 @@
+"""From rounds to figures: what clients, ports and all together moved, the CPU it took, and what held it down."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nicbench.methods.base import RoundContext, Values
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.result import ResultVerdict
+from nicbench.model.round import Figures, Flow, Job, JobOutcome, MachineCpu, Round
+from nicbench.stats.limits import Busy, Found, Moved, limit_of
+
+
+@dataclass
+class Played:
+    """The repetitions of one point: rounds, and of each whether it had to be used although something was wrong."""
+
+    rounds: list[Round] = field(default_factory=list)
+    marked: list[bool] = field(default_factory=list)
+
+    def add(self, made: tuple[Round, bool]) -> None:
+        """One more."""
+        self.rounds.append(made[0])
+        self.marked.append(made[1])
+
+    @property
+    def round_ids(self) -> tuple[str, ...]:
+        return tuple(each.id for each in self.rounds)
+
+    def verdict(self, failed: bool) -> ResultVerdict:
+        """``failed``: a figure that the result needs is missing."""
+        if failed or not self.rounds:
+            return ResultVerdict.INCOMPLETE
+        return ResultVerdict.DISTURBED if any(self.marked) else ResultVerdict.VALID
+
+    @property
+    def disturbances(self) -> tuple[str, ...]:
+        """What was wrong with the rounds that had to be used, each once."""
+        pairs = zip(self.rounds, self.marked, strict=True)
+        return tuple(dict.fromkeys(found.text for each, marked in pairs if marked for found in each.verdict.findings))
+
+
+def loads_of(one: Round) -> Iterable[tuple[Job, JobOutcome]]:
+    """The jobs that are measured, with what came of them; no probe, no background load."""
+    pairs = zip(one.request.jobs, one.outcomes, strict=True)
+    return [(job, outcome) for job, outcome in pairs if job.role == "load"]
+
+
+def bits_per_s(figures: Figures | None) -> float | None:
+    """Of a job, both directions added up; None where one of them is not known."""
+    if figures is None or not figures.flows:
+        return None
+    rates = [flow.bits_per_s for flow in figures.flows]
+    return None if any(rate is None for rate in rates) else sum(rate or 0.0 for rate in rates)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Arithmetic; None where one is missing or there is none."""
+    known = list(values)
+    return None if not known or any(value is None for value in known) else statistics.fmean(map(float, known))  # type: ignore[arg-type]
+
+
+def sum_of(values: Iterable[float | None]) -> float | None:
+    """None where one is missing: a sum of some is no sum."""
+    known = list(values)
+    return None if not known or any(value is None for value in known) else float(sum(value or 0.0 for value in known))
+
+
+def flows_of(figures: Figures | None) -> tuple[Flow, ...]:
+    """None of a job that failed."""
+    return () if figures is None else figures.flows
+
+
+def retransmissions_of(outcomes: Iterable[JobOutcome]) -> int | None:
+    """Of all flows that tell; None where none does."""
+    known = [
+        flow.retransmissions
+        for outcome in outcomes
+        for flow in flows_of(outcome.figures)
+        if flow.retransmissions is not None
+    ]
+    return sum(known) if known else None
+
+
+def machine_cpu(one: Round, machine: str) -> MachineCpu | None:
+    """None where no monitor watched it."""
+    return next((cpu for cpu in one.cpu if cpu.machine == machine), None)
+
+
+def cpu_values(rounds: Sequence[Round], machine: str, prefix: str) -> Values:
+    """Percentages of all CPUs of a machine over some rounds: ``server_cpu_mean_percent`` and so on (methods.md 2.6)."""
+    known = [cpu for one in rounds if (cpu := machine_cpu(one, machine)) is not None]
+    return {
+        f"{prefix}_cpu_mean_percent": _percent(mean(cpu.mean for cpu in known)),
+        f"{prefix}_cpu_minimum_percent": _percent(_extreme(min, (cpu.minimum for cpu in known))),
+        f"{prefix}_cpu_maximum_percent": _percent(_extreme(max, (cpu.maximum for cpu in known))),
+        f"{prefix}_cpu_busiest_core_percent": _percent(mean(cpu.busiest_core for cpu in known)),
+        f"{prefix}_monitor_percent": _percent(mean(cpu.monitor for cpu in known)),
+    }
+
+
+def found_limit(context: RoundContext, one: Round) -> Found:
+    """What held the loads of a round down."""
+    clients = {end.name: end for end in context.clients}
+    servers = {end.name: end for end in context.servers}
+    moved = [
+        _moved(clients[job.client], servers.get(job.server or ""), bits_per_s(outcome.figures))
+        for job, outcome in loads_of(one)
+        if job.client in clients
+    ]
+    busy = {cpu.machine: Busy(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
+    return limit_of(moved, context.servers[0].machine, busy)
+
+
+def clients_by_port(context: RoundContext) -> Mapping[str, tuple[EndpointFacts, ...]]:
+    """The clients that lead to each port of the server, in their order."""
+    return {
+        server.name: tuple(client for client in context.clients if client.port == server.name)
+        for server in context.servers
+    }
+
+
+def _moved(client: EndpointFacts, server: EndpointFacts | None, rate: float | None) -> Moved:
+    return Moved(
+        client=client.name,
+        port=client.port or "",
+        machine=client.machine,
+        bits_per_s=rate,
+        link_bits_per_s=client.link_bits_per_s,
+        port_link_bits_per_s=server.link_bits_per_s if server else None,
+    )
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share
+
+
+def _extreme(pick: object, values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return pick(known) if known and callable(pick) else None

@@ -1,0 +1,305 @@
+"""Streams: TCP or UDP throughput of a server's ports, one at a time and all at once (methods.md 2.1, 2.6 to 2.8).
+
+The measurement of the published report on a four-port card (netperf and ttcp, 2000), by today's tools. Steps, for each
+direction and write size: a round for each port alone, with all of its clients, the other ports idle; where the server
+has several cards, a round for each card; and a round of everything at once. Each is repeated as often as asked.
+Verified: what a tool reports is refused where it exceeds the link or contradicts itself, and who held a rate down (the
+link, the server, or a client) is told from CPU figures of all machines, which a monitor takes meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
+from nicbench.methods._round_figures import (
+    Played,
+    bits_per_s,
+    clients_by_port,
+    cpu_values,
+    flows_of,
+    found_limit,
+    loads_of,
+    mean,
+    retransmissions_of,
+    sum_of,
+)
+from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.model.base import Frozen
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.quantity import BitsPerSecond, Bytes, Seconds
+from nicbench.model.result import Result
+from nicbench.model.round import Ask, Direction, JobOutcome, Round, RoundRequest
+from nicbench.model.table import Column, Grid, ResultTable
+from nicbench.model.workload import WorkloadChoice
+
+Together = Literal["port", "card", "all"]
+"""What sends at the same time: the clients of one port, of all ports of one card, or of all ports."""
+
+WRITE_BYTES = 8192
+DURATION_S = 10.0
+
+_WORDS = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}
+_MODE = Column(value="mode", head="Streams", form="text")
+_AT_ONCE = Column(value="at_once", head="At once", form="text")
+_PLACE = Column(value="place", head="Port", form="text")
+_PORT = Column(value="port", head="Port", form="text")
+_CLIENT = Column(value="client", head="Client", form="text")
+_RATE = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits", is_main=True)
+_CPU = (
+    Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+    Column(value="server_cpu_minimum_percent", head="least", unit="%", form="number"),
+    Column(value="server_cpu_maximum_percent", head="most", unit="%", form="number"),
+    Column(value="server_monitor_percent", head="of it the monitor", unit="%", form="number"),
+)
+_RETRANSMISSIONS = Column(value="retransmissions", head="Retransmissions", form="whole")
+
+
+class Stream(RoundMethod):
+    """Throughput of TCP or UDP streams, per client, per port and combined, with the CPU time that they take."""
+
+    kind: ClassVar[str] = "stream"
+
+    class Options(Frozen):
+        """Options of the bench file. ``at_once`` says what sends together, ``streams`` how many connections a client.
+
+        ``rate`` paces each connection; UDP without one is sent as fast as the tool can.
+        """
+
+        workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
+        transport: Literal["tcp", "udp"] = "tcp"
+        direction: tuple[Direction, ...] = Field(default=("forward",), min_length=1)
+        at_once: tuple[Together, ...] = Field(default=("port", "all"), min_length=1)
+        write_bytes: tuple[Bytes, ...] = Field(default=(WRITE_BYTES,), min_length=1)
+        streams: int = Field(default=1, ge=1, le=128)
+        window: Bytes | None = None
+        congestion_control: str | None = Field(default=None, pattern=r"^[a-z0-9_]{1,15}$")
+        zero_copy: bool = False
+        no_delay: bool = False
+        rate: BitsPerSecond | None = None
+        duration: Seconds = Field(default=DURATION_S, ge=1.0, le=86_400.0)
+        repetitions: int = Field(default=1, ge=1, le=1000)
+
+        @model_validator(mode="after")
+        def _udp_has_no_congestion_control(self) -> Self:
+            if self.transport == "udp" and self.congestion_control is not None:
+                raise ValueError("UDP has no congestion control: remove `congestion_control`")
+            return self
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.direction) * len(self.options.write_bytes) * len(self.options.at_once)
+
+    def estimate_s(self) -> float:
+        """Of a server with four ports; how many there are is known once the testbed stands."""
+        rounds = {"port": 4, "card": 2, "all": 1}
+        each_s = self.options.duration + ROUND_OVERHEAD_S
+        sets = len(self.options.direction) * len(self.options.write_bytes) * self.options.repetitions
+        return each_s * sets * sum(rounds[together] for together in self.options.at_once)
+
+    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+        return tuple((self.options.workload, ask) for _, ask in self._asks())
+
+    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+        results: list[Result] = []
+        for mode, ask in self._asks():
+            for together in self.options.at_once:
+                for name, ports in _groups(context, together):
+                    for result in await self._play(context, mode, ask, name, ports):
+                        context.publish(result)
+                        results.append(result)
+        return tuple(results)
+
+    def _asks(self) -> Iterator[tuple[str, Ask]]:
+        """Each with what it is in words."""
+        options = self.options
+        for direction in options.direction:
+            for write_bytes in options.write_bytes:
+                words = f"{options.transport.upper()} {_WORDS[direction]}, writes of {write_bytes} bytes"
+                many = f", {options.streams} connections a client" if options.streams > 1 else ""
+                yield (
+                    words + many,
+                    Ask(
+                        transport=options.transport,
+                        direction=direction,
+                        duration_s=options.duration,
+                        write_bytes=write_bytes,
+                        streams=options.streams,
+                        window_bytes=options.window,
+                        congestion_control=options.congestion_control,
+                        zero_copy=options.zero_copy,
+                        no_delay=options.no_delay,
+                        rate_bits_per_s=options.rate,
+                    ),
+                )
+
+    async def _play(self, context: RoundContext, mode: str, ask: Ask, group: str, ports: Sequence[str]) -> list[Result]:
+        """Some ports at once, as often as asked: a result for each client and port, and for all of them together."""
+        clients = [client for port in ports for client in clients_by_port(context)[port]]
+        request = RoundRequest(
+            jobs=jobs_of(clients, self.options.workload, ask), duration_s=self.options.duration + ROUND_OVERHEAD_S
+        )
+        point = {"mode": mode, "at_once": group, "direction": ask.direction, "write_bytes": ask.write_bytes}
+        played = Played()
+        for repetition in range(self.options.repetitions):
+            played.add(await context.play({**point, "repetition": repetition + 1}, request))
+        place = f"{self.name}/{ask.direction}/{ask.write_bytes}/{group.replace(' ', '-')}"
+        found = [self._client(context, played, point, place, client) for client in clients]
+        found += [self._port(context, played, point, place, port) for port in ports]
+        if len(ports) > 1:
+            found.append(self._combined(context, played, point, place))
+        return found
+
+    def _client(
+        self, context: RoundContext, played: Played, point: dict[str, Any], place: str, client: EndpointFacts
+    ) -> Result:
+        outcomes = [_outcome_of(one, client.name) for one in played.rounds]
+        rates = [bits_per_s(outcome.figures) for outcome in outcomes]
+        lost = [_lost_share(outcome) for outcome in outcomes]
+        values: Values = {
+            **_spread(rates),
+            "retransmissions": retransmissions_of(outcomes),
+            "lost_datagrams_percent": None if mean(lost) is None else 100.0 * (mean(lost) or 0.0),
+            **cpu_values(played.rounds, client.machine, "client"),
+        }
+        parameters = {**point, "part": "clients", "port": client.port, "client": client.name}
+        return self._result(played, f"{place}/{client.name}", parameters, values)
+
+    def _port(self, context: RoundContext, played: Played, point: dict[str, Any], place: str, port: str) -> Result:
+        names = [client.name for client in clients_by_port(context)[port]]
+        return self._result(
+            played,
+            f"{place}/{port}",
+            {**point, "part": "ports", "port": port, "clients": len(names), "place": _place(point, port)},
+            self._summed(context, played, names),
+        )
+
+    def _combined(self, context: RoundContext, played: Played, point: dict[str, Any], place: str) -> Result:
+        names = [job.client for job, _ in loads_of(played.rounds[0])]
+        parameters = {**point, "part": "combined", "clients": len(names)}
+        return self._result(played, f"{place}/combined", parameters, self._summed(context, played, names))
+
+    def _summed(self, context: RoundContext, played: Played, names: Sequence[str]) -> Values:
+        """Of some clients together; the CPU is the server's while everything of the round ran."""
+        sums = [
+            sum_of(bits_per_s(outcome.figures) for job, outcome in loads_of(one) if job.client in names)
+            for one in played.rounds
+        ]
+        outcomes = [outcome for one in played.rounds for job, outcome in loads_of(one) if job.client in names]
+        values: Values = {
+            **_spread(sums),
+            "retransmissions": retransmissions_of(outcomes),
+            **cpu_values(played.rounds, context.servers[0].machine, "server"),
+        }
+        rate, cpu = values["throughput_bits_per_s"], values["server_cpu_mean_percent"]
+        known = isinstance(rate, float) and isinstance(cpu, float)
+        values["throughput_and_cpu"] = f"{float(rate) / 1e6:.5g} / {float(cpu):.3g}" if known else None  # type: ignore[arg-type]
+        limit = found_limit(context, played.rounds[-1])
+        return {**values, "limited_by": limit.limit.value, "limit": limit.text}
+
+    def _result(self, played: Played, name: str, parameters: dict[str, Any], values: Values) -> Result:
+        return Result(
+            id=name,
+            method=self.kind,
+            scope="sum of the directions" if parameters["direction"] == "both" else "one direction",
+            parameters=parameters,
+            values=values,
+            verdict=played.verdict(values["throughput_bits_per_s"] is None),
+            disturbances=played.disturbances,
+            trials=played.round_ids,
+        )
+
+    @classmethod
+    def tables(cls) -> tuple[ResultTable, ...]:
+        limit = Column(value="limited_by", head="Limit", form="text")
+        return (
+            ResultTable(
+                part="combined",
+                title="All ports at once",
+                caption=(
+                    "Payload of all clients together, by what the receivers counted, and the share of all CPUs of the "
+                    "server that was busy meanwhile: the mean, the least and the greatest of the monitor's intervals."
+                ),
+                columns=(_MODE, _AT_ONCE, _RATE, *_CPU, _RETRANSMISSIONS, limit),
+                sentences=("moves {throughput_bits_per_s} over all ports at once ({mode})",),
+                notes=(("limit", "Limit"),),
+            ),
+            ResultTable(
+                part="ports",
+                title="Throughput of each port",
+                caption=(
+                    "Payload in Mb/s / busy CPUs of the server in percent, of each port, with all of its clients. A "
+                    "port alone has the other ports idle."
+                ),
+                columns=(_MODE, _AT_ONCE, _PORT, _RATE, *_CPU, _RETRANSMISSIONS, limit),
+                sentences=("moves {throughput_bits_per_s} over the port {port} ({mode})",),
+                notes=(("limit", "Limit"),),
+                grid=Grid(
+                    rows=_MODE,
+                    across=(_PLACE,),
+                    cell=Column(
+                        value="throughput_and_cpu", head="Throughput / CPU", unit="Mb/s / %", form="text", is_main=True
+                    ),
+                ),
+            ),
+            ResultTable(
+                part="clients",
+                title="Throughput of each client",
+                caption="Payload of each client, and the busy share of all CPUs of its machine.",
+                columns=(
+                    *(_MODE, _AT_ONCE, _PORT, _CLIENT, _RATE),
+                    Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
+                    Column(value="client_cpu_minimum_percent", head="least", unit="%", form="number"),
+                    Column(value="client_cpu_maximum_percent", head="most", unit="%", form="number"),
+                    _RETRANSMISSIONS,
+                    Column(value="lost_datagrams_percent", head="Datagrams lost", unit="%", form="number"),
+                ),
+            ),
+        )
+
+
+def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[str, ...]]]:
+    """What sends at once, by name: ports by themselves, those of a card, or all."""
+    names = tuple(server.name for server in context.servers)
+    if together == "port":
+        return [(f"{name} alone", (name,)) for name in names]
+    if together == "all":
+        return [("all ports", names)] if len(names) > 1 else []
+    cards: dict[str, list[str]] = {}
+    for server in context.servers:
+        cards.setdefault(server.card or "no card", []).append(server.name)
+    return [(f"card {card}", tuple(ports)) for card, ports in cards.items()]
+
+
+def _outcome_of(one: Round, client: str) -> JobOutcome:
+    return next(outcome for job, outcome in loads_of(one) if job.client == client)
+
+
+def _spread(rates: Sequence[float | None]) -> Values:
+    """The mean of the repetitions, and the least and the greatest where there are several."""
+    known = [rate for rate in rates if rate is not None]
+    values: Values = {"throughput_bits_per_s": mean(rates)}
+    if len(rates) > 1:
+        values |= {
+            "throughput_minimum_bits_per_s": min(known, default=None),
+            "throughput_maximum_bits_per_s": max(known, default=None),
+            "repetitions": len(rates),
+        }
+    return values
+
+
+def _lost_share(outcome: JobOutcome) -> float | None:
+    """Of UDP: datagrams that did not arrive, of those sent; both directions together."""
+    flows = [flow for flow in flows_of(outcome.figures) if flow.datagrams]
+    if not flows or any(flow.lost_datagrams is None for flow in flows):
+        return None
+    return sum(flow.lost_datagrams or 0 for flow in flows) / sum(flow.datagrams or 0 for flow in flows)
+
+
+def _place(point: dict[str, Any], port: str) -> str:
+    """A port in a heading: by itself, or among all."""
+    return port if point["at_once"] == f"{port} alone" else f"{port}, {point['at_once']}"

@@ -1,0 +1,1 @@
+"""Rounds of workloads: played, judged, repeated, journaled."""

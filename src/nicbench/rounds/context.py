@@ -1,0 +1,85 @@
+"""What one test's method of workloads is given (``methods.base.RoundContext``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from nicbench.events import Bus, ResultReady
+from nicbench.labs.base import EndpointTestbed
+from nicbench.model.result import Result
+from nicbench.model.round import Round, RoundRequest
+from nicbench.rounds.maker import RoundMaker
+
+MOST_REPEATS: Final = 2
+"""Of one round in which a tool failed or something disturbed it."""
+
+
+class TestRoundContext:
+    """The context of one test of the bench file."""
+
+    __test__ = False  # not a test class for pytest
+
+    def __init__(
+        self,
+        test: str,
+        seed: int,
+        testbed: EndpointTestbed,
+        maker: RoundMaker,
+        budget_s: float,
+        earlier: Mapping[str, tuple[Result, ...]],
+        bus: Bus,
+    ) -> None:
+        self.seed = seed
+        self.servers = tuple(end.facts for end in testbed.servers)
+        self.clients = tuple(end.facts for end in testbed.clients)
+        self._test = test
+        self._maker = maker
+        self._left_s = 0.3 * budget_s
+        self._earlier = earlier
+        self._bus = bus
+        self._points_played = 0
+
+    async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
+        """Repeated where a repeat may help; of several invalid rounds the one in which the fewest jobs failed is used.
+
+        A round in which a tool failed is no worse a measurement of the others: its figures stand, and the result says
+        which is missing.
+        """
+        sequence, self._points_played = self._points_played, self._points_played + 1
+        made: list[Round] = []
+        while True:
+            key = f"{self._test}/{sequence}/{len(made)}"
+            one = await self._maker.make(key, self._test, point, request, len(made))
+            made.append(one)
+            if one.verdict.valid:
+                return one, False
+            hopeless = all(not outcome.repeatable for outcome in one.outcomes if outcome.failure is not None)
+            failed = any(outcome.failure is not None for outcome in one.outcomes)
+            if (failed and hopeless) or len(made) > MOST_REPEATS or request.duration_s > self._left_s:
+                return min(made, key=_failures), True
+            self._left_s -= request.duration_s
+
+    def results_of(self, test: str) -> tuple[Result, ...]:
+        """Of an earlier test of this run."""
+        return self._earlier.get(test, ())
+
+    def publish(self, result: Result) -> None:
+        """Journals and shows a result."""
+        self._bus.publish(ResultReady(test=self._test, result=self.completed(result)))
+
+    def completed(self, result: Result) -> Result:
+        """With what no method knows of: whose turn it was."""
+        turn = self._maker.turn
+        return result.model_copy(
+            update={
+                "id": turn.key(result.id),
+                "test": self._test,
+                "configuration": turn.configuration,
+                "run": turn.run,
+            }
+        )
+
+
+def _failures(one: Round) -> int:
+    return sum(outcome.failure is not None for outcome in one.outcomes)

@@ -1,0 +1,32 @@
+"""What an interface counts, beside what tools say: bytes, packets, drops; PFC and ECN where there are any. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+SCRIPT: Final = (
+    'grep -H "" /sys/class/net/{device}/statistics/*_bytes /sys/class/net/{device}/statistics/*_packets '
+    "/sys/class/net/{device}/statistics/*_dropped /sys/class/net/{device}/statistics/*_errors; "
+    "ethtool -S {device}; "
+    "for link in $(ls /sys/class/net/{device}/device/infiniband); do "
+    'grep -H "" /sys/class/infiniband/$link/ports/1/hw_counters/*; done'
+)
+_FILE: Final = re.compile(r"^/sys/\S*/(?P<name>[^/:]+):(?P<value>\d+)$")
+_STATISTIC: Final = re.compile(r"^\s+(?P<name>[^\s:][^:]*):\s+(?P<value>\d+)$")
+_TOLD: Final = re.compile(
+    r"pause|pfc|ecn|cnp|discard|drop|out_of_buffer|no_buffer|roce|prio\d+_(?:rx|tx)_", re.IGNORECASE
+)
+"""Of a driver's hundreds of statistics, those that say why something was slow or lost."""
+
+
+def counters_in(text: str) -> dict[str, int]:
+    """By name, as kernel and driver write them; lines that are none are left out."""
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        of_file, of_driver = _FILE.match(line), _STATISTIC.match(line)
+        if of_file is not None:
+            found[of_file["name"]] = int(of_file["value"])
+        elif of_driver is not None and _TOLD.search(of_driver["name"]):
+            found[of_driver["name"].strip()] = int(of_driver["value"])
+    return found

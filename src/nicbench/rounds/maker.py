@@ -1,0 +1,109 @@
+"""Makes one round: replayed from the journal or played, watched, judged, published."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from nicbench.errors import NicbenchError
+from nicbench.events import Bus, RoundBegun, RoundFinished
+from nicbench.judge.rounds import judge_round
+from nicbench.judge.thresholds import Thresholds
+from nicbench.model.round import MachineCpu, Round, RoundRequest
+from nicbench.model.turn import Turn
+from nicbench.monitor.base import Monitors
+from nicbench.rounds.base import Player
+
+
+class RoundMaker:
+    """Makes one round at a time, or finds it in the journal of a run that is being resumed (see ``TrialMaker``)."""
+
+    def __init__(
+        self,
+        player: Player,
+        monitors: Monitors,
+        thresholds: Thresholds,
+        journaled: Mapping[str, Round],
+        bus: Bus,
+        turn: Turn,
+        began: float,
+    ) -> None:
+        self.turn = turn
+        self._player = player
+        self._monitors = monitors
+        self._thresholds = thresholds
+        self._journaled = journaled
+        self._bus = bus
+        self._number = max((each.number for each in journaled.values()), default=0)
+        self._began = began
+
+    async def make(self, key: str, test: str, parameters: dict[str, Any], request: RoundRequest, repeat: int) -> Round:
+        """The round of this key: replayed if it was journaled, else played now, judged and published."""
+        key = self.turn.key(key)
+        known = self._journaled.get(key)
+        if known is not None:
+            if known.request != request:
+                raise NicbenchError(
+                    f"the journal's round {known.id} asked for another thing than this run does",
+                    place=key,
+                    next_step="the bench file or nicbench itself changed since: start a new run",
+                )
+            return known
+        self._number += 1
+        self._bus.publish(
+            RoundBegun(
+                test=test,
+                parameters=parameters,
+                jobs=len(request.jobs),
+                duration_s=request.duration_s,
+                repeat=repeat,
+            )
+        )
+        before = await self._player.counters()
+        await self._monitors.begin_round(self._number)
+        own_s, began = time.process_time(), time.monotonic()
+        try:
+            outcomes = await self._player.play(self._number, request)
+        finally:
+            own_s, took_s = time.process_time() - own_s, time.monotonic() - began
+            cpu = await self._monitors.end_round()
+        made = Round(
+            id=f"r{self._number:04d}",
+            key=key,
+            test=test,
+            configuration=self.turn.configuration,
+            run=self.turn.run,
+            parameters=parameters,
+            repeat=repeat,
+            request=request,
+            outcomes=outcomes,
+            cpu=tuple(_with_controller(each, own_s, took_s) for each in cpu),
+            counters=_differences(before, await self._player.counters()),
+            verdict=judge_round(request, outcomes, cpu, self._thresholds),
+            at_s=round(time.monotonic() - self._began, 3),
+        )
+        self._bus.publish(RoundFinished(round=made))
+        return made
+
+
+def _with_controller(cpu: MachineCpu, own_s: float, took_s: float) -> MachineCpu:
+    """Nicbench itself runs on the machine that is called so."""
+    if cpu.machine != "local" or not cpu.cpus or took_s <= 0:
+        return cpu
+    return cpu.model_copy(update={"controller": own_s / took_s / cpu.cpus})
+
+
+def _differences(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
+) -> dict[str, dict[str, int]]:
+    """What rose; a counter that was reset meanwhile says nothing."""
+    return {
+        name: {
+            counter: value - before[name][counter]
+            for counter, value in counters.items()
+            if counter in before[name] and value > before[name][counter]
+        }
+        for name, counters in after.items()
+        if name in before
+    }

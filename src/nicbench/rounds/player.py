@@ -1,0 +1,57 @@
+"""Rounds between the hosts of a testbed (``workloads.play``), and the counters of their interfaces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from nicbench.errors import NicbenchError
+from nicbench.hosts._sections import in_sections, sections
+from nicbench.labs.base import Endpoint, EndpointTestbed
+from nicbench.model.round import JobOutcome, RoundRequest
+from nicbench.rounds.base import Player
+from nicbench.rounds.counters import SCRIPT, counters_in
+from nicbench.workloads.base import End
+from nicbench.workloads.play import play
+from nicbench.workloads.programs import Programs
+from nicbench.workloads.raw import RawFolder
+
+_TIMEOUT_S: Final = 10.0
+
+
+class HostPlayer(Player):
+    """See the module; what tools wrote is kept under ``raw`` of the run folder."""
+
+    def __init__(self, testbed: EndpointTestbed, folder: Path) -> None:
+        self._testbed = testbed
+        self._folder = folder
+        self._programs = Programs()
+        self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
+
+    async def play(self, number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
+        raw = RawFolder(self._folder, f"r{number:04d}")
+        return await play(request, self._ends, raw, programs=self._programs)
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        """One command a host; a host that does not answer is left out."""
+        found: dict[str, dict[str, int]] = {}
+        for test_host in self._testbed.test_hosts:
+            ends = [end for end in self._testbed.endpoints.values() if end.host is test_host.host]
+            scripts = {end.name: SCRIPT.format(device=end.facts.device) for end in ends if end.facts.device}
+            try:
+                done = await test_host.host.run(("sh", "-c", in_sections(scripts)), check=False, timeout_s=_TIMEOUT_S)
+            except NicbenchError:
+                continue
+            found.update({name: counters_in(text) for name, text in sections(done.stdout).items()})
+        return found
+
+
+def _end(each: Endpoint) -> End:
+    facts = each.facts
+    return End(
+        host=each.host,
+        address=facts.address,
+        device=facts.device,
+        link_bits_per_s=facts.link_bits_per_s,
+        rdma_device=each.rdma_device,
+    )

@@ -1,0 +1,141 @@
+"""What held a throughput down: a link, the server, or a client, which must not be charged to the card (methods.md 2.3).
+
+Pure: figures of a round in, a sentence out. A limit is named where the figures show it, and called unknown where not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+FULL_LINK = 0.90
+"""Of the link's speed: a stream of TCP segments of 1448 bytes fills 94 % of it with payload."""
+BUSY_CORE = 0.95
+"""Of one CPU's time: what runs on it could not have done much more."""
+BUSY_MACHINE = 0.90
+SLOW_CLIENT = 0.6
+"""Of the median of the clients beside it that have links of the same speed."""
+
+
+class Limit(StrEnum):
+    """Where the limit lies."""
+
+    LINK = "link"
+    SERVER = "server"
+    CLIENT = "client"
+    SHARED = "shared machine"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What one client moved; bits per second of payload, CPU shares 0..1, None is unknown."""
+
+    client: str
+    port: str
+    machine: str
+    bits_per_s: float | None
+    link_bits_per_s: float | None = None
+    port_link_bits_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """How busy a machine was: all of it, and its busiest CPU."""
+
+    mean: float | None
+    busiest_core: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The limit and a sentence for the report; ``clients`` are those that it lies in."""
+
+    limit: Limit
+    text: str
+    clients: tuple[str, ...] = ()
+
+
+def limit_of(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found:
+    """Of everything that ran together; the first that applies: links, clients, the shared machine, the server."""
+    return (
+        _full_links(moved)
+        or _busy_clients(moved, server_machine, busy)
+        or _slow_clients(moved, server_machine)
+        or _busy_server(moved, server_machine, busy)
+        or Found(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
+    )
+
+
+def _full_links(moved: Sequence[Moved]) -> Found | None:
+    """Every port's link, or every client's own, is full."""
+    by_port: dict[str, float] = {}
+    for one in moved:
+        by_port[one.port] = by_port.get(one.port, 0.0) + (one.bits_per_s or 0.0)
+    full = [
+        _fills(by_port[one.port], one.port_link_bits_per_s) or _fills(one.bits_per_s, one.link_bits_per_s)
+        for one in moved
+    ]
+    if not full or not all(full):
+        return None
+    return Found(Limit.LINK, f"the link{'s were' if len(by_port) > 1 else ' was'} full")
+
+
+def _fills(bits_per_s: float | None, link_bits_per_s: float | None) -> bool:
+    return bits_per_s is not None and bool(link_bits_per_s) and bits_per_s >= FULL_LINK * (link_bits_per_s or 0.0)
+
+
+def _busy_clients(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found | None:
+    """A CPU of a client's machine was busy all the time, and none of the server's was."""
+    server = busy.get(server_machine)
+    if server is not None and (server.busiest_core or 0.0) >= BUSY_CORE:
+        return None
+    tired = {
+        one.client: share
+        for one in moved
+        if one.machine != server_machine
+        and (share := (busy[one.machine].busiest_core if one.machine in busy else None)) is not None
+        and share >= BUSY_CORE
+    }
+    if not tired:
+        return None
+    said = ", ".join(f"{client} ({100 * share:.0f} %)" for client, share in tired.items())
+    return Found(
+        Limit.CLIENT,
+        f"a CPU of the client was busy all the time: {said}; the server had time left. Repeat it with a faster client",
+        tuple(tired),
+    )
+
+
+def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
+    """One machine is much slower than those beside it on links of the same speed."""
+    known = [one for one in moved if one.bits_per_s is not None and one.machine != server_machine]
+    slow = []
+    for one in known:
+        alike = [
+            other for other in known if other.link_bits_per_s == one.link_bits_per_s and other.client != one.client
+        ]
+        rates = sorted(other.bits_per_s or 0.0 for other in alike if other.machine != one.machine)
+        if len(rates) >= 2 and (one.bits_per_s or 0.0) < SLOW_CLIENT * rates[len(rates) // 2]:
+            slow.append(one.client)
+    if not slow:
+        return None
+    return Found(
+        Limit.CLIENT,
+        f"{', '.join(slow)} moved less than {100 * SLOW_CLIENT:.0f} % of what the clients beside it did, over links of "
+        "the same speed: a slow machine, or its link",
+        tuple(slow),
+    )
+
+
+def _busy_server(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found | None:
+    server = busy.get(server_machine)
+    if server is None:
+        return None
+    shared = any(one.machine == server_machine for one in moved)
+    if shared and (server.mean or 0.0) >= BUSY_MACHINE:
+        return Found(Limit.SHARED, f"the CPUs that server and clients share were {100 * (server.mean or 0):.0f} % busy")
+    if not shared and (server.busiest_core or 0.0) >= BUSY_CORE:
+        return Found(Limit.SERVER, f"a CPU of the server was {100 * (server.busiest_core or 0):.0f} % busy")
+    return None
