@@ -44,7 +44,9 @@ def run_to_the_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
 
 async def _cancelled_by_signals(work: Coroutine[Any, Any, Outcome]) -> Outcome:
-    task = asyncio.ensure_future(work)
+    from nicbench.stages.ending import with_hosts_closed  # here: `--help` needs no hosts
+
+    task = asyncio.ensure_future(with_hosts_closed(work))
     received: list[signal.Signals] = []
 
     def stop(number: signal.Signals) -> None:

@@ -5,8 +5,10 @@ Its name begins with an underscore so that no bench file can ask for it.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from nicbench.errors import HostError
@@ -34,6 +36,10 @@ class FakeHost(Host):
         self.name = name
         self.files = dict(files or {})
         self.commands: list[tuple[str, ...]] = []
+        self.modes: dict[str, int] = {}
+        """Of files that were put there."""
+        self.local = True
+        """Whether it stands for this machine."""
         self.writes: list[tuple[str, str]] = []
         self.write_filter: Callable[[str, str], str] = lambda _path, text: text
         self._answers: dict[tuple[str, ...], Answer] = {}
@@ -90,6 +96,19 @@ class FakeHost(Host):
     async def write_file(self, path: str, text: str) -> None:
         self.writes.append((path, text))
         self.files[path] = self.write_filter(path, text)
+
+    async def put(self, local: Path, remote: str, mode: int = 0o644) -> None:
+        self.files[remote] = await asyncio.to_thread(local.read_text, errors="replace")
+        self.modes[remote] = mode
+
+    async def get(self, remote: str, local: Path) -> None:
+        if remote not in self.files:
+            raise HostError(f"cannot copy {remote}: No such file or directory", place=self.name)
+        await asyncio.to_thread(local.write_text, self.files[remote])
+
+    @property
+    def shares_files(self) -> bool:
+        return self.local
 
 
 class FakeProcess(Process):

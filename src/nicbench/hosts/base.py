@@ -5,9 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
+from nicbench.hosts._copying import get_as_text, put_as_text
 from nicbench.model.base import Frozen
+
+OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
+"""What a command that is run to its end may write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +117,21 @@ class Host(ABC):
     async def write_file(self, path: str, text: str) -> None:
         """Writes text (for /proc, /sys too); HostError with the kernel's reason."""
 
+    async def put(self, local: Path, remote: str, mode: int = 0o644) -> None:
+        """Copies a file of this machine to the host; there it has its name only once it is whole. HostError."""
+        await put_as_text(self, local, remote, mode)
+
+    async def get(self, remote: str, local: Path) -> None:
+        """Copies a file of the host to this machine; here it has its name only once it is whole. HostError."""
+        await get_as_text(self, remote, local)
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether a path of this machine is the same file on the host."""
+        return False
+
     async def close(self) -> None:  # noqa: B027 - most hosts hold nothing
         """Gives back what the host holds: a container, a connection. It comes again where it is needed again."""
+
+    async def reconnect(self) -> None:  # noqa: B027 - most hosts have nothing to connect
+        """Connects anew where a connection was lost, which ended everything on the host: for the undo alone."""

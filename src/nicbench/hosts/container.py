@@ -174,6 +174,9 @@ class ContainerHost(Host):
         found = await self._outside.run(("sh", "-c", script, "sh", first.stdout.strip(), str(pid)))
         return int(found.stdout.split()[0]) if found.stdout.split() else None
 
+    async def reconnect(self) -> None:
+        await self.inner.reconnect()
+
     async def close(self) -> None:
         """Ends the container and everything in it; it is started again where it is needed again."""
         first, self._first = self._first, None

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts._copying import storing_at
 from nicbench.hosts._process import LINE_LIMIT_BYTES, LocalProcess, end_now, exit_status, pipe_of
-from nicbench.hosts.base import Completed, Host, Process
+from nicbench.hosts.base import OUTPUT_LIMIT_BYTES, Completed, Host, Process
 from nicbench.model.base import Frozen
 
-OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
 # An ordinary user's PATH on Debian lacks the folders of ip, ethtool and bpftool.
 _SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
 # Set by a program of its own and not by a preexec function, which is unsafe once the controller has threads. It
@@ -96,6 +96,25 @@ class LocalHost(Host):
             _write_at_once(path, text)
         except OSError as error:
             raise HostError(f"cannot write {text.strip()!r} to {path}: {error.strerror}", place=self.name) from error
+
+    async def put(self, local: Path, remote: str, mode: int = 0o644) -> None:
+        await asyncio.to_thread(self._copy, local, Path(remote), mode)
+
+    async def get(self, remote: str, local: Path) -> None:
+        await asyncio.to_thread(self._copy, Path(remote), local, None)
+
+    @property
+    def shares_files(self) -> bool:
+        return True
+
+    def _copy(self, source: Path, target: Path, mode: int | None) -> None:
+        try:
+            with source.open("rb") as given, storing_at(target) as stored:
+                shutil.copyfileobj(given, stored)
+                if mode is not None:
+                    os.fchmod(stored.fileno(), mode)
+        except OSError as error:
+            raise HostError(f"cannot copy {source} to {target}: {error.strerror}", place=self.name) from error
 
     async def _spawn(
         self, command: Sequence[str], environment: Mapping[str, str] | None, *, has_input: bool

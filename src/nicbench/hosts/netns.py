@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from nicbench.errors import HostError, UsageError
@@ -99,6 +100,19 @@ class NetnsHost(Host):
         done = await self.run(("tee", "--", path), input_text=text, check=False)
         if done.status != 0:
             raise HostError(f"cannot write {text.strip()!r} to {path}: {_reason(done)}", place=self.name)
+
+    async def put(self, local: Path, remote: str, mode: int = 0o644) -> None:
+        await self.inner.put(local, remote, mode)
+
+    async def get(self, remote: str, local: Path) -> None:
+        await self.inner.get(remote, local)
+
+    @property
+    def shares_files(self) -> bool:
+        return self.inner.shares_files
+
+    async def reconnect(self) -> None:
+        await self.inner.reconnect()
 
 
 def outermost(host: Host) -> Host:

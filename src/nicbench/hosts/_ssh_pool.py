@@ -1,0 +1,81 @@
+"""The ssh connections of an event loop: one host, one connection, whichever parts of a run ask for it.
+
+Hosts are made again from their specs in many places (monitor, undo), so the connections cannot be theirs. They are
+kept by event loop, and closed at its end by ``close_connections``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from nicbench.errors import HostError, NicbenchError
+from nicbench.hosts._ssh_options import SshOptions
+
+if TYPE_CHECKING:
+    from nicbench.hosts._ssh_lease import LeasedConnection
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Machine]] = WeakKeyDictionary()
+
+
+class Machine:
+    """The connections to one host. Once one was lost, everything on that host is over, until ``reconnect``."""
+
+    def __init__(self, options: SshOptions) -> None:
+        self._options = options
+        self._connections: list[LeasedConnection] = []
+        self._opening = asyncio.Lock()
+        self._failed: HostError | None = None
+
+    async def with_room(self, host: str) -> LeasedConnection:
+        """A connection that takes one more command; HostError where an earlier one was lost, or none can be made."""
+        async with self._opening:
+            self._see_lost()
+            for connection in self._connections:
+                if connection.has_room:
+                    return connection
+            # Here, because every command loads the module of every kind of host.
+            from nicbench.hosts._ssh_lease import LeasedConnection
+
+            connection = await LeasedConnection.open(self._options, host)
+            self._connections.append(connection)
+            return connection
+
+    async def reconnect(self, host: str) -> None:
+        """Forgets that a connection was lost; HostError where no new one can be made."""
+        if self._failed is None and all(connection.lost is None for connection in self._connections):
+            return
+        await self.close()
+        self._failed = None
+        try:
+            await self.with_room(host)
+        except NicbenchError as error:
+            self._failed = HostError(error.message, place=error.place, next_step=error.next_step)
+            raise self._failed from error
+
+    async def close(self) -> None:
+        connections, self._connections = self._connections, []
+        for connection in connections:
+            await connection.close()
+
+    def _see_lost(self) -> None:
+        for connection in self._connections:
+            if connection.lost is not None and self._failed is None:
+                self._failed = connection.lost
+        if self._failed is not None:
+            failed = self._failed
+            raise HostError(failed.message, place=failed.place, next_step=failed.next_step)
+
+
+def machine(options: SshOptions) -> Machine:
+    """The one of these options, in the running event loop."""
+    pool = _pools.setdefault(asyncio.get_running_loop(), {})
+    return pool.setdefault(json.dumps(options.model_dump(mode="json"), sort_keys=True), Machine(options))
+
+
+async def close_connections() -> None:
+    """Closes every connection of the running event loop."""
+    for each in _pools.pop(asyncio.get_running_loop(), {}).values():
+        await each.close()

@@ -1,0 +1,232 @@
+"""A host by ssh, against a real sshd: it behaves as this machine does, bounded and killed in time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts import close_connections, from_spec
+from nicbench.hosts.base import Process
+from nicbench.hosts.netns import NetnsHost
+from nicbench.hosts.ssh import SshHost
+from nicbench.tuning.owner import start_ticks
+
+from .sshd_server import Server
+
+
+async def test_a_command_gives_its_output_and_status(sshd: Server) -> None:
+    script = "cat; echo oops >&2; exit 3"
+    done = await sshd.host().run(("sh", "-c", script), input_text="hello", check=False)
+
+    assert (done.status, done.stdout, done.stderr) == (3, "hello", "oops\n")
+
+
+async def test_a_failing_command_is_an_error_that_says_what_and_why(sshd: Server) -> None:
+    with pytest.raises(HostError, match=r"client1: sh -c .*exit status 3: oops"):
+        await sshd.host().run(("sh", "-c", "echo oops >&2; exit 3"))
+
+
+async def test_a_signal_that_ended_a_command_is_a_negative_status(sshd: Server) -> None:
+    assert (await sshd.host().run(("sh", "-c", "kill -TERM $$"), check=False)).status == -signal.SIGTERM
+
+
+async def test_a_command_that_is_not_installed_is_named(sshd: Server) -> None:
+    with pytest.raises(NotReadyError, match="client1: no-such-command: command not found"):
+        await sshd.host().run(("no-such-command",))
+
+
+async def test_words_reach_the_command_as_they_are_and_so_does_its_environment(sshd: Server) -> None:
+    words = ("a b", "$HOME", "'", '"', "\\", "*", "", "line\nline", "ä")
+    environment = {"TOLD": "it's $HOME"}
+    done = await sshd.host().run(
+        ("sh", "-c", 'printf "%s|" "$TOLD" "$LC_ALL" "$@"', "x", *words), environment=environment
+    )
+
+    assert done.stdout.split("|")[:-1] == ["it's $HOME", "C", *words]
+
+
+async def test_a_command_that_does_not_end_is_killed_with_what_it_started(sshd: Server, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    # `timeout` puts its child into a process group of its own.
+    with pytest.raises(HostError, match="did not end within"):
+        await sshd.host().run(("sh", "-c", f"timeout 60 sleep 61 & echo $! > {pid_file}; wait"), timeout_s=0.7)
+
+    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
+
+
+async def test_endless_output_is_cut_off_and_ended(sshd: Server, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    with pytest.raises(HostError, match="bytes of output"):
+        await sshd.host().run(("sh", "-c", f"echo $$ > {pid_file}; exec yes"))
+
+    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
+
+
+async def test_a_cancelled_command_is_killed(sshd: Server, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    task = asyncio.create_task(sshd.host().run(("sh", "-c", f"echo $$ > {pid_file}; exec sleep 60")))
+    await _until(lambda: pid_file.exists() and pid_file.read_text() != "")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
+
+
+async def test_a_process_is_talked_to_line_by_line(sshd: Server) -> None:
+    process = await sshd.host().start(("sh", "-c", "read x; echo got $x; echo last words >&2; exit 5"))
+    await process.write_line("hello")
+
+    assert await process.read_line(10.0) == "got hello"
+    assert await process.read_line(10.0) is None
+    assert await process.wait(10.0) == 5
+    assert process.stderr_tail() == "last words"
+
+
+async def test_a_long_line_arrives_whole_and_output_that_nobody_reads_waits(sshd: Server) -> None:
+    script = "head -c 20000000 /dev/zero | tr '\\0' x; echo; yes | head -n 10000000; echo end >&2"
+    process = await sshd.host().start(("sh", "-c", script))
+
+    assert len(await process.read_line(30.0) or "") == 20_000_000
+    assert await process.read_line(30.0) == "y"
+    assert process.stderr_tail() == "", "it has not been let write everything"
+    await process.signal(signal.SIGKILL)
+    assert await process.wait(10.0) < 0
+
+
+async def test_a_process_ends_at_the_end_of_its_input(sshd: Server) -> None:
+    process = await sshd.host().start(("cat",))
+    await process.close_stdin()
+
+    assert await process.wait(10.0) == 0
+
+
+async def test_writing_to_a_process_that_has_ended_is_an_error_with_its_last_words(sshd: Server) -> None:
+    process = await sshd.host().start(("sh", "-c", "echo no more >&2; exit 1"))
+    await process.wait(10.0)
+    with pytest.raises(HostError, match="no more"):
+        await _write_much(process)
+
+
+async def test_a_silent_process_is_an_error_and_is_ended_with_its_children(sshd: Server) -> None:
+    process = await sshd.host().start(("sh", "-c", "sleep 1000 & echo $!; wait"))
+    child = int(await process.read_line(10.0) or "")
+    assert process.pid is not None
+    with pytest.raises(HostError, match=r"client1: sh -c .*: silent for"):
+        await process.read_line(0.1)
+    await process.signal(signal.SIGKILL)
+
+    assert await process.wait(10.0) == -signal.SIGKILL
+    await _until(lambda: start_ticks(child) is None)
+    await process.signal(signal.SIGKILL)  # nothing happens any more
+
+
+async def test_the_child_of_a_process_that_was_killed_alone_is_killed_too(sshd: Server) -> None:
+    process = await sshd.host().start(("sh", "-c", "sleep 1000 & echo $!; wait"))
+    child = int(await process.read_line(10.0) or "")
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+
+    assert await process.wait(10.0) == -signal.SIGKILL
+    await _until(lambda: start_ticks(child) is None)
+
+
+async def test_commands_beyond_what_one_connection_takes_run_over_another(sshd: Server) -> None:
+    processes = await asyncio.gather(*(sshd.host().start(("cat",)) for _ in range(12)))
+    for number, process in enumerate(processes):
+        await process.write_line(str(number))
+
+    assert [await process.read_line(10.0) for process in processes] == [str(number) for number in range(12)]
+    await asyncio.gather(*(process.signal(signal.SIGTERM) for process in processes))
+    assert {await process.wait(10.0) for process in processes} == {-signal.SIGTERM}
+
+
+async def test_an_sshd_that_allows_few_sessions_gets_more_connections(sshd: Server) -> None:
+    host = sshd.host(proxy_command=sshd.command("-o", "MaxSessions=4"))
+    processes = [await host.start(("cat",)) for _ in range(5)]
+    for process in processes:
+        await process.close_stdin()
+
+    assert [await process.wait(10.0) for process in processes] == [0] * 5
+
+
+async def test_an_sshd_that_allows_one_session_is_told_of(sshd: Server) -> None:
+    host = sshd.host(proxy_command=sshd.command("-o", "MaxSessions=1"))
+    with pytest.raises(NotReadyError, match="MaxSessions"):
+        await host.run(("true",))
+
+
+async def test_files_are_read_and_written_and_a_missing_one_is_none(sshd: Server, tmp_path: Path) -> None:
+    host = sshd.host()
+    await host.write_file(str(tmp_path / "file"), "text")
+
+    assert await host.read_file(str(tmp_path / "file")) == "text"
+    assert await host.read_file(str(tmp_path / "missing")) is None
+    assert await host.read_file("/proc/self/no/such") is None
+    assert (await host.read_file("/proc/sys/kernel/ostype")) == "Linux\n"
+    with pytest.raises(HostError, match=r"client1: cannot read .*Is a directory"):
+        await host.read_file(str(tmp_path))
+    with pytest.raises(HostError, match=r"cannot write 'x' to .*No such file or directory"):
+        await host.write_file(str(tmp_path / "no" / "folder"), "x")
+
+
+async def test_files_are_copied_whole_there_and_back(sshd: Server, tmp_path: Path) -> None:
+    host, content = sshd.host(), os.urandom(3_000_001)
+    (tmp_path / "given").write_bytes(content)
+    await host.put(tmp_path / "given", str(tmp_path / "there"), 0o750)
+    await host.get(str(tmp_path / "there"), tmp_path / "back")
+
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "back").read_bytes() == content
+    assert (tmp_path / "there").stat().st_mode & 0o777 == 0o750
+    with pytest.raises(HostError, match=r"cannot copy .*No such file or directory"):
+        await host.put(tmp_path / "given", str(tmp_path / "no" / "folder"))
+    with pytest.raises(HostError, match=r"cannot copy .*No such file or directory"):
+        await host.get(str(tmp_path / "missing"), tmp_path / "never")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "given", "there"]
+
+
+async def test_a_host_is_made_again_from_its_spec_and_shares_the_connection(sshd: Server) -> None:
+    host = sshd.host()
+    pid = (await host.run(("sh", "-c", "echo $PPID"))).stdout
+    again = from_spec(host.spec(), "again")
+
+    assert isinstance(again, SshHost)
+    assert (await again.run(("sh", "-c", "echo $PPID"))).stdout == pid
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a namespace needs root")
+async def test_a_namespace_of_another_machine_is_a_host_too(sshd: Server) -> None:
+    name = f"nb-ssh-{os.getpid()}"
+    outer = sshd.host()
+    await outer.run(("ip", "netns", "add", name))
+    try:
+        host = NetnsHost(outer, name)
+        assert (await host.run(("ip", "-br", "link"))).stdout.split()[0] == "lo"
+        assert await host.read_file("/sys/class/net/lo/mtu") == "65536\n"
+        process = await host.start(("sleep", "60"))
+        await close_connections()
+        with pytest.raises(HostError):
+            await process.wait(20.0)
+        assert process.pid is not None
+        await _until(lambda: start_ticks(process.pid or 0) is None)
+    finally:
+        await outer.run(("ip", "netns", "delete", name))
+
+
+async def _write_much(process: Process) -> None:
+    for _ in range(100):
+        await process.write_line("x" * 100_000)
+
+
+async def _until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "it did not come true"
+        await asyncio.sleep(0.02)
