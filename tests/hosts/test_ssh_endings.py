@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,11 +95,13 @@ async def test_everything_ends_with_a_keeper_that_somebody_kills(sshd: Server, t
     host = sshd.host()
     process = await host.start(_stubborn(tmp_path / "pids"))
     await _until(lambda: _running(tmp_path / "pids") == 2)
-    os.kill(_connection(host).keeper.pid, signal.SIGKILL)
+    keeper = _connection(host).keeper
+    os.kill(keeper.pid, signal.SIGKILL)
 
     await _until(lambda: _running(tmp_path / "pids") == 0)
     with pytest.raises(HostError, match="was lost"):
         await process.wait(20.0)
+    shutil.rmtree(keeper.folder)  # it had no time for that
 
 
 async def test_no_watcher_stays_behind_its_command(sshd: Server) -> None:
