@@ -12,7 +12,16 @@ from rich.console import Console
 from nicbench.cli import progress
 from nicbench.cli.progress import make_progress
 from nicbench.cli.time_left import TimeLeft
-from nicbench.events import CeilingFound, Note, StageStarted, TestStarted, TrialFinished, TrialStarted, TurnStarted
+from nicbench.events import (
+    CeilingFound,
+    IntervalsChecked,
+    Note,
+    StageStarted,
+    TestStarted,
+    TrialFinished,
+    TrialStarted,
+    TurnStarted,
+)
 from nicbench.model.counts import Counts
 from nicbench.model.trial import Health, Purpose, Reading, Trial, TrialRequest
 from nicbench.model.verdict import Verdict
@@ -139,6 +148,30 @@ def test_a_turn_that_begins_leaves_those_before_it_behind() -> None:
     assert time_left.text() == "at most 90 s left"
     time_left.note(TurnStarted(configuration="a", run=2, number=4, of=4))
     assert time_left.text() == "at most 60 s left"
+
+
+GROWING = [(f"{name}/{run}/throughput", 60.0) for run in (1, 2, 3, 4) for name in ("a", "b")]
+
+
+def test_where_the_number_of_runs_grows_the_time_to_the_next_decision_and_to_the_cap_are_told() -> None:
+    time_left = TimeLeft(GROWING, ends=[4, 8])
+    time_left.note(TurnStarted(configuration="a", run=1, number=1, of=8, at_most=True))
+    assert time_left.text() == "at most 4 min left (8 min with all runs)"
+    time_left.note(TurnStarted(configuration="b", run=2, number=4, of=8, at_most=True))
+    assert time_left.text() == "at most 60 s left (5 min with all runs)"
+    time_left.note(TurnStarted(configuration="a", run=3, number=5, of=8, at_most=True))
+    assert time_left.text() == "at most 4 min left"
+
+
+@pytest.mark.parametrize("screen", [False], indirect=True)
+def test_a_log_names_runs_that_warm_up_and_says_whether_the_runs_are_enough(screen: io.StringIO) -> None:
+    with make_progress(GROWING, enabled=True) as display:
+        display.show(TurnStarted(configuration="a", run=1, number=1, of=8, warm_up=True, at_most=True))
+        display.show(IntervalsChecked(runs=2, reached=False, text="not reached: the interval is 8.1 % wide"))
+    assert screen.getvalue().splitlines() == [
+        "configuration a, run 1 (warm-up) (turn 1 of at most 8)",
+        "runs until the mean is known: not reached: the interval is 8.1 % wide",
+    ]
 
 
 def left_after(*events: Any, calibration_s: float = 0.0) -> str:

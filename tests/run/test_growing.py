@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import html
+import io
 import random
+import re
 import signal
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
+from nicbench import report
+from nicbench.cli.summary_table import print_summary
 from nicbench.events import IntervalsChecked, TurnFinished, TurnStarted
 from nicbench.model.result import Summary
 from nicbench.model.spread import Spread
@@ -100,6 +106,50 @@ def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(
     last = [event for event in folder.journal.events() if isinstance(event, IntervalsChecked)][-1]
     assert last.text.startswith("not reached: the interval is ")
     assert "wide after 3 runs; 1 % was asked" in last.text
+    assert f"95 % confidence interval of the mean: {last.text}." in text_of(folder)
+    printed = io.StringIO()
+    print_summary(Console(file=printed, width=500, color_system=None), found)
+    assert "n = 3 of at most 3 runs of each configuration, after 1 to warm up" in printed.getvalue()
+    assert last.text in printed.getvalue()
+
+
+def test_one_run_after_one_to_warm_up_is_shown_apart_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disclose, "collect", nothing_told)
+    bench = GROWING.replace("{warm_up: 1, at_least: 2, at_most: 8, until: 1 %}", "{warm_up: 1}")
+    folder = make_folder(tmp_path, without(bench))
+    run_whole(folder)
+    found = folder.summary()
+    assert found is not None
+    assert (found.over_runs, len(found.counted), len(found.results)) == ((), 2, 4)
+    page = text_of(folder)
+    assert "n = 1 run, after 1 to warm up" in page
+    assert "Load sweep: sweep (run 1 (warm-up))" in page
+    assert "Load sweep: sweep (run 2)" in page
+
+
+def without(bench: str) -> str:
+    """A bench file without its configurations."""
+    return bench[: bench.index("configurations:")] + bench[bench.index("tests:") :]
+
+
+def text_of(folder: RunFolder) -> str:
+    """What a reader of the report sees, without markup."""
+    text = report.build(folder.path).read_text(encoding="utf-8")
+    text = re.sub(r"<(style|svg)\b.*?</\1>", " ", text, flags=re.DOTALL).replace("<wbr>", "")
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def test_the_report_says_how_many_runs_there_were_and_how_closely_each_mean_is_known(reference: Reference) -> None:
+    page = text_of(reference.folder)
+    for text in (
+        "They took turns: slow 1 (warm-up), fast 1 (warm-up), fast 2, slow 2,",
+        "n = 6 of at most 8 runs of each configuration, after 1 to warm up, which is part of no statistics.",
+        "95 % confidence interval of the mean: reached: the widest interval is",
+        "fast: sweep, 64 bytes, load 100 % returned_percent 6 ",
+        "Load sweep: sweep (slow, run 1 (warm-up))",
+        "Load sweep: sweep (slow, run 7)",
+    ):
+        assert text in page
 
 
 @pytest.mark.slow

@@ -6,7 +6,9 @@ import math
 
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.runs import Runs, RunsMade
 from nicbench.model.spread import Spread
+from nicbench.stats.growth import awaited, runs_made, settled, verdict_words
 from nicbench.stats.runs import over_runs
 from nicbench.stats.spans import Span, span_of
 
@@ -76,6 +78,68 @@ def test_the_interval_of_several_runs_holds_all_of_theirs() -> None:
     assert span_of([Bounded(value=3.0, upper=4.0), Bounded(value=None)]) is None
     assert span_of([Bounded(value=3.0)]) == Span(3.0, math.inf)
     assert span_of([Bounded(value=3.0, limited_by=LimitedBy.LINE_RATE)]) == Span(3.0, 3.0)
+
+
+ASKED = Runs(warm_up=1, at_least=2, at_most=9, until_ratio=0.05, confidence_ratio=0.95)
+
+
+def of_runs(*values: float | None, configuration: str = "a") -> tuple[Result, ...]:
+    """The first warms up."""
+    runs = [
+        result(configuration, run, {"ndr_frames_per_s": rate(value), "line_rate_frames_per_s": 5.0}, warm_up=run == 1)
+        for run, value in enumerate(values, 1)
+    ]
+    return over_runs(runs, ASKED, lambda _: ("ndr_frames_per_s",))
+
+
+def test_a_run_that_warms_up_is_part_of_nothing() -> None:
+    (over,) = of_runs(1.0, 100.0, 102.0)
+    found = over.values["ndr_frames_per_s"]
+    assert isinstance(found, Spread)
+    assert (found.minimum, found.maximum, found.n, found.runs) == (100.0, 102.0, 2, 2)
+    assert over.trials == ("t0002", "t0003")
+    assert of_runs(1.0, 100.0) == ()  # one run that counts
+
+
+def test_main_values_alone_have_the_interval_of_their_mean() -> None:
+    (over,) = of_runs(1.0, 100.0, 102.0)
+    (one,) = awaited([over])
+    assert (one.name, one.place) == ("ndr_frames_per_s", "a: throughput, 64 bytes")
+    assert one.of_mean.mean == 101.0
+    assert one.of_mean.upper is not None
+    assert math.isclose(one.of_mean.upper - 101.0, 12.7062047364, rel_tol=1e-9)  # t of one degree, s / sqrt(2) = 1
+    assert over.values["line_rate_frames_per_s"] == 5.0
+
+
+def test_what_is_the_same_in_all_runs_is_known_and_what_some_lack_is_not() -> None:
+    assert settled(of_runs(1.0, 100.0, 100.0))
+    some = of_runs(1.0, 100.0, None, 100.0)
+    assert not settled(some)
+    assert verdict_words(ASKED, 3, some) == (
+        "not reached: only 2 of 3 runs have a value after 3 runs; 5 % was asked "
+        "(a: throughput, 64 bytes, ndr_frames_per_s)"
+    )
+    assert settled(of_runs(1.0, None, None)), "what no run has is not waited for"
+
+
+def test_the_widest_interval_decides_and_is_named() -> None:
+    over = (*of_runs(1.0, 100.0, 100.5, 100.2), *of_runs(1.0, 100.0, 110.0, 104.0, configuration="b"))
+    assert not settled(over)
+    assert verdict_words(ASKED, 3, over).startswith(
+        "not reached: the interval is 23.9 % wide after 3 runs; 5 % was asked"
+    )
+    assert verdict_words(ASKED, 3, over).endswith("(b: throughput, 64 bytes, ndr_frames_per_s)")
+    narrow = verdict_words(ASKED, 3, of_runs(1.0, 100.0, 100.5, 100.2))
+    assert narrow == "reached: the widest interval is 1.25 % wide after 3 runs; 5 % was asked"
+
+
+def test_what_was_made_is_said_where_there_is_more_to_say_than_the_results_do() -> None:
+    results = [result(name, run, {"x_ns": run}, warm_up=run == 1) for name in "ab" for run in (1, 2, 3)]
+    assert runs_made(Runs(at_least=3, at_most=3), results, (), complete=True) is None
+    warm = Runs(warm_up=1, at_least=2, at_most=2)
+    assert runs_made(warm, results, (), complete=True) == RunsMade(asked=warm, made=2)
+    assert runs_made(ASKED, results, (), complete=True) == RunsMade(asked=ASKED, made=2, reached=True)
+    assert runs_made(ASKED, results[:-1], (), complete=False) == RunsMade(asked=ASKED, made=1, reached=False)
 
 
 def test_only_intervals_that_do_not_touch_are_told_apart() -> None:

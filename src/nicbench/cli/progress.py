@@ -18,6 +18,7 @@ from nicbench.cli.time_left import TimeLeft
 from nicbench.events import (
     CeilingFound,
     Event,
+    IntervalsChecked,
     Note,
     ResultReady,
     RoundBegun,
@@ -32,6 +33,7 @@ from nicbench.events import (
 from nicbench.model.frame_size import size_words
 from nicbench.model.round import Round
 from nicbench.model.trial import Trial
+from nicbench.model.turn import run_words
 from nicbench.units import format_mpps
 
 
@@ -43,8 +45,13 @@ class Display(Protocol):
 
 
 @contextmanager
-def make_progress(planned: Sequence[tuple[str, float]], *, enabled: bool) -> Iterator[Display]:
-    """The display that suits stderr. ``planned``: calibration and tests in order, with their estimates in seconds."""
+def make_progress(
+    planned: Sequence[tuple[str, float]], *, enabled: bool, ends: Sequence[int] = ()
+) -> Iterator[Display]:
+    """The display that suits stderr. ``planned``: calibration and tests in order, with their estimates in seconds.
+
+    ``ends``: after how many of them the run may end, where the number of runs grows.
+    """
     console = messages()
     if not enabled:
         yield _Notes(console)
@@ -57,7 +64,7 @@ def make_progress(planned: Sequence[tuple[str, float]], *, enabled: bool) -> Ite
             auto_refresh=False,
             transient=True,
         ) as bar:
-            yield _Bar(bar, TimeLeft(planned))
+            yield _Bar(bar, TimeLeft(planned, ends))
     else:
         yield _Lines(console)
 
@@ -101,7 +108,7 @@ class _Bar(_Notes):
         if isinstance(event, TestStarted):
             self._trials = 0
         if isinstance(event, TurnStarted):
-            self._turn = f"{event.configuration}, run {event.run}  "
+            self._turn = f"{event.configuration}, {run_words(event.run, warm_up=event.warm_up)}  "
         text = self._text(event)
         if text is not None:
             self._bar.update(
@@ -128,7 +135,10 @@ class _Bar(_Notes):
 
 def _line(event: Event) -> str | None:
     if isinstance(event, TurnStarted):
-        return f"configuration {event.configuration}, run {event.run} (turn {event.number} of {event.of})"
+        named = f"configuration {event.configuration}, {run_words(event.run, warm_up=event.warm_up)}"
+        return f"{named} (turn {event.number} of {'at most ' if event.at_most else ''}{event.of})"
+    if isinstance(event, IntervalsChecked):
+        return f"runs until the mean is known: {event.text}"
     if isinstance(event, StageStarted):
         return event.text
     if isinstance(event, CeilingFound | TesterLatencyFound):

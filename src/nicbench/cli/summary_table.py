@@ -19,6 +19,7 @@ from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.spread import Spread
 from nicbench.report.grids import Crossing, GridTable
+from nicbench.report.growth import runs_lines
 from nicbench.report.imported import errata_words
 from nicbench.report.tables import Section, has_table, sections, side_by_side
 from nicbench.units import format_mpps
@@ -70,10 +71,12 @@ def print_summary(console: Console, summary: Summary) -> None:
         in_grids |= {row.result.id for row in spoilt}
         if spoilt:
             console.print(f"* {len(spoilt)} of {len(section.rows)} are disturbed or incomplete; the report says why")
+    for line in runs_lines(summary):
+        console.print(line, markup=False, soft_wrap=True)
     _print_few(
-        console, [f"{result.id}: {_ways(result.by_port)}" for result in summary.results if result.by_port is not None]
+        console, [f"{result.id}: {_ways(result.by_port)}" for result in summary.counted if result.by_port is not None]
     )
-    told = (result for result in summary.results if result.id not in in_grids)
+    told = (result for result in summary.counted if result.id not in in_grids)
     _print_few(console, [f"{result.id}: {disturbance}" for result in told for disturbance in result.disturbances])
     _print_few(
         console, [f"{result.id}: erratum: {text}" for result in summary.results for text in errata_words(result)]
@@ -82,7 +85,7 @@ def print_summary(console: Console, summary: Summary) -> None:
         console,
         [
             f"{result.id}: near the tester's own limit: {near.text}"
-            for result in summary.results
+            for result in summary.counted
             for near in result.near_tester_limit or ()
         ],
     )
@@ -99,7 +102,7 @@ def _print_few(console: Console, lines: Sequence[str]) -> None:
 def headline(summary: Summary) -> str | None:
     """The first rate of the first result, for a list of runs; of each configuration, where several are compared."""
     if not summary.configurations:
-        return _headline(summary.over_runs or summary.results)
+        return _headline(summary.over_runs or summary.counted)
     by_name = {
         name: [result for result in summary.beside_each_other if result.configuration == name]
         for name in summary.configurations

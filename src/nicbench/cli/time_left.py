@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from nicbench.bench_file import BenchFile
 from nicbench.events import Event, RunFinished, StageStarted, TestStarted, TrialFinished, TurnStarted
@@ -25,12 +26,30 @@ def planned(bench: BenchFile) -> list[tuple[str, float]]:
     ]
 
 
-class TimeLeft:
-    """An upper bound: a search that ends early, or a test that has ended, gives back what it did not use."""
+def ends(bench: BenchFile) -> list[int]:
+    """After how many of what is planned the run may end; of a fixed number of runs after all of it."""
+    configurations = len(bench.configurations)
+    turns = [
+        turn
+        for turn in bench.turns
+        if turn.number % configurations == 0 and bench.runs.may_end(turn.run - bench.runs.warm_up, configurations)
+    ]
+    each = len(planned(bench)) // len(bench.turns)
+    return [each * turn.number for turn in turns]
 
-    def __init__(self, planned: Sequence[tuple[str, float]]) -> None:
+
+class TimeLeft:
+    """An upper bound: a search that ends early, or a test that has ended, gives back what it did not use.
+
+    Where the number of runs grows, there are two: to the next of the ``ends`` (after so many of what is planned) at
+    which the run may end, and to the last.
+    """
+
+    def __init__(self, planned: Sequence[tuple[str, float]], ends: Sequence[int] = ()) -> None:
         self._planned_s = dict(planned)
-        self._total_s = sum(self._planned_s.values())
+        until_s = list(accumulate(self._planned_s.values(), initial=0.0))
+        self._total_s = until_s[-1]
+        self._ends_s = [until_s[end] for end in ends] or [self._total_s]
         self._ended_s = 0.0
         self._current: str | None = None
         self._spent_s = 0.0
@@ -55,6 +74,8 @@ class TimeLeft:
             if name.startswith(turn.key("")):
                 break
             self._ended_s += estimate_s
+        while len(self._ends_s) > 1 and self._ends_s[0] <= self._ended_s:
+            self._ends_s.pop(0)
 
     @property
     def share_done(self) -> float:
@@ -63,15 +84,20 @@ class TimeLeft:
 
     def text(self) -> str:
         """In words, rounded as an estimate should be."""
-        left_s = self._total_s - self._done_s
-        if left_s <= 0.0:
+        left_s, to_the_cap_s = self._ends_s[0] - self._done_s, self._total_s - self._done_s
+        if to_the_cap_s <= 0.0:
             return "nearly done"
-        return f"at most {format_duration_s(float(max(1, round(left_s))))} left"
+        at_most = f"at most {_whole_seconds(left_s)} left"
+        return at_most if len(self._ends_s) == 1 else f"{at_most} ({_whole_seconds(to_the_cap_s)} with all runs)"
 
     @property
     def _done_s(self) -> float:
         # Repeats are in no estimate: they never make a test look more than finished.
         return self._ended_s + min(self._spent_s, self._planned_s.get(self._current or "", 0.0))
+
+
+def _whole_seconds(duration_s: float) -> str:
+    return format_duration_s(float(max(1, round(duration_s))))
 
 
 def _begun(event: StageStarted | TestStarted | RunFinished) -> str | None:

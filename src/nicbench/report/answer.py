@@ -79,18 +79,20 @@ def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: 
             "Imported: not measured by nicbench, which only looked for figures that exceed the line rate or contradict "
             "one another."
         )
-    disturbed = sum(1 for result in summary.results if result.verdict is ResultVerdict.DISTURBED)
+    disturbed = sum(1 for result in summary.counted if result.verdict is ResultVerdict.DISTURBED)
     if summary.verdict is ResultVerdict.VALID:
         return "Every result rests on trials in which the tester kept its pace and nothing disturbed it."
     if summary.verdict is ResultVerdict.DISTURBED:
         return (
-            f"{disturbed} of {total} results rest on at least one trial that other work on the machine disturbed, even "
-            "after repeats. They are marked; read their numbers as indications, or repeat the run on a quieter machine."
+            f"{disturbed} of {len(summary.counted)} results rest on at least one trial that other work on the machine "
+            "disturbed, even after repeats. They are marked; read their numbers as indications, or repeat the run on a "
+            "quieter machine."
         )
     marked = f" {disturbed} of {total} are disturbed." if disturbed else ""
     planned = _planned(plan) if plan else 0
     if not complete and (not plan or total < planned):
-        counted = f"{total} of {planned} planned results are here" if planned else f"{total} results are here"
+        most = "at most " if plan and plan.runs.grows else ""
+        counted = f"{total} of {most}{planned} planned results are here" if planned else f"{total} results are here"
         ended = f"The run ended before everything was measured: {counted}."
         return f"{ended}{marked} To go on where it stopped: nicbench resume {run_id}"
     empty = [result for result in summary.results if result.verdict is ResultVerdict.INCOMPLETE]

@@ -10,7 +10,9 @@ from nicbench.model.frame_size import label_of
 from nicbench.model.plan import Difference, Plan
 from nicbench.model.result import Result, Summary, name_of_test
 from nicbench.model.table import Column
+from nicbench.model.turn import Turn
 from nicbench.report.cells import number_of, texts
+from nicbench.report.growth import Growth, growth
 from nicbench.report.rates import RatesTable, rates_tables
 from nicbench.report.tables import Section, side_by_side
 from nicbench.report.tails import TailTable, load_of, tail_tables
@@ -54,10 +56,15 @@ class LatencyBeside:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that the page shows before each run by itself. ``order`` names the turns as they were made."""
+    """Everything that the page shows before each run by itself. ``order`` names the turns as they were made.
+
+    ``runs`` are those of each configuration that count; ``warm_ups`` are the numbers of the others.
+    """
 
     names: tuple[str, ...]
     runs: int
+    warm_ups: frozenset[int]
+    growth: Growth | None
     order: tuple[str, ...]
     differences: tuple[Difference, ...]
     rates: tuple[RatesTable, ...]
@@ -75,14 +82,22 @@ def comparison(summary: Summary, tests: Mapping[str, str], plan: Plan | None) ->
     """None where one configuration had one run. ``tests`` maps a result's id to the name of its test."""
     results = summary.beside_each_other
     names = summary.configurations or tuple(dict.fromkeys(result.configuration for result in results))
-    if len(names) < 2 and not summary.over_runs:
+    warm_ups = frozenset(result.run or 1 for result in summary.results if result.warm_up)
+    if len(names) < 2 and not summary.over_runs and not warm_ups:
         return None
+    made = {(result.configuration, result.run) for result in summary.results}
     return Comparison(
         names=names,
-        runs=max((result.run or 1 for result in summary.results), default=1),
-        order=tuple(f"{turn.configuration} {turn.run}" for turn in plan.turns) if plan else (),
+        runs=max(1, len({result.run for result in summary.counted})),
+        warm_ups=warm_ups,
+        growth=growth(summary),
+        order=tuple(
+            Turn(turn.configuration, turn.run, warm_up=turn.warm_up).short
+            for turn in (plan.turns if plan else ())
+            if (turn.configuration, turn.run) in made
+        ),
         differences=plan.differences if plan else (),
-        rates=rates_tables(summary.results, names, tests, plan),
+        rates=rates_tables(summary.counted, names, tests, plan),
         latencies=_latencies(results, tests),
         tails=tail_tables(_by_size(result for result in results if result.method == "latency"), tests),
         sections=side_by_side(results, tests),

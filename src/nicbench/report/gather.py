@@ -16,9 +16,12 @@ from nicbench.events import (
     TesterLatencyFound,
     TrialFinished,
 )
+from nicbench.methods.base import main_values
 from nicbench.model.plan import Plan
 from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.model.runs import ONCE
 from nicbench.model.trial import Trial
+from nicbench.model.turn import run_words
 from nicbench.report import answer, compared_answer
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.detail import detail_tables
@@ -34,6 +37,7 @@ from nicbench.report.tails import tail_tables
 from nicbench.report.throughput import throughput_tables
 from nicbench.report.tuned import tuned_rows
 from nicbench.report.watched import watched_machines
+from nicbench.stats.growth import runs_made
 from nicbench.stats.runs import over_runs
 from nicbench.store import RunFolder
 
@@ -122,12 +126,15 @@ def _so_far(events: tuple[Event, ...], title: str, plan: Plan | None) -> Summary
         if isinstance(event, ResultReady):
             results[event.result.id] = event.result
     kept = tuple(results.values())
+    asked = plan.runs if plan else ONCE
+    over = over_runs(kept, asked, main_values)
     return Summary(
         title=title,
         verdict=ResultVerdict.INCOMPLETE,
         results=kept,
         configurations=plan.compared if plan else (),
-        over_runs=over_runs(kept),
+        over_runs=over,
+        runs=runs_made(asked, kept, over, complete=False),
     )
 
 
@@ -137,7 +144,7 @@ def _named_by_turns(results: Iterable[Result], compared: Comparison | None) -> t
         return tuple(results)
     place = {name: number for number, name in enumerate(compared.names)}
     results = sorted(results, key=lambda result: (place.get(result.configuration, 0), result.run or 1))
-    if compared.runs == 1:
+    if compared.runs == 1 and not compared.warm_ups:
         return tuple(results)
     return tuple(
         result.model_copy(update={"configuration": turn_name(result.configuration, result.run, compared)})
@@ -150,7 +157,9 @@ def turn_name(configuration: str, run: int | None, compared: Comparison | None) 
     if compared is None:
         return ""
     names = [configuration] if compared.compares else []
-    return ", ".join([*names, *([f"run {run}"] if compared.runs > 1 else [])])
+    if run is not None and (compared.runs > 1 or compared.warm_ups):
+        names.append(run_words(run, warm_up=run in compared.warm_ups))
+    return ", ".join(names)
 
 
 def _label_of_time(wall_time: str) -> str:

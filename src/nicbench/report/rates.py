@@ -83,7 +83,7 @@ def _table(test: str, scope: str, results: Sequence[Result], names: Sequence[str
         )
         for _, size in sizes
     )
-    runs = max((result.run or 1 for result in results), default=1)
+    runs = max(1, len({result.run for result in results}))
     return RatesTable(test, scope, tuple(names), runs, tuple(goals.values()), rows)
 
 

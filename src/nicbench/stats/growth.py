@@ -18,10 +18,11 @@ _OF_THE_SIZE: Final = frozenset({"frame_bytes", "mix", "size"})
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """One main value of a result over runs; ``place`` is where it stands: "fast: throughput, 64 bytes, ndr_..."."""
+    """One main value of a result over runs; ``place`` tells the result from others: "fast: throughput, 64 bytes"."""
 
     result: Result
     place: str
+    name: str
     spread: Spread
     of_mean: MeanInterval
 
@@ -44,7 +45,7 @@ def awaited(over_runs: Iterable[Result]) -> tuple[Awaited, ...]:
     """Every main value, the one that is farthest from what was asked first."""
     results = tuple(over_runs)
     found = (
-        Awaited(result, f"{_place(result, results)}, {name}", value, value.of_mean)
+        Awaited(result, _place(result, results), name, value, value.of_mean)
         for result in results
         for name, value in result.values.items()
         if isinstance(value, Spread) and value.of_mean is not None
@@ -97,7 +98,7 @@ def verdict_words(asked: Runs, made: int, over_runs: Iterable[Result]) -> str:
         return f"reached: the widest interval is {percent(worst.of_mean.width_ratio or 0.0)} wide {after}; {wanted}"
     missed = sum(1 for one in values if not one.of_mean.reached)
     others = f", and of {missed - 1} other value{'' if missed == 2 else 's'}" if missed > 1 else ""
-    return f"not reached: {worst.width} {after}; {wanted} ({worst.place}{others})"
+    return f"not reached: {worst.width} {after}; {wanted} ({worst.place}, {worst.name}{others})"
 
 
 def percent(ratio: float) -> str:
