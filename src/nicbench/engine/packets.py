@@ -11,6 +11,7 @@ from typing import Any
 
 from nicbench.duts.base import Addressing
 from nicbench.engine.client import EngineClient
+from nicbench.engine.deploy import deployed_file
 from nicbench.engine.reading import parse_reading
 from nicbench.engine.streams import phase_requests, stream_requests
 from nicbench.errors import EngineError
@@ -78,7 +79,8 @@ class PacketsTester(Tester):
         self._learnt: int | None = None
 
     async def start(self) -> TesterFacts:
-        process = await self._host.start([self._binary])
+        binary = await deployed_file(self._host, Path(self._binary))
+        process = await self._host.start([binary])
         self._client = EngineClient(process, f"nicbench-packets on {self._host.name}")
         hello = await self._client.greet()
         options = self._options

@@ -67,6 +67,8 @@ def machines(hosts: Collection[Host]) -> dict[str, tuple[dict[str, Any], dict[st
             spec = spec["inner"]
         key = repr(sorted(spec.items()))
         # A host without a wrapper has the name that the bench file gave it.
-        name = names.setdefault(key, host.name if not wrapped else str(spec.get("kind")))
+        own = host.name if not wrapped else str(spec.get("address") or spec.get("kind"))
+        name = names.get(key) or (f"{own} ({len(names) + 1})" if own in names.values() else own)
+        names[key] = name
         found.setdefault(name, (dict(spec), {}))[1].update(namespaces)
     return found

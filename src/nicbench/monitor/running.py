@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from nicbench.engine.binary import find_binary
+from nicbench.engine.deploy import deployed
 from nicbench.errors import NicbenchError
 from nicbench.events import Bus, Note
 from nicbench.hosts import from_spec
@@ -85,7 +85,7 @@ class RunningMonitors(Monitors):
         measuring: Collection[int] | None,
         engine_folder: str | None,
     ) -> None:
-        process = await host.start([str(find_binary(NAME, engine_folder))])
+        process = await host.start([await deployed(host, NAME, engine_folder)])
         watch = CpuWatch()
 
         def heard(line: str) -> None:

@@ -1,0 +1,27 @@
+"""The engine's own binaries on a host by ssh: copied over, talked to, and ended with the connection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nicbench.engine.binary import find_binary
+from nicbench.engine.deploy import deployed_file
+from nicbench.errors import NotReadyError
+from nicbench.monitor.client import NAME, MonitorClient
+
+from .sshd_server import Server
+
+
+async def test_the_monitor_runs_on_a_host_by_ssh(sshd: Server, tmp_path: Path) -> None:
+    try:
+        binary = find_binary(NAME)
+    except NotReadyError as error:
+        pytest.skip(str(error))
+    host = sshd.host()
+    path = await deployed_file(host, binary, str(tmp_path / "cache"))
+    client = MonitorClient(await host.start([path]), lambda _event: None, "monitor")
+
+    assert (await client.greet())["engine"] == NAME
+    await client.close()
