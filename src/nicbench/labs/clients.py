@@ -10,8 +10,9 @@ from pydantic import Field
 
 from nicbench.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
-from nicbench.hosts.netns import NetnsHost, outermost
+from nicbench.hosts.netns import NetnsHost
 from nicbench.labs import _veth_network as network
+from nicbench.labs._reached import Reach, ReachedBy
 from nicbench.labs._veth_names import mac, namespace_name
 from nicbench.labs.base import Endpoint, EndpointLab, EndpointTestbed
 from nicbench.model.base import Frozen
@@ -22,20 +23,22 @@ from nicbench.tuning.changes import Changes
 # A segment that the kernel hands down whole (GSO) must fit into the bucket.
 _BUCKET_BYTES = 256 * 1024
 _QUEUE_BYTES = 1024 * 1024
-_FIRST_CLIENT = 10
+_SERVER, _FIRST_CLIENT = 1, 10
 
 
 class ClientsOptions(Frozen):
     """``lab: {kind: clients, ports: 4, clients_per_port: 2, rate: 100 Mb/s}``.
 
     ``rate`` limits each link, in both directions, to so many bits of Ethernet frames without FCS (tbf); without it a
-    link is as fast as the machine.
+    link is as fast as the machine. ``reached_by`` says how commands get into the namespaces: directly, by an sshd in
+    each of them, or by containers that join them.
     """
 
     ports: int = Field(default=1, ge=1, le=16)
     clients_per_port: int = Field(default=1, ge=1, le=16)
     rate: BitsPerSecond | None = Field(default=None, ge=1e6, le=100e9)
     mtu: int = Field(default=1500, ge=576, le=9000)
+    reached_by: ReachedBy = "namespace"
 
 
 class ClientsLab(EndpointLab):
@@ -52,12 +55,16 @@ class ClientsLab(EndpointLab):
                 place=local.name,
                 next_step="run it with sudo",
             )
+        reach = Reach(self.options.reached_by, changes, local)
+        await reach.prepare()
         server = await self._namespace(changes, local, "server")
+        namespaces = [server]
+        measured = reach.host(server)
         switch = await self._namespace(changes, local, "switch") if self.options.clients_per_port > 1 else None
         servers: list[Endpoint] = []
         clients: list[Endpoint] = []
         for port in range(self.options.ports):
-            servers.append(self._endpoint(server, f"s{port}", port, 1, None))
+            servers.append(self._endpoint(measured, f"s{port}", port, _SERVER, None))
             names = self._client_names(port)
             if switch is not None:
                 await self._switched(switch, server, port)
@@ -68,14 +75,15 @@ class ClientsLab(EndpointLab):
                 else:
                     await self._join((switch, f"p-{name}", None), (client, name, mac(1 + number, port)))
                     await switch.run(("ip", "link", "set", "dev", f"p-{name}", "master", f"br{port}"))
-                clients.append(self._endpoint(client, name, port, _FIRST_CLIENT + number, f"s{port}"))
+                namespaces.append(client)
+                clients.append(self._endpoint(reach.host(client), name, port, _FIRST_CLIENT + number, f"s{port}"))
+        inside = {namespace.name: namespace for namespace in namespaces}
         for end in (*servers, *clients):
-            await self._address(end)
-        hosts = [server, *(client.host for client in clients)]
-        for host in hosts:
-            if isinstance(host, NetnsHost):
-                await network.wait_for_links(host)
-                await network.require_no_way_out(host)
+            address = ("ip", "address", "add", f"{end.facts.address}/24", "dev", str(end.facts.device))
+            await inside[end.facts.host].run(address)
+        for namespace in namespaces:
+            await network.wait_for_links(namespace)
+            await network.require_no_way_out(namespace)
         return EndpointTestbed(
             servers=tuple(servers),
             clients=tuple(clients),
@@ -85,7 +93,7 @@ class ClientsLab(EndpointLab):
                 "lab": self.kind,
                 **self.options.model_dump(),
                 "links": [f"{client.name} <-> {client.facts.port}" for client in clients],
-                "namespaces": {host.name: host.namespace for host in hosts if isinstance(host, NetnsHost)},
+                "namespaces": {name: namespace.namespace for name, namespace in inside.items()},
             },
         )
 
@@ -93,11 +101,11 @@ class ClientsLab(EndpointLab):
         count = self.options.clients_per_port
         return [f"c{port}"] if count == 1 else [f"c{port}{chr(ord('a') + number)}" for number in range(count)]
 
-    def _endpoint(self, host: NetnsHost, name: str, port: int, node: int, leads_to: str | None) -> Endpoint:
+    def _endpoint(self, host: Host, name: str, port: int, node: int, leads_to: str | None) -> Endpoint:
         facts = EndpointFacts(
             name=name,
             host=host.name,
-            machine=outermost(host).name,
+            machine=host.machine.name,
             address=f"198.18.{port}.{node}",
             device=name,
             port=leads_to,
@@ -140,15 +148,13 @@ class ClientsLab(EndpointLab):
                 await end.run(("tc", "qdisc", "add", "dev", name, "root", "tbf", *limit, "limit", str(_QUEUE_BYTES)))
             await end.run(("ip", "link", "set", "dev", name, "up"))
 
-    async def _address(self, end: Endpoint) -> None:
-        address = f"{end.facts.address}/24"
-        await end.host.run(("ip", "address", "add", address, "dev", str(end.facts.device)))
-
 
 def _statements(options: ClientsOptions) -> tuple[str, ...]:
     shared = (
         "Server and clients are namespaces of one machine and share its CPUs: this measures the machine, and no card."
     )
+    if options.reached_by == "ssh":
+        shared += " Each is reached by an sshd of its own, and watched as if it were a machine."
     if options.rate is None:
         return (shared, "The links are veth pairs without a speed of their own.")
     return (shared, f"Each link is held to {options.rate / 1e6:g} Mb/s by a token bucket filter (tbf) at both ends.")

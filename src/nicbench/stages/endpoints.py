@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
 from nicbench.duts.base import EndpointDut
@@ -12,11 +14,18 @@ from nicbench.tuning.changes import Changes
 
 
 async def make_endpoints(bench: BenchFile, changes: Changes) -> EndpointTestbed:
-    """The testbed; NotReadyError where the machines lack something."""
+    """The testbed; NotReadyError where the machines lack something. Before anything is undone its hosts are closed."""
     if bench.lab is None:
-        return await endpoint_testbed_of(bench.hosts, bench.ports, bench.links, measured_host(bench))
-    lab: EndpointLab = bench.lab.plugin(bench.lab.options)
-    return await lab.up(changes, LocalHost("local"))
+        testbed = await endpoint_testbed_of(bench.hosts, bench.ports, bench.links, measured_host(bench))
+    else:
+        lab: EndpointLab = bench.lab.plugin(bench.lab.options)
+        testbed = await lab.up(changes, LocalHost("local"))
+
+    async def close() -> None:
+        await asyncio.gather(*(each.host.close() for each in testbed.test_hosts))
+
+    changes.before_undoing(close)
+    return testbed
 
 
 async def make_server(bench: BenchFile, testbed: EndpointTestbed, changes: Changes) -> EndpointDut:
