@@ -28,19 +28,20 @@ build_engine() {
     [ -x engine/target/release/nicbench-packets ] || say "building the engine, which takes a minute or two the first time"
     (cd engine && cargo build --release --locked --quiet 2>&1) >&2 ||
         fail "the engine does not build" "read the compiler's message above; a missing library is named by pkg-config"
-    build_monitor
+    build_static nicbench-monitor
+    build_static nicbench-frames
 }
 
-# The monitor goes to other hosts, so that it is linked statically. Naming the target keeps these flags from what runs while building.
-build_monitor() {
-    local target
+# These go to other hosts, so that they are linked statically. Naming the target keeps these flags from what runs while building.
+build_static() {
+    local program=$1 target
     target=$(cd engine && rustc -vV | sed -n 's/^host: //p')
     (
         cd engine
         export RUSTFLAGS="-C target-feature=+crt-static"
-        cargo build --release --locked --quiet --package nicbench-monitor --target "$target" 2>&1
-    ) >&2 || fail "the monitor does not build" "read the compiler's message above; it needs libc.a of the package libc6-dev"
-    install -m 755 "engine/target/$target/release/nicbench-monitor" engine/target/release/
+        cargo build --release --locked --quiet --package "$program" --target "$target" 2>&1
+    ) >&2 || fail "$program does not build" "read the compiler's message above; it needs libc.a of the package libc6-dev"
+    install -m 755 "engine/target/$target/release/$program" engine/target/release/
 }
 
 # --- Debian packages ------------------------------------------------------------------------------------------------

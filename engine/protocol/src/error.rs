@@ -18,6 +18,10 @@ pub enum ErrorKind {
     Eal,
     /// A port could not be opened or used.
     Port,
+    /// A directory or file could not be used.
+    Io,
+    /// There is no room for what is to be written, or for the buffers.
+    Space,
     /// A frame size the port or the signature cannot hold.
     FrameSize,
     /// The engine was told to end before it could answer.

@@ -6,7 +6,10 @@
 mod configure;
 mod detail;
 mod error;
+mod frames;
+mod frames_result;
 mod lease;
+mod lines;
 mod monitor;
 mod reading;
 mod reflect;
@@ -25,7 +28,13 @@ pub use detail::{
     SilenceReading, VariationReading,
 };
 pub use error::{ErrorKind, ErrorReport};
+pub use frames::{
+    FrameOrder, FramesCommand, FramesConfigure, FramesConfigureReply, FramesContent, FramesEngine, FramesEvent,
+    FramesHello, FramesReply, FramesRequest, FramesStats, FramesTask, SyncPolicy, Verify, parse_frames,
+};
+pub use frames_result::{FailureKind, FramesEndedBy, FramesFailure, FramesInterval, FramesResult, Times};
 pub use lease::{LEASE, Lease};
+pub use lines::next_line;
 pub use monitor::{
     Cost, MonitorCommand, MonitorConfigure, MonitorConfigureReply, MonitorEvent, MonitorHello, MonitorReply,
     MonitorRequest, NamespaceRequest, SeriesDeclaration, SeriesKind, SourceReply, parse_monitor, sample_line,
