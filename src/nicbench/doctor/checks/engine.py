@@ -13,21 +13,26 @@ from nicbench.hosts.base import Host
 
 _PACKETS = "nicbench-packets"
 _MONITOR = "nicbench-monitor"
+_FRAMES = "nicbench-frames"
 _MEND = "make install"
 
 
 class Engine(Examination):
-    """Says hello to ``nicbench-packets`` and ``nicbench-monitor``; no port is opened, nothing is sampled."""
+    """Says hello to the engine's binaries; no port is opened, nothing is sampled, no file is touched."""
 
     kind = "engine"
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
-        return (await _examined(host, _PACKETS, judge), await _examined(host, _MONITOR, judge_monitor))
+        return (
+            await _examined(host, _PACKETS, judge),
+            await _examined(host, _MONITOR, judge_monitor),
+            await _examined(host, _FRAMES, judge_frames),
+        )
 
 
 async def _examined(host: Host, program: str, judged: Callable[[dict[str, Any]], Check]) -> Check:
-    # Without a monitor runs lack a section of the report; without the engine there are none.
-    name, absent = ("engine", missing) if program == _PACKETS else ("monitor", warning)
+    # Without a monitor runs lack a section of the report, without frames a method; without the engine there are none.
+    name, absent = ("engine", missing) if program == _PACKETS else (program.removeprefix("nicbench-"), warning)
     try:
         binary = find_binary(program)
     except NotReadyError as error:
@@ -56,3 +61,11 @@ def judge_monitor(hello: dict[str, Any]) -> Check:
     if not hello.get("is_static"):
         return warning("monitor", f"{named}, is not linked statically: it may not start on another host", _MEND)
     return ok("monitor", f"{named}, static")
+
+
+def judge_frames(hello: dict[str, Any]) -> Check:
+    """Its answer to `hello` (protocol/frames.md). Without io_uring it takes a thread for each request."""
+    named = f"{_FRAMES} {hello.get('version')}, protocol {hello.get('protocol')}"
+    if not hello.get("is_static"):
+        return warning("frames", f"{named}, is not linked statically: it may not start on another host", _MEND)
+    return ok("frames", f"{named}, static, engines: {', '.join(hello.get('features') or []) or 'none'}")
