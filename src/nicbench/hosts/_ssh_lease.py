@@ -24,6 +24,8 @@ _FEWEST_COMMANDS = 2
 _MOST_NOISE_BYTES = 65536
 _RENEWALS = 3
 """In each lease: two may be late."""
+_KEEPER_END_S = 3.0
+"""A keeper that is not gone by then is left to its host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,10 @@ class LeasedConnection:
             self._renewing = None
         if self.lost is None:
             self._keeper_channel.write_eof()
+            # It ends what still runs there and tidies up: a lab's namespace may be taken from under it afterwards.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_KEEPER_END_S):
+                    await self._keeper_channel.until(lambda: self._keeper_channel.at_end)
         await close(self._chain, at_once=self.lost is not None)
 
     async def _session(self, channel: Channel, command: str) -> None:

@@ -56,9 +56,11 @@ class Machine:
             raise self._failed from error
 
     async def close(self) -> None:
+        """A later command opens one again, unless one was lost."""
+        for connection in self._connections:
+            self._failed = self._failed or connection.lost
         connections, self._connections = self._connections, []
-        for connection in connections:
-            await connection.close()
+        await asyncio.gather(*(connection.close() for connection in connections))
 
     def _see_lost(self) -> None:
         for connection in self._connections:
@@ -77,5 +79,4 @@ def machine(options: SshOptions) -> Machine:
 
 async def close_connections() -> None:
     """Closes every connection of the running event loop."""
-    for each in _pools.pop(asyncio.get_running_loop(), {}).values():
-        await each.close()
+    await asyncio.gather(*(each.close() for each in _pools.pop(asyncio.get_running_loop(), {}).values()))

@@ -42,6 +42,9 @@ class SshHost(Host):
     def spec(self) -> dict[str, Any]:
         return {"kind": self.kind, **self.options.model_dump(mode="json", exclude_defaults=True)}
 
+    async def close(self) -> None:
+        await self._machine.close()
+
     async def reconnect(self) -> None:
         await self._machine.reconnect(self.name)
 
