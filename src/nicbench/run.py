@@ -20,7 +20,7 @@ from nicbench.rounds.maker import RoundMaker
 from nicbench.rounds.player import HostPlayer
 from nicbench.stages.calibrate import calibrate
 from nicbench.stages.disclose import disclose
-from nicbench.stages.endpoints import make_endpoints, make_server
+from nicbench.stages.endpoints import clocks_of, make_endpoints, make_server
 from nicbench.stages.machine import machine
 from nicbench.stages.measure import measure, measure_rounds
 from nicbench.stages.monitor import busy_cpus, monitored
@@ -103,9 +103,10 @@ async def _measure_rounds(
     tuned = await tune_hosts(bench, turn, testbed.test_hosts, changes, folder, bus)
     dut = await make_server(bench, testbed, changes)
     await tuned.see_start()
+    clocks = await clocks_of(testbed, bus)
     async with monitored(bench, testbed.test_hosts, None, folder, bus, engine_path, began) as monitors:
         thresholds = Thresholds(**bench.thresholds)
-        plan = describe_rounds(bench, folder.run_id, testbed, dut, thresholds, monitors.plans)
+        plan = describe_rounds(bench, folder.run_id, testbed, dut, thresholds, monitors.plans, clocks)
         await disclose(whole, turn, plan, testbed.test_hosts, folder)
         player = HostPlayer(testbed, folder.path)
         maker = RoundMaker(player, monitors, thresholds, folder.journal.rounds(), bus, turn, began)

@@ -7,9 +7,13 @@ import asyncio
 from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
 from nicbench.duts.base import EndpointDut
+from nicbench.errors import HostError
+from nicbench.events import Bus, Note
+from nicbench.hosts import compare_clocks
 from nicbench.hosts.local import LocalHost
 from nicbench.labs._endpoints import endpoint_testbed_of
 from nicbench.labs.base import EndpointLab, EndpointTestbed
+from nicbench.model.clock import ClockOffset, clock_warnings
 from nicbench.tuning.changes import Changes
 
 
@@ -26,6 +30,21 @@ async def make_endpoints(bench: BenchFile, changes: Changes) -> EndpointTestbed:
 
     changes.before_undoing(close)
     return testbed
+
+
+async def clocks_of(testbed: EndpointTestbed, bus: Bus) -> tuple[ClockOffset, ...]:
+    """How the clocks of the hosts differ from this machine's, told where by much; one that tells no time is no reason
+    to measure nothing.
+    """
+    found = []
+    for each in testbed.test_hosts:
+        try:
+            found += await compare_clocks((each.host,))
+        except HostError as error:
+            bus.publish(Note(level="warning", text=f"the clock of {each.name} is not known: {error.message}"))
+    for sentence in clock_warnings(found):
+        bus.publish(Note(level="warning", text=sentence))
+    return tuple(found)
 
 
 async def make_server(bench: BenchFile, testbed: EndpointTestbed, changes: Changes) -> EndpointDut:

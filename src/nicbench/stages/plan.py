@@ -12,6 +12,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.duts.base import Addressing, EndpointDut, FrameDut
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import EndpointTestbed, Testbed
+from nicbench.model.clock import ClockOffset
 from nicbench.model.monitor import MonitorPlan
 from nicbench.model.pattern import Pattern, Ways, share_of_load
 from nicbench.model.plan import Plan, PlannedTest, PlannedTurn
@@ -74,8 +75,10 @@ def describe_rounds(
     dut: EndpointDut,
     thresholds: Thresholds,
     monitors: tuple[MonitorPlan, ...],
+    clocks: tuple[ClockOffset, ...],
 ) -> Plan:
     """The plan of one configuration that is measured by rounds of workloads."""
+    compared = [offset.in_words.removeprefix(f"{offset.host}: ") for offset in clocks]
     speeds = [end.facts.link_bits_per_s for end in testbed.servers if end.facts.link_bits_per_s is not None]
     return Plan(
         run_id=run_id,
@@ -96,6 +99,7 @@ def describe_rounds(
                 name: end.facts.model_dump(mode="json", exclude={"name"}, exclude_none=True)
                 for name, end in testbed.endpoints.items()
             },
+            "clocks": {offset.host: words for offset, words in zip(clocks, compared, strict=True)},
         },
         tests=_planned_tests(bench),
         thresholds=thresholds.rows(),
