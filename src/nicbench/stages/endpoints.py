@@ -36,7 +36,7 @@ async def clocks_of(testbed: EndpointTestbed, bus: Bus) -> tuple[ClockOffset, ..
     """How the clocks of the hosts differ from this machine's, told where by much; one that tells no time is no reason
     to measure nothing.
     """
-    found = []
+    found: list[ClockOffset] = []
     for each in testbed.test_hosts:
         try:
             found += await compare_clocks((each.host,))
