@@ -42,7 +42,7 @@ def test_in_reverse_the_server_sends() -> None:
     [flow] = figures.flows
     assert (flow.direction, flow.sent_bytes, flow.received_bytes) == ("reverse", 5227020288, 5226364928)
     assert figures.congestion_control == "reno"
-    assert not implausible(ask, figures)
+    assert not implausible(job("iperf3", ask), figures)
 
 
 def test_both_ways_at_once_are_two_flows() -> None:
@@ -52,7 +52,7 @@ def test_both_ways_at_once_are_two_flows() -> None:
     assert (forward.received_bytes, reverse.received_bytes) == (1125777408, 2971926528)
     assert (forward.streams[0].retransmissions, reverse.streams[0].retransmissions) == (822, 1361)
     assert figures.intervals[0][1] > forward.bits_per_s  # type: ignore[operator]
-    assert not implausible(ask, figures)
+    assert not implausible(job("iperf3", ask), figures)
 
 
 def test_udp_has_datagrams_losses_and_jitter() -> None:
@@ -69,13 +69,41 @@ def test_udp_both_ways() -> None:
         ("forward", 8626, 2),
         ("reverse", 8626, 2),
     ]
-    assert not implausible(ask, figures)
+    assert not implausible(job("iperf3", ask), figures)
 
 
 def test_omitted_seconds_are_in_no_figure() -> None:
     figures = Iperf3({"omit_s": 1}).parse(job("iperf3", Ask(duration_s=1)), *both_sides("iperf3-3.12-tcp-omit"))
     assert len(figures.intervals) == 1
     assert figures.flows[0].duration_s == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_receiver_may_get_more_than_was_sent_after_the_omitted_seconds() -> None:
+    ask = Ask(duration_s=10)
+    figures = Iperf3({"omit_s": 3}).parse(job("iperf3", ask), Output(golden("iperf3-3.9-tcp-omit.client")), None)
+    [flow] = figures.flows
+    assert (flow.sent_bytes, flow.received_bytes, flow.duration_s) == (60293120, 61444992, 10.292703)
+    assert flow.bits_per_s == 47758099.694511734
+    assert len(figures.intervals) == 2
+    assert not implausible(job("iperf3", ask, options={"omit_s": 3}), figures)
+    assert "61444992 bytes arrived of 60293120" in implausible(job("iperf3", ask), figures)[0]
+
+
+def test_version_3_1_has_one_sum_of_udp_for_both_ends() -> None:
+    ask = Ask(total_bytes=81920000, transport="udp", write_bytes=8192)
+    figures = Iperf3().parse(job("iperf3", ask), Output(golden("iperf3-3.1.3-udp.client")), None)
+    [flow] = figures.flows
+    assert (flow.datagrams, flow.lost_datagrams, flow.sent_bits_per_s) == (9996, 69, 834711189.017002)
+    assert flow.bits_per_s == pytest.approx(834711189.017002 * (1 - 69 / 9996))
+    assert "computed from the datagrams" in figures.notes[0]
+    assert not implausible(job("iperf3", ask), figures)
+
+
+def test_version_3_16_tells_what_arrived_of_an_overload() -> None:
+    ask = Ask(duration_s=20, transport="udp")
+    [flow] = Iperf3().parse(job("iperf3", ask), Output(golden("iperf3-3.16-udp.client")), None).flows
+    assert (flow.datagrams, flow.lost_datagrams) == (2981960, 2744190)
+    assert (flow.sent_bits_per_s, flow.bits_per_s) == (1667402400.2921805, 131580149.06754848)
 
 
 def test_an_error_in_the_json_is_told_though_the_exit_status_is_zero() -> None:

@@ -117,10 +117,9 @@ class Seat:
             await self._running_server.stop(signal.SIGKILL)
             what = " and ".join(f"{one.protocol.upper()} port {one.port}" for one in self.listens)
             raise JobError(f"did not listen on {what} within {timeout_s:g} s", place=place, next_step=_BY_HAND)
-        await self._wait(self._running_server, 1.0, place)
-        raise JobError(
-            "ended before its client came", place=place, next_step=_BY_HAND
-        )  # with status 0, which says nothing
+        output = await self._wait(self._running_server, 1.0, place)
+        said = None if self._workload is None else self._workload.complaint(output)
+        raise self._failed(f"ended before its client came{f': {said}' if said else _words(output)}", place)
 
     async def begin(self, zero_s: float) -> None:
         """Starts the client."""
@@ -244,7 +243,7 @@ class Seat:
             return None
         server = None if self._running_server is None else self._running_server.output
         figures = self._workload.parse(self.job, self._running_client.output, server)
-        wrong = implausible(self.job.ask, figures, self._link_bits_per_s())
+        wrong = implausible(self.job, figures, self._link_bits_per_s())
         if wrong:
             raise WorkloadError(
                 f"figures that cannot be so, which are refused: {'; '.join(wrong)}", place=self._place()

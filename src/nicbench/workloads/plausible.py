@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from nicbench.model.round import Ask, Figures, Flow, RequestLatency
+from nicbench.model.round import Ask, Figures, Flow, Job, RequestLatency
 from nicbench.workloads.base import has_control_characters
 
 CEILING_BITS_PER_S: Final = 10e12
@@ -21,25 +21,31 @@ _MARGIN: Final = 0.01
 _START_S: Final = 0.01
 # What a sender's socket may still hold when it ends (tcp_wmem), for tools that count what was sent alone.
 _SEND_BUFFER_BYTES: Final = 4 * 1024 * 1024
+_IN_FLIGHT_BYTES: Final = 16 * 1024 * 1024
 _SHORTEST, _LONGEST = 0.95, 1.05
 _SHORTER_S, _LONGER_S = 0.2, 2.0
 _LONGEST_LATENCY_NS: Final = 1e12
+_ROUNDED: Final = 0.999
+"""Of bytes that a tool tells in rounded megabytes."""
 
 
-def implausible(ask: Ask, figures: Figures, link_bits_per_s: float | None = None) -> tuple[str, ...]:
+def implausible(job: Job, figures: Figures, link_bits_per_s: float | None = None) -> tuple[str, ...]:
     """Everything in the figures that cannot be so, a sentence each; none where they may be believed.
 
     ``link_bits_per_s`` is what the slower of the two ends' links carries in one direction.
     """
+    ask = job.ask
     texts = list(_unfit(figures.model_dump(mode="python")))
     if texts:  # nothing can be computed with what is no number
         return tuple(texts)
     if ask.operation == "stream":
-        texts += _streams(ask, figures, link_bits_per_s)
+        texts += _streams(job, figures, link_bits_per_s)
     elif ask.operation == "request-response":
         texts += _requests(figures)
-    elif figures.memory_bytes_per_s is None or not 0 < figures.memory_bytes_per_s <= MEMORY_CEILING_BYTES_PER_S:
-        texts.append(f"a memory throughput of {figures.memory_bytes_per_s} bytes/s")
+    elif figures.memory_bytes_per_s is None:
+        texts += [] if job.role == "memory" else ["nothing is said of the memory's throughput"]  # a load may be short
+    elif not 0 < figures.memory_bytes_per_s <= MEMORY_CEILING_BYTES_PER_S:
+        texts.append(f"a memory throughput of {figures.memory_bytes_per_s:g} bytes/s")
     for name, share in (("client", figures.client_cpu_share), ("server", figures.server_cpu_share)):
         if share is not None and share > 4096:
             texts.append(f"{share:g} CPUs busy with the {name}")
@@ -63,13 +69,17 @@ def _unfit(value: Any, name: str = "") -> Iterator[str]:
         yield f"{name} holds control characters"
 
 
-def _streams(ask: Ask, figures: Figures, link_bits_per_s: float | None) -> Iterator[str]:
+def _streams(job: Job, figures: Figures, link_bits_per_s: float | None) -> Iterator[str]:
+    ask = job.ask
     directions = {"forward", "reverse"} if ask.direction == "both" else {ask.direction}
     missing = directions - {flow.direction for flow in figures.flows}
     if missing:
         yield f"nothing is said of the direction {' and '.join(sorted(missing))}"
+    # Where a beginning is left out (iperf3's -O), what was sent in it may be received after it.
+    in_flight = ask.streams * max(ask.window_bytes or 0, _IN_FLIGHT_BYTES) if job.options.get("omit_s") else 0
     for flow in figures.flows:
-        yield from (f"{flow.direction}: {text}" for text in _flow(ask, flow, link_bits_per_s))
+        texts = (*_flow(ask, flow, link_bits_per_s), *_created(ask, flow, in_flight))
+        yield from (f"{flow.direction}: {text}" for text in texts)
     yield from (
         f"an interval with {rate:g} bit/s, more than anything carries"
         for _, rate in figures.intervals
@@ -83,15 +93,25 @@ def _flow(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
         return
     yield from _too_fast(ask, flow, link_bits_per_s)
     yield from _times(ask, flow)
-    sent, received = flow.sent_bytes, flow.received_bytes
-    if ask.transport == "tcp" and sent is not None and received is not None and received > sent * (1 + _MARGIN):
-        yield f"{received} bytes arrived of {sent} that were sent"
     yield from _rates(flow)
     if flow.datagrams is not None and flow.lost_datagrams is not None and flow.lost_datagrams > flow.datagrams:
         yield f"{flow.lost_datagrams} datagrams lost of {flow.datagrams}"
     asked = ask.total_bytes
-    if asked is not None and ask.source_file is None and flow.sent_bytes is not None and flow.sent_bytes < asked:
+    if (
+        asked is not None
+        and ask.source_file is None
+        and flow.sent_bytes is not None
+        and flow.sent_bytes < asked * _ROUNDED
+    ):
         yield f"{flow.sent_bytes} bytes were sent of {asked} that were asked for"
+
+
+def _created(ask: Ask, flow: Flow, in_flight: int) -> Iterator[str]:
+    sent, received = flow.sent_bytes, flow.received_bytes
+    if ask.transport == "udp" or sent is None or received is None:  # a network may double a datagram
+        return
+    if received > sent * (1 + _MARGIN) + in_flight:
+        yield f"{received} bytes arrived of {sent} that were sent"
 
 
 def _too_fast(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:

@@ -1,0 +1,150 @@
+"""netperf (HewlettPackard/netperf), where a user has it: throughput and request-response by its omni test.
+
+Its options and output selectors: its manual, "The Omni Tests", and ``doc/omni_output_list.txt``. It is in no free part
+of Debian, so what it prints is known here from that documentation, and from no recording.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from nicbench.model.round import Ask, Figures, Flow, Job, RequestLatency
+from nicbench.workloads.base import Command, End, Listening, NoOptions, Output, Workload, WorkloadError, last_words
+from nicbench.workloads.tools._reading import number_of
+from nicbench.workloads.tools._samples import NANOSECONDS_PER_MICROSECOND
+
+_STREAM: Final = (
+    *("THROUGHPUT", "THROUGHPUT_UNITS", "ELAPSED_TIME", "LOCAL_SEND_THROUGHPUT", "LOCAL_RECV_THROUGHPUT"),
+    *("REMOTE_SEND_THROUGHPUT", "REMOTE_RECV_THROUGHPUT", "LOCAL_BYTES_SENT", "LOCAL_BYTES_RECVD"),
+    *("REMOTE_BYTES_SENT", "REMOTE_BYTES_RECVD", "TRANSPORT_MSS"),
+)
+_REQUESTS: Final = (
+    *("THROUGHPUT", "THROUGHPUT_UNITS", "ELAPSED_TIME", "TRANSACTION_RATE", "RT_LATENCY", "MIN_LATENCY"),
+    *("MEAN_LATENCY", "MAX_LATENCY", "STDDEV_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY", "TRANSPORT_MSS"),
+)
+_PERCENTILES: Final = {"50": "P50_LATENCY", "90": "P90_LATENCY", "99": "P99_LATENCY"}
+_FIELD = re.compile(r"^([A-Z][A-Z0-9_]*)=(.*)$", re.MULTILINE)
+_MEGABITS: Final = "10^6bits/s"
+
+
+class Netperf(Workload):
+    """A server (netserver) for each client, told to end by SIGTERM."""
+
+    kind = "netperf"
+    Options = NoOptions
+    package = "netperf"
+    ports_per_job = 2
+    server_ends = False
+
+    def refusal(self, ask: Ask) -> str | None:
+        if ask.operation == "memory" or ask.transport == "rdma":
+            return "netperf measures TCP and UDP"
+        if ask.duration_s is not None and (ask.duration_s != int(ask.duration_s) or ask.duration_s < 1):
+            return f"netperf counts whole seconds, not {ask.duration_s:g}"
+        if ask.direction == "both" or ask.streams != 1 or ask.rate_bits_per_s is not None:
+            return "netperf has one connection, one way, as fast as it can"
+        if ask.direction == "reverse" and (ask.transport == "udp" or ask.operation == "request-response"):
+            return "netperf's reverse is of TCP streams alone"
+        if ask.transport == "udp" and (ask.write_bytes or 1) > 65507:
+            return f"a datagram has at most 65507 bytes, not {ask.write_bytes}"
+        if ask.source_file or ask.sink_file or ask.zero_copy or ask.congestion_control:
+            return "netperf is not asked for files, zero copy or a congestion control here; iperf3 is"
+        return None
+
+    def server_command(self, job: Job, client: End, server: End) -> Command:
+        return ("netserver", "-D", "-L", server.address, "-p", str(job.port))
+
+    def client_command(self, job: Job, client: End, server: End | None) -> Command:
+        if server is None:
+            raise WorkloadError("netperf needs a server")
+        ask = job.ask
+        asks = ask.operation == "request-response"
+        size = ask.write_bytes
+        amount = f"-{ask.total_bytes}" if ask.total_bytes is not None else f"{ask.duration_s or 10:.0f}"
+        way = "rr" if asks else {"forward": "send", "reverse": "recv"}.get(ask.direction, "send")
+        return (
+            *("netperf", "-H", server.address, "-L", client.address, "-p", str(job.port), "-t", "omni", "-l", amount),
+            *("-f", "m", "-P", "0", *(("-j",) if asks else ()), "--"),
+            *("-T", ask.transport, "-d", way, "-P", f",{job.port + 1}"),
+            *(("-r", f"{size},{size}") if size is not None and asks else ()),
+            *(("-m", str(size), "-M", str(size)) if size is not None and not asks else ()),
+            *(("-s", str(ask.window_bytes), "-S", str(ask.window_bytes)) if ask.window_bytes is not None else ()),
+            *(("-D",) if ask.no_delay else ()),
+            *("-k", ",".join(_REQUESTS if asks else _STREAM)),
+        )
+
+    def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
+        return (Listening("tcp", job.port, server.address),)
+
+    def version_command(self, ask: Ask) -> Command:
+        return ("netperf", "-V")
+
+    def parse_version(self, text: str) -> str | None:
+        found = re.search(r"Netperf version (\d+(?:\.\d+)+)", text)
+        return found[1] if found else None
+
+    def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
+        fields = {name: value.strip() for name, value in _FIELD.findall(client.stdout)}
+        if "THROUGHPUT" not in fields:
+            raise WorkloadError(f"the output of netperf has no THROUGHPUT; it ends: {last_words(client.stdout[-300:])}")
+        if job.ask.operation == "request-response":
+            return _requests(fields)
+        if fields.get("THROUGHPUT_UNITS") != _MEGABITS:
+            units = last_words(fields.get("THROUGHPUT_UNITS", "nothing"))
+            raise WorkloadError(f"netperf gives its throughput in {units}, not in {_MEGABITS} as it was asked")
+        return Figures(flows=(_flow(job.ask, fields),), mss_bytes=_count(fields, "TRANSPORT_MSS"))
+
+
+def _flow(ask: Ask, fields: dict[str, str]) -> Flow:
+    sender, receiver = ("REMOTE", "LOCAL") if ask.direction == "reverse" else ("LOCAL", "REMOTE")
+    received = _rate(fields, f"{receiver}_RECV_THROUGHPUT")
+    sent = _rate(fields, f"{sender}_SEND_THROUGHPUT")
+    whole = _rate(fields, "THROUGHPUT")
+    return Flow(
+        direction="reverse" if ask.direction == "reverse" else "forward",
+        sent_bytes=_count(fields, f"{sender}_BYTES_SENT"),
+        received_bytes=_count(fields, f"{receiver}_BYTES_RECVD"),
+        sent_bits_per_s=sent if sent is not None else whole,
+        received_bits_per_s=received,
+        duration_s=_number(fields, "ELAPSED_TIME"),
+    )
+
+
+def _requests(fields: dict[str, str]) -> Figures:
+    rate = _number(fields, "TRANSACTION_RATE")
+    mean = _latency_ns(fields, "MEAN_LATENCY")
+    percentiles = {name: _latency_ns(fields, field) for name, field in _PERCENTILES.items()}
+    return Figures(
+        transactions_per_s=rate if rate is not None else _number(fields, "THROUGHPUT"),
+        latency=RequestLatency(
+            basis="round trip",
+            minimum_ns=_latency_ns(fields, "MIN_LATENCY"),
+            mean_ns=mean if mean is not None else _latency_ns(fields, "RT_LATENCY"),
+            maximum_ns=_latency_ns(fields, "MAX_LATENCY"),
+            stdev_ns=_latency_ns(fields, "STDDEV_LATENCY"),
+            percentiles_ns={name: value for name, value in percentiles.items() if value is not None},
+        ),
+        mss_bytes=_count(fields, "TRANSPORT_MSS"),
+    )
+
+
+def _number(fields: dict[str, str], name: str) -> float | None:
+    """What it does not know it calls -1, or leaves empty."""
+    value = number_of(fields[name], f"netperf: {name}") if fields.get(name) else None
+    return None if value is None or value == -1 else value
+
+
+def _rate(fields: dict[str, str], name: str) -> float | None:
+    value = _number(fields, name)
+    return None if value is None else value * 1e6
+
+
+def _count(fields: dict[str, str], name: str) -> int | None:
+    value = _number(fields, name)
+    return None if value is None else int(value)
+
+
+def _latency_ns(fields: dict[str, str], name: str) -> float | None:
+    value = _number(fields, name)
+    return None if value is None else value * NANOSECONDS_PER_MICROSECOND

@@ -1,0 +1,148 @@
+"""perftest and netperf: RDMA's tables as they were recorded, and netperf's keyed output as its manual describes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.hosts._fake import FakeHost
+from nicbench.model.round import Ask, Figures, RequestLatency
+from nicbench.workloads.base import End, Output, WorkloadError
+from nicbench.workloads.plausible import implausible
+from nicbench.workloads.tools.netperf import Netperf
+from nicbench.workloads.tools.perftest import Perftest
+
+from .goldens import GOLDEN, golden, job
+
+CLIENT = End(FakeHost(), "198.18.0.1", rdma_device="mlx5_1", gid_index=3)
+SERVER = End(FakeHost(), "198.18.0.2", rdma_device="mlx5_0", gid_index=1)
+BANDWIDTH = Ask(duration_s=3, transport="rdma", verb="write", write_bytes=65536)
+LATENCY = Ask(operation="request-response", duration_s=3, transport="rdma", verb="send", write_bytes=64)
+
+
+def read(ask: Ask, name: str, stderr: str = "") -> Figures:
+    figures = Perftest().parse(job("perftest", ask), Output(golden(f"perftest-4.5-{name}.client"), stderr), None)
+    assert not implausible(job("perftest", ask), figures)
+    return figures
+
+
+def latency_of(ask: Ask, name: str) -> RequestLatency:
+    latency = read(ask, name).latency
+    assert latency is not None
+    return latency
+
+
+def test_throughput_is_the_average_in_binary_megabytes() -> None:
+    [flow] = read(BANDWIDTH, "write-bw").flows
+    assert flow.bits_per_s == 7.65 * 2**20 * 8
+    assert flow.received_bytes == 368 * 65536
+    pairs = BANDWIDTH.model_copy(update={"streams": 10, "write_bytes": 16384})
+    assert read(pairs, "write-bw-q10").flows[0].bits_per_s == 2.66 * 2**20 * 8
+    some = Ask(total_bytes=500 * 65536, transport="rdma", verb="read")
+    assert read(some, "read-bw").flows[0].bits_per_s == 6.10 * 2**20 * 8
+
+
+@pytest.mark.parametrize("name", ["again2", "again3", "write-bw-reversed"])
+def test_a_rate_of_zero_with_exit_status_zero_is_refused_unless_it_was_none(name: str) -> None:
+    text = golden(f"perftest-4.5-{name}.client")
+    if " 0.00   \t" not in text:
+        assert read(BANDWIDTH, name).flows
+        return
+    clock = (GOLDEN / "perftest-4.5-again3.client.err.txt").read_text()
+    with pytest.raises(WorkloadError, match=r"0\.00 MB/s of \d+ messages.*Correlation coefficient"):
+        Perftest().parse(job("perftest", BANDWIDTH), Output(text, clock), None)
+
+
+def test_the_longest_sample_counts_though_perftest_leaves_it_out() -> None:
+    latency = latency_of(LATENCY, "send-lat-raw")
+    assert latency.basis == "half round trip"
+    assert latency.count == 999
+    assert latency.maximum_ns == 26601500  # its own t_max is 16081.89 us
+    assert latency.minimum_ns == pytest.approx(50830, rel=1e-3)
+    assert latency.histogram is not None
+    reading = LATENCY.model_copy(update={"verb": "read"})
+    assert latency_of(reading, "read-lat-raw").basis == "round trip"
+
+
+def test_tables_of_latency_without_samples_are_read() -> None:
+    writing = LATENCY.model_copy(update={"verb": "write"})
+    summary = latency_of(writing, "write-lat")
+    assert (summary.minimum_ns, summary.mean_ns, summary.maximum_ns) == (33390, 2215270, 21501230)
+    assert summary.percentiles_ns == {"50": 65760, "99": 11140160, "99.9": 21501230}
+    timed = latency_of(writing, "write-lat-duration")
+    assert (timed.mean_ns, timed.maximum_ns) == (1852910, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("refused", "Couldn't connect to 10.7.0.10:19999"),
+        ("no-device", "mlx5_9 not found"),
+        ("no-devices", "Did not detect devices"),
+        ("write-bw-n", "Completion with error at client"),
+    ],
+)
+def test_its_failures_are_told_in_its_words(name: str, words: str) -> None:
+    assert words in (Perftest().complaint(Output(golden(f"perftest-4.5-{name}.client"), status=1)) or "")
+
+
+def test_without_an_rdma_device_nothing_is_started() -> None:
+    none = End(FakeHost(), "198.18.0.2")
+    asked = job("perftest", BANDWIDTH)
+    assert Perftest().refusal_of_ends(asked, CLIENT, SERVER) is None
+    assert Perftest().refusal_of_ends(asked, CLIENT, none) == "no RDMA device at its server"
+
+
+def test_commands_name_the_device_of_each_side_and_never_use_the_connection_manager() -> None:
+    asked = job("perftest", BANDWIDTH.model_copy(update={"streams": 50}))
+    client = " ".join(Perftest().client_command(asked, CLIENT, SERVER))
+    assert client == "ib_write_bw -d mlx5_1 -i 1 -p 5201 -F -c RC -D 3 -q 50 -s 65536 -x 3 198.18.0.2"
+    server = " ".join(Perftest().server_command(asked, CLIENT, SERVER))
+    assert server == "ib_write_bw -d mlx5_0 -i 1 -p 5201 -F -c RC -D 3 -q 50 -s 65536 -x 1"
+    probe = " ".join(Perftest({"traffic_class": 96}).client_command(job("perftest", LATENCY), CLIENT, SERVER))
+    assert probe == ("ib_send_lat -d mlx5_1 -i 1 -p 5201 -F -c RC -n 10000 -U -s 64 -x 3 --tclass=96 198.18.0.2")
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (Ask(duration_s=3), "RDMA, and nothing else"),
+        (BANDWIDTH.model_copy(update={"direction": "both"}), "the sum of both directions"),
+        (BANDWIDTH.model_copy(update={"duration_s": 1.0}), "at least 2"),
+        (LATENCY.model_copy(update={"streams": 2}), "one queue pair"),
+        (BANDWIDTH.model_copy(update={"window_bytes": 1}), "neither socket buffers"),
+    ],
+)
+def test_what_perftest_cannot_do_is_said_before_anything_starts(ask: Ask, why: str) -> None:
+    assert why in (Perftest().refusal(ask) or "")
+
+
+def test_its_version_is_read() -> None:
+    assert Perftest().parse_version(golden("perftest-4.5-version")) == "6.06"
+
+
+def test_netperfs_keyed_output_is_read_as_its_manual_describes_it() -> None:
+    ask = Ask(duration_s=10, write_bytes=16384)
+    figures = Netperf().parse(job("netperf", ask), Output(golden("netperf-2.7-composed-stream.client")), None)
+    [flow] = figures.flows
+    assert (flow.sent_bits_per_s, flow.received_bits_per_s) == (9414.2e6, 9413.6e6)
+    assert flow.duration_s == 10.0
+    assert not implausible(job("netperf", ask), figures)
+    asking = Ask(operation="request-response", duration_s=10)
+    figures = Netperf().parse(job("netperf", asking), Output(golden("netperf-2.7-composed-requests.client")), None)
+    assert figures.transactions_per_s == 20000.0
+    assert figures.latency is not None
+    assert (figures.latency.basis, figures.latency.mean_ns) == ("round trip", 49850)
+    assert figures.latency.percentiles_ns == {"50": 48000, "90": 60000, "99": 90000}
+    assert not implausible(job("netperf", asking), figures)
+
+
+def test_netperfs_commands_use_the_omni_test() -> None:
+    ask = Ask(duration_s=10, write_bytes=8192, direction="reverse")
+    command = " ".join(Netperf().client_command(job("netperf", ask), CLIENT, SERVER))
+    assert command.startswith(
+        "netperf -H 198.18.0.2 -L 198.18.0.1 -p 5201 -t omni -l 10 -f m -P 0 -- -T tcp -d recv -P ,5202"
+        " -m 8192 -M 8192 -k THROUGHPUT,"
+    )
+    server = Netperf().server_command(job("netperf", ask), CLIENT, SERVER)
+    assert " ".join(server) == "netserver -D -L 198.18.0.2 -p 5201"
+    assert "one way" in (Netperf().refusal(Ask(duration_s=1, direction="both")) or "")

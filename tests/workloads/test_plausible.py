@@ -1,0 +1,108 @@
+"""Figures that cannot be so are refused, with the reason; those that can are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nicbench.model.round import Ask, Figures, Flow, RequestLatency, StreamFigures
+from nicbench.workloads.plausible import implausible
+
+from .goldens import job
+
+GIGABIT = 1e9
+FLOW: dict[str, Any] = {
+    "direction": "forward",
+    "sent_bytes": 1_176_000_000,
+    "received_bytes": 1_175_000_000,
+    "sent_bits_per_s": 940.8e6,
+    "received_bits_per_s": 940e6,
+    "duration_s": 10.0,
+}
+
+
+def refused(ask: Ask | None = None, link_bits_per_s: float | None = GIGABIT, **changed: Any) -> str:
+    figures = Figures(flows=(Flow(**{**FLOW, **changed}),))
+    return "; ".join(implausible(job("iperf3", ask or Ask(duration_s=10)), figures, link_bits_per_s))
+
+
+def asked(**latency: Any) -> str:
+    figures = Figures(latency=RequestLatency(basis="round trip", **latency))
+    return "; ".join(implausible(job("sockperf", Ask(operation="request-response", duration_s=1)), figures))
+
+
+def test_an_ordinary_measurement_is_believed() -> None:
+    assert not refused()
+    assert not asked(count=9, minimum_ns=1e3, mean_ns=2e3, maximum_ns=9e3, percentiles_ns={"50": 2e3, "99": 9e3})
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"received_bits_per_s": float("nan")}, "received_bits_per_s is nan"),
+        ({"sent_bits_per_s": float("inf")}, "sent_bits_per_s is inf"),
+        ({"retransmissions": -3}, "retransmissions is -3"),
+        ({"received_bits_per_s": 0.0, "sent_bits_per_s": 0.0}, "nothing arrived"),
+        ({"received_bits_per_s": None, "sent_bits_per_s": None}, "nothing arrived"),
+        ({"duration_s": 5.0, "received_bytes": None}, "it took 5 s, and 10 s were asked for"),
+        ({"duration_s": 30.0, "received_bytes": None}, "it took 30 s"),
+        ({"received_bytes": 1_300_000_000}, "1300000000 bytes arrived of 1176000000"),
+        ({"received_bytes": 500_000_000}, "where its bytes and seconds make 4e+08"),
+        ({"datagrams": 10, "lost_datagrams": 11}, "11 datagrams lost of 10"),
+        ({"direction": "reverse"}, "nothing is said of the direction forward"),
+        (
+            {"streams": (StreamFigures(received_bits_per_s=4e8), StreamFigures(received_bits_per_s=4e8))},
+            "its 2 streams make 8e+08 bit/s together, and it says 9.4e+08",
+        ),
+    ],
+)
+def test_a_contradiction_is_refused_with_its_reason(changed: dict[str, Any], why: str) -> None:
+    assert why in refused(**changed)
+
+
+def test_payload_never_goes_faster_than_the_link_but_for_a_percent() -> None:
+    fast: dict[str, Any] = {"sent_bytes": None, "received_bytes": None}
+    assert not refused(**fast, received_bits_per_s=1.009e9)
+    assert "1.02e+09 bit/s of payload over a link of 1e+09" in refused(**fast, received_bits_per_s=1.02e9)
+    assert not refused(link_bits_per_s=None, **fast, received_bits_per_s=1e12)
+    assert "more than anything carries" in refused(link_bits_per_s=None, **fast, received_bits_per_s=2e13)
+
+
+def test_a_short_transfer_may_have_begun_before_its_clock() -> None:
+    ask = Ask(total_bytes=1_000_000)
+    short: dict[str, Any] = {"duration_s": 0.008, "sent_bytes": 1_000_000, "received_bytes": 1_000_000}
+    assert not refused(ask, **short, received_bits_per_s=1e9)
+    short["duration_s"] = 0.004
+    assert not refused(ask, **short, received_bits_per_s=2e9)
+    assert "1000000 bytes were sent of 2000000" in refused(Ask(total_bytes=2_000_000), **short, received_bits_per_s=2e9)
+
+
+def test_a_sender_alone_may_fill_its_socket_buffer() -> None:
+    sent: dict[str, Any] = {"received_bytes": None, "received_bits_per_s": None, "sent_bytes": None}
+    assert not refused(**sent, sent_bits_per_s=1.012e9)
+    assert "over a link" in refused(**sent, sent_bits_per_s=1.05e9)
+    # Of datagrams a host throws away what its link does not take.
+    assert not refused(Ask(duration_s=10, transport="udp"), **sent, sent_bits_per_s=3e9)
+
+
+@pytest.mark.parametrize(
+    ("latency", "why"),
+    [
+        ({"mean_ns": 0.0}, "a mean latency of 0 ns"),
+        ({"minimum_ns": 9e3, "mean_ns": 2e3, "maximum_ns": 10e3}, "do not rise"),
+        ({"mean_ns": 2e3, "maximum_ns": 1e3}, "do not rise"),
+        ({"mean_ns": 2e3, "percentiles_ns": {"50": 9e3, "99.9": 3e3}}, "its percentiles do not rise"),
+        ({"mean_ns": 2e3, "maximum_ns": 4e3, "percentiles_ns": {"99": 9e3}}, "99 % within 9000 ns, more than"),
+        ({"count": 0, "mean_ns": 1e3}, "not one request was answered"),
+        ({}, "no latency is said"),
+        ({"mean_ns": float("nan")}, "latency.mean_ns is nan"),
+    ],
+)
+def test_latencies_that_contradict_themselves_are_refused(latency: dict[str, Any], why: str) -> None:
+    assert why in asked(**latency)
+
+
+def test_control_characters_are_kept_out_of_what_is_shown() -> None:
+    figures = Figures(flows=(Flow(**FLOW),), notes=("fine", "\x1b]0;title\x07"))
+    assert implausible(job("iperf3", Ask(duration_s=10)), figures) == ("notes holds control characters",)
