@@ -4,6 +4,7 @@
     ├── UsageError           2  a wrong option or argument
     │   └── BenchFileError   2  the bench file, with line and column
     ├── NotReadyError        3  the machine is not ready (preflight)
+    │   └── BusyError        3  somebody else is using it
     ├── HostError            4  a host or peer failed
     │   └── EngineError      4  the engine died or refused
     ├── NothingMeasuredError 5
@@ -46,6 +47,10 @@ class NotReadyError(NicbenchError):
     """The machine lacks something; ``next_step`` is the command that mends it."""
 
     exit_status = 3
+
+
+class BusyError(NotReadyError):
+    """Somebody else is using a machine or a port: waiting helps."""
 
 
 class HostError(NicbenchError):

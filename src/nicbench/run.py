@@ -25,6 +25,7 @@ from nicbench.stages.machine import machine
 from nicbench.stages.measure import measure, measure_rounds
 from nicbench.stages.monitor import busy_cpus, monitored
 from nicbench.stages.plan import describe, describe_rounds
+from nicbench.stages.sharing import claims
 from nicbench.stages.start import refuse_changed_bench, started
 from nicbench.stages.summary import summarise
 from nicbench.stages.testbed import laid_out, make_dut, make_testbed, touches_machine
@@ -37,15 +38,22 @@ from nicbench.trials.maker import TrialMaker
 from nicbench.tuning.stack import UndoStack
 
 
-async def run(bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str | None = None) -> Summary:
-    """Runs every test in every turn; whatever ends it, the machine is restored and what was measured is kept."""
+async def run(
+    bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str | None = None, wait_s: float = 0.0
+) -> Summary:
+    """Runs every test in every turn; whatever ends it, the machine is restored and what was measured is kept.
+
+    Where somebody else uses a machine, it waits for it so long, and then fails.
+    """
     began, complete = time.monotonic(), False
     refuse_changed_bench(bench, folder.journal.events())
     turns = turns_left(bench, folder.journal, bus)
     resumed = bool(folder.journal.trials() or folder.journal.rounds())
     bus.publish(started(bench, folder.run_id, resumed=resumed, redacted=folder.redactor is not None))
     try:
-        async with machine(folder, bus, touched=touches_machine(bench)) as changes:
+        async with machine(
+            folder, bus, touched=touches_machine(bench), elsewhere=claims(bench), wait_s=wait_s
+        ) as changes:
             for turn in turns:
                 async with one_turn(turn, changes, bus):
                     await _MEASURE[bench.measures](bench, turn, folder, changes, bus, engine_path, began)

@@ -76,7 +76,10 @@ def run_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], None]:
         return folder / "report.html"
 
     def replace(stand_in: StandIn) -> None:
-        monkeypatch.setitem(sys.modules, "nicbench.run", SimpleNamespace(run=stand_in))
+        async def run(bench: BenchFile, folder: RunFolder, bus: Bus, **_: object) -> Summary:
+            return await stand_in(bench, folder, bus)
+
+        monkeypatch.setitem(sys.modules, "nicbench.run", SimpleNamespace(run=run))
         monkeypatch.setitem(sys.modules, "nicbench.report", SimpleNamespace(build=build))
 
     return replace

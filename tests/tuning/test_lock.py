@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from nicbench.errors import NotReadyError
+from nicbench.errors import BusyError, NotReadyError
 from nicbench.hosts._fake import FakeHost
 from nicbench.tuning.lock import LOCK_NAME, HostLock
 from nicbench.tuning.owner import this_process
@@ -20,10 +21,11 @@ PAGES = "/proc/sys/vm/nr_hugepages"
 async def test_a_lock_that_is_held_names_its_holder(tmp_path: Path) -> None:
     first = HostLock("first", tmp_path)
     await first.take()
-    with pytest.raises(NotReadyError) as caught:
+    with pytest.raises(BusyError) as caught:
         await HostLock("second", tmp_path).take()
 
-    assert f"run first (process {os.getpid()})" in str(caught.value)
+    assert re.search(rf"run first of .+@.+ \(process {os.getpid()}\) holds the whole machine", str(caught.value))
+    assert f"kill {os.getpid()}" in (caught.value.next_step or "")
     first.release()
 
 

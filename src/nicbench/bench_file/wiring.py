@@ -56,7 +56,8 @@ def _own_port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
             message = f"the tester {kind} brings its own ports, so {quote(key)} has no meaning"
             yield Problem(root.position_of_key((key,)), message, f"remove `{key}`, or choose another tester")
     if bench.dut.plugin.is_set_up:
-        there = [name for name, dut in find("nicbench.duts", Dut).items() if not dut.is_set_up]
+        duts = find("nicbench.duts", Dut).items()
+        there = [name for name, dut in duts if not dut.is_set_up and dut.port_kind == Lab.port_kind]
         message = f"the DUT {quote(bench.dut.kind)} is set up by nicbench on ports that the tester {kind} does not give"
         step = f"set it up by hand and write `{_sections('dut', there)}`, or choose another tester"
         yield Problem(root.position_of(("dut", "kind")), message, step)

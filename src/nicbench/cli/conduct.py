@@ -22,15 +22,15 @@ from nicbench.redaction import Redactor
 from nicbench.stages.summary import summarise
 from nicbench.store.folder import RunFolder
 
-RunIt = Callable[[BenchFile, RunFolder, Bus], Awaitable[Summary]]
+RunIt = Callable[[BenchFile, RunFolder, Bus, float], Awaitable[Summary]]
 
 REPORT: Final = "report.html"
 
 
-async def _run_it(bench: BenchFile, folder: RunFolder, bus: Bus) -> Summary:
+async def _run_it(bench: BenchFile, folder: RunFolder, bus: Bus, wait_s: float) -> Summary:
     from nicbench.run import run  # here: it loads every part of nicbench, and `--help` needs none of them
 
-    return await run(bench, folder, bus)
+    return await run(bench, folder, bus, wait_s=wait_s)
 
 
 def conduct(
@@ -40,11 +40,12 @@ def conduct(
     as_json: bool,
     with_progress: bool,
     redact: bool = False,
+    wait_s: float = 0.0,
     run_it: RunIt = _run_it,
 ) -> None:
     """Runs ``bench`` in ``folder`` and shows what came of it. ReportedError where it ended with an error.
 
-    ``redact``: as ``redact`` of the bench file, which does as well.
+    ``redact``: as ``redact`` of the bench file, which does as well. ``wait_s``: for machines that others use.
     """
     if redact or bench.redact:
         folder.redact_with(redactor_of_this_machine())
@@ -53,7 +54,7 @@ def conduct(
     try:
         with make_progress(planned(bench), enabled=with_progress, ends=ends(bench)) as progress:
             bus.subscribe(progress.show)
-            summary = run_to_the_end(_awaited(run_it, bench, folder, bus))
+            summary = run_to_the_end(_awaited(run_it, bench, folder, bus, wait_s))
     except NicbenchError as error:
         if not folder.journal.trials() and not folder.journal.results():
             folder.remove()  # refused before anything was measured: nothing worth a place in the list of runs
@@ -87,8 +88,8 @@ def build_report(folder: RunFolder) -> Path:
     return build(folder.path)
 
 
-async def _awaited(run_it: RunIt, bench: BenchFile, folder: RunFolder, bus: Bus) -> Summary:
-    return await run_it(bench, folder, bus)
+async def _awaited(run_it: RunIt, bench: BenchFile, folder: RunFolder, bus: Bus, wait_s: float) -> Summary:
+    return await run_it(bench, folder, bus, wait_s)
 
 
 def _with_next_step(error: NicbenchError, folder: RunFolder) -> NicbenchError:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from nicbench.errors import UsageError
+from nicbench.units import parse_duration_s
 
 
 def _folder(path: Path) -> Path:
@@ -20,6 +21,14 @@ def _folder(path: Path) -> Path:
                     "is a file, not a folder for runs", place=str(part), next_step="give --output a folder"
                 )
     return path
+
+
+def _duration_s(text: str | float) -> float:
+    """UsageError where it is none."""
+    try:
+        return parse_duration_s(text)
+    except ValueError as error:
+        raise UsageError(str(error), place="--wait", next_step="write it like 90s or 10min") from error
 
 
 BenchPath = Annotated[Path, typer.Argument(metavar="BENCH.yaml", help="The bench file.", show_default=False)]
@@ -35,6 +44,16 @@ NoProgress = Annotated[bool, typer.Option("--no-progress", help="Say nothing whi
 Redact = Annotated[
     bool,
     typer.Option("--redact", help="Put tokens in the place of serial numbers, MAC addresses, UUIDs and host names."),
+]
+
+Wait = Annotated[
+    float,
+    typer.Option(
+        "--wait",
+        metavar="DURATION",
+        parser=_duration_s,
+        help="Wait so long, e.g. 10min, for machines and ports that another run uses.",
+    ),
 ]
 
 DEFAULT_OUTPUT = Path("runs")

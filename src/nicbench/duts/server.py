@@ -18,6 +18,7 @@ class Server(EndpointDut):
 
     kind = "server"
     Options = ServerOptions
+    is_set_up = False
 
     async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
         return

@@ -3,5 +3,6 @@
 from nicbench.hosts._clocks import compare_clocks
 from nicbench.hosts._specs import from_spec
 from nicbench.hosts._ssh_pool import close_connections
+from nicbench.hosts.container import close_containers
 
-__all__ = ["close_connections", "compare_clocks", "from_spec"]
+__all__ = ["close_connections", "close_containers", "compare_clocks", "from_spec"]

@@ -43,6 +43,10 @@ class ContainerProcess(Process):
         with self._words():
             return await self._client.read_line(timeout_s)
 
+    async def read_some(self) -> bytes:
+        with self._words():
+            return await self._client.read_some()
+
     async def close_stdin(self) -> None:
         await self._client.close_stdin()
 

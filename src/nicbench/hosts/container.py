@@ -180,6 +180,7 @@ class ContainerHost(Host):
     async def close(self) -> None:
         """Ends the container and everything in it; it is started again where it is needed again."""
         first, self._first = self._first, None
+        _RUNNING.discard(self)
         if first is None:
             return
         try:
@@ -207,6 +208,7 @@ class ContainerHost(Host):
                 self._container = f"nicbench-{secrets.token_hex(6)}"
                 command = run_command(self.options, self._container, self._network, labels, self.adaptations)
                 self._first = await self._started(command)
+            _RUNNING.add(self)
 
     async def _started(self, command: Sequence[str]) -> Process | None:
         """None where it failed, and an adaptation was found that may help."""
@@ -260,6 +262,17 @@ class ContainerHost(Host):
         """A script in the container; nothing happens where the container has ended."""
         with contextlib.suppress(NicbenchError):
             await self._outside.run((*self._engine, "exec", self._container, "sh", "-c", script), check=False)
+
+
+_RUNNING: set[ContainerHost] = set()
+"""Those that are to be ended."""
+
+
+async def close_containers() -> None:
+    """Ends every container that this process has started. What fails is left to the next start to remove."""
+    for host in tuple(_RUNNING):
+        with contextlib.suppress(NicbenchError):
+            await host.close()
 
 
 def _joined(inner: Host, options: ContainerOptions, name: str) -> tuple[Host, str]:

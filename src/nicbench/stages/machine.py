@@ -1,4 +1,4 @@
-"""First stage: the machine is ours, nothing of a dead run is left on it, and whatever we change will be undone."""
+"""First stage: the machines are ours, nothing of a dead run is left on them, and whatever we change will be undone."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from nicbench.events import Bus, Note
+from nicbench.stages.sharing import Claim, taken
 from nicbench.store.folder import RunFolder
-from nicbench.tuning.lock import HostLock
-from nicbench.tuning.restore import restore_stale
 from nicbench.tuning.stack import UndoStack
 
 
 @asynccontextmanager
-async def machine(folder: RunFolder, bus: Bus, *, touched: bool) -> AsyncIterator[UndoStack]:
-    """Holds the host's lock and an undo stack. ``touched`` is false where a run changes nothing (a simulated lab)."""
+async def machine(
+    folder: RunFolder, bus: Bus, *, touched: bool, elsewhere: tuple[Claim, ...] = (), wait_s: float = 0.0
+) -> AsyncIterator[UndoStack]:
+    """Holds this machine and what is claimed of others, and an undo stack; waits so long for those that hold them.
+
+    ``touched`` is false where a run changes nothing (a simulated lab).
+    """
     changes = UndoStack(folder.run_id, folder.path)
     if not touched:
         yield changes
         return
-    lock = HostLock(folder.run_id)
-    try:
-        for sentence in [*await lock.take(), *await restore_stale()]:
-            bus.publish(Note(level="warning", text=sentence))
-        async with undone(changes, bus):
-            yield changes
-    finally:
-        lock.release()
+    async with taken(folder.run_id, elsewhere, bus, wait_s), undone(changes, bus):
+        yield changes
 
 
 @asynccontextmanager

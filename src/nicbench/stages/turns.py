@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.events import Bus, IntervalsChecked, TurnFinished, TurnStarted
+from nicbench.hosts import close_containers
 from nicbench.methods.base import main_values
 from nicbench.model.turn import Turn
 from nicbench.stages.machine import undone
@@ -49,7 +50,10 @@ async def one_turn(turn: Turn, changes: UndoStack, bus: Bus) -> AsyncIterator[No
     named = {"configuration": turn.configuration, "run": turn.run}
     if turn.of > 1:
         bus.publish(TurnStarted(**named, number=turn.number, of=turn.of, warm_up=turn.warm_up, at_most=turn.at_most))
-    async with undone(changes, bus):
-        yield
+    try:
+        async with undone(changes, bus):
+            yield
+    finally:
+        await close_containers()
     if turn.of > 1:
         bus.publish(TurnFinished(**named, warm_up=turn.warm_up))

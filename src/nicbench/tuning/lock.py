@@ -1,17 +1,21 @@
-"""The lock of a host: one run at a time, because two would measure each other."""
+"""The lock of this machine: one run at a time, because two would measure each other. `lease.py` has that of others."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import platform
+import time
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from nicbench.errors import NotReadyError
+from nicbench.errors import BusyError, NotReadyError
 from nicbench.hosts import from_spec
 from nicbench.model.base import Frozen
+from nicbench.tuning.holder import Lease, Standing, busy, lease_of_this_process
+from nicbench.tuning.leases import living_leases
 from nicbench.tuning.owner import Owner, this_process
 from nicbench.tuning.record import RUNTIME_FOLDER, load_record, record_path
 from nicbench.tuning.restore import MakeHost, restore
@@ -20,24 +24,27 @@ LOCK_NAME = "host.lock"
 
 
 class Holder(Frozen):
-    """Who holds the lock: the content of the file."""
+    """Who holds the lock: the content of the file. ``who`` and ``since_s`` (Unix time) are for those who must wait."""
 
     run_id: str
     owner: Owner
+    who: Lease | None = None
+    since_s: int | None = None
 
 
 class HostLock:
     """An exclusive ``flock``: it ends with its process. Its content names the run, so that a dead one is restored."""
 
     def __init__(self, run_id: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = from_spec) -> None:
-        self._holder = Holder(run_id=run_id, owner=this_process())
+        who = lease_of_this_process(run_id)
+        self._holder = Holder(run_id=run_id, owner=this_process(), who=who, since_s=int(time.time()))
         self._runtime = runtime
         self._path = runtime / LOCK_NAME
         self._make_host = make_host
         self._descriptor: int | None = None
 
     async def take(self) -> list[str]:
-        """Takes the lock; says what was done for a dead holder. NotReadyError names a living one."""
+        """Takes the lock; says what was done for a dead holder. BusyError names a living one."""
         descriptor = self._open()
         try:
             said = await self._restore_last_holder(descriptor)
@@ -72,9 +79,9 @@ class HostLock:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = _holder_of(descriptor)
+                busy_error = _busy(descriptor, self._path)
                 os.close(descriptor)
-                raise _busy(holder, self._path) from None
+                raise busy_error from None
             if _is_at(descriptor, self._path):
                 return descriptor
             os.close(descriptor)  # its last holder removed the file between our open and our lock
@@ -139,11 +146,21 @@ def _holder_of(descriptor: int) -> Holder | None:
         return None
 
 
-def _busy(holder: Holder | None, path: Path) -> NotReadyError:
-    if holder is None:
-        return NotReadyError("another run is starting on this machine", place=str(path), next_step="try again")
-    return NotReadyError(
-        f"run {holder.run_id} (process {holder.owner.pid}) is using this machine",
-        place=str(path),
-        next_step=f"wait until it has ended, or end it: kill {holder.owner.pid}",
-    )
+def standing_of_holder(text: str | bytes, now_s: float) -> Standing | None:
+    """The content of a lock's file as it is told to others, None where nobody wrote a name."""
+    try:
+        holder = Holder.model_validate_json(text)
+    except ValidationError:
+        return None
+    who = holder.who or Lease(run_id=holder.run_id, user="unknown", machine=platform.node(), pid=holder.owner.pid)
+    return Standing(who, None if holder.since_s is None else now_s - holder.since_s)
+
+
+def _busy(descriptor: int, path: Path) -> BusyError:
+    """Names those who lease this machine from elsewhere, or the run on it."""
+    leasing = living_leases(path.parent)
+    here = None if leasing else standing_of_holder(os.pread(descriptor, 65536, 0), time.time())
+    if here is None or here.lease is None:
+        return busy(leasing, str(path))
+    step = f"wait until it has ended (--wait 10min does), or end it: kill {here.lease.pid}"
+    return busy([here], str(path), step)

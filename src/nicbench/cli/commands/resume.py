@@ -9,7 +9,7 @@ import typer
 
 from nicbench.bench_file import load
 from nicbench.cli.conduct import conduct
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, Output, Redact, RunReference
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, Output, Redact, RunReference, Wait
 from nicbench.cli.output import say
 from nicbench.cli.run_reference import open_run
 from nicbench.errors import UsageError
@@ -28,6 +28,7 @@ def _resume(
     json: Json = False,
     no_progress: NoProgress = False,
     redact: Redact = False,
+    wait: Wait = 0.0,
 ) -> None:
     """Go on with an interrupted run, from its last trial."""
     folder = open_run(run, output)
@@ -38,7 +39,7 @@ def _resume(
         return
     say(f"run folder: {folder.path}, {len(folder.journal.trials())} trials are kept")
     redact = redact or was_redacted(folder.journal.events())
-    conduct(load(folder.path / BENCH), folder, as_json=json, with_progress=not no_progress, redact=redact)
+    conduct(load(folder.path / BENCH), folder, as_json=json, with_progress=not no_progress, redact=redact, wait_s=wait)
 
 
 def refuse_imported(folder: RunFolder) -> None:

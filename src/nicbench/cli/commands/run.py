@@ -9,7 +9,7 @@ import typer
 from nicbench.bench_file import load
 from nicbench.cli.commands.tune import show_tuning
 from nicbench.cli.conduct import conduct
-from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, Output, Redact
+from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, Output, Redact, Wait
 from nicbench.cli.output import results, say
 from nicbench.cli.plan_table import print_plan
 from nicbench.store.folder import RunFolder
@@ -28,6 +28,7 @@ def _run(
     json: Json = False,
     no_progress: NoProgress = False,
     redact: Redact = False,
+    wait: Wait = 0.0,
     dry_run: DryRun = False,
 ) -> None:
     """Run every test of a bench file and write a report."""
@@ -39,4 +40,4 @@ def _run(
         return
     folder = RunFolder.create(output, bench_file.source, bench_file.title)
     say(f"run folder: {folder.path}")
-    conduct(bench_file, folder, as_json=json, with_progress=not no_progress, redact=redact)
+    conduct(bench_file, folder, as_json=json, with_progress=not no_progress, redact=redact, wait_s=wait)

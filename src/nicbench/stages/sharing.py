@@ -1,0 +1,142 @@
+"""Which machines a run takes for itself: this one, and those of its bench file, whole or by their ports; all or none.
+
+A machine is taken whole where its settings may be changed: it is tuned, it is set up as the DUT, or frames are sent
+from it. Otherwise another run may use other ports of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.errors import BusyError
+from nicbench.events import Bus, Note
+from nicbench.hosts import from_spec
+from nicbench.hosts.base import Host
+from nicbench.hosts.container import ContainerHost
+from nicbench.hosts.local import LocalHost
+from nicbench.tuning.lease import HostLease
+from nicbench.tuning.lease_script import ports_command
+from nicbench.tuning.lock import HostLock
+from nicbench.tuning.owner import boot_id
+from nicbench.tuning.restore import restore_stale
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_TESTER = "tester"
+
+
+@dataclass
+class Claim:
+    """What a run needs of one host of its bench file: all of its machine, or these devices and PCI addresses."""
+
+    host: Host
+    whole: bool = False
+    devices: set[str] = field(default_factory=set)
+    addresses: set[str] = field(default_factory=set)
+
+
+def claims(bench: BenchFile, make_host: Callable[[BenchFile, str], Host] | None = None) -> tuple[Claim, ...]:
+    """One for each host on another machine; nothing is touched yet."""
+    found: dict[str, Claim] = {}
+    for each in bench.configurations:
+        for name in each.hosts:
+            host = (make_host or _host)(each, name)
+            if isinstance(host.machine, LocalHost):
+                continue
+            ports = [port for port in each.ports.values() if port.host == name]
+            claim = found.setdefault(repr(host.spec()), Claim(host))
+            claim.whole |= bool(each.tuning) or _sends_frames(each, name) or _is_set_up(each, name)
+            claim.devices.update(port.device for port in ports if port.device is not None)
+            claim.addresses.update(port.address for port in ports if port.address is not None)
+    return tuple(found.values())
+
+
+@asynccontextmanager
+async def taken(run_id: str, wanted: tuple[Claim, ...], bus: Bus, wait_s: float = 0.0) -> AsyncIterator[None]:
+    """Holds this machine and every claim; waits so long for those that others hold, and holds nothing meanwhile.
+
+    BusyError names the holder once ``wait_s`` are over.
+    """
+    end = time.monotonic() + wait_s
+    told: set[str] = set()
+    while True:
+        async with AsyncExitStack() as stack:
+            try:
+                await _take_all(run_id, wanted, bus, stack)
+            except BusyError as error:
+                if time.monotonic() >= end:
+                    raise
+                _tell_once(error, told, bus)
+            else:
+                yield
+                return
+        await asyncio.sleep(min(_try_again_s(), max(end - time.monotonic(), 0.0)))
+
+
+async def _take_all(run_id: str, wanted: tuple[Claim, ...], bus: Bus, stack: AsyncExitStack) -> None:
+    lock = HostLock(run_id)
+    # Before anything else: what a dead run of ours changed, here and elsewhere, is undone under this lock.
+    stack.callback(lock.release)
+    for sentence in [*await lock.take(), *await restore_stale()]:
+        bus.publish(Note(level="warning", text=sentence))
+    for machine, ports in (await _by_machine(wanted)).values():
+        lease = HostLease(machine, run_id, ports, lambda sentence: bus.publish(Note(level="warning", text=sentence)))
+        stack.push_async_callback(lease.release)
+        for sentence in await lease.take():
+            bus.publish(Note(level="warning", text=sentence))
+
+
+async def _by_machine(wanted: tuple[Claim, ...]) -> Mapping[str, tuple[Host, tuple[str, ...] | None]]:
+    """The machine and its ports, None for all of it, by the id of its boot: several hosts may be on one machine."""
+    found: dict[str, tuple[Host, tuple[str, ...] | None]] = {}
+    for claim in wanted:
+        machine = claim.host.machine
+        boot = (await machine.read_file(_BOOT_ID) or "").strip() or repr(machine.spec())
+        if boot == boot_id():
+            continue  # this machine by another way: its lock is taken
+        first, known = found.get(boot, (machine, ()))
+        ports = None if claim.whole or known is None else (*known, *await _ports(claim))
+        found[boot] = (first, ports)
+    return dict(sorted(found.items()))
+
+
+async def _ports(claim: Claim) -> tuple[str, ...]:
+    """As that machine knows them."""
+    devices = sorted(claim.devices)
+    # From outside of a container: nothing is started in a machine that may be somebody else's.
+    host = claim.host.network_host if isinstance(claim.host, ContainerHost) else claim.host
+    known = (await host.run(ports_command(devices))).stdout.split() if devices and host is not None else []
+    return (*sorted(claim.addresses), *known)
+
+
+def _host(bench: BenchFile, name: str) -> Host:
+    choice = bench.hosts[name]
+    return from_spec({"kind": choice.kind, **choice.options.model_dump()}, name)
+
+
+def _sends_frames(bench: BenchFile, name: str) -> bool:
+    """Whether our own engine does so from there."""
+    return bench.measures == "frames" and name == _TESTER
+
+
+def _is_set_up(bench: BenchFile, name: str) -> bool:
+    """Whether it is the DUT, and nicbench makes it what it is."""
+    return bool(bench.dut.plugin.is_set_up) and bench.role_of(name) == "dut"
+
+
+def _try_again_s() -> float:
+    """Another time each time, so that two who meet do not meet for ever."""
+    return 1.0 + secrets.randbelow(2000) / 1000.0
+
+
+def _tell_once(error: BusyError, told: set[str], bus: Bus) -> None:
+    # The age in the message grows: a holder is told of once.
+    key = f"{error.place} {error.message.partition(' since ')[0]}"
+    if key not in told:
+        told.add(key)
+        bus.publish(Note(text=f"waiting: {error.place}: {error.message}"))
