@@ -72,7 +72,7 @@ GROWING = """
 nicbench: 1
 title: Repeated until the mean is known
 seed: 7
-runs: {warm_up: 1, at_least: 2, at_most: 8, until: 1 %}
+runs: {warm_up: 1, at_least: 2, at_most: 8, until: 0.8 %}
 lab: {kind: simulated, capacity: 40 kpps, queue_frames: 16, delay: 20 us, loss: 1 %}
 dut: {kind: simulated}
 configurations:
@@ -83,7 +83,7 @@ tests:
   - name: sweep
     method: load-sweep
     of: 30 kpps
-    loads: [50 %, 100 %]
+    loads: [50 %]
     frame_bytes: [64]
     trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
 """

@@ -63,8 +63,8 @@ def test_whole_pairs_are_made_until_every_main_value_is_known_closely(reference:
     assert made is not None
     assert (made.made, made.reached, made.asked.at_most) == (6, True, 8)
     values = awaited(reference.found.over_runs)
-    assert len(values) == 4  # two loads of two configurations
-    assert all(one.of_mean.reached and (one.of_mean.width_ratio or 0.0) <= 0.01 for one in values)
+    assert [one.place for one in values] == ["fast: sweep, 64 bytes", "slow: sweep, 64 bytes"]
+    assert all(one.of_mean.reached and (one.of_mean.width_ratio or 0.0) <= 0.008 for one in values)
     assert all((one.spread.n, one.spread.runs) == (6, 6) for one in values)
 
 
@@ -75,18 +75,10 @@ def test_a_run_that_warms_up_is_first_and_kept_and_counts_for_nothing(reference:
     assert all(event.of == 18 and event.at_most for event in begun)
     found = reference.found
     assert {result.run for result in found.results if result.warm_up} == {1}
-    assert len(found.results) == len(found.counted) + 4
-    (over,) = (
-        result
-        for result in found.over_runs
-        if result.configuration == "slow" and result.parameters["load_percent"] == 100.0
-    )
+    assert len(found.results) == len(found.counted) + 2
+    (over,) = (result for result in found.over_runs if result.configuration == "slow")
     spread = over.values["returned_percent"]
-    counted = [
-        result.values["returned_percent"]
-        for result in found.counted
-        if result.configuration == "slow" and result.parameters["load_percent"] == 100.0
-    ]
+    counted = [result.values["returned_percent"] for result in found.counted if result.configuration == "slow"]
     assert isinstance(spread, Spread)
     assert (spread.minimum, spread.maximum) == (min(counted), max(counted))  # type: ignore[type-var]
     rows = pq.read_table(reference.folder.path / "trials.parquet").to_pylist()
@@ -105,7 +97,7 @@ def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(
     assert (found.runs.made, found.runs.reached) == (3, False)
     last = [event for event in folder.journal.events() if isinstance(event, IntervalsChecked)][-1]
     assert last.text.startswith("not reached: the interval is ")
-    assert "wide after 3 runs; 1 % was asked" in last.text
+    assert "wide after 3 runs; 0.8 % was asked" in last.text
     assert f"95 % confidence interval of the mean: {last.text}." in text_of(folder)
     printed = io.StringIO()
     print_summary(Console(file=printed, width=500, color_system=None), found)
@@ -115,12 +107,12 @@ def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(
 
 def test_one_run_after_one_to_warm_up_is_shown_apart_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disclose, "collect", nothing_told)
-    bench = GROWING.replace("{warm_up: 1, at_least: 2, at_most: 8, until: 1 %}", "{warm_up: 1}")
+    bench = GROWING.replace("{warm_up: 1, at_least: 2, at_most: 8, until: 0.8 %}", "{warm_up: 1}")
     folder = make_folder(tmp_path, without(bench))
     run_whole(folder)
     found = folder.summary()
     assert found is not None
-    assert (found.over_runs, len(found.counted), len(found.results)) == ((), 2, 4)
+    assert (found.over_runs, len(found.counted), len(found.results)) == ((), 1, 2)
     page = text_of(folder)
     assert "n = 1 run, after 1 to warm up" in page
     assert "Load sweep: sweep (run 1 (warm-up))" in page
@@ -145,7 +137,7 @@ def test_the_report_says_how_many_runs_there_were_and_how_closely_each_mean_is_k
         "They took turns: slow 1 (warm-up), fast 1 (warm-up), fast 2, slow 2,",
         "n = 6 of at most 8 runs of each configuration, after 1 to warm up, which is part of no statistics.",
         "95 % confidence interval of the mean: reached: the widest interval is",
-        "fast: sweep, 64 bytes, load 100 % returned_percent 6 ",
+        "fast: sweep, 64 bytes returned_percent 6 ",
         "Load sweep: sweep (slow, run 1 (warm-up))",
         "Load sweep: sweep (slow, run 7)",
     ):
@@ -162,13 +154,12 @@ def test_killed_where_it_decides_it_comes_to_the_same_decision(
 
 
 @pytest.mark.acceptance
-@pytest.mark.parametrize("moment", ["before", "torn", "after"])
 def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
-    moment: str, reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disclose, "collect", nothing_told)
     for write in range(1, len(reference.events) + 1):
-        check_killed(f"{write}:{moment}", reference, tmp_path)
+        check_killed(f"{write}:{draw.choice(('before', 'torn', 'after'))}", reference, tmp_path)
 
 
 def check_killed(kill_at: str, reference: Reference, parent: Path) -> None:

@@ -77,6 +77,7 @@ class TestRoundContext:
                 "test": self._test,
                 "configuration": turn.configuration,
                 "run": turn.run,
+                "warm_up": turn.warm_up,
             }
         )
 
