@@ -95,11 +95,11 @@ def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: 
         counted = f"{total} of {most}{planned} planned results are here" if planned else f"{total} results are here"
         ended = f"The run ended before everything was measured: {counted}."
         return f"{ended}{marked} To go on where it stopped: nicbench resume {run_id}"
-    counted_results = summary.counted
-    empty = [result for result in counted_results if result.verdict is ResultVerdict.INCOMPLETE]
+    empty = [result for result in summary.counted if result.verdict is ResultVerdict.INCOMPLETE]
     if not empty:
         return f"Everything planned was measured, but the run ended before it was summed up.{marked}"
-    return f"Everything planned was tried. {len(empty)} of {len(counted_results)} results have no value{_reasons(empty)}.{marked}"
+    without = f"{len(empty)} of {len(summary.counted)} results have no value{_reasons(empty)}"
+    return f"Everything planned was tried. {without}.{marked}"
 
 
 def _planned(plan: Plan) -> int:
