@@ -174,6 +174,14 @@ def format_bits_per_s(bits_per_s: float) -> str:
     return f"{bits_per_s:.4g} b/s"
 
 
+def format_bytes(size_bytes: int) -> str:
+    """A size in the unit in which it is whole, by which MB (10^6) and MiB (2^20) are told apart: "10 MB", "16 MiB"."""
+    for unit in ("GiB", "GB", "MiB", "MB", "KiB", "kB"):
+        if size_bytes and size_bytes % _BYTES[unit] == 0:
+            return f"{size_bytes // int(_BYTES[unit])} {unit}"
+    return f"{size_bytes} B"
+
+
 def format_ratio(ratio: float) -> str:
     """A share in percent, three significant digits: "0.5 %"."""
     return f"{ratio * 100.0:.3g} %"

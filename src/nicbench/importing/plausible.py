@@ -34,6 +34,7 @@ def implausible(row: ReadRow, table: ImportTable) -> list[Finding]:
         *_by_themselves(row, table),
         *_line_rate(row, table),
         *_too_fast(row, table),
+        *_too_much_payload(row),
         *_shares(row, table),
         *_bit_rates(row, table),
         *_falling(row, table),
@@ -86,6 +87,16 @@ def _too_fast(row: ReadRow, table: ImportTable) -> Iterator[Finding]:
             most_bits = l2_bits_per_s(most + rounding, row.frame_bytes)
             if throughput.value - throughput.rounding > most_bits * (1.0 + _EXACT):
                 yield Finding(bits, throughput, throughput.words(most_bits), "the line carries no more")
+
+
+def _too_much_payload(row: ReadRow) -> Iterator[Finding]:
+    """More than all the bits of the link; of a row that speaks of one direction."""
+    if row.link is None:
+        return
+    most = row.link.bits_per_s * (row.link.ports or 1)
+    for value, figure in row.figures.items():
+        if figure.quantity == "payload_rate" and figure.value - figure.rounding > most:
+            yield Finding(value, figure, figure.words(most), "the link carries no more")
 
 
 def _line(row: ReadRow, table: ImportTable) -> tuple[float, float] | None:

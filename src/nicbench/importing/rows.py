@@ -175,6 +175,8 @@ def _scale(one: Assigned, unit: Unit | None, row: ReadRow) -> Fraction:
             return _frame_rate_scale(unit, row)
         if quantity == "bit_rate":
             return unit.factor if _layer(unit, one) == 2 else unit.factor * _payload_share(row)
+        if quantity == "payload_rate" and unit.layer is not None:
+            raise _WrongCellError(f"{unit} counts frames, and this is of payload", "it is in Mb/s or Gb/s, no layer")
         if quantity == "time":
             return unit.factor * next((scale for end, scale in _TIME_SCALES.items() if one.value.endswith(end)), 1)
         return unit.factor
@@ -184,6 +186,7 @@ def _scale(one: Assigned, unit: Unit | None, row: ReadRow) -> Fraction:
 _KINDS: Final[dict[Quantity, tuple[str, ...]]] = {
     "frame_rate": ("frame_rate", "bit_rate", "percent"),
     "bit_rate": ("bit_rate",),
+    "payload_rate": ("bit_rate",),
     "percent": ("percent",),
     "load": ("percent",),
     "time": ("time",),

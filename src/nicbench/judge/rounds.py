@@ -14,7 +14,12 @@ def judge_round(
 ) -> Verdict:
     """Never looks at how much was moved: a slow card is no reason."""
     return Verdict(
-        findings=(*_failed(request, outcomes), *_apart(request, outcomes, thresholds), *_stolen(cpu, thresholds))
+        findings=(
+            *_failed(request, outcomes),
+            *_apart(request, outcomes, thresholds),
+            *_unloaded(request, outcomes),
+            *_stolen(cpu, thresholds),
+        )
     )
 
 
@@ -45,6 +50,25 @@ def _apart(request: RoundRequest, outcomes: Sequence[JobOutcome], thresholds: Th
             limit=thresholds.start_spread_share,
             text=f"the last client began {max(starts) - min(starts):.2f} s late of {request.duration_s:g} s",
         )
+
+
+def _unloaded(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> Iterator[Finding]:
+    """A probe beside a load that was over before the probe was: a part of its samples is of an idle machine."""
+    ends = [
+        (job, outcome.began_s + outcome.took_s)
+        for job, outcome in zip(request.jobs, outcomes, strict=True)
+        if outcome.failure is None and outcome.began_s is not None and outcome.took_s is not None
+    ]
+    last_s = max((end_s for job, end_s in ends if job.role == "probe"), default=None)
+    for job, end_s in ends:
+        if last_s is not None and job.role == "load" and end_s < last_s:
+            yield Finding(
+                reason=Reason.DISTURBED,
+                threshold="every load lasts as long as the probe beside it",
+                value=last_s - end_s,
+                limit=0.0,
+                text=f"the load {job.workload} of {job.client} was over {last_s - end_s:.2f} s before the probe was",
+            )
 
 
 def _stolen(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from nicbench.methods.base import RoundContext, Values
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.result import ResultVerdict
 from nicbench.model.round import Figures, Flow, Job, JobOutcome, MachineCpu, Round
-from nicbench.stats.limits import Busy, Found, Moved, limit_of
+from nicbench.stats.limits import Busy, Found, Moved, limit_alone, limit_of
 
 
 @dataclass
@@ -46,6 +46,12 @@ def loads_of(one: Round) -> Iterable[tuple[Job, JobOutcome]]:
     """The jobs that are measured, with what came of them; no probe, no background load."""
     pairs = zip(one.request.jobs, one.outcomes, strict=True)
     return [(job, outcome) for job, outcome in pairs if job.role == "load"]
+
+
+def probes_of(one: Round) -> Iterable[tuple[Job, JobOutcome]]:
+    """The same of the jobs that measure beside a load."""
+    pairs = zip(one.request.jobs, one.outcomes, strict=True)
+    return [(job, outcome) for job, outcome in pairs if job.role == "probe"]
 
 
 def bits_per_s(figures: Figures | None) -> float | None:
@@ -112,6 +118,45 @@ def found_limit(context: RoundContext, one: Round) -> Found:
     ]
     busy = {cpu.machine: Busy(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
     return limit_of(moved, context.servers[0].machine, busy)
+
+
+def limits_alone(context: RoundContext, played: Mapping[str, Played]) -> dict[str, Found]:
+    """By client: what held it down when it had the server for itself, where each of them had it one after another."""
+    clients = {end.name: end for end in context.clients}
+    servers = {end.name: end for end in context.servers}
+    machine = context.servers[0].machine
+    moved = {}
+    for name, repeated in played.items():
+        rates = [bits_per_s(outcome.figures) for one in repeated.rounds for _, outcome in loads_of(one)]
+        moved[name] = _moved(clients[name], servers.get(clients[name].port or ""), mean(rates))
+    everyone = tuple(moved.values())
+    return {name: limit_alone(one, everyone, machine, _busy(context, played[name])) for name, one in moved.items()}
+
+
+def _busy(context: RoundContext, played: Played) -> dict[str, Busy]:
+    """Over all repetitions; of a machine that no monitor has seen, for the rounds are short, by the tools' word."""
+    machines = {end.name: end.machine for end in (*context.clients, *context.servers)}
+    shares: dict[str, list[MachineCpu]] = {}
+    for one in played.rounds:
+        for cpu in one.cpu:
+            if cpu.mean is not None:
+                shares.setdefault(cpu.machine, []).append(cpu)
+    found = {
+        machine: Busy(mean(cpu.mean for cpu in known), mean(cpu.busiest_core for cpu in known))
+        for machine, known in shares.items()
+    }
+    said: dict[str, list[float]] = {}
+    for one in played.rounds:
+        for job, outcome in loads_of(one):
+            if outcome.figures is None or job.ask.streams > 1:
+                continue
+            for end, share in (
+                (job.client, outcome.figures.client_cpu_share),
+                (job.server, outcome.figures.server_cpu_share),
+            ):
+                if share is not None and end in machines:
+                    said.setdefault(machines[end], []).append(share)
+    return {machine: Busy(None, mean(each)) for machine, each in said.items()} | found
 
 
 def clients_by_port(context: RoundContext) -> Mapping[str, tuple[EndpointFacts, ...]]:

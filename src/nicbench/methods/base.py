@@ -91,6 +91,12 @@ class RoundContext(Protocol):
     async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
         """One judged round (repeated where invalid), and whether it had to be used although something was wrong."""
 
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        """The path of a file on this endpoint's host, ``filled`` with so many bytes or with room for them."""
+
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        """Removes a file that ``make_file`` made; at the end of the run that is done anyway."""
+
     def results_of(self, test: str) -> tuple[Result, ...]:
         """Results of an earlier test of this bench file."""
 

@@ -27,9 +27,11 @@ from nicbench.methods._round_figures import (
     retransmissions_of,
     sum_of,
 )
+from nicbench.methods._stream_imports import IMPORTS, stream_of_import, throughput_and_cpu
 from nicbench.methods.base import RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
 from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.import_table import ImportTable
 from nicbench.model.quantity import BitsPerSecond, Bytes, Seconds
 from nicbench.model.result import Result
 from nicbench.model.round import Ask, Direction, JobOutcome, Round, RoundRequest
@@ -195,9 +197,9 @@ class Stream(RoundMethod):
             "retransmissions": retransmissions_of(outcomes),
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
         }
-        rate, cpu = values["throughput_bits_per_s"], values["server_cpu_mean_percent"]
-        known = isinstance(rate, float) and isinstance(cpu, float)
-        values["throughput_and_cpu"] = f"{float(rate) / 1e6:.5g} / {float(cpu):.3g}" if known else None  # type: ignore[arg-type]
+        values["throughput_and_cpu"] = throughput_and_cpu(
+            values["throughput_bits_per_s"], values["server_cpu_mean_percent"]
+        )
         limit = found_limit(context, played.rounds[-1])
         return {**values, "limited_by": limit.limit.value, "limit": limit.text}
 
@@ -212,6 +214,14 @@ class Stream(RoundMethod):
             disturbances=played.disturbances,
             trials=played.round_ids,
         )
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        return IMPORTS
+
+    @classmethod
+    def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+        return stream_of_import(parameters, values)
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:

@@ -10,11 +10,22 @@ from typing import Literal
 from nicbench.model.base import Frozen
 
 Quantity = Literal[
-    "frame_size", "frame_rate", "bit_rate", "percent", "load", "time", "count", "number", "clock", "link", "text"
+    "frame_size",
+    "frame_rate",
+    "bit_rate",
+    "payload_rate",
+    "percent",
+    "load",
+    "time",
+    "count",
+    "number",
+    "clock",
+    "link",
+    "text",
 ]
 """What a column holds, which says in which units it may be written. ``load`` is a percentage that says of what;
-``bit_rate`` is kept on layer 2; ``link`` is the speed of the ports, "2x25GbE"; the unit of a ``time`` that is kept is
-the end of the value's name (``_ns``, ``_us``)."""
+``bit_rate`` is kept on layer 2; ``payload_rate`` counts what a tool handed over, above all layers; ``link`` is the
+speed of the ports, "2x25GbE"; the unit of a ``time`` that is kept is the end of the value's name (``_ns``, ``_us``)."""
 
 
 class ImportColumn(Frozen):

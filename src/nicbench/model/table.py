@@ -7,7 +7,17 @@ from typing import Literal
 from nicbench.model.base import Frozen
 
 Form = Literal[
-    "mpps", "gigabits", "percent", "trimmed", "of_frames", "gigahertz", "microseconds", "number", "whole", "text"
+    "mpps",
+    "gigabits",
+    "megabits",
+    "percent",
+    "trimmed",
+    "of_frames",
+    "gigahertz",
+    "microseconds",
+    "number",
+    "whole",
+    "text",
 ]
 """How a value is written: ``gigahertz`` of Hz, ``microseconds`` of ns, ``number`` with three significant digits,
 ``trimmed`` with at most three decimals and no zero at their end; ``of_frames`` likewise, a percentage that is 0 only of
@@ -54,9 +64,10 @@ class Curve(Frozen):
 
 
 class Plot(Frozen):
-    """Every ``y``, all of one unit, against ``x``: frame sizes, or intervals of time.
+    """Every ``y``, all of one unit, against ``x``: frame or message sizes, or intervals of time.
 
-    ``lower`` and ``upper`` name the values between which a bar behind each point reaches.
+    There is one line of each ``y`` for each combination of ``lines`` that the results have. ``lower`` and ``upper``
+    name the values between which a bar behind each point reaches.
     """
 
     x: Column
@@ -65,6 +76,7 @@ class Plot(Frozen):
     lower: str | None = None
     upper: str | None = None
     logarithmic: bool = False
+    lines: tuple[Column, ...] = ()
 
 
 class Narrowing(Frozen):

@@ -13,6 +13,7 @@ from nicbench.report.numbers import (
     UNKNOWN,
     decimals_of,
     gigabits,
+    megabits,
     microseconds,
     mpps,
     mpps_decimals,
@@ -102,6 +103,7 @@ def _writer(form: Form, numbers: Sequence[float]) -> Callable[[float], str]:
 _FORMS: Mapping[Form, Callable[[float], str]] = MappingProxyType(
     {
         "gigabits": gigabits,
+        "megabits": megabits,
         "percent": percent,
         "trimmed": trimmed,
         "gigahertz": lambda value: significant(value / 1e9),

@@ -17,7 +17,7 @@ from nicbench.report.tables import Section
 
 _NAMED = 12
 """So many values of x are named one by one; of more, an axis of numbers names some."""
-_SCALES: dict[Form, float] = {"mpps": 1e-6, "gigabits": 1e-9, "gigahertz": 1e-9}
+_SCALES: dict[Form, float] = {"microseconds": 1e-3, "mpps": 1e-6, "gigabits": 1e-9, "megabits": 1e-6, "gigahertz": 1e-9}
 _HEADROOM = 1.06
 
 
@@ -72,6 +72,7 @@ def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
     sizes = [str(value_of(result, "size")) for result in results]
     several = plot.x.value != "size" and len(set(sizes)) > 1
     compared = len({result.configuration for result in results}) > 1
+    told = [column for column in plot.lines if len({text_of(column, result) for result in results}) > 1]
     points: list[dict[str, Any]] = []
     for column in plot.y:
         factor = _SCALES.get(column.form, 1.0)
@@ -79,7 +80,8 @@ def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
             value = number_of(result, column.value)
             if value is None or (plot.logarithmic and value <= 0):
                 continue
-            point = {"x": text_of(plot.x, result), "y": value * factor, "line": _line(column, plot, size, several)}
+            line = ", ".join((_line(column, plot, size, several), *(text_of(one, result) for one in told)))
+            point = {"x": text_of(plot.x, result), "y": value * factor, "line": line}
             if compared:
                 only = len(plot.y) == 1 and not several
                 point["line"] = result.configuration if only else f"{result.configuration}, {point['line']}"

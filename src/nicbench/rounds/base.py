@@ -18,5 +18,17 @@ class Player(ABC):
         """
 
     @abstractmethod
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        """A file of ours in a folder of this endpoint's host, and its path; it is gone when the run is.
+
+        ``filled``: with so many random bytes, to be read; else empty, with room for so many. NotReadyError where there
+        is no such folder or too little space.
+        """
+
+    @abstractmethod
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        """Makes room before the end of the run; of a file that ``make_file`` made."""
+
+    @abstractmethod
     async def counters(self) -> dict[str, dict[str, int]]:
         """Cumulative counters of each endpoint's interface, by its name; what cannot be read is left out."""

@@ -60,6 +60,14 @@ class TestRoundContext:
                 return min(made, key=_failures), True
             self._left_s -= request.duration_s
 
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        """See ``rounds.base.Player``."""
+        return await self._maker.player.make_file(endpoint, folder, purpose, size_bytes, filled=filled)
+
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        """See ``rounds.base.Player``."""
+        await self._maker.player.remove_file(endpoint, path)
+
     def results_of(self, test: str) -> tuple[Result, ...]:
         """Of an earlier test of this run."""
         return self._earlier.get(test, ())

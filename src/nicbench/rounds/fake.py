@@ -15,10 +15,20 @@ class FakePlayer(Player):
 
     outcome: Callable[[int, Job], JobOutcome]
     heard: list[RoundRequest] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    """Those that are there now."""
 
     async def play(self, number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
         self.heard.append(request)
         return tuple(self.outcome(number, job) for job in request.jobs)
+
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        path = f"{folder}/{endpoint}-{purpose}"
+        self.files.append(path)
+        return path
+
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        self.files.remove(path)
 
     async def counters(self) -> dict[str, dict[str, int]]:
         return {}

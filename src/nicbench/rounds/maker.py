@@ -38,6 +38,11 @@ class RoundMaker:
         self._number = max((each.number for each in journaled.values()), default=0)
         self._began = began
 
+    @property
+    def player(self) -> Player:
+        """What runs the jobs."""
+        return self._player
+
     async def make(self, key: str, test: str, parameters: dict[str, Any], request: RoundRequest, repeat: int) -> Round:
         """The round of this key: replayed if it was journaled, else played now, judged and published."""
         key = self.turn.key(key)

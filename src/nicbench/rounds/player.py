@@ -11,6 +11,8 @@ from nicbench.labs.base import Endpoint, EndpointTestbed
 from nicbench.model.round import JobOutcome, RoundRequest
 from nicbench.rounds.base import Player
 from nicbench.rounds.counters import SCRIPT, counters_in
+from nicbench.rounds.files import RoundFiles
+from nicbench.tuning.changes import Changes
 from nicbench.workloads.base import End
 from nicbench.workloads.play import play
 from nicbench.workloads.programs import Programs
@@ -22,15 +24,23 @@ _TIMEOUT_S: Final = 10.0
 class HostPlayer(Player):
     """See the module; what tools wrote is kept under ``raw`` of the run folder."""
 
-    def __init__(self, testbed: EndpointTestbed, folder: Path) -> None:
+    def __init__(self, testbed: EndpointTestbed, folder: Path, changes: Changes) -> None:
         self._testbed = testbed
         self._folder = folder
+        self._files = RoundFiles(changes)
         self._programs = Programs()
         self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
 
     async def play(self, number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
         raw = RawFolder(self._folder, f"r{number:04d}")
         return await play(request, self._ends, raw, programs=self._programs)
+
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        host = self._testbed.endpoints[endpoint].host
+        return await self._files.make(host, folder, f"{endpoint}-{purpose}", size_bytes, filled=filled)
+
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        await self._files.remove(self._testbed.endpoints[endpoint].host, path)
 
     async def counters(self) -> dict[str, dict[str, int]]:
         """One command a host; a host that does not answer is left out."""

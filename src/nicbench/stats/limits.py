@@ -16,6 +16,8 @@ BUSY_CORE = 0.95
 BUSY_MACHINE = 0.90
 SLOW_CLIENT = 0.6
 """Of the median of the clients beside it that have links of the same speed."""
+OUTDONE = 0.9
+"""Of what another client moved through the same port, when each had the server for itself."""
 
 
 class Limit(StrEnum):
@@ -65,6 +67,35 @@ def limit_of(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Bus
         or _slow_clients(moved, server_machine)
         or _busy_server(moved, server_machine, busy)
         or Found(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
+    )
+
+
+def limit_alone(one: Moved, others: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found:
+    """Of a client that had the server for itself, as each of the ``others`` had at another time.
+
+    What one of those moved through the same port, port and server can move: what this one lacks is then its own.
+    """
+    return (
+        _full_links([one])
+        or _busy_clients([one], server_machine, busy)
+        or _outdone(one, others)
+        or _busy_server([one], server_machine, busy)
+        or Found(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
+    )
+
+
+def _outdone(one: Moved, others: Sequence[Moved]) -> Found | None:
+    """The published test was repeated with a faster client, and moved a third more (methods.md 2.3)."""
+    through = [other for other in others if other.port == one.port and other.client != one.client]
+    best = max(through, key=lambda other: other.bits_per_s or 0.0, default=None)
+    if best is None or one.bits_per_s is None or one.bits_per_s >= OUTDONE * (best.bits_per_s or 0.0):
+        return None
+    share = 100 * one.bits_per_s / (best.bits_per_s or 1.0)
+    return Found(
+        Limit.CLIENT,
+        f"{one.client} moved {share:.0f} % of what {best.client} moved through the same port: a slow machine, or its "
+        "link; the port can do more",
+        (one.client,),
     )
 
 

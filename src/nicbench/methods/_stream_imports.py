@@ -1,0 +1,42 @@
+"""What is taken of throughputs of streams that somebody else measured: a port's, and the CPU that it took."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from nicbench.methods.base import Values
+from nicbench.model.import_table import ImportColumn, ImportTable
+
+IMPORTS: Final = ImportTable(
+    columns=(
+        ImportColumn(value="throughput_bits_per_s", name="throughput", quantity="payload_rate"),
+        ImportColumn(value="server_cpu_mean_percent", name="cpu", quantity="percent", also=("server cpu",)),
+        ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
+        ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
+        ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
+        ImportColumn(value="direction", name="direction", quantity="text", tells_apart=True),
+        ImportColumn(value="at_once", name="at once", quantity="text", also=("ports at once",), tells_apart=True),
+    ),
+    any_of=("throughput_bits_per_s",),
+    caption="Payload in Mb/s / busy CPUs of the server in percent, of each port.",
+)
+
+
+def stream_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+    """A port's row; its mode is the link's speed and duplex, as the published tables have it."""
+    duplex = parameters.get("duplex")
+    link = ", ".join(text for text in (parameters.get("link"), f"{duplex} duplex" if duplex else None) if text)
+    mode = link or parameters.get("workload") or "link not named"
+    port = f"port {parameters['port']}" if "port" in parameters else "port not named"
+    told = {"part": "ports", "mode": mode, "place": port, "at_once": parameters.get("at_once", "as the source had it")}
+    rate, cpu = values.get("throughput_bits_per_s"), values.get("server_cpu_mean_percent")
+    both = throughput_and_cpu(rate, cpu) if isinstance(rate, float) else None
+    return {**parameters, **told}, {**values, "throughput_and_cpu": both}
+
+
+def throughput_and_cpu(rate_bits_per_s: object, cpu_percent: object) -> str | None:
+    """As published: "88.81 / 24"; the rate alone where nobody knows the CPU."""
+    if not isinstance(rate_bits_per_s, float):
+        return None
+    rate = f"{rate_bits_per_s / 1e6:.5g}"
+    return f"{rate} / {cpu_percent:.4g}" if isinstance(cpu_percent, float) else rate

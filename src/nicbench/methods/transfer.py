@@ -1,0 +1,239 @@
+"""Transfers of so many bytes: transfer size by write size, for each port and client (methods.md 2.2, 2.3).
+
+The measurement of the published report on a four-port card (ttcp, 2000), by ttcp's heir. Steps, for each direction,
+transfer size and write size: each client sends (or is sent) so many bytes, alone, the other ports idle; repeated, and
+the arithmetic mean taken. Source and sink are memory, or files that are made for it where the bench file says. A MB is
+10^6 bytes and a MiB 2^20, as the bench file writes it. Verified: what a tool reports is refused where it exceeds the
+link or contradicts itself; and a client that moves less than another does through the same port is named as the limit.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
+from nicbench.methods._medium import MEMORY, Medium, example_of, folder_of, words_of
+from nicbench.methods._round_figures import (
+    Played,
+    bits_per_s,
+    clients_by_port,
+    cpu_values,
+    limits_alone,
+    loads_of,
+    mean,
+    retransmissions_of,
+)
+from nicbench.methods._transfer_table import IMPORTS, TABLE
+from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.model.base import Frozen
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.import_table import ImportTable
+from nicbench.model.quantity import Bytes
+from nicbench.model.result import Result
+from nicbench.model.round import Ask, JobOutcome, RoundRequest
+from nicbench.model.table import ResultTable
+from nicbench.model.workload import WorkloadChoice
+from nicbench.stats.limits import Found
+from nicbench.units import format_bytes
+
+MEGABYTE: Final = 1_000_000
+TRANSFERS: Final = (1 * MEGABYTE, 5 * MEGABYTE, 10 * MEGABYTE)
+WRITES: Final = (1024, 4096, 8192)
+REPETITIONS: Final = 10
+_ASSUMED_CLIENTS: Final = 4
+_SLOWEST_BITS_PER_S: Final = 50e6
+"""Of what a transfer is given time for; a slower one has the timeout beside it."""
+
+_ONE_WAY = Literal["forward", "reverse"]
+
+
+class Transfer(RoundMethod):
+    """Throughput of transfers of a fixed size, by write size: mean of ten, per port and client."""
+
+    kind: ClassVar[str] = "transfer"
+
+    class Options(Frozen):
+        """Options of the bench file; defaults are those of the published measurement."""
+
+        workload: WorkloadChoice = WorkloadChoice(kind="nuttcp")
+        direction: tuple[_ONE_WAY, ...] = Field(default=("forward",), min_length=1)
+        transfer_bytes: tuple[Bytes, ...] = Field(default=TRANSFERS, min_length=1)
+        write_bytes: tuple[Bytes, ...] = Field(default=WRITES, min_length=1)
+        source: Medium = MEMORY
+        sink: Medium = MEMORY
+        window: Bytes | None = None
+        no_delay: bool = False
+        repetitions: int = Field(default=REPETITIONS, ge=1, le=1000)
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.direction) * len(self.options.transfer_bytes) * len(self.options.write_bytes)
+
+    def estimate_s(self) -> float:
+        """Of four clients; how many there are is known once the testbed stands."""
+        sent_s = sum(self._request_s(size) for size in self.options.transfer_bytes)
+        sets = len(self.options.direction) * len(self.options.write_bytes) * self.options.repetitions
+        return _ASSUMED_CLIENTS * sets * sent_s
+
+    def deviations(self) -> tuple[str, ...]:
+        if self.options.repetitions >= REPETITIONS:
+            return ()
+        return (f"each figure is the mean of {self.options.repetitions}, the published measurement takes ten",)
+
+    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+        files = (example_of(self.options.source), example_of(self.options.sink))
+        return tuple((self.options.workload, _with_files(ask, *files)) for ask in self._asks())
+
+    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+        results: list[Result] = []
+        for ask in self._asks():
+            played = {client.name: await self._repeat(context, ask, client) for client in context.clients}
+            limits = limits_alone(context, played)
+            for client in context.clients:
+                result = self._result(context, ask, client, played[client.name], limits[client.name])
+                context.publish(result)
+                results.append(result)
+        return tuple(results)
+
+    def _asks(self) -> Iterator[Ask]:
+        options = self.options
+        for direction in options.direction:
+            for transfer_bytes in options.transfer_bytes:
+                for write_bytes in options.write_bytes:
+                    yield Ask(
+                        direction=direction,
+                        total_bytes=transfer_bytes,
+                        write_bytes=write_bytes,
+                        window_bytes=options.window,
+                        no_delay=options.no_delay,
+                    )
+
+    def _request_s(self, transfer_bytes: int) -> float:
+        return ROUND_OVERHEAD_S + 8 * transfer_bytes / _SLOWEST_BITS_PER_S
+
+    async def _repeat(self, context: RoundContext, ask: Ask, client: EndpointFacts) -> Played:
+        """One client by itself, as often as asked."""
+        played = Played()
+        async with self._files(context, ask, client) as with_files:
+            request = RoundRequest(
+                jobs=jobs_of([client], self.options.workload, with_files),
+                duration_s=self._request_s(ask.total_bytes or 0),
+            )
+            point = {**_sizes(ask), "port": client.port, "client": client.name}
+            for repetition in range(self.options.repetitions):
+                played.add(await context.play({**point, "repetition": repetition + 1}, request))
+        return played
+
+    @asynccontextmanager
+    async def _files(self, context: RoundContext, ask: Ask, client: EndpointFacts) -> AsyncIterator[Ask]:
+        """While entered, the files that are asked for are there: the source with its bytes, and room for the sink."""
+        size_bytes = ask.total_bytes or 0
+        made: list[tuple[str, str]] = []
+        paths: list[str | None] = []
+        sides = zip(
+            ("source", "sink"), (self.options.source, self.options.sink), _ends(context, ask, client), strict=True
+        )
+        try:
+            for purpose, medium, end in sides:
+                folder = folder_of(medium, end)
+                if folder is None:
+                    paths.append(None)
+                    continue
+                name = f"{self.name}-{purpose}-{size_bytes}"
+                paths.append(await context.make_file(end.name, folder, name, size_bytes, filled=purpose == "source"))
+                made.append((end.name, str(paths[-1])))
+            yield _with_files(ask, *paths)
+        finally:
+            for endpoint, path in made:
+                await context.remove_file(endpoint, path)
+
+    def _result(self, context: RoundContext, ask: Ask, client: EndpointFacts, played: Played, limit: Found) -> Result:
+        outcomes = [outcome for one in played.rounds for _, outcome in loads_of(one)]
+        source, sink = _ends(context, ask, client)
+        parameters = {
+            **_sizes(ask),
+            "transfer": format_bytes(ask.total_bytes or 0),
+            "port": client.port,
+            "client": client.name,
+            "place": _place(context, ask, client),
+            "source": words_of(self.options.source, source),
+            "sink": words_of(self.options.sink, sink),
+        }
+        values: Values = {
+            **_statistics(outcomes),
+            "retransmissions": retransmissions_of(outcomes),
+            **cpu_values(played.rounds, context.servers[0].machine, "server"),
+            **cpu_values(played.rounds, client.machine, "client"),
+            "limited_by": limit.limit.value,
+            "limit": f"{client.name}, {format_bytes(ask.total_bytes or 0)} by {ask.write_bytes} bytes: {limit.text}",
+        }
+        return Result(
+            id=f"{self.name}/{ask.direction}/{ask.total_bytes}/{ask.write_bytes}/{client.name}",
+            method=self.kind,
+            scope="one direction",
+            parameters=parameters,
+            values=values,
+            verdict=played.verdict(values["throughput_bits_per_s"] is None),
+            disturbances=played.disturbances,
+            trials=played.round_ids,
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return TABLE
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        return IMPORTS
+
+    @classmethod
+    def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+        """Where no size is given, what the source calls the test stands in its place."""
+        duplex = parameters.get("duplex")
+        mode = ", ".join(text for text in (parameters.get("link"), f"{duplex} duplex" if duplex else None) if text)
+        size = parameters.get("transfer_bytes")
+        said = format_bytes(size) if isinstance(size, int) else parameters.get("workload") or "size not named"
+        port = f"port {parameters['port']}" if "port" in parameters else "port not named"
+        place = f"{mode}, {port}" if mode else port
+        return {**parameters, "transfer": said, "place": place}, values
+
+
+def _sizes(ask: Ask) -> dict[str, Any]:
+    return {"direction": ask.direction, "transfer_bytes": ask.total_bytes, "write_bytes": ask.write_bytes}
+
+
+def _with_files(ask: Ask, source: str | None, sink: str | None) -> Ask:
+    return ask.model_copy(update={"source_file": source, "sink_file": sink})
+
+
+def _ends(context: RoundContext, ask: Ask, client: EndpointFacts) -> tuple[EndpointFacts, EndpointFacts]:
+    """Who sends, and who receives."""
+    server = next(end for end in context.servers if end.name == client.port)
+    return (client, server) if ask.direction == "forward" else (server, client)
+
+
+def _place(context: RoundContext, ask: Ask, client: EndpointFacts) -> str:
+    """The port; with its client where it has several, and the direction where it is not the usual one."""
+    alone = len(clients_by_port(context).get(client.port or "", ())) < 2
+    if ask.direction == "forward":
+        return str(client.port) if alone else f"{client.port} from {client.name}"
+    return f"{client.port} to {client.name}"
+
+
+def _statistics(outcomes: Sequence[JobOutcome]) -> Values:
+    """The arithmetic mean, as published, and how far the repetitions lie apart (s with n - 1 in the divisor)."""
+    rates = [bits_per_s(outcome.figures) for outcome in outcomes]
+    known = [rate for rate in rates if rate is not None]
+    return {
+        "throughput_bits_per_s": mean(rates),
+        "throughput_deviation_bits_per_s": statistics.stdev(known) if len(known) > 1 else None,
+        "throughput_minimum_bits_per_s": min(known, default=None),
+        "throughput_maximum_bits_per_s": max(known, default=None),
+        "repetitions": len(known),
+    }

@@ -1,0 +1,90 @@
+"""A context for methods of workloads: what comes of each job is a function, everything around it is the real thing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from nicbench.events import Bus, Event, ResultReady
+from nicbench.hosts._fake import FakeHost
+from nicbench.judge.thresholds import Thresholds
+from nicbench.labs.base import Endpoint, EndpointTestbed
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.result import Result
+from nicbench.model.round import Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
+from nicbench.model.turn import Turn
+from nicbench.monitor.fake import FakeMonitors
+from nicbench.rounds.context import TestRoundContext
+from nicbench.rounds.fake import FakePlayer
+from nicbench.rounds.maker import RoundMaker
+
+LINK_BITS_PER_S = 100e6
+
+
+class KnownMonitors(FakeMonitors):
+    """Every round has the same shares."""
+
+    cpu: tuple[MachineCpu, ...] = ()
+
+    async def end_round(self) -> tuple[MachineCpu, ...]:
+        return self.cpu
+
+
+class Laboratory:
+    """A server with so many ports and clients on machines of their own; ``player.heard`` is what was asked."""
+
+    def __init__(
+        self,
+        outcome: Callable[[int, Job], JobOutcome],
+        *,
+        ports: int = 1,
+        clients_per_port: int = 1,
+        cpu: Sequence[MachineCpu] = (),
+        link_bits_per_s: float | None = LINK_BITS_PER_S,
+        seed: int = 1,
+    ) -> None:
+        server = FakeHost("server")
+        servers = [_end(server, f"s{port}", None, link_bits_per_s) for port in range(ports)]
+        clients = [
+            _end(FakeHost(f"h{port}{number}"), f"c{port}{number}", f"s{port}", link_bits_per_s)
+            for port in range(ports)
+            for number in range(clients_per_port)
+        ]
+        self.player = FakePlayer(outcome)
+        self.published: list[Result] = []
+        monitors, bus = KnownMonitors(), Bus()
+        monitors.cpu = tuple(cpu)
+        bus.subscribe(self._hear)
+        maker = RoundMaker(self.player, monitors, Thresholds(), {}, bus, Turn(), time.monotonic())
+        testbed = EndpointTestbed(servers=tuple(servers), clients=tuple(clients), link_is_nominal=False)
+        self.context = TestRoundContext("test", seed, testbed, maker, 1e6, {}, bus)
+
+    @property
+    def requests(self) -> list[RoundRequest]:
+        """Every round that was played, in order."""
+        return self.player.heard
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, ResultReady):
+            self.published.append(event.result)
+
+
+def _end(host: FakeHost, name: str, port: str | None, link_bits_per_s: float | None) -> Endpoint:
+    facts = EndpointFacts(
+        name=name,
+        host=host.name,
+        machine=host.name,
+        address="198.18.0.1",
+        device=f"{name}-device",
+        port=port,
+        link_bits_per_s=link_bits_per_s,
+    )
+    return Endpoint(host=host, facts=facts)
+
+
+def streamed(rate_bits_per_s: float | None, **figures: float) -> JobOutcome:
+    """What a tool says that moved so much; a failure where that is None."""
+    if rate_bits_per_s is None:
+        return JobOutcome(failure="it ended with exit status 1", repeatable=False)
+    flow = Flow(direction="forward", received_bits_per_s=rate_bits_per_s, retransmissions=1)
+    return JobOutcome(figures=Figures(flows=(flow,), **figures), began_s=0.0, took_s=1.0)  # type: ignore[arg-type]

@@ -1,0 +1,129 @@
+"""From rounds to figures: sums and means that say nothing where a part is unknown, CPU, and verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+
+from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB, jobs_of
+from nicbench.methods._round_figures import (
+    Played,
+    bits_per_s,
+    clients_by_port,
+    cpu_values,
+    found_limit,
+    loads_of,
+    machine_cpu,
+    mean,
+    probes_of,
+    retransmissions_of,
+    sum_of,
+)
+from nicbench.model.result import ResultVerdict
+from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round, RoundRequest
+from nicbench.model.workload import WorkloadChoice
+
+from .round_contexts import Laboratory, streamed
+
+ASK = Ask(duration_s=1.0)
+
+
+def job(client: str = "c00", role: str = "load") -> Job:
+    return Job(workload="iperf3", client=client, server="s0", ask=ASK, port=5201, role=role)  # type: ignore[arg-type]
+
+
+def played(laboratory: Laboratory, *jobs: Job) -> tuple[Round, bool]:
+    return asyncio.run(laboratory.context.play({}, RoundRequest(jobs=jobs, duration_s=1.0)))
+
+
+def test_a_mean_or_sum_with_a_part_unknown_is_unknown() -> None:
+    assert mean([1.0, 2.0, 6.0]) == 3.0
+    assert mean([1.0, None]) is None
+    assert mean([]) is None
+    assert sum_of([1.0, 2.0]) == 3.0
+    assert sum_of([1.0, None]) is None
+    assert sum_of([]) is None
+
+
+def test_what_arrived_counts_and_what_was_sent_where_nobody_says() -> None:
+    arrived = Flow(direction="forward", sent_bits_per_s=9.0, received_bits_per_s=8.0)
+    sent = Flow(direction="reverse", sent_bits_per_s=5.0)
+    assert bits_per_s(Figures(flows=(arrived, sent))) == 13.0
+    assert bits_per_s(Figures(flows=(arrived, Flow(direction="reverse")))) is None
+    assert bits_per_s(Figures()) is None
+    assert bits_per_s(None) is None
+
+
+def test_retransmissions_are_unknown_where_no_tool_tells_them() -> None:
+    assert retransmissions_of([streamed(1.0), streamed(2.0)]) == 2
+    assert retransmissions_of([streamed(None)]) is None
+
+
+def test_probes_and_loads_are_told_apart() -> None:
+    one, _ = played(Laboratory(lambda *_: streamed(1.0)), job(), job(role="probe"), job(role="memory"))
+    assert [each.role for each, _ in loads_of(one)] == ["load"]
+    assert [each.role for each, _ in probes_of(one)] == ["probe"]
+
+
+def test_cpu_is_in_percent_with_the_least_and_the_greatest_of_all_rounds() -> None:
+    cpu = MachineCpu(machine="server", mean=0.2, minimum=0.1, maximum=0.4, busiest_core=0.8, monitor=0.01)
+    first, _ = played(Laboratory(lambda *_: streamed(1.0), cpu=(cpu,)), job())
+    other = cpu.model_copy(update={"mean": 0.4, "minimum": 0.05, "maximum": 0.5})
+    second, _ = played(Laboratory(lambda *_: streamed(1.0), cpu=(other,)), job())
+    values = cpu_values([first, second], "server", "server")
+    assert {name: round(float(value), 6) for name, value in values.items() if isinstance(value, float)} == {
+        "server_cpu_mean_percent": 30.0,
+        "server_cpu_minimum_percent": 5.0,
+        "server_cpu_maximum_percent": 50.0,
+        "server_cpu_busiest_core_percent": 80.0,
+        "server_monitor_percent": 1.0,
+    }
+    assert machine_cpu(first, "nobody") is None
+    assert set(cpu_values([first], "nobody", "x").values()) == {None}
+
+
+def test_a_round_used_although_something_was_wrong_marks_the_result() -> None:
+    fine, failed = Laboratory(lambda *_: streamed(1.0)), Laboratory(lambda *_: streamed(None))
+    results = Played()
+    assert results.verdict(failed=False) is ResultVerdict.INCOMPLETE
+    results.add(played(fine, job()))
+    assert results.verdict(failed=False) is ResultVerdict.VALID
+    results.add(played(failed, job()))
+    assert results.verdict(failed=False) is ResultVerdict.DISTURBED
+    assert results.verdict(failed=True) is ResultVerdict.INCOMPLETE
+    assert results.disturbances == ("iperf3, c00 to s0: it ended with exit status 1",)
+    assert len(results.round_ids) == 2
+
+
+def test_each_job_has_ports_of_its_own() -> None:
+    laboratory = Laboratory(lambda *_: streamed(1.0), ports=2, clients_per_port=2)
+    jobs = jobs_of(laboratory.context.clients, WorkloadChoice(kind="iperf3", omit_s=1), ASK, first=3)  # type: ignore[call-arg]
+    assert [each.port for each in jobs] == [FIRST_PORT + PORTS_A_JOB * number for number in (3, 4, 5, 6)]
+    assert [each.server for each in jobs] == ["s0", "s0", "s1", "s1"]
+    assert jobs[0].options == {"omit_s": 1}
+    assert [len(clients) for clients in clients_by_port(laboratory.context).values()] == [2, 2]
+
+
+def test_the_limit_of_a_round_is_found_from_links_and_machines() -> None:
+    laboratory = Laboratory(lambda *_: streamed(94e6))
+    one, _ = played(laboratory, job())
+    assert found_limit(laboratory.context, one).limit == "link"
+    tired = (MachineCpu(machine="h00", mean=0.3, busiest_core=0.99),)
+    laboratory = Laboratory(lambda *_: streamed(50e6), cpu=tired)
+    one, _ = played(laboratory, job())
+    assert found_limit(laboratory.context, one).clients == ("c00",)
+
+
+def outcome(began_s: float, took_s: float) -> JobOutcome:
+    return streamed(1.0).model_copy(update={"began_s": began_s, "took_s": took_s})
+
+
+def test_a_load_that_is_over_before_the_probe_spoils_the_round() -> None:
+    times = {"load": (0.0, 2.0), "probe": (0.01, 2.5), "memory": (0.0, 1.0)}
+    jobs = (job(), job(role="probe"), job(role="memory"))
+    one, marked = played(Laboratory(lambda _, each: outcome(*times[each.role])), *jobs)
+    assert marked
+    assert [finding.text for finding in one.verdict.findings] == [
+        "the load iperf3 of c00 was over 0.51 s before the probe was"
+    ]
+    times["load"] = (0.0, 3.0)
+    assert not played(Laboratory(lambda _, each: outcome(*times[each.role])), *jobs)[1]

@@ -1,0 +1,111 @@
+"""What held a throughput down: every branch, on figures whose limit is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.stats.limits import Busy, Limit, Moved, limit_alone, limit_of
+
+LINK = 100e6
+IDLE = Busy(0.1, 0.3)
+TIRED = Busy(0.5, 0.97)
+
+
+def moved(
+    client: str, rate: float | None, *, port: str = "s0", machine: str | None = None, link: float = LINK
+) -> Moved:
+    return Moved(client, port, machine or f"machine of {client}", rate, link, LINK)
+
+
+def test_a_link_is_full_at_nine_tenths_of_payload() -> None:
+    assert limit_of([moved("a", 90e6)], "server", {}).limit is Limit.LINK
+
+
+def test_two_clients_fill_the_link_of_their_port_together() -> None:
+    found = limit_of([moved("a", 60e6), moved("b", 34e6)], "server", {"machine of b": TIRED})
+    assert (found.limit, found.text) == (Limit.LINK, "the link was full")
+
+
+def test_several_full_links_are_said_as_several() -> None:
+    assert limit_of([moved("a", 94e6), moved("b", 94e6, port="s1")], "server", {}).text == "the links were full"
+
+
+def test_one_full_link_of_two_explains_nothing_of_the_other() -> None:
+    assert limit_of([moved("a", 94e6), moved("b", 40e6, port="s1")], "server", {}).limit is Limit.UNKNOWN
+
+
+def test_a_full_link_of_a_slow_client_is_a_link() -> None:
+    assert limit_of([moved("a", 9.4e6, link=10e6)], "server", {}).limit is Limit.LINK
+
+
+def test_a_client_with_a_busy_cpu_is_the_limit_where_the_server_has_time_left() -> None:
+    found = limit_of([moved("a", 60e6), moved("b", 10e6, port="s1")], "server", {"machine of a": TIRED, "server": IDLE})
+    assert (found.limit, found.clients) == (Limit.CLIENT, ("a",))
+    assert "a (97 %)" in found.text
+    assert "Repeat it with a faster client" in found.text
+
+
+def test_where_client_and_server_are_busy_the_server_is_the_limit() -> None:
+    found = limit_of([moved("a", 60e6)], "server", {"machine of a": TIRED, "server": TIRED})
+    assert (found.limit, found.text) == (Limit.SERVER, "a CPU of the server was 97 % busy")
+
+
+def test_a_client_much_slower_than_those_beside_it_is_the_limit() -> None:
+    rates = [moved("a", 80e6), moved("b", 82e6, port="s1"), moved("c", 40e6, port="s2")]
+    found = limit_of(rates, "server", {})
+    assert (found.limit, found.clients) == (Limit.CLIENT, ("c",))
+
+
+def test_two_clients_alone_do_not_tell_which_of_them_is_slow() -> None:
+    assert limit_of([moved("a", 80e6), moved("b", 20e6, port="s1")], "server", {}).limit is Limit.UNKNOWN
+
+
+def test_a_client_with_a_slower_link_is_not_compared_with_faster_ones() -> None:
+    rates = [moved("a", 80e6), moved("b", 82e6, port="s1"), moved("c", 5e6, port="s2", link=10e6)]
+    assert limit_of(rates, "server", {}).limit is Limit.UNKNOWN
+
+
+def test_where_server_and_clients_share_a_machine_its_cpus_are_named() -> None:
+    one = moved("a", 60e6, machine="server")
+    assert limit_of([one], "server", {"server": Busy(0.95, 1.0)}).limit is Limit.SHARED
+    assert limit_of([one], "server", {"server": Busy(0.5, 1.0)}).limit is Limit.UNKNOWN
+
+
+@pytest.mark.parametrize("busy", [{}, {"server": Busy(None, None)}, {"server": IDLE}])
+def test_what_no_figure_shows_is_unknown(busy: dict[str, Busy]) -> None:
+    found = limit_of([moved("a", 60e6)], "server", busy)
+    assert (found.limit, found.text) == (
+        Limit.UNKNOWN,
+        "no link and no CPU was full: what held it down is not known",
+    )
+
+
+def test_a_client_that_moved_nothing_known_is_no_full_link() -> None:
+    assert limit_of([moved("a", None)], "server", {}).limit is Limit.UNKNOWN
+    assert limit_of([], "server", {}).limit is Limit.UNKNOWN
+
+
+def test_the_published_slow_client_is_recognised_by_the_faster_one_at_the_same_port() -> None:
+    """Tables 3 and 4 of the report: 62.34 and 84.54 Mb/s through port 1 at 100 Mb/s, half duplex."""
+    slow, fast = moved("slow", 62.34e6), moved("fast", 84.54e6)
+    found = limit_alone(slow, [slow, fast], "server", {"server": TIRED})
+    assert (found.limit, found.clients) == (Limit.CLIENT, ("slow",))
+    assert found.text.startswith("slow moved 74 % of what fast moved through the same port")
+    assert limit_alone(fast, [slow, fast], "server", {"server": TIRED}).limit is Limit.SERVER
+
+
+def test_through_another_port_more_may_be_moved_for_reasons_of_the_ports() -> None:
+    slow, other = moved("slow", 62e6), moved("other", 84e6, port="s1")
+    assert limit_alone(slow, [slow, other], "server", {}).limit is Limit.UNKNOWN
+
+
+def test_a_client_nearly_as_fast_as_the_best_is_no_limit() -> None:
+    one, best = moved("one", 77e6), moved("best", 84e6)
+    assert limit_alone(one, [one, best], "server", {}).limit is Limit.UNKNOWN
+    assert limit_alone(moved("a", None), [best], "server", {}).limit is Limit.UNKNOWN
+
+
+def test_alone_too_a_full_link_comes_before_a_busy_client() -> None:
+    busy = {"machine of a": TIRED}
+    assert limit_alone(moved("a", 94e6), [], "server", busy).limit is Limit.LINK
+    assert limit_alone(moved("a", 60e6), [], "server", busy).limit is Limit.CLIENT
