@@ -117,7 +117,7 @@ class Nuttcp(Workload):
         for text in (output.stderr, output.stdout):
             found = _ERROR.search(text)
             if found:
-                return last_words(found[1] or found[2])
+                return last_words(found[1] or found[2] or "an error that it does not name")
         return None
 
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:

@@ -116,7 +116,7 @@ class Sockperf(Workload):
     def complaint(self, output: Output) -> str | None:
         text = _COLOUR.sub("", f"{output.stderr}\n{output.stdout[:65536]}")
         found = _ERROR.search(text)
-        return last_words(found[1] or found[2]) if found else None
+        return last_words(found[1] or found[2] or "an error that it does not name") if found else None
 
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
         said = self.complaint(client)
