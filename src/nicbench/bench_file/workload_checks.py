@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
+from nicbench.bench_file.sections import Reading
+from nicbench.bench_file.wording import Step
 from nicbench.errors import UsageError
 from nicbench.registry import find
 from nicbench.workloads.base import Workload
@@ -19,6 +21,14 @@ def workload_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         told: set[str] = set()
         for choice, ask in test.build().asks():
             position = _position(root, index)
+            place = _section(root, index, choice.kind)
+            if choice.kind in kinds and place is not None:
+                reading = Reading(root)
+                if reading.validate(kinds[choice.kind].Options, choice.options, place, beside=("kind",)) is None:
+                    fresh = [problem for problem in reading.problems if problem.message not in told]
+                    told.update(problem.message for problem in fresh)
+                    yield from fresh
+                    continue
             if choice.kind not in kinds:
                 message = f"there is no workload of the kind {quote(choice.kind)}"
                 found = Problem(position, message, suggest(choice.kind, list(kinds), "kind"))
@@ -53,3 +63,17 @@ def _position(root: Node, index: int) -> Position:
         if test.child(key) is not None:
             return root.position_of(("tests", index, key))
     return root.position_of(("tests", index, "method"))
+
+
+def _section(root: Node, index: int, kind: str) -> tuple[Step, ...] | None:
+    """Where the options of a tool stand in a test; None where it is named by its kind alone."""
+    open_paths: list[tuple[Step, ...]] = [("tests", index)]
+    while open_paths:
+        path = open_paths.pop()
+        node = root.find(path)
+        named = node.child("kind")
+        if named is not None and named.value == kind and len(path) > 2:
+            return path
+        open_paths += [(*path, key) for key in node.entries or {}]
+        open_paths += [(*path, number) for number in range(len(node.items or ()))]
+    return None
