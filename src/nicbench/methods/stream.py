@@ -224,6 +224,11 @@ class Stream(RoundMethod):
         return stream_of_import(parameters, values)
 
     @classmethod
+    def main_values(cls, result: Result) -> tuple[str, ...]:
+        """Of a port and of all of them together: how clients divide a port between them is their own affair."""
+        return () if result.parameters.get("part") == "clients" else (_RATE.value,)
+
+    @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
         limit = Column(value="limited_by", head="Limit", form="text")
         return (
