@@ -161,19 +161,17 @@ class Method(ABC):
     def main_values(cls, result: Result) -> tuple[str, ...]:
         """The values of a result of its own that runs are repeated for (``runs: {until: 5 %}``).
 
-        Those that its table prints bold, of a row that sums up others where there are such rows; without a table the
-        first number of the result. Names that a result does not have are passed over.
+        Those that its table prints bold, of a row that sums up others where there are such rows; where none is bold,
+        the first number of the result. Names that a result does not have are passed over.
         """
-        tables = cls.tables()
-        table = next((one for one in tables if one.part == result.parameters.get("part")), None)
-        if table is None:
-            numbers = (name for name, value in result.values.items() if isinstance(value, Bounded | int | float))
-            return () if tables else tuple(numbers)[:1]
-        if table.sums is not None:
+        table = next((one for one in cls.tables() if one.part == result.parameters.get("part")), None)
+        if table is not None and table.sums is not None:
             column, word = table.sums
             if word not in (result.values.get(column), result.parameters.get(column)):
                 return ()
-        return tuple(column.value for column in table.columns if column.is_main)
+        bold = tuple(column.value for column in table.columns if column.is_main) if table is not None else ()
+        numbers = (name for name, value in result.values.items() if isinstance(value, Bounded | int | float))
+        return bold or tuple(numbers)[:1]
 
     @classmethod
     def brief(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:

@@ -1,0 +1,35 @@
+"""What runs are repeated for, where their number grows: the figures that a method's table is about."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.methods.base import main_values
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, Value
+
+
+def of(method: str, parameters: dict[str, object], values: dict[str, Value]) -> tuple[str, ...]:
+    return main_values(Result(id="x", method=method, parameters=parameters, values=values))
+
+
+def test_bold_columns_are_waited_for_and_of_rows_that_are_summed_up_only_their_sum() -> None:
+    assert of("load-sweep", {}, {"offered_frames": 1, "returned_percent": 99.0}) == ("returned_percent",)
+    assert of("soak", {"interval": "all"}, {"loss_percent": 0.1}) == ("loss_percent",)
+    assert of("soak", {"interval": 3}, {"loss_percent": 0.1}) == ()
+
+
+def test_every_goal_of_a_throughput_is_and_of_a_latency_the_median() -> None:
+    rate, line = Bounded(value=3.0, lower=3.0, upper=4.0), 14_880_952.0
+    values: dict[str, Value] = {"ndr_frames_per_s": rate, "pdr_frames_per_s": rate, "line_rate_frames_per_s": line}
+    assert of("throughput", {}, values) == ("ndr_frames_per_s", "pdr_frames_per_s")
+    assert of("latency", {}, {"latency_minimum_ns": 1, "latency_p50_ns": 2}) == ("latency_p50_ns",)
+
+
+@pytest.mark.parametrize(("part", "awaited"), [("ports", 1), ("combined", 1), ("clients", 0)])
+def test_how_clients_share_a_port_is_not(part: str, awaited: int) -> None:
+    assert len(of("stream", {"part": part}, {"throughput_bits_per_s": 1e9})) == awaited
+
+
+def test_a_method_that_nobody_knows_has_none() -> None:
+    assert of("gone", {}, {"x": 1.0}) == ()
