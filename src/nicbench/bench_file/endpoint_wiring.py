@@ -27,6 +27,7 @@ def endpoint_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     if given != EndpointLab.port_kind or bench.dut.plugin.port_kind != EndpointLab.port_kind:
         yield from _kind_problems(bench, root)
         return
+    yield from _test_problems(bench, root)
     written = [key for key in _BY_HAND if root.child(key) is not None]
     if bench.lab is not None:
         for key in written:
@@ -63,6 +64,28 @@ def _kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
             "does not make"
         )
         yield Problem(root.position_of(("lab", "kind")), message, f"write `lab: {{kind: {' | '.join(labs)}}}`")
+
+
+def _test_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Whether the DUT forwards where a test sends through it, and has as many ports as the tests need."""
+    for index, test in enumerate(bench.tests):
+        position = root.position_of(("tests", index, "method"))
+        if test.plugin.through_dut and not bench.dut.plugin.forwards:
+            message = f"{quote(test.method_kind)} sends through the DUT, and {quote(bench.dut.kind)} forwards nothing"
+            yield Problem(position, message, "write `dut: {kind: router}`")
+            continue
+        ports = _count_of_ports(bench)
+        if ports < test.plugin.fewest_ports:
+            message = f"{quote(test.method_kind)} needs {test.plugin.fewest_ports} ports, and there is {ports}"
+            lab = "write `lab: {kind: clients, ports: 2}`"
+            yield Problem(position, message, lab if bench.lab else f"add ports of {measured_host(bench)} to `ports`")
+
+
+def _count_of_ports(bench: BenchFile) -> int:
+    """Of the measured host."""
+    if bench.lab is not None:
+        return int(bench.lab.options.model_dump().get("ports", 1))
+    return sum(port.host == measured_host(bench) for port in bench.ports.values())
 
 
 def _port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:

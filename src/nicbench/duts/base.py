@@ -153,6 +153,8 @@ class EndpointDut(Dut):
 
     port_kind = "endpoint"
     most_ports = 64
+    forwards: ClassVar[bool] = False
+    """Whether clients of one port reach those of another through it."""
     options: EndpointDutOptions
 
     @abstractmethod

@@ -108,14 +108,16 @@ def cpu_values(rounds: Sequence[Round], machine: str, prefix: str) -> Values:
 
 
 def found_limit(context: RoundContext, one: Round) -> Found:
-    """What held the loads of a round down."""
+    """What held the loads of a round down, whether they ran to the measured host or through it."""
     clients = {end.name: end for end in context.clients}
     servers = {end.name: end for end in context.servers}
-    moved = [
-        _moved(clients[job.client], servers.get(job.server or ""), bits_per_s(outcome.figures))
-        for job, outcome in loads_of(one)
-        if job.client in clients
-    ]
+    moved: list[Moved] = []
+    for job, outcome in loads_of(one):
+        rate = _one_way_bits_per_s(outcome.figures)
+        if job.client in clients and job.server in clients:
+            moved += _moved_through(clients[job.client], clients[job.server], servers, rate)
+        elif job.client in clients:
+            moved.append(_moved(clients[job.client], servers.get(job.server or ""), rate))
     busy = {cpu.machine: Busy(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
     return limit_of(moved, context.servers[0].machine, busy)
 
@@ -176,6 +178,29 @@ def _moved(client: EndpointFacts, server: EndpointFacts | None, rate: float | No
         link_bits_per_s=client.link_bits_per_s,
         port_link_bits_per_s=server.link_bits_per_s if server else None,
     )
+
+
+def _moved_through(
+    source: EndpointFacts, target: EndpointFacts, servers: Mapping[str, EndpointFacts], rate: float | None
+) -> tuple[Moved, Moved]:
+    """Of two clients that talk through the measured host, both: either may be slow. The slower link counts."""
+    ports = [servers.get(each.port or "") for each in (source, target)]
+    link = _slowest(each.link_bits_per_s for each in (source, target))
+    port_link = _slowest(port.link_bits_per_s for port in ports if port is not None)
+    first, second = (
+        Moved(each.name, each.port or "", each.machine, rate, link, port_link) for each in (source, target)
+    )
+    return first, second
+
+
+def _slowest(speeds: Iterable[float | None]) -> float | None:
+    return min((speed for speed in speeds if speed is not None), default=None)
+
+
+def _one_way_bits_per_s(figures: Figures | None) -> float | None:
+    """Of the direction that moved more: a link carries each of them by itself."""
+    rates = [flow.bits_per_s for flow in flows_of(figures)]
+    return None if not rates or any(rate is None for rate in rates) else max(rate or 0.0 for rate in rates)
 
 
 def _percent(share: float | None) -> float | None:

@@ -39,6 +39,13 @@ class Found(Frozen):
     traffic_s: float
 
 
+class Objection(Frozen):
+    """What the machines lack for a method, and what to do."""
+
+    message: str
+    next_step: str
+
+
 class Context(Protocol):
     """What a method may use. Behind it every trial is judged, repeated where needed, and journaled."""
 
@@ -204,10 +211,18 @@ class RoundMethod(Method):
     """Measures by rounds of workloads between hosts. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
 
     measures = "rounds"
+    through_dut: ClassVar[bool] = False
+    """Whether clients talk to one another, through a DUT that forwards between its ports."""
+    fewest_ports: ClassVar[int] = 1
+    """How many ports of the measured host it needs."""
 
     @abstractmethod
     def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
         """What is asked of which workload: one of each kind of job, so that validation refuses what a tool cannot."""
+
+    def objection(self, context: RoundContext) -> Objection | None:
+        """Why these ports do not suit it; asked of every test before the first of them begins."""
+        return None
 
     @abstractmethod
     async def run(self, context: RoundContext) -> tuple[Result, ...]:

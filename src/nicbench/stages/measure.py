@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicbench.bench_file.models import BenchFile
+from nicbench.errors import NotReadyError
 from nicbench.events import Bus, TestStarted
 from nicbench.judge.repeats import Repeats
 from nicbench.labs.base import EndpointTestbed
@@ -40,11 +41,18 @@ async def measure(
 
 
 async def measure_rounds(bench: BenchFile, testbed: EndpointTestbed, maker: RoundMaker, bus: Bus) -> None:
-    """The same of methods of workloads."""
+    """The same of methods of workloads. What the machines lack for any of them is said before the first begins."""
     by_test: dict[str, tuple[Result, ...]] = {}
-    for test in bench.tests:
-        method = test.build()
+    tests = [(test, test.build()) for test in bench.tests]
+    contexts = [
+        TestRoundContext(test.name, bench.seed, testbed, maker, method.estimate_s(), by_test, bus)
+        for test, method in tests
+    ]
+    for (test, method), context in zip(tests, contexts, strict=True):
+        objection = method.objection(context)
+        if objection is not None:
+            raise NotReadyError(objection.message, place=f"test {test.name}", next_step=objection.next_step)
+    for (test, method), context in zip(tests, contexts, strict=True):
         estimate_s = method.estimate_s()
         bus.publish(TestStarted(test=test.name, method=test.method_kind, points=method.points(), estimate_s=estimate_s))
-        context = TestRoundContext(test.name, bench.seed, testbed, maker, estimate_s, by_test, bus)
         by_test[test.name] = tuple(map(context.completed, await method.run(context)))

@@ -1,0 +1,222 @@
+"""Streams through the DUT as a router: from each port to each of the others (methods.md 2.4).
+
+The measurement of the published report on a four-port card (2000), whose server forwarded what one port's client sent
+to another port's. Steps, for each direction and write size: a round for each ordered pair of ports, in which every
+client of the one sends to a client of the other, all else idle. The figure of a port is the mean over its destinations.
+The DUT is a `router`, which sees to it, and verifies, that what clients send to each other passes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB, ROUND_OVERHEAD_S
+from nicbench.methods._round_figures import (
+    Played,
+    bits_per_s,
+    clients_by_port,
+    cpu_values,
+    found_limit,
+    loads_of,
+    mean,
+    retransmissions_of,
+    sum_of,
+)
+from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
+from nicbench.model.base import Frozen
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.quantity import Bytes, Seconds
+from nicbench.model.result import Result
+from nicbench.model.round import Ask, Direction, Job, RoundRequest
+from nicbench.model.table import Column, Grid, ResultTable
+from nicbench.model.workload import WorkloadChoice
+
+MEAN = "mean"
+"""In place of a destination: over all of them."""
+_WORDS = {"forward": "to the destination", "reverse": "from the destination", "both": "both ways"}
+_MODE = Column(value="mode", head="Streams", form="text")
+_PORT = Column(value="port", head="Port", form="text")
+_DESTINATION = Column(value="destination", head="Destination", form="text")
+_RATE = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits", is_main=True)
+
+
+class Forwarding(RoundMethod):
+    """Throughput of streams that the DUT forwards from each port to each other, and the mean over the destinations."""
+
+    kind: ClassVar[str] = "forwarding"
+    through_dut = True
+    fewest_ports = 2
+
+    class Options(Frozen):
+        """Options of the bench file. ``streams`` is the number of connections of each client."""
+
+        workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
+        transport: Literal["tcp", "udp"] = "tcp"
+        direction: tuple[Direction, ...] = Field(default=("forward",), min_length=1)
+        write_bytes: tuple[Bytes, ...] = Field(default=(8192,), min_length=1)
+        streams: int = Field(default=1, ge=1, le=128)
+        duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        repetitions: int = Field(default=1, ge=1, le=1000)
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.direction) * len(self.options.write_bytes)
+
+    def estimate_s(self) -> float:
+        """Of a router with four ports; how many there are is known once the testbed stands."""
+        return self.points() * 12 * self.options.repetitions * (self.options.duration + ROUND_OVERHEAD_S)
+
+    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+        return tuple((self.options.workload, ask) for _, ask in self._asks())
+
+    def objection(self, context: RoundContext) -> Objection | None:
+        ports = [port for port, clients in clients_by_port(context).items() if clients]
+        if len(ports) >= 2:
+            return None
+        return Objection(
+            message=f"forwarding needs two ports with clients, and there is {', '.join(ports) or 'none'}",
+            next_step="add a port and its client, or write `lab: {kind: clients, ports: 2}`",
+        )
+
+    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+        results: list[Result] = []
+        groups = {port: clients for port, clients in clients_by_port(context).items() if clients}
+        for mode, ask in self._asks():
+            of_port: dict[str, list[tuple[Result, Played]]] = {port: [] for port in groups}
+            for port, destination in permutations(groups, 2):
+                point = _point(mode, ask, port, destination)
+                of_port[port].append(await self._play(context, ask, point, groups[port], groups[destination]))
+                context.publish(of_port[port][-1][0])
+            means = [self._mean(context, _point(mode, ask, port, MEAN), every) for port, every in of_port.items()]
+            for result in means:
+                context.publish(result)
+            results += [result for every in of_port.values() for result, _ in every] + means
+        return tuple(results)
+
+    def _asks(self) -> Iterator[tuple[str, Ask]]:
+        """Each with what it is in words."""
+        options = self.options
+        for direction in options.direction:
+            for write_bytes in options.write_bytes:
+                words = f"{options.transport.upper()} {_WORDS[direction]}, writes of {write_bytes} bytes"
+                many = f", {options.streams} connections a client" if options.streams > 1 else ""
+                ask = Ask(
+                    transport=options.transport,
+                    direction=direction,
+                    duration_s=options.duration,
+                    write_bytes=write_bytes,
+                    streams=options.streams,
+                )
+                yield words + many, ask
+
+    async def _play(
+        self,
+        context: RoundContext,
+        ask: Ask,
+        point: dict[str, Any],
+        sources: Sequence[EndpointFacts],
+        targets: Sequence[EndpointFacts],
+    ) -> tuple[Result, Played]:
+        """One ordered pair of ports, as often as asked."""
+        request = RoundRequest(
+            jobs=_pairs(sources, targets, self.options.workload, ask),
+            duration_s=self.options.duration + ROUND_OVERHEAD_S,
+        )
+        played = Played()
+        for repetition in range(self.options.repetitions):
+            played.add(await context.play({**point, "repetition": repetition + 1}, request))
+        rates = [sum_of(bits_per_s(outcome.figures) for _, outcome in loads_of(one)) for one in played.rounds]
+        limit = found_limit(context, played.rounds[-1])
+        values = {**self._values(context, played, mean(rates)), "limited_by": limit.limit.value, "limit": limit.text}
+        return self._result(point, values, played), played
+
+    def _mean(self, context: RoundContext, point: dict[str, Any], every: Sequence[tuple[Result, Played]]) -> Result:
+        """Over the destinations; unknown where one of them is."""
+        together = Played()
+        for _, played in every:
+            together.rounds += played.rounds
+            together.marked += played.marked
+        rates = [result.values["throughput_bits_per_s"] for result, _ in every]
+        limits = dict.fromkeys(str(result.values["limited_by"]) for result, _ in every)
+        rate = mean(rate if isinstance(rate, float) else None for rate in rates)
+        values = {**self._values(context, together, rate), "limited_by": ", ".join(limits)}
+        return self._result({**point, "destinations": len(every)}, values, together)
+
+    def _values(self, context: RoundContext, played: Played, rate: float | None) -> Values:
+        outcomes = [outcome for one in played.rounds for _, outcome in loads_of(one)]
+        return {
+            "throughput_bits_per_s": rate,
+            "retransmissions": retransmissions_of(outcomes),
+            **cpu_values(played.rounds, context.servers[0].machine, "router"),
+        }
+
+    def _result(self, point: dict[str, Any], values: Values, played: Played) -> Result:
+        place = f"{point['direction']}/{point['write_bytes']}/{point['port']}/{point['destination']}"
+        return Result(
+            id=f"{self.name}/{place}",
+            method=self.kind,
+            scope="sum of the directions" if point["direction"] == "both" else "one direction",
+            parameters=point,
+            values=values,
+            verdict=played.verdict(values["throughput_bits_per_s"] is None),
+            disturbances=played.disturbances,
+            trials=played.round_ids,
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        cpu = {"mean": "Router's CPU, mean", "minimum": "least", "maximum": "most"}
+        return ResultTable(
+            title="Forwarding between ports",
+            caption=(
+                "Payload from the clients of each port (rows) through the DUT to those of each other port, one "
+                "pair of ports at a time, by what the receivers counted; and the mean over a port's destinations."
+            ),
+            columns=(
+                *(_MODE, _PORT, _DESTINATION, _RATE),
+                *(
+                    Column(value=f"router_cpu_{name}_percent", head=head, unit="%", form="number")
+                    for name, head in cpu.items()
+                ),
+                Column(value="retransmissions", head="Retransmissions", form="whole"),
+                Column(value="limited_by", head="Limit", form="text"),
+            ),
+            sentences=(
+                "forwards {throughput_bits_per_s} from the port {port}, the mean over its destinations ({mode})",
+            ),
+            sums=("destination", MEAN),
+            notes=(("limit", "Limit"),),
+            grid=Grid(rows=_PORT, across=(_DESTINATION,), cell=_RATE, each=_MODE),
+        )
+
+
+def _point(mode: str, ask: Ask, port: str, destination: str) -> dict[str, Any]:
+    return {
+        "mode": mode,
+        "direction": ask.direction,
+        "write_bytes": ask.write_bytes,
+        "port": port,
+        "destination": destination,
+    }
+
+
+def _pairs(
+    sources: Sequence[EndpointFacts], targets: Sequence[EndpointFacts], workload: WorkloadChoice, ask: Ask
+) -> tuple[Job, ...]:
+    """Every client of the one port with one of the other, in turn where there are fewer."""
+    return tuple(
+        Job(
+            workload=workload.kind,
+            client=source.name,
+            server=targets[number % len(targets)].name,
+            ask=ask,
+            port=FIRST_PORT + PORTS_A_JOB * number,
+            options=workload.options,
+        )
+        for number, source in enumerate(sources)
+    )

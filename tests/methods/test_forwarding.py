@@ -1,0 +1,94 @@
+"""Forwarding: every ordered pair of ports, and the mean over the destinations of each."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from pydantic import ValidationError
+
+from nicbench.methods.forwarding import Forwarding
+from nicbench.model.round import Job, JobOutcome, MachineCpu
+from nicbench.report.grids import grid_tables
+
+from .round_contexts import Laboratory, streamed
+
+RATES = {("s0", "s1"): 90e6, ("s0", "s2"): 60e6, ("s1", "s0"): 80e6, ("s1", "s2"): 40e6}
+
+
+def through(_: int, job: Job) -> JobOutcome:
+    """By the ports of both clients: ``c10`` is the first client of ``s1``."""
+    assert job.server is not None
+    return streamed(RATES.get((f"s{job.client[1]}", f"s{job.server[1]}"), 50e6))
+
+
+def run(laboratory: Laboratory, **options: object) -> Forwarding:
+    method = Forwarding("forwarding", Forwarding.Options.model_validate({"duration": "1 s", **options}))
+    assert method.objection(laboratory.context) is None
+    asyncio.run(method.run(laboratory.context))
+    return method
+
+
+def test_each_port_sends_to_each_other_and_its_figure_is_the_mean_over_its_destinations() -> None:
+    laboratory = Laboratory(through, ports=3)
+    run(laboratory)
+    found = {
+        (result.parameters["port"], result.parameters["destination"]): result.values["throughput_bits_per_s"]
+        for result in laboratory.published
+    }
+    assert len(laboratory.requests) == 6
+    assert {pair: found[pair] for pair in RATES} == RATES
+    assert (found["s0", "mean"], found["s1", "mean"], found["s2", "mean"]) == (75e6, 60e6, 50e6)
+    (table,) = grid_tables(laboratory.published, Forwarding.table().grid)  # type: ignore[arg-type]
+    assert [row for row, _ in table.rows] == ["s0", "s1", "s2"]
+    assert table.heads[0][-1] == "mean"
+
+
+def test_all_clients_of_a_port_send_at_once_and_never_to_the_router_itself() -> None:
+    laboratory = Laboratory(through, ports=2, clients_per_port=2)
+    run(laboratory)
+    assert [(job.client, job.server) for job in laboratory.requests[0].jobs] == [("c00", "c10"), ("c01", "c11")]
+    assert len({job.port for job in laboratory.requests[0].jobs}) == 2
+    first = laboratory.published[0]
+    assert first.values["throughput_bits_per_s"] == 180e6
+
+
+def test_a_pair_that_fails_leaves_the_mean_unknown_and_the_others_stand() -> None:
+    laboratory = Laboratory(
+        lambda number, job: streamed(None) if (job.client, job.server) == ("c00", "c10") else through(number, job),
+        ports=3,
+    )
+    run(laboratory)
+    by_pair = {(r.parameters["port"], r.parameters["destination"]): r for r in laboratory.published}
+    assert by_pair["s0", "s1"].verdict == "incomplete"
+    assert by_pair["s0", "mean"].values["throughput_bits_per_s"] is None
+    assert by_pair["s1", "mean"].values["throughput_bits_per_s"] == 60e6
+
+
+def test_a_slow_destination_is_named_as_the_limit_and_not_charged_to_the_router() -> None:
+    cpu = (MachineCpu(machine="h10", mean=0.5, busiest_core=0.99), MachineCpu(machine="server", busiest_core=0.3))
+    laboratory = Laboratory(lambda *_: streamed(30e6), ports=2, cpu=cpu)
+    run(laboratory)
+    assert laboratory.published[0].values["limited_by"] == "client"
+    assert "c10" in str(laboratory.published[0].values["limit"])
+
+
+def test_links_that_are_full_are_the_limit() -> None:
+    laboratory = Laboratory(lambda *_: streamed(94e6), ports=2)
+    run(laboratory)
+    assert laboratory.published[0].values["limited_by"] == "link"
+
+
+def test_one_port_with_clients_is_refused_before_anything_is_sent() -> None:
+    laboratory = Laboratory(through, ports=1)
+    objection = Forwarding("f", Forwarding.Options()).objection(laboratory.context)
+    assert objection is not None
+    assert "two ports" in objection.message
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"direction": ["sideways"]}, {"transport": "sctp"}, {"duration": "10 ms"}, {"streams": 0}]
+)
+def test_options_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Forwarding.Options.model_validate(wrong)
