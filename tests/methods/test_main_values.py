@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.methods.base import main_values
+from nicbench.methods.base import main_values, told_over_runs
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, Value
+from nicbench.stats.runs import over_runs
 
 
 def of(method: str, parameters: dict[str, object], values: dict[str, Value]) -> tuple[str, ...]:
@@ -33,3 +34,24 @@ def test_how_clients_share_a_port_is_not(part: str, awaited: int) -> None:
 
 def test_a_method_that_nobody_knows_has_none() -> None:
     assert of("gone", {}, {"x": 1.0}) == ()
+
+
+def test_two_figures_in_one_cell_are_the_medians_of_the_runs() -> None:
+    figures = [(97e6, 55.0), (99e6, 51.0), (98e6, 40.0)]
+    runs = [
+        Result(
+            id=f"default/{run}/tcp/s0",
+            test="tcp",
+            method="stream",
+            run=run,
+            parameters={"part": "ports"},
+            values={
+                "throughput_bits_per_s": rate,
+                "server_cpu_mean_percent": cpu,
+                "throughput_and_cpu": f"{rate / 1e6:g} / {cpu:g}",
+            },
+        )
+        for run, (rate, cpu) in enumerate(figures, 1)
+    ]
+    (over,) = told_over_runs(over_runs(runs))
+    assert over.values["throughput_and_cpu"] == "98 / 51"

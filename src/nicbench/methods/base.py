@@ -181,6 +181,11 @@ class Method(ABC):
         return bold or tuple(numbers)[:1]
 
     @classmethod
+    def over_runs(cls, values: Values) -> Values:
+        """The values of a result over several runs, with words that are made of numbers made of their medians."""
+        return values
+
+    @classmethod
     def brief(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
         """Of the results of one section, those that the terminal shows; the report has all of them."""
         return results
@@ -233,3 +238,14 @@ def main_values(result: Result) -> tuple[str, ...]:
     """What the method of a result says of it; of a method that is not known, nothing."""
     method = find("nicbench.methods", Method).get(result.method)
     return () if method is None else method.main_values(result)
+
+
+def told_over_runs(results: Iterable[Result]) -> tuple[Result, ...]:
+    """Results over several runs, with what their methods make of the medians."""
+    methods = find("nicbench.methods", Method)
+    return tuple(
+        result.model_copy(update={"values": methods[result.method].over_runs(result.values)})
+        if result.method in methods
+        else result
+        for result in results
+    )

@@ -33,8 +33,9 @@ from nicbench.model.base import Frozen
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.import_table import ImportTable
 from nicbench.model.quantity import BitsPerSecond, Bytes, Seconds
-from nicbench.model.result import Result
+from nicbench.model.result import Result, Value
 from nicbench.model.round import Ask, Direction, JobOutcome, Round, RoundRequest
+from nicbench.model.spread import Spread
 from nicbench.model.table import Column, Grid, ResultTable
 from nicbench.model.workload import WorkloadChoice
 
@@ -229,6 +230,14 @@ class Stream(RoundMethod):
         return () if result.parameters.get("part") == "clients" else (_RATE.value,)
 
     @classmethod
+    def over_runs(cls, values: Values) -> Values:
+        """The two figures of a cell, each the median of the runs."""
+        if "throughput_and_cpu" not in values:
+            return values
+        rate, cpu = (_median(values.get(name)) for name in (_RATE.value, "server_cpu_mean_percent"))
+        return {**values, "throughput_and_cpu": throughput_and_cpu(rate, cpu)}
+
+    @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
         limit = Column(value="limited_by", head="Limit", form="text")
         return (
@@ -275,6 +284,10 @@ class Stream(RoundMethod):
                 ),
             ),
         )
+
+
+def _median(value: Value) -> Value:
+    return value.median if isinstance(value, Spread) else value
 
 
 def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[str, ...]]]:

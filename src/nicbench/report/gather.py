@@ -16,7 +16,7 @@ from nicbench.events import (
     TesterLatencyFound,
     TrialFinished,
 )
-from nicbench.methods.base import main_values
+from nicbench.methods.base import main_values, told_over_runs
 from nicbench.model.plan import Plan
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.runs import ONCE
@@ -127,7 +127,7 @@ def _so_far(events: tuple[Event, ...], title: str, plan: Plan | None) -> Summary
             results[event.result.id] = event.result
     kept = tuple(results.values())
     asked = plan.runs if plan else ONCE
-    over = over_runs(kept, asked, main_values)
+    over = told_over_runs(over_runs(kept, asked, main_values))
     return Summary(
         title=title,
         verdict=ResultVerdict.INCOMPLETE,

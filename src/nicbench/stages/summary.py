@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.methods.base import main_values
+from nicbench.methods.base import main_values, told_over_runs
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.stats.growth import runs_made
 from nicbench.stats.runs import over_runs
@@ -23,7 +23,7 @@ def summarise(bench: BenchFile, results: Sequence[Result], *, complete: bool) ->
         verdict = ResultVerdict.DISTURBED
     else:
         verdict = ResultVerdict.VALID
-    over = over_runs(results, bench.runs, main_values)
+    over = told_over_runs(over_runs(results, bench.runs, main_values))
     return Summary(
         title=bench.title,
         verdict=verdict,
