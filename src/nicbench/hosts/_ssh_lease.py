@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import asyncssh
@@ -60,6 +60,7 @@ class LeasedConnection:
         """Only one session is left for signals."""
         self.commands = 0
         self.lost: HostError | None = None
+        self.on_lost: Callable[[], None] | None = None
         self.keeper = Keeper("", 0, 0, "", 0)
 
     @classmethod
@@ -199,7 +200,7 @@ class LeasedConnection:
             channel.take(len(channel.stdout))
             self._heard_s = time.monotonic()
         if channel.closed and not self._closing:
-            self._give_up("the connection ended" if channel.status is None else "the host ended the lease")
+            self.give_up("the connection ended" if channel.status is None else "the host ended the lease")
 
     async def _renew(self) -> None:
         while self.lost is None:
@@ -207,12 +208,15 @@ class LeasedConnection:
                 await self._keeper_channel.write(b".")
             await asyncio.sleep(self._lease_s / _RENEWALS)
             if (silent_s := time.monotonic() - self._heard_s) > self._lease_s:
-                self._give_up(f"silent for {silent_s:.0f} s")
+                self.give_up(f"silent for {silent_s:.0f} s")
 
-    def _give_up(self, why: str) -> None:
+    def give_up(self, why: str) -> None:
+        """The connection is over, and what runs there with it."""
         if self.lost is None:
             self.lost = self._lost_error(why)
             self._chain[-1].connection.abort()
+            if self.on_lost is not None:
+                self.on_lost()
 
     def _lost_error(self, why: str) -> HostError:
         return HostError(

@@ -40,6 +40,7 @@ class Machine:
             from nicbench.hosts._ssh_lease import LeasedConnection
 
             connection = await LeasedConnection.open(self._options, host)
+            connection.on_lost = self._give_up
             self._connections.append(connection)
             return connection
 
@@ -61,6 +62,11 @@ class Machine:
             self._failed = self._failed or connection.lost
         connections, self._connections = self._connections, []
         await asyncio.gather(*(connection.close() for connection in connections))
+
+    def _give_up(self) -> None:
+        """One is lost: the host puts its settings back, so nothing may go on over the others."""
+        for connection in self._connections:
+            connection.give_up("another connection to the same host was lost")
 
     def _see_lost(self) -> None:
         for connection in self._connections:

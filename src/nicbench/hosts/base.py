@@ -25,6 +25,15 @@ class Completed:
     stderr: str
 
 
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The process that stands for the controller on another machine: it ends with the connection, or with the lease."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
 class Process(ABC):
     """A running command with its pipes. It never outlives the controller: it is killed when the controller dies."""
 
@@ -132,6 +141,13 @@ class Host(ABC):
 
     async def close(self) -> None:  # noqa: B027 - most hosts hold nothing
         """Gives back what the host holds: a container, a connection. It comes again where it is needed again."""
+
+    async def when_unheard(self, script: str) -> Presence | None:
+        """Has the host run a script of its own, by its path, once it hears nothing of the controller any more.
+
+        None where it need not: a machine that the controller itself runs on.
+        """
+        return None
 
     async def reconnect(self) -> None:  # noqa: B027 - most hosts have nothing to connect
         """Connects anew where a connection was lost, which ended everything on the host: for the undo alone."""

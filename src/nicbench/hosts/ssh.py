@@ -18,7 +18,7 @@ from nicbench.errors import HostError
 from nicbench.hosts._copying import CHUNK_BYTES, COPY_TIMEOUT_S, receiving_script, storing_at, whole_file
 from nicbench.hosts._ssh_options import SshOptions
 from nicbench.hosts._ssh_pool import Machine, machine
-from nicbench.hosts.base import OUTPUT_LIMIT_BYTES, Completed, Host, Process
+from nicbench.hosts.base import OUTPUT_LIMIT_BYTES, Completed, Host, Presence, Process
 
 if TYPE_CHECKING:
     from nicbench.hosts._ssh_channel import Channel
@@ -79,6 +79,11 @@ class SshHost(Host):
 
         connection, channel, pid = await self._start(command, environment)
         return SshProcess(channel, pid, connection, _shown(command), self.name)
+
+    async def when_unheard(self, script: str) -> Presence:
+        keeper = (await self._machine.with_room(self.name)).keeper
+        await self.write_file(f"{keeper.folder}/guard", f"sh {shlex.quote(script)}\n")
+        return Presence(keeper.pid, keeper.start_ticks, keeper.boot_id)
 
     async def read_file(self, path: str) -> str | None:
         done = await self.run(("cat", "--", path), check=False)

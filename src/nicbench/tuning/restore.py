@@ -10,6 +10,7 @@ from typing import Any
 from nicbench.errors import NotReadyError, UsageError
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
+from nicbench.tuning.guards import forget, stand_down
 from nicbench.tuning.owner import boot_id
 from nicbench.tuning.record import RUNTIME_FOLDER, Record, forget_record, load_record, record_path, save_record
 from nicbench.tuning.undoing import undo_entries
@@ -78,8 +79,12 @@ async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) ->
             f"{record.run_id}: this machine has been rebooted since; its record was removed, nothing had to be undone"
         ]
     pending = sum(not entry.done for entry in record.entries)
+    hosts = [make_host(entry.host) for entry in record.entries if not entry.done]
+    said = await stand_down(record.run_id, hosts, str(runtime))
     record, troubles = await undo_entries(record, make_host, lambda updated: save_record(updated, path))
+    troubles = [*said, *troubles]
     if record.settled:
+        await forget(record.run_id, hosts, str(runtime))
         forget_record(path)
         return [f"{record.run_id}: undid {_changes(pending)} that it had left", *troubles]
     left = sum(not entry.done for entry in record.entries)

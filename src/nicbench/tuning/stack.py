@@ -14,6 +14,7 @@ from nicbench.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
 from nicbench.tuning.changes import Changes
+from nicbench.tuning.guards import Guards, forget, stand_down
 from nicbench.tuning.owner import this_process
 from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record, forget_record, record_path, save_record
 from nicbench.tuning.undo import RestoreFile, Undo
@@ -30,6 +31,8 @@ class UndoStack(Changes):
     def __init__(self, run_id: str, folder: Path | None, runtime: Path = RUNTIME_FOLDER) -> None:
         self.run_id = run_id
         self._runtime_path = record_path(runtime, run_id)
+        self._runtime = str(runtime)
+        self._guards = Guards(self._runtime)
         self._folder_path = None if folder is None else folder / RECORD_NAME
         self._hosts: dict[str, Host] = {}
         self._ends: list[Callable[[], Awaitable[None]]] = []
@@ -54,7 +57,14 @@ class UndoStack(Changes):
         entries = (*self._record.entries, Entry(host=spec, undo=undo))
         self._record = self._record.model_copy(update={"entries": entries})
         self._save(self._record)
-        await apply()
+        await self._guards.before(self._record, host, undo)
+        try:
+            await apply()
+        except BaseException:
+            with contextlib.suppress(NicbenchError):
+                await self._guards.after(self._record, host, undo)
+            raise
+        await self._guards.after(self._record, host, undo)
 
     async def set_file(self, host: Host, path: str, value: str) -> None:
         before = await host.read_file(path)
@@ -101,10 +111,14 @@ class UndoStack(Changes):
     async def _undo_all(self) -> list[str]:
         troubles = await _call_all(self._ends)
         if self._record.entries:
+            hosts = [self._host_of(entry.host) for entry in self._record.entries if not entry.done]
+            troubles.extend(await stand_down(self.run_id, hosts, self._runtime))
             self._record, more = await undo_entries(self._record, self._host_of, self._save_while_undoing)
             troubles.extend(more)
             if self._record.settled:
+                await forget(self.run_id, hosts, self._runtime)
                 forget_record(self._runtime_path)
+            self._guards = Guards(self._runtime)
         return [*troubles, *await _call_all(self._afterwards)]
 
     def _host_of(self, spec: dict[str, Any]) -> Host:

@@ -145,7 +145,7 @@ async def _restore_setting(host: Host, undo: RestoreSetting) -> str | None:
 
     What cannot be read any more has gone with its place.
     """
-    item, place = _item_of(undo), Place(host, undo.device)
+    item, place = item_of(undo), Place(host, undo.device)
     try:
         now = await item.now(place)
     except CannotSetError:
@@ -172,13 +172,14 @@ async def _after(host: Host, undo: Undo) -> Values | None:
     if not isinstance(undo, RestoreSetting):
         return None
     try:
-        now = await _item_of(undo).now(Place(host, undo.device))
+        now = await item_of(undo).now(Place(host, undo.device))
     except (CannotSetError, NicbenchError):
         return None
     return {key: now.get(key) for key in undo.asked}
 
 
-def _item_of(undo: RestoreSetting) -> Item:
+def item_of(undo: RestoreSetting) -> Item:
+    """The item made again; HostError where this nicbench does not know it."""
     kinds = find("nicbench.tuning.items", Item)
     if undo.item not in kinds:
         raise HostError(f"this nicbench does not know the tuning item {undo.item!r}: undo it with the one that ran")
@@ -263,6 +264,10 @@ def _parts(path: str) -> Sequence[str]:
 
 
 def _described(entry: Entry) -> str:
-    """The undo in a few words, for a message."""
-    fields = entry.undo.model_dump(exclude={"kind"}, exclude_none=True)
-    return f"{entry.undo.kind} {' '.join(f'{name}={value}' for name, value in fields.items())}"
+    return described(entry.undo)
+
+
+def described(undo: Undo) -> str:
+    """An undo in a few words, for a message."""
+    fields = undo.model_dump(exclude={"kind"}, exclude_none=True)
+    return f"{undo.kind} {' '.join(f'{name}={value}' for name, value in fields.items())}"

@@ -1,0 +1,162 @@
+"""On every other machine that is changed: the record of its changes, and a script that undoes them without nicbench.
+
+Both lie in /run/nicbench there, in a folder of the run and the host. The script is run by what holds the host's lease
+(``hosts/_ssh_scripts.py``), once nothing is heard of the controller; otherwise the undo is as on this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nicbench.errors import HostError, NicbenchError, NotReadyError
+from nicbench.hosts.base import Host, Presence
+from nicbench.tuning._guard_script import SCRIPT_NAME, TOLD_NAME, Step, script
+from nicbench.tuning._rehearsal import Rehearsed, rehearse
+from nicbench.tuning.owner import Owner
+from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record
+from nicbench.tuning.undo import KillProcess, RestoreNice, Undo
+from nicbench.tuning.undoing import described
+
+_STORE = 'umask 077 && mkdir -p "${1%/*}" && cat >"$1.new" && mv -f "$1.new" "$1"'
+# Waits for a script that is at work, and takes it away: it must not undo what another run sets afterwards.
+_STAND_DOWN = """
+cd "$1" 2>/dev/null || exit 0
+[ ! -e "$2" ] || flock --timeout 120 "$2" rm -f "$2" || exit 1
+[ ! -e "$3" ] || cat "$3"
+"""
+_STAND_DOWN_S = 130.0
+
+
+class Guards:
+    """Those of one run. ``before`` and ``after`` stand around each change."""
+
+    def __init__(self, runtime: str = str(RUNTIME_FOLDER)) -> None:
+        self._runtime = runtime
+        self._guarded: dict[str, _Guarded] = {}
+
+    async def before(self, record: Record, host: Host, undo: Undo) -> None:
+        """Before a change: its undo lies on the host, whatever becomes of the connection that the change goes over."""
+        if host.machine.shares_files:
+            return
+        folder = folder_of(self._runtime, record.run_id, host.machine)
+        guarded = self._guarded.get(folder)
+        if guarded is None:
+            guarded = self._guarded[folder] = _Guarded(host.machine, folder)
+        await guarded.before(record, host, undo)
+
+    async def after(self, record: Record, host: Host, undo: Undo) -> None:
+        """Once it is made: the undo is of what now reads as it does, and of nothing else."""
+        if not host.machine.shares_files:
+            await self._guarded[folder_of(self._runtime, record.run_id, host.machine)].after(host, undo)
+
+
+class _Guarded:
+    """One machine."""
+
+    def __init__(self, machine: Host, folder: str) -> None:
+        self._machine = machine
+        self._folder = folder
+        self._entries: list[Entry] = []
+        self._steps: list[Step] = []
+        self._presence: Presence | None = None
+
+    async def before(self, record: Record, host: Host, undo: Undo) -> None:
+        if self._presence is None:
+            self._presence = await self._machine.when_unheard(f"{self._folder}/{SCRIPT_NAME}")
+        self._entries.append(Entry(host=_as_seen_there(host.spec()), undo=undo))
+        self._steps.append(await self._step(host, undo, applied=False))
+        there = record.model_copy(
+            update={
+                "run_id": posixpath.basename(self._folder),
+                "entries": tuple(self._entries),
+                "run_folder": None,
+                "owner": record.owner if self._presence is None else _owner(self._presence),
+            }
+        )
+        await asyncio.gather(self._store(RECORD_NAME, there.model_dump_json(indent=1)), self._store_script())
+
+    async def after(self, host: Host, undo: Undo) -> None:
+        self._steps[-1] = await self._step(host, undo, applied=True)
+        await self._store_script()
+
+    async def _step(self, host: Host, undo: Undo, *, applied: bool) -> Step:
+        if isinstance(undo, KillProcess):  # every process of ours ends with the lease
+            return Step(described(undo), Rehearsed())
+        # By its number alone a process might be another one by then.
+        rehearsed = None if isinstance(undo, RestoreNice) else await rehearse(host, undo, applied=applied)
+        return Step(f"{host.name}: {described(undo)}", rehearsed)
+
+    async def _store_script(self) -> None:
+        await self._store(SCRIPT_NAME, script(self._steps))
+
+    async def _store(self, name: str, text: str) -> None:
+        path = f"{self._folder}/{name}"
+        try:
+            await self._machine.run(("sh", "-c", _STORE, "store", path), input_text=text)
+        except HostError as error:
+            raise NotReadyError(
+                f"what would be undone cannot be written to {path}: {error.message}",
+                place=self._machine.name,
+                next_step="changing that machine needs its root: `user: root`",
+            ) from error
+
+
+async def stand_down(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNTIME_FOLDER)) -> list[str]:
+    """Before an undo: connects anew where a connection was lost, and takes the script away.
+
+    Gives, a sentence each, what a script has done meanwhile; and why a host cannot be reached.
+    """
+    said: list[str] = []
+    for machine in _other_machines(hosts):
+        folder = folder_of(runtime, run_id, machine)
+        try:
+            await machine.reconnect()
+            command = ("sh", "-c", _STAND_DOWN, "stand-down", folder, SCRIPT_NAME, TOLD_NAME)
+            told = (await machine.run(command, timeout_s=_STAND_DOWN_S)).stdout.splitlines()
+        except NicbenchError as error:
+            step = f" ({error.next_step})" if error.next_step else ""
+            said.append(f"{machine.name} cannot be reached, to undo what was changed there: {error.message}{step}")
+            continue
+        if told:
+            said.append(
+                f"{machine.name} was not in reach of nicbench for a while, and undid by itself: {'; '.join(told)}"
+            )
+    return said
+
+
+async def forget(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNTIME_FOLDER)) -> None:
+    """After an undo that left nothing: the folders on the machines go, and /run/nicbench with the last of them."""
+    for machine in _other_machines(hosts):
+        command = ("sh", "-c", 'rm -rf -- "$1"; rmdir "${1%/*}"', "forget", folder_of(runtime, run_id, machine))
+        await machine.run(command, check=False)
+
+
+def folder_of(runtime: str, run_id: str, machine: Host) -> str:
+    """Of a run and a host: two hosts of a bench file may be one machine, and share its /run."""
+    spec = machine.spec()
+    called = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in str(spec.get("address", "")))
+    return f"{runtime}/{run_id}.on.{called}-{_digest(machine)}"
+
+
+def _other_machines(hosts: Sequence[Host]) -> list[Host]:
+    found = {_digest(machine): machine for machine in (host.machine for host in hosts) if not machine.shares_files}
+    return list(found.values())
+
+
+def _digest(machine: Host) -> str:
+    """Of what is needed to reach it: the same from whichever process it is reached."""
+    return hashlib.sha256(json.dumps(machine.spec(), sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _as_seen_there(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The machine itself is local to what undoes it there."""
+    return {**spec, "inner": _as_seen_there(spec["inner"])} if "inner" in spec else {"kind": "local"}
+
+
+def _owner(presence: Presence) -> Owner:
+    return Owner(pid=presence.pid, start_ticks=presence.start_ticks, boot_id=presence.boot_id)

@@ -1,0 +1,101 @@
+"""What an undo would do elsewhere is found out without doing it; the script says it in shell."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from nicbench.hosts._fake import FakeHost
+from nicbench.tuning._guard_script import Step, script
+from nicbench.tuning._rehearsal import Change, Question, Rehearsed, rehearse
+from nicbench.tuning.items.irqbalance import Irqbalance
+from nicbench.tuning.undo import DeleteLink, RestoreFile, RestoreSetting, Undo
+
+
+class _Remote(FakeHost):
+    kind = "ssh"
+
+
+async def test_a_file_is_written_back_if_it_still_reads_as_it_was_left() -> None:
+    host = _Remote(files={"/f": "new\n"})
+    host.answer(("cat", "--", "/f"), "new\n")
+    found = await rehearse(host, RestoreFile(path="/f", old="old", new="new"), applied=True)
+
+    cat = ("cat", "--", "/f")
+    assert found == Rehearsed([Change(("tee", "--", "/f"), "old", cat)], [Question(cat, "new\n")])
+    assert host.writes == []
+    assert all(command[0] == "cat" for command in host.commands)
+
+
+async def test_before_a_change_is_made_its_undo_depends_on_nothing() -> None:
+    found = await rehearse(_Remote(), RestoreFile(path="/f", old="old", new="new"), applied=False)
+
+    assert found is not None
+    assert found.holds == []
+
+
+async def test_an_undo_that_waits_for_its_effect_is_foreseen_all_the_same() -> None:
+    host = _Remote()
+    host.answer(("pgrep",), "7\n")
+    host.answer(("cat", "--", "/proc/7/stat"), "7 (irqbalance) T " + " ".join(map(str, range(1, 40))))
+    found = await rehearse(host, _irqbalance(), applied=True)
+
+    assert found is not None
+    assert [change.command[-2:] for change in found.changes] == [("-CONT", "7")]
+    assert not any("kill" in command for command in host.commands)
+
+
+async def test_an_answer_that_never_is_the_same_twice_says_nothing() -> None:
+    host, counter = _Remote(), iter(range(100))
+    host.answer(("cat",), lambda _: f"{next(counter)}\n")
+
+    assert await rehearse(host, RestoreFile(path="/f", old="old", new="new"), applied=True) is None
+
+
+async def test_what_is_no_more_needs_no_undo() -> None:
+    host = _Remote()
+    host.fail(("ip", "-j", "link"), "Device does not exist")
+
+    assert await rehearse(host, DeleteLink(device="e0"), applied=True) is None
+
+
+def test_the_script_undoes_the_last_change_first_and_leaves_what_somebody_changed(tmp_path: Path) -> None:
+    values = {name: tmp_path / name for name in ("first's", "second", "third")}
+    for file in values.values():
+        file.write_text("new\n")
+    steps = [Step(name, _written_back(file)) for name, file in values.items()]
+    steps.append(Step("a $(touch planted) 'thing'", None))
+    (tmp_path / "undo.sh").write_text(script(steps))
+    values["second"].write_text("somebody's\n")
+    subprocess.run(("sh", tmp_path / "undo.sh"), check=True, cwd=tmp_path)
+
+    assert [file.read_text() for file in values.values()] == ["o'ld $x\\n", "somebody's\n", "o'ld $x\\n"]
+    assert (tmp_path / "told").read_text().splitlines() == [
+        "not undone by this script: a $(touch planted) 'thing'",
+        "put back: third",
+        "left alone, somebody changed it since: second",
+        "put back: first's",
+    ]
+    assert not (tmp_path / "planted").exists()
+    assert not (tmp_path / "undo.sh").exists(), "it is done once"
+
+
+def test_a_change_that_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "value").write_text("new\n")
+    steps = [Step("one", _written_back(tmp_path / "value")), Step("two", Rehearsed([Change(("false",))]))]
+    (tmp_path / "undo.sh").write_text(script(steps))
+    subprocess.run(("sh", tmp_path / "undo.sh"), check=True)
+
+    assert (tmp_path / "told").read_text() == "could not put back: two\nput back: one\n"
+
+
+def _written_back(file: Path) -> Rehearsed:
+    cat = ("cat", "--", str(file))
+    return Rehearsed([Change(("tee", "--", str(file)), "o'ld $x\\n", cat)], [Question(cat, "new\n")])
+
+
+def _irqbalance() -> Undo:
+    key = "process 7, start 19"
+    return RestoreSetting(
+        item=Irqbalance.kind, options={"on": False}, device=None, before={key: "running"}, asked={key: "paused"}
+    )
