@@ -66,8 +66,8 @@ class Curve(Frozen):
 class Plot(Frozen):
     """Every ``y``, all of one unit, against ``x``: frame or message sizes, or intervals of time.
 
-    There is one line of each ``y`` for each combination of ``lines`` that the results have. ``lower`` and ``upper``
-    name the values between which a bar behind each point reaches.
+    There is one line of each ``y`` for each combination of ``lines`` that the results have, and one plot for each value
+    of ``each``. ``lower`` and ``upper`` name the values between which a bar behind each point reaches.
     """
 
     x: Column
@@ -77,6 +77,7 @@ class Plot(Frozen):
     upper: str | None = None
     logarithmic: bool = False
     lines: tuple[Column, ...] = ()
+    each: Column | None = None
 
 
 class Narrowing(Frozen):

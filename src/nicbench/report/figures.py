@@ -13,7 +13,7 @@ from nicbench.report.charts import NARROW, WIDE, Format
 from nicbench.report.curves import curve_chart
 from nicbench.report.model import CALIBRATION, Report, ThroughputTable
 from nicbench.report.narrowing import narrowing_chart
-from nicbench.report.plots import plot_chart
+from nicbench.report.plots import plot_chart, plotted
 from nicbench.report.search_chart import search_chart
 from nicbench.report.svg import svg
 from nicbench.report.tables import Section
@@ -52,9 +52,11 @@ def section_figures(section: Section, numbered: Iterator[int]) -> tuple[Figure, 
     if narrowing is not None and section.table.narrowing is not None:
         found.append(Figure(narrowing, section.table.narrowing.caption))
     for plot in section.table.plots:
-        drawing = drawn(partial(plot_chart, plot), section, numbered, f"{title}: {plot.y[0].head.lower()}")
-        if drawing is not None:
-            found.append(Figure(drawing, plot.caption))
+        for part, name in plotted(plot, section):
+            label = f"{title}: {plot.y[0].head.lower()}{f', {name}' if name else ''}"
+            drawing = drawn(partial(plot_chart, plot), part, numbered, label)
+            if drawing is not None:
+                found.append(Figure(drawing, f"{name}: {plot.caption}" if name else plot.caption))
     return tuple(found)
 
 

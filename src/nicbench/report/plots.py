@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -13,12 +14,22 @@ from nicbench.model.table import Column, Form, Plot
 from nicbench.report.cells import number_of, text_of, value_of, with_unit
 from nicbench.report.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finished
 from nicbench.report.svg import SERIES
-from nicbench.report.tables import Section
+from nicbench.report.tables import Row, Section
 
 _NAMED = 12
 """So many values of x are named one by one; of more, an axis of numbers names some."""
 _SCALES: dict[Form, float] = {"microseconds": 1e-3, "mpps": 1e-6, "gigabits": 1e-9, "megabits": 1e-6, "gigahertz": 1e-9}
 _HEADROOM = 1.06
+
+
+def plotted(plot: Plot, section: Section) -> tuple[tuple[Section, str], ...]:
+    """The section of each value of ``each``, with its name where there are several; else the whole one."""
+    if plot.each is None:
+        return ((section, ""),)
+    parts: dict[str, list[Row]] = {}
+    for row in section.rows:
+        parts.setdefault(with_unit(plot.each, text_of(plot.each, row.result)), []).append(row)
+    return tuple((replace(section, rows=tuple(rows)), name if len(parts) > 1 else "") for name, rows in parts.items())
 
 
 def plot_chart(plot: Plot, section: Section, form: Format) -> dict[str, Any] | None:

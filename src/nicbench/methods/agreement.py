@@ -1,0 +1,209 @@
+"""Agreement: the same work by two or more tools, and whether they agree within a bound (methods.md 2.1 with 2.2).
+
+The published report measures the same throughput with netperf and with ttcp, and the two must agree, or the report says
+that they do not. Steps, for each port, with all of its clients: so many repetitions, and in each of them every tool
+once, in an order that is drawn with the seed, so that what changes slowly (a clock, a temperature, a neighbour) is in
+all of them alike. Concluded, for each pair of tools: the ratio over the repetitions in the geometric mean, with its
+interval (Student's t of the logarithms, paired by repetition), and whether all, none or some of it is within the bound.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any, ClassVar, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from nicbench.methods._agreement_tables import TABLES
+from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
+from nicbench.methods._round_figures import Played, bits_per_s, clients_by_port, loads_of, mean, sum_of
+from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import Bytes, Ratio, Seconds
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.round import Ask, Round, RoundRequest
+from nicbench.model.table import ResultTable
+from nicbench.model.workload import WorkloadChoice
+from nicbench.stats.ratios import Agreement as Answer
+from nicbench.stats.ratios import RatioInterval, agreement, ratio_interval
+from nicbench.units import format_ratio
+
+_ASSUMED_PORTS: Final = 4
+_SLOWEST_BITS_PER_S: Final = 50e6
+"""Of what a transfer is given time for, where bytes are asked for instead of a duration."""
+
+
+class Agreement(RoundMethod):
+    """Whether two or more tools agree on the throughput of each port, within a bound."""
+
+    kind: ClassVar[str] = "agreement"
+
+    class Options(Frozen):
+        """Options of the bench file. ``transfer_bytes`` asks for so many bytes in place of a duration."""
+
+        workloads: tuple[WorkloadChoice, ...] = Field(
+            default=(WorkloadChoice(kind="iperf3"), WorkloadChoice(kind="nuttcp")), min_length=2, max_length=8
+        )
+        within: Ratio = Field(default=0.05, gt=0.0)
+        confidence: Ratio = Field(default=0.95, ge=0.5, lt=1.0)
+        transport: Literal["tcp", "udp"] = "tcp"
+        direction: Literal["forward", "reverse"] = "forward"
+        write_bytes: Bytes = 8192
+        streams: int = Field(default=1, ge=1, le=15)
+        window: Bytes | None = None
+        duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        transfer_bytes: Bytes | None = Field(default=None, ge=1)
+        repetitions: int = Field(default=10, ge=2, le=1000)
+
+        @model_validator(mode="after")
+        def _tools_differ(self) -> Self:
+            kinds = [choice.kind for choice in self.workloads]
+            twice = next((kind for kind in kinds if kinds.count(kind) > 1), None)
+            if twice is not None:
+                raise ValueError(
+                    f"`{twice}` is named twice in `workloads`: a tool agrees with itself; name another one"
+                )
+            return self
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.workloads)
+
+    def estimate_s(self) -> float:
+        """Of four ports; how many there are is known once the testbed stands."""
+        return _ASSUMED_PORTS * self.options.repetitions * len(self.options.workloads) * self._round_s()
+
+    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+        return tuple((workload, self._ask()) for workload in self.options.workloads)
+
+    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+        results: list[Result] = []
+        for server in context.servers:
+            played = await self._play(context, server.name)
+            for result in (*self._tools(played, server.name), *self._pairs(played, server.name)):
+                context.publish(result)
+                results.append(result)
+        return tuple(results)
+
+    def _ask(self) -> Ask:
+        options = self.options
+        return Ask(
+            transport=options.transport,
+            direction=options.direction,
+            duration_s=options.duration if options.transfer_bytes is None else None,
+            total_bytes=options.transfer_bytes,
+            write_bytes=options.write_bytes,
+            streams=options.streams,
+            window_bytes=options.window,
+        )
+
+    def _round_s(self) -> float:
+        transfer_bytes = self.options.transfer_bytes
+        sent_s = self.options.duration if transfer_bytes is None else 8 * transfer_bytes / _SLOWEST_BITS_PER_S
+        return sent_s + ROUND_OVERHEAD_S
+
+    async def _play(self, context: RoundContext, port: str) -> dict[str, Played]:
+        """Every tool as often as asked, their turns drawn anew in each repetition."""
+        clients = clients_by_port(context)[port]
+        draw = random.Random(f"{context.seed}/{self.name}/{port}")  # noqa: S311 - an order, no secret
+        played = {workload.kind: Played() for workload in self.options.workloads}
+        for repetition in range(self.options.repetitions):
+            order = draw.sample(self.options.workloads, len(self.options.workloads))
+            for workload in order:
+                request = RoundRequest(jobs=jobs_of(clients, workload, self._ask()), duration_s=self._round_s())
+                point = {"port": port, "workload": workload.kind, "repetition": repetition + 1}
+                played[workload.kind].add(await context.play(point, request))
+        return played
+
+    def _tools(self, played: Mapping[str, Played], port: str) -> list[Result]:
+        """What each tool says of the port."""
+        results = []
+        for tool, repeated in played.items():
+            rates = [_rate(one) for one in repeated.rounds]
+            known = [rate for rate in rates if rate is not None]
+            values: Values = {
+                "throughput_bits_per_s": mean(rates),
+                "throughput_deviation_bits_per_s": statistics.stdev(known) if len(known) > 1 else None,
+                "throughput_minimum_bits_per_s": min(known, default=None),
+                "throughput_maximum_bits_per_s": max(known, default=None),
+                "repetitions": len(known),
+            }
+            parameters = {"part": "tools", "port": port, "workload": tool, **self._told()}
+            verdict = repeated.verdict(values["throughput_bits_per_s"] is None)
+            results.append(self._result(f"{port}/{tool}", parameters, values, verdict, repeated))
+        return results
+
+    def _pairs(self, played: Mapping[str, Played], port: str) -> list[Result]:
+        """For each two tools, whether they agree."""
+        results = []
+        for first, second in combinations(played, 2):
+            both = Played()
+            for one in (played[first], played[second]):
+                both.rounds.extend(one.rounds)
+                both.marked.extend(one.marked)
+            rates = zip(*([_rate(one) for one in played[tool].rounds] for tool in (first, second)), strict=True)
+            pairs = [(one, other) for one, other in rates if one and other]
+            found = ratio_interval(pairs, self.options.confidence)
+            answer = None if found is None else agreement(found, self.options.within)
+            values: Values = {
+                "ratio": found.ratio if found else None,
+                "ratio_lower": found.lower if found else None,
+                "ratio_upper": found.upper if found else None,
+                "pairs": len(pairs),
+                "agreement": (answer or Answer.UNKNOWN).value,
+                "answer": _words(first, second, found, answer, self.options.within),
+            }
+            parameters = {"part": "agreement", "port": port, "tools": f"{first} and {second}", **self._told()}
+            results.append(
+                self._result(f"{port}/{first}-{second}", parameters, values, both.verdict(found is None), both)
+            )
+        return results
+
+    def _told(self) -> dict[str, Any]:
+        """The work, and the bound."""
+        options = self.options
+        return {
+            "direction": options.direction,
+            "transport": options.transport,
+            "write_bytes": options.write_bytes,
+            "within_percent": 100.0 * options.within,
+            "confidence_percent": 100.0 * options.confidence,
+        }
+
+    def _result(
+        self, name: str, parameters: dict[str, Any], values: Values, verdict: ResultVerdict, played: Played
+    ) -> Result:
+        return Result(
+            id=f"{self.name}/{name}",
+            method=self.kind,
+            scope="one direction",
+            parameters=parameters,
+            values=values,
+            verdict=verdict,
+            disturbances=played.disturbances,
+            trials=played.round_ids,
+        )
+
+    @classmethod
+    def tables(cls) -> tuple[ResultTable, ...]:
+        return TABLES
+
+
+def _rate(one: Round) -> float | None:
+    """Of all clients of the port together."""
+    return sum_of(bits_per_s(outcome.figures) for _, outcome in loads_of(one))
+
+
+def _words(first: str, second: str, found: RatioInterval | None, answer: Answer | None, within_ratio: float) -> str:
+    """The answer as a sentence has it; the ratio is of the second tool over the first."""
+    bound = format_ratio(within_ratio)
+    if found is None or answer is None:
+        return f"{Answer.UNKNOWN} to agree: fewer than two repetitions have figures of both {first} and {second}"
+    ratio = f"{second} is {found.ratio:.3g} times {first} [{found.lower:.3g}, {found.upper:.3g}]"
+    if answer is Answer.UNKNOWN:
+        return f"{answer} to agree within {bound}: {ratio}, which reaches over the bound"
+    return f"{answer} within {bound}: {ratio}"

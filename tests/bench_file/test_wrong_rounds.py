@@ -1,0 +1,68 @@
+"""Wrong tests of workloads: where the error points, what it says, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from nicbench.bench_file import BenchFile, WrongBenchFileError
+
+Read = Callable[[str], BenchFile]
+
+HEAD = "nicbench: 1\ntitle: x\nlab: {kind: clients}\ndut: {kind: server}\ntests:\n  - name: t\n    method: "
+
+WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
+    "transfer: a source that is no place": (
+        "transfer\n    source: disk\n",
+        *(8, 13, "`tests[0].source`: `disk` is no folder", "write `memory`, a folder (`/mnt/data`)"),
+    ),
+    "transfer: a tool that cannot have the file where it is asked for": (
+        "transfer\n    workload: nuttcp\n    sink: /mnt/data\n",
+        *(8, 15, "`nuttcp` cannot do what `t` asks: nuttcp's server has no files", "choose another tool: iperf3"),
+    ),
+    "transfer: bytes without a unit": (
+        "transfer\n    transfer_bytes: [1000000]\n",
+        *(8, 22, "`tests[0].transfer_bytes[0]`: 1000000 has no unit", "write a size with its unit"),
+    ),
+    "agreement: a tool with itself": (
+        "agreement\n    workloads: [iperf3, iperf3]\n",
+        *(6, 5, "`iperf3` is named twice in `workloads`: a tool agrees with itself; name another one", None),
+    ),
+    "agreement: one tool": (
+        "agreement\n    workloads: [iperf3]\n",
+        *(8, 16, "`tests[0].workloads` has too little in it", "write at least 2"),
+    ),
+    "agreement: a tool that there is not": (
+        "agreement\n    workloads: [iperf3, iperf4]\n",
+        *(8, 16, "there is no workload of the kind `iperf4`", "did you mean `iperf3`?"),
+    ),
+    "request-response: a message that the tool has no room for": (
+        "request-response\n    message_bytes: [1 B]\n",
+        *(7, 13, "sockperf's messages have 14 to", "choose another tool: netperf, qperf"),
+    ),
+    "request-response: a load that is no tool": (
+        "request-response\n    load: {workload: iperf}\n",
+        *(7, 13, "there is no workload of the kind `iperf`", "did you mean `iperf3`?"),
+    ),
+    "request-response: a load that cannot be": (
+        "request-response\n    load: heavy\n",
+        *(8, 11, "`tests[0].load` must be", None),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_error_points_at_the_place_and_names_the_next_step(name: str, read: Read) -> None:
+    text, line, column, message, next_step = WRONG[name]
+    with pytest.raises(WrongBenchFileError) as told:
+        read(HEAD + text)
+    problem = told.value.problems[0]
+    assert message in problem.message
+    assert (problem.position.line, problem.position.column) == (line, column)
+    assert next_step is None or next_step in (problem.next_step or "")
+
+
+def test_the_defaults_of_each_are_valid(read: Read) -> None:
+    for method in ("transfer", "agreement", "request-response"):
+        assert read(f"{HEAD}{method}\n").tests[0].method_kind == method
