@@ -43,7 +43,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "request-response: a load that is no tool": (
         "request-response\n    load: {workload: iperf}\n",
-        *(7, 13, "there is no workload of the kind `iperf`", "did you mean `iperf3`?"),
+        *(8, 22, "there is no workload of the kind `iperf`", "did you mean `iperf3`?"),
     ),
     "request-response: a load that cannot be": (
         "request-response\n    load: heavy\n",

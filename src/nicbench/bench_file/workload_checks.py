@@ -20,7 +20,7 @@ def workload_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for index, test in enumerate(bench.tests):
         told: set[str] = set()
         for choice, ask in test.build().asks():
-            position = _position(root, index)
+            position = _position(root, index, choice.kind)
             place = _section(root, index, choice.kind)
             if choice.kind in kinds and place is not None:
                 reading = Reading(root)
@@ -57,12 +57,23 @@ def _can(tool: type[Workload], ask: object) -> bool:
         return False
 
 
-def _position(root: Node, index: int) -> Position:
+def _position(root: Node, index: int, kind: str) -> Position:
+    """Where this tool is named; a tool that is the method's own choice has the method's place."""
     test = root.find(("tests", index))
-    for key in ("workload", "workloads"):
-        if test.child(key) is not None:
-            return root.position_of(("tests", index, key))
+    for path in (("workload",), ("workloads",), ("load", "workload")):
+        node = test.child(path[0])
+        node = node.child(path[1]) if node is not None and len(path) > 1 else node
+        if node is not None and kind in _names(node):
+            return node.position
     return root.position_of(("tests", index, "method"))
+
+
+def _names(node: Node) -> tuple[object, ...]:
+    """The kinds of a tool or of a list of tools."""
+    if node.items is not None:
+        return tuple(name for item in node.items for name in _names(item))
+    named = node.child("kind")
+    return (node.value if named is None else named.value,)
 
 
 def _section(root: Node, index: int, kind: str) -> tuple[Step, ...] | None:

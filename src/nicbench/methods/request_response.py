@@ -177,6 +177,11 @@ class RequestResponse(RoundMethod):
         )
 
     @classmethod
+    def main_values(cls, result: Result) -> tuple[str, ...]:
+        """Not the bins of the tail, of which the last ones never come to rest."""
+        return () if result.parameters.get("part") == "tail" else super().main_values(result)
+
+    @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
         return TABLES
 
