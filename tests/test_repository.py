@@ -138,7 +138,9 @@ def test_the_lock_covers_every_dependency_by_hash() -> None:
 def test_every_debian_package_has_a_kind_and_a_reason() -> None:
     lines = [line for line in (ROOT / "packages.debian").read_text().splitlines() if line and not line.startswith("#")]
     wrong = [
-        line for line in lines if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+ *# (runtime|build|test|bench): \S.*", line)
+        line
+        for line in lines
+        if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+ *# (runtime|build|tools|test|bench): \S.*", line)
     ]
     names = [line.split()[0] for line in lines]
     assert not wrong

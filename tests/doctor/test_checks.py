@@ -31,6 +31,14 @@ def test_packages_for_building_are_missed_only_until_the_engine_is_built(built: 
     assert build.mend_command == "apt-get install --no-install-recommends gcc"
 
 
+def test_tools_of_workloads_that_are_not_there_are_a_warning() -> None:
+    iperf3 = Package("iperf3", "tools", "streams")
+    *_, tools = packages.judge((*ALL, iperf3), frozenset({"gcc"}), engine_is_built=True)
+    assert tools.state is State.WARNING
+    assert "iperf3 (streams)" in tools.text
+    assert tools.mend_command == "apt-get install --no-install-recommends iperf3"
+
+
 def test_packages_for_the_tests_are_never_missed() -> None:
     checks = packages.judge(ALL, frozenset({"clang", "ethtool", "gcc"}), engine_is_built=True)
     assert {check.state for check in checks} == {State.OK}

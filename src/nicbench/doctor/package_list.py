@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_ROW = re.compile(r"^([a-z0-9][a-z0-9+.-]+)\s+#\s*(runtime|build|test|bench):\s*(.+)$")
+_ROW = re.compile(r"^([a-z0-9][a-z0-9+.-]+)\s+#\s*(runtime|build|tools|test|bench):\s*(.+)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One row: what needs it (``runtime``, ``build``, ``test`` or ``bench``), and why."""
+    """One row: what needs it (``runtime``, ``build``, ``tools``, ``test`` or ``bench``), and why."""
 
     name: str
     needed_for: str
@@ -33,7 +33,7 @@ def parse_packages(text: str) -> tuple[Package, ...]:
             continue
         row = _ROW.match(line.rstrip())
         if row is None:
-            raise ValueError(f"line {number} is not `name  # runtime|build|test|bench: why`: {line!r}")
+            raise ValueError(f"line {number} is not `name  # runtime|build|tools|test|bench: why`: {line!r}")
         packages.append(Package(*row.groups()))
     return tuple(packages)
 

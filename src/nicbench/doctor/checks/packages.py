@@ -12,7 +12,7 @@ from nicbench.hosts.base import Host
 
 
 class Packages(Examination):
-    """Those that a run needs, and those that building the engine needs."""
+    """Those that a run needs, those that building the engine needs, and the tools of workloads."""
 
     kind = "packages"
 
@@ -34,10 +34,20 @@ class Packages(Examination):
 
 
 def judge(packages: Iterable[Package], installed: frozenset[str], *, engine_is_built: bool) -> tuple[Check, ...]:
-    """Packages for building are needed until the engine is built; those for checks and benchmarks are never missed."""
+    """Packages for building are needed until the engine is built, tools by the tests that name them.
+
+    Those for checks and benchmarks are never missed.
+    """
     checks: list[Check] = []
-    for purpose, lacking_is in (("runtime", missing), ("build", warning if engine_is_built else missing)):
-        wanted = [package for package in packages if package.needed_for == purpose]
+    listed = tuple(packages)
+    for purpose, lacking_is in (
+        ("runtime", missing),
+        ("build", warning if engine_is_built else missing),
+        ("tools", warning),
+    ):
+        wanted = [package for package in listed if package.needed_for == purpose]
+        if not wanted:
+            continue
         absent = [package for package in wanted if package.name not in installed]
         name = f"Debian packages ({purpose})"
         if absent:

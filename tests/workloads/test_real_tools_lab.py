@@ -1,0 +1,97 @@
+"""The real tools in one short round between two network namespaces: their words, and nicbench's, of the same thing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nicbench.hosts.local import LocalHost
+from nicbench.hosts.netns import NetnsHost
+from nicbench.model.round import Ask, Job, JobOutcome, RoundRequest
+from nicbench.workloads.base import End
+from nicbench.workloads.play import play
+from nicbench.workloads.raw import RawFolder
+
+CLIENT, SERVER = "nb-workload-c", "nb-workload-s"
+STREAM, REQUESTS = Ask(duration_s=1), Ask(operation="request-response", duration_s=1, write_bytes=64)
+ASKS = {
+    "iperf3": STREAM.model_copy(update={"streams": 2}),
+    "nuttcp": STREAM,
+    "qperf": REQUESTS,
+    "sockperf": REQUESTS.model_copy(update={"transport": "udp"}),
+}
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(("ip", *arguments), check=True, capture_output=True)
+
+
+@pytest.fixture
+def ends() -> Iterator[dict[str, End]]:
+    """Two namespaces without a default route, joined by a veth pair; they are gone afterwards."""
+    try:
+        for name in (CLIENT, SERVER):
+            ip("netns", "add", name)
+        ip("link", "add", "nbw0", "netns", CLIENT, "type", "veth", "peer", "name", "nbw1", "netns", SERVER)
+        for name, device, address in ((CLIENT, "nbw0", "198.18.77.1"), (SERVER, "nbw1", "198.18.77.2")):
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", device)
+            ip("-n", name, "link", "set", device, "up")
+        local = LocalHost()
+        yield {
+            "client": End(NetnsHost(local, CLIENT), "198.18.77.1", "nbw0"),
+            "server": End(NetnsHost(local, SERVER), "198.18.77.2", "nbw1"),
+        }
+    finally:
+        for name in (CLIENT, SERVER):
+            subprocess.run(("ip", "netns", "del", name), check=False, capture_output=True)
+
+
+@pytest.mark.lab
+def test_real_tools_are_driven_together_and_believed(ends: dict[str, End], tmp_path: Path) -> None:
+    jobs = tuple(
+        Job(workload=kind, client="client", server="server", ask=ask, port=5400 + 200 * number)
+        for number, (kind, ask) in enumerate(ASKS.items())
+    )
+    request = RoundRequest(jobs=jobs, duration_s=1.0, timeout_s=15.0)
+    outcomes = asyncio.run(play(request, ends, RawFolder(tmp_path, "r0001")))
+    by_tool = dict(zip(ASKS, outcomes, strict=True))
+    assert {kind: outcome.failure for kind, outcome in by_tool.items()} == dict.fromkeys(ASKS)
+    assert all(outcome.version and outcome.version == outcome.server_version for outcome in outcomes)
+    assert not pids(CLIENT)
+    assert not pids(SERVER)
+    check_iperf3(by_tool["iperf3"], tmp_path)
+    check_requests(by_tool)
+
+
+def check_iperf3(outcome: JobOutcome, folder: Path) -> None:
+    """The throughput that is told is the one iperf3 tells."""
+    [written] = [name for name in outcome.files if name.endswith("client.out")]
+    end = json.loads((folder / written).read_text())["end"]
+    assert outcome.figures is not None
+    [flow] = outcome.figures.flows
+    assert flow.bits_per_s == end["sum_received"]["bits_per_second"]
+    assert flow.retransmissions == end["sum_sent"]["retransmits"]
+    assert len(flow.streams) == 2
+
+
+def check_requests(by_tool: dict[str, JobOutcome]) -> None:
+    """Both tools tell half of the round trip; sockperf keeps every sample."""
+    for kind in ("qperf", "sockperf"):
+        figures = by_tool[kind].figures
+        assert figures is not None
+        assert figures.latency is not None
+        assert figures.latency.basis == "half round trip"
+        assert figures.transactions_per_s
+    sockperf = by_tool["sockperf"].figures
+    assert sockperf is not None
+    assert sockperf.latency is not None
+    assert sockperf.latency.histogram is not None
+
+
+def pids(namespace: str) -> str:
+    return subprocess.run(("ip", "netns", "pids", namespace), check=True, capture_output=True, text=True).stdout
