@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import cycles
+import frames
 import generate_memory
 import validity
 from machine import ClockProbe, Cpus, huge_pages, two_cpus
@@ -21,6 +22,7 @@ GROUPS: dict[str, Maker] = {
     "two-cores": generate_memory.two_core_rows,
     "forward": generate_memory.forward_rows,
     "veth": veth_rows,
+    "frames": frames.frame_rows,
 }
 # Of 2 MiB each: five processes at most are up at once.
 HUGE_PAGES = 480
@@ -75,7 +77,7 @@ def group(
                 row.take()
             probe.take()
         for row in rows:
-            row.void = problem
+            row.void = row.void or problem
         clocks = [clock / 1e9 for clock in probe.seen_hz]
         print(f"{make.__name__}: core clock {min(clocks):.2f} to {max(clocks):.2f} GHz", flush=True)
     return rows
