@@ -144,6 +144,19 @@ def test_the_report_says_how_many_runs_there_were_and_how_closely_each_mean_is_k
         assert text in page
 
 
+def test_a_run_that_broke_off_says_so_and_what_is_known_so_far(
+    reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disclose, "collect", nothing_told)
+    folder = make_folder(tmp_path, GROWING)
+    decision = reference.writes_where_it_decides()[4]  # the second
+    assert run_in_child(folder, kill_at=f"{decision}:after") == -signal.SIGKILL
+    page = text_of(RunFolder.open(folder.path))
+    assert "of at most 18 planned results are here" in page
+    assert "n = 4 of at most 8 runs of each configuration" in page
+    assert "95 % confidence interval of the mean: the run ended early; so far not reached: the interval is" in page
+
+
 @pytest.mark.slow
 def test_killed_where_it_decides_it_comes_to_the_same_decision(
     reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

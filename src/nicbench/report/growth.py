@@ -50,7 +50,9 @@ def runs_lines(summary: Summary) -> tuple[str, ...]:
     of_each = " of each configuration" if summary.configurations else ""
     lines = [f"{_counted(made)}{of_each}{_warmed_up(made)}."]
     if made.asked.grows:
-        lines.append(f"{_asked(made)}: {verdict_words(made.asked, made.made, summary.over_runs)}.")
+        early = not made.reached and made.made < made.asked.at_most
+        so_far = "the run ended early; so far " if early else ""
+        lines.append(f"{_asked(made)}: {so_far}{verdict_words(made.asked, made.made, summary.over_runs)}.")
     return tuple(lines)
 
 
