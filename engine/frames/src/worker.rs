@@ -322,3 +322,6 @@ impl<'a> Worker<'a> {
         place.refused(doing, error)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,10 +95,11 @@ fn files_of_somebody_else_are_read_as_they_are_and_never_written_or_removed() {
 fn a_limit_is_held_and_frames_that_miss_their_time_are_dropped_ones() {
     let folder = Folder::new();
     let held = folder.done("write", "--frame-size 4k --frames 50 --fps 100 --read-ahead 20");
-    assert_eq!(held["measured_ns"], 500_000_000);
-    assert_eq!((held["frames_per_s"].as_f64(), held["lateness"]["count"].as_u64()), (Some(100.0), Some(50)));
+    // Never faster, and on an idle machine exactly that.
+    assert!(held["measured_ns"].as_u64().unwrap() >= 500_000_000 && held["frames_per_s"].as_f64().unwrap() <= 100.0);
+    assert_eq!((held["frames"].as_u64(), held["lateness"]["count"].as_u64()), (Some(50), Some(50)));
     // A frame of 1 MB every microsecond is too much for any machine.
-    let missed = folder.done("write", "--frame-size 1m --frames 20 --fps 1000000");
+    let missed = folder.done("write", "--frame-size 1m --frames 20 --fps 1000000 --depth 1");
     assert!(missed["dropped"].as_u64().unwrap() >= 19);
     // Late by what the frames before it took, not by its own time alone.
     let late = missed["lateness"]["maximum_ns"].as_f64().unwrap();

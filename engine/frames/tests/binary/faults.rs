@@ -137,3 +137,22 @@ fn two_that_write_into_one_directory_are_one_too_many() {
     assert_eq!(folder.done("write", "--frame-size 4k --frames 1")["frames"], 1);
     assert_eq!(folder.names(), ["frame_000000.dpx", "nicbench-frames.json"]);
 }
+
+#[test]
+fn what_was_measured_survives_a_kill() {
+    let folder = Folder::new();
+    let samples = folder.file("samples");
+    let mut child = folder
+        .command("write", &format!("--frame-size 4k --frames 5000 --fps 100 --samples {}", samples.display()))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The plan, and a second of work.
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let _ = (said.next(), said.next());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let bytes = fs::read(samples).unwrap();
+    let records = (bytes.len() - 64) / 96;
+    assert!(records >= 1 && bytes.len() == 64 + records * 96, "{records}");
+}
