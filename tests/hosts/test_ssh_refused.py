@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.errors import NicbenchError, NotReadyError
+from nicbench.hosts import close_connections
 from nicbench.hosts._ssh_options import SshOptions
 from nicbench.hosts.ssh import SshHost
 
@@ -126,3 +127,20 @@ async def test_a_name_that_nobody_knows_is_told_as_that(sshd: Server) -> None:
 def test_options_that_cannot_be_are_refused(options: dict[str, object], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         SshOptions.model_validate(options)
+
+
+async def test_a_key_that_the_agent_holds_is_enough(
+    sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    socket = str(tmp_path / "agent")
+    agent = subprocess.Popen(("ssh-agent", "-D", "-a", socket), stdout=subprocess.DEVNULL)
+    try:
+        monkeypatch.setenv("SSH_AUTH_SOCK", socket)
+        adding = ("ssh-add", "-q", sshd.folder / "user")
+        while subprocess.run(adding, check=False, stderr=subprocess.DEVNULL).returncode:
+            assert agent.poll() is None
+        assert (await sshd.host(key=None).run(("echo", "there"))).stdout == "there\n"
+        await close_connections()
+    finally:
+        agent.terminate()
+        agent.wait()

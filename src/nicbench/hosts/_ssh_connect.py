@@ -44,6 +44,8 @@ async def connect(options: SshOptions, host: str) -> list[Hop]:
             user, _, address = hop.rpartition("@")
             name, port = _address_and_port(address)
             near = await _resolved(host, options, name, port, user or None, None)
+            if options.key is not None and not near.config.get("IdentityFile"):
+                near = await _resolved(host, options, name, port, user or None, options.key)
             chain.append(await _hop(near, options, host, chain[-1:], before))
             before = ("-J", ",".join(hops[: number + 1]))
         if options.proxy_command:

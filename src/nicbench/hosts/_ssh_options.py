@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -13,7 +13,14 @@ _NO_OPTION = r"^[^-\s][^\s]*$"
 """What begins with a dash would be an option of ssh, and what has a space no address."""
 
 Word = Annotated[str, Field(pattern=_NO_OPTION, max_length=255)]
-Hops = Annotated[tuple[Word, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+
+
+def _hops(value: Any) -> Any:
+    """One may stand alone."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+Hops = Annotated[tuple[Word, ...], BeforeValidator(_hops)]
 
 
 class SshOptions(Frozen):
