@@ -16,6 +16,7 @@ from nicbench.events import (
     CeilingFound,
     IntervalsChecked,
     Note,
+    RoundFinished,
     StageStarted,
     TestStarted,
     TrialFinished,
@@ -23,6 +24,7 @@ from nicbench.events import (
     TurnStarted,
 )
 from nicbench.model.counts import Counts
+from nicbench.model.round import Round, RoundRequest
 from nicbench.model.trial import Health, Purpose, Reading, Trial, TrialRequest
 from nicbench.model.verdict import Verdict
 
@@ -148,6 +150,21 @@ def test_a_turn_that_begins_leaves_those_before_it_behind() -> None:
     assert time_left.text() == "at most 90 s left"
     time_left.note(TurnStarted(configuration="a", run=2, number=4, of=4))
     assert time_left.text() == "at most 60 s left"
+
+
+def test_a_finished_round_of_workloads_shortens_what_is_left() -> None:
+    one = Round(
+        id="r0001",
+        key="throughput/0/0",
+        test="throughput",
+        configuration="default",
+        parameters={},
+        repeat=0,
+        request=RoundRequest(jobs=(), duration_s=12.0),
+        outcomes=(),
+        verdict=Verdict(),
+    )
+    assert left_after(FIRST_TEST, RoundFinished(round=one)) == "at most 68 s left"
 
 
 GROWING = [(f"{name}/{run}/throughput", 60.0) for run in (1, 2, 3, 4) for name in ("a", "b")]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from nicbench.bench_file import BenchFile
-from nicbench.events import Event, RunFinished, StageStarted, TestStarted, TrialFinished, TurnStarted
+from nicbench.events import Event, RoundFinished, RunFinished, StageStarted, TestStarted, TrialFinished, TurnStarted
 from nicbench.model.trial import CALIBRATION, TrialRequest
 from nicbench.model.turn import ALONE, Turn
 from nicbench.stages.calibrate import planned_calibration
@@ -66,6 +66,8 @@ class TimeLeft:
             self._current = None if begun is None else self._turn.key(begun)
         elif isinstance(event, TrialFinished):
             self._spent_s += _took_s(event.trial.request)
+        elif isinstance(event, RoundFinished):
+            self._spent_s += event.round.request.duration_s
 
     def _begin(self, turn: Turn) -> None:
         """A turn: those before it are over, also where a resumed run left them out."""
