@@ -45,7 +45,7 @@ def print_summary(console: Console, summary: Summary) -> None:
     """Prints one row per frame size; the latencies are those at the highest load that was measured."""
     compared = summary.beside_each_other
     rates = [result for result in compared if _goals(result) and not has_table(result.method)]
-    latencies = [result for result in compared if "latency_p50_ns" in result.values]
+    latencies = [result for result in compared if result.method == "latency" and "latency_p50_ns" in result.values]
     console.print(f"\n[bold]{escape(summary.title)}[/bold]: {_verdict(summary.verdict)}")
     if summary.imported is not None:
         said = f"{NOT_MEASURED}; the numbers are those of {summary.imported.named}"

@@ -1,4 +1,4 @@
-"""The chart of the long tail: frames in each latency bin on a logarithmic axis, sizes or configurations abreast."""
+"""The chart of the long tail: frames or messages in each latency bin on a logarithmic axis, rows abreast."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from nicbench.report.charts import Format, finished
 from nicbench.report.svg import SERIES
 from nicbench.report.tails import TailTable
 
-_ALL = 1e8
-
 
 def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
     """A group of bars for each bin, one for each row; a bin without a frame has none. None where nothing is known."""
@@ -23,7 +21,8 @@ def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
         return None
     least = min(count for row in table.rows for _, count in row.counts if count > 0)
     bottom = 10.0 ** min(0, math.floor(math.log10(least)))
-    decades = [10.0**decade for decade in range(round(math.log10(bottom)), 9)]
+    top = 10.0 ** math.ceil(math.log10(max(table.most, 10.0)))
+    decades = [10.0**decade for decade in range(round(math.log10(bottom)), round(math.log10(top)) + 1)]
     names = [row.name for row in table.rows]
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
     columns = max(1, form.columns * 10 // max(map(len, names)))
@@ -37,8 +36,8 @@ def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
             xOffset=alt.XOffset("row:N", sort=names, scale=alt.Scale(domain=names)),
             y=alt.Y(
                 "frames:Q",
-                title="frames of 100 million",
-                scale=alt.Scale(type="log", domain=[bottom, _ALL], nice=False),
+                title=table.what,
+                scale=alt.Scale(type="log", domain=[bottom, top], nice=False),
                 axis=alt.Axis(
                     values=decades, labelExpr="replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')"
                 ),

@@ -1,4 +1,7 @@
-"""The long tail: frames in each latency bin and outside each bound, configurations beside each other (or beneath)."""
+"""The long tail: frames, or messages, in each latency bin and outside each bound.
+
+Configurations are beside each other, or beneath. Frames are scaled to 100 million; messages are counted as they are.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from nicbench.model.table import Column
 from nicbench.report.cells import number_of, text_of, texts, with_unit
 from nicbench.report.numbers import UNKNOWN, significant, trimmed
 
-_PER_100_MILLION = re.compile(r"(bin_to|bin_over|outside)_(\d+)_ns_per_100_million")
+_BOUND = re.compile(r"(bin_to|bin_over|outside)_(\d+)_ns_(per_100_million|messages)")
+_FRAMES, _MESSAGES = "per_100_million", "messages"
 _SIZE = Column(value="frame_bytes", head="Frame", unit="bytes", form="text")
 _MIX = Column(value="mix", head="Frame", form="text")
 
@@ -32,10 +36,15 @@ class TailRow:
 
 @dataclass(frozen=True, slots=True)
 class TailTable:
-    """One latency test at one load. ``bins`` and ``bounds`` are headings, in microseconds."""
+    """One latency test at one load. ``bins`` and ``bounds`` are headings, in microseconds.
+
+    ``what`` says what is counted, and ``most`` is the greatest count that there can be.
+    """
 
     test: str
     load: str
+    what: str
+    most: float
     bins: tuple[str, ...]
     bounds: tuple[str, ...]
     rows: tuple[TailRow, ...]
@@ -45,7 +54,7 @@ def tail_tables(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Ta
     """``tests`` maps a result's id to the name of its test. Results without bins have no row."""
     grouped: dict[tuple[str, str], list[Result]] = {}
     for result in results:
-        if result.method == "latency" and _bounds_ns([result]):
+        if _bounds_ns([result]):
             test = name_of_test(result, tests)
             grouped.setdefault((test, load_of(result)), []).append(result)
     return tuple(_table(test, load, members) for (test, load), members in grouped.items())
@@ -55,17 +64,23 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
     bounds_ns = _bounds_ns(results)
     bounds = [trimmed(bound_ns / 1e3) for bound_ns in bounds_ns]
     between = [f"{lower} to {upper}" for lower, upper in pairwise(bounds)]
+    unit, timed = (_FRAMES, "timed_frames") if _counts(results) == _FRAMES else (_MESSAGES, "timed_messages")
     names = [f"bin_to_{bound_ns}_ns" for bound_ns in bounds_ns] + [f"bin_over_{bounds_ns[-1]}_ns"]
     bins = (f"to {bounds[0]}", *between, f"over {bounds[-1]}")
-    inside = _columns(results, [f"{name}_per_100_million" for name in names])
-    beyond = [f"outside_{bound_ns}_ns_per_100_million" for bound_ns in bounds_ns]
+    inside = _columns(results, [f"{name}_{unit}" for name in names])
+    beyond = [f"outside_{bound_ns}_ns_{unit}" for bound_ns in bounds_ns]
     outside = _columns(results, beyond)
-    shares = [tuple(_share(number_of(result, name)) for name in beyond) for result in results]
-    frames = texts(Column(value="timed_frames", head="", form="whole"), results)
+    whole = [1e8 if unit == _FRAMES else number_of(result, timed) for result in results]
+    shares = [
+        tuple(_share(number_of(result, name), of) for name in beyond) for result, of in zip(results, whole, strict=True)
+    ]
+    frames = texts(Column(value=timed, head="", form="whole"), results)
     several = len({result.configuration for result in results}) > 1
     return TailTable(
         test=test,
         load=load,
+        what="frames of 100 million" if unit == _FRAMES else "messages",
+        most=max((of for of in whole if of), default=1.0),
         bins=bins,
         bounds=tuple(bounds),
         rows=tuple(
@@ -77,7 +92,7 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
                 counts=tuple(
                     (head, count)
                     for head, name in zip(bins, names, strict=True)
-                    if (count := number_of(result, f"{name}_per_100_million")) is not None
+                    if (count := number_of(result, f"{name}_{unit}")) is not None
                 ),
                 result=result,
             )
@@ -92,22 +107,34 @@ def _columns(results: Sequence[Result], names: Sequence[str]) -> list[tuple[str,
     return list(zip(*columns, strict=True))
 
 
-def _share(per_100_million: float | None) -> str:
-    return UNKNOWN if per_100_million is None else f"{significant(per_100_million / 1e6)} %"
+def _share(count: float | None, of: float | None) -> str:
+    return UNKNOWN if count is None or not of else f"{significant(100 * count / of)} %"
+
+
+def _counts(results: Sequence[Result]) -> str:
+    """What the bins of these results count."""
+    return _FRAMES if any(name.endswith(_FRAMES) for result in results for name in result.values) else _MESSAGES
 
 
 def _bounds_ns(results: Sequence[Result]) -> list[int]:
     """The bounds that any of the results has a value for, lowest first."""
-    found = (_PER_100_MILLION.fullmatch(name) for result in results for name in result.values)
+    found = (_BOUND.fullmatch(name) for result in results for name in result.values)
     return sorted({int(match[2]) for match in found if match})
 
 
 def _name(result: Result, several_configurations: bool) -> str:
-    size = text_of(_MIX, result) if result.parameters.get("mix") else with_unit(_SIZE, text_of(_SIZE, result))
+    if "message_bytes" in result.parameters:
+        size = f"{result.parameters['message_bytes']} bytes, {result.parameters.get('streams', 1)} streams a sender"
+    elif result.parameters.get("mix"):
+        size = text_of(_MIX, result)
+    else:
+        size = with_unit(_SIZE, text_of(_SIZE, result))
     return f"{result.configuration}, {size}" if several_configurations else size
 
 
 def load_of(result: Result) -> str:
     """The load of a latency result, in words."""
+    if "senders" in result.parameters:
+        return f"an incast of {result.parameters['senders']} senders"
     percent, of = result.parameters.get("load_percent"), result.parameters.get("load_of")
     return f"{percent:g} % of the {of}" if isinstance(percent, int | float) and of else "the load of the test"

@@ -48,16 +48,21 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
 
 
 def frames_above(latency: Latency, bounds_ns: Sequence[int]) -> tuple[int, ...] | None:
-    """How many frames took longer than each bound; None without a histogram.
-
-    The histogram keeps three digits: a frame that took less than 0.1 % longer than a bound may count as within it.
-    """
+    """How many frames took longer than each bound; None without a histogram."""
     if latency.histogram is None:
         return None
-    decoded = _decode(latency.histogram)
+    return counts_above(latency.histogram, latency.maximum_ns, bounds_ns)
+
+
+def counts_above(histogram: str, maximum_ns: float, bounds_ns: Sequence[int]) -> tuple[int, ...]:
+    """How many of the recorded took longer than each bound.
+
+    The histogram keeps three digits: what took less than 0.1 % longer than a bound may count as within it.
+    """
+    decoded = _decode(histogram)
     recorded = [(decoded.get_lowest_equivalent_value(value_ns), count) for value_ns, count in _recorded(decoded)]
     return tuple(
-        0 if latency.maximum_ns <= bound_ns else sum(count for lowest_ns, count in recorded if lowest_ns > bound_ns)
+        0 if maximum_ns <= bound_ns else sum(count for lowest_ns, count in recorded if lowest_ns > bound_ns)
         for bound_ns in bounds_ns
     )
 

@@ -1,0 +1,290 @@
+"""Incast: several senders to one receiver, and the latency of messages beside that load (methods.md 3).
+
+The measurement of the published report on two 25 Gb/s adapters (2018): two servers send to a third by RoCE v2, with PFC
+and ECN on. Steps, for each message size and number of queue pairs (or TCP connections, or UDP flows) of a sender: one
+round in which every sender runs a bandwidth test to the receiver's port while a probe, from the first of them, times
+single messages. Throughput is the sum of the bandwidth tests; latencies are the probe's alone, which keeps every
+sample. Verified: figures of zero or above the link are refused with the tool that gave them, and the round is played
+again; a probe that ran on after the load had ended is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final, Self
+
+from pydantic import Field, model_validator
+
+from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB, ROUND_OVERHEAD_S, jobs_of
+from nicbench.methods._message_tail import BINS_S, latency_values, tail_values, together
+from nicbench.methods._round_figures import (
+    Played,
+    bits_per_s,
+    clients_by_port,
+    cpu_values,
+    found_limit,
+    loads_of,
+    mean,
+    retransmissions_of,
+    sum_of,
+)
+from nicbench.methods._tail import Bins
+from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
+from nicbench.model.base import Frozen
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.quantity import Bytes, Seconds
+from nicbench.model.result import Result
+from nicbench.model.round import Ask, Job, JobOutcome, RequestLatency, Round, RoundRequest, Transport
+from nicbench.model.table import Column, Grid, ResultTable
+from nicbench.model.traffic import Name
+from nicbench.model.workload import WorkloadChoice
+
+KIBIBYTE: Final = 1024
+MESSAGE_BYTES: Final = tuple(size * KIBIBYTE for size in (1, 2, 4, 8, 16, 64, 128, 256, 512))
+LARGEST_DATAGRAM: Final = 65_507
+"""RFC 768 over IPv4: 65,535 bytes less both headers."""
+STREAMS: Final = (5, 10, 20, 50, 100)
+_LOAD: Final = {"tcp": "iperf3", "udp": "iperf3", "rdma": "perftest"}
+_PROBE: Final = {"tcp": "sockperf", "udp": "sockperf", "rdma": "perftest"}
+_LONGER_S: Final = 4.0
+"""So much longer than the probe lasts the load, which must be there from its first message to its last: a probe takes
+its time to start and to end, and one that waits for each answer sends most of its messages where nothing is in the way."""
+_CONGESTION: Final = re.compile(r"pause|pfc|ecn|cnp", re.IGNORECASE)
+
+_SIZE = Column(value="message_bytes", head="Message", unit="bytes", form="text")
+_STREAMS = Column(value="streams", head="Streams a sender", form="text")
+_RATE = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits", is_main=True)
+_MOST = Column(value="latency_maximum_ns", head="Latency, greatest", unit="µs", form="microseconds")
+
+
+class Incast(RoundMethod):
+    """Combined throughput of several senders to one port, and latency under that load with its long tail."""
+
+    kind: ClassVar[str] = "incast"
+
+    class Options(Frozen):
+        """Options of the bench file. ``streams`` are queue pairs of RDMA, else connections, of each sender.
+
+        ``receiver`` is a port of the server (the one with the most clients), ``senders`` how many of its clients send
+        (all). ``workload`` loads, and ``probe`` times messages of ``probe_bytes``; both follow the transport where they
+        are not given.
+        """
+
+        transport: Transport = "tcp"
+        workload: WorkloadChoice | None = None
+        probe: WorkloadChoice | None = None
+        receiver: Name | None = None
+        senders: int | None = Field(default=None, ge=1, le=256)
+        message_bytes: tuple[Bytes, ...] | None = Field(default=None, min_length=1)
+        streams: tuple[int, ...] = Field(default=STREAMS, min_length=1)
+        probe_bytes: Bytes = 64
+        bins: Bins = BINS_S
+        duration: Seconds = Field(default=10.0, ge=2.0, le=86_400.0)
+        repetitions: int = Field(default=1, ge=1, le=1000)
+
+        @model_validator(mode="after")
+        def _at_least_one(self) -> Self:
+            if min(self.streams) < 1:
+                raise ValueError(f"`streams` are at least 1 of each sender, not {min(self.streams)}")
+            return self
+
+        @property
+        def sizes(self) -> tuple[int, ...]:
+            """Those of the published report, of UDP as far as a datagram can have them."""
+            largest = LARGEST_DATAGRAM if self.transport == "udp" else max(MESSAGE_BYTES)
+            return self.message_bytes or tuple(size for size in MESSAGE_BYTES if size <= largest)
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.sizes) * len(self.options.streams)
+
+    def estimate_s(self) -> float:
+        return self.points() * self.options.repetitions * self._round_s()
+
+    def _round_s(self) -> float:
+        return self.options.duration + _LONGER_S + ROUND_OVERHEAD_S
+
+    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+        loads = tuple((self._load(), self._load_ask(size, streams)) for size, streams in self._sweep())
+        return (*loads, (self._probe(), self._probe_ask()))
+
+    def objection(self, context: RoundContext) -> Objection | None:
+        receiver = self._receiver(context)
+        there = len(clients_by_port(context).get(receiver, ()))
+        if receiver not in clients_by_port(context):
+            ports = ", ".join(clients_by_port(context))
+            return Objection(
+                message=f"the server has no port {receiver!r}", next_step=f"write `receiver:` with one of {ports}"
+            )
+        wanted = self.options.senders or 2
+        if there >= wanted:
+            return None
+        return Objection(
+            message=f"{wanted} senders are asked for, and {there} lead to the port {receiver}",
+            next_step="link more clients to it, through a switch (`lab: {kind: clients, clients_per_port: 2}`)",
+        )
+
+    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+        receiver = self._receiver(context)
+        senders = clients_by_port(context)[receiver][: self.options.senders]
+        results = []
+        for size, streams in self._sweep():
+            result = await self._play(context, senders, size, streams)
+            context.publish(result)
+            results.append(result)
+        return tuple(results)
+
+    def _sweep(self) -> Iterator[tuple[int, int]]:
+        for size in self.options.sizes:
+            for streams in self.options.streams:
+                yield size, streams
+
+    def _receiver(self, context: RoundContext) -> str:
+        by_port = clients_by_port(context)
+        return self.options.receiver or max(by_port, key=lambda port: len(by_port[port]))
+
+    def _load(self) -> WorkloadChoice:
+        return self.options.workload or WorkloadChoice(kind=_LOAD[self.options.transport])
+
+    def _probe(self) -> WorkloadChoice:
+        return self.options.probe or WorkloadChoice(kind=_PROBE[self.options.transport])
+
+    def _load_ask(self, size: int, streams: int) -> Ask:
+        options = self.options
+        return Ask(
+            transport=options.transport,
+            duration_s=options.duration + _LONGER_S,
+            write_bytes=size,
+            streams=streams,
+            verb="write" if options.transport == "rdma" else None,
+        )
+
+    def _probe_ask(self) -> Ask:
+        """``ib_send_lat`` of RDMA."""
+        options = self.options
+        return Ask(
+            operation="request-response",
+            transport=options.transport,
+            duration_s=options.duration,
+            write_bytes=options.probe_bytes,
+            verb="send" if options.transport == "rdma" else None,
+        )
+
+    async def _play(self, context: RoundContext, senders: Sequence[EndpointFacts], size: int, streams: int) -> Result:
+        loads = jobs_of(senders, self._load(), self._load_ask(size, streams))
+        probe = Job(
+            workload=self._probe().kind,
+            client=senders[0].name,
+            server=senders[0].port,
+            ask=self._probe_ask(),
+            port=FIRST_PORT + PORTS_A_JOB * len(loads),
+            role="probe",
+            options=self._probe().options,
+        )
+        request = RoundRequest(jobs=(*loads, probe), duration_s=self._round_s())
+        point = {
+            "transport": self.options.transport,
+            "receiver": senders[0].port,
+            "senders": len(senders),
+            "message_bytes": size,
+            "streams": streams,
+            "probe": f"{self._probe().kind}, {self.options.probe_bytes} bytes, {senders[0].name} to {senders[0].port}",
+        }
+        played = Played()
+        for repetition in range(self.options.repetitions):
+            played.add(await context.play({**point, "repetition": repetition + 1}, request))
+        return self._result(context, played, point)
+
+    def _result(self, context: RoundContext, played: Played, point: dict[str, Any]) -> Result:
+        latency = together([_latency(one) for one in played.rounds])
+        limit = found_limit(context, played.rounds[-1])
+        values: Values = {
+            **_throughputs(played.rounds),
+            "retransmissions": retransmissions_of(outcome for one in played.rounds for _, outcome in loads_of(one)),
+            **latency_values(latency),
+            **tail_values(latency, self.options.bins),
+            "congestion": _congestion(played.rounds),
+            **cpu_values(played.rounds, context.servers[0].machine, "server"),
+            "limited_by": limit.limit.value,
+            "limit": limit.text,
+        }
+        rate, most = values["throughput_bits_per_s"], values["latency_maximum_ns"]
+        if isinstance(rate, float) and isinstance(most, float):
+            values["throughput_and_latency"] = f"{rate / 1e9:.3g} / {most / 1e3:.4g}"
+        return Result(
+            id=f"{self.name}/{point['message_bytes']}/{point['streams']}",
+            method=self.kind,
+            scope="sum of the senders",
+            parameters=point,
+            values=values,
+            verdict=played.verdict(rate is None or most is None),
+            disturbances=played.disturbances,
+            trials=played.round_ids,
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Incast",
+            caption=(
+                "Payload of all senders to one port together, by their bandwidth tests, and the latency of single "
+                "messages of a probe beside them, which keeps every sample. The basis says whether a latency is one "
+                "way or half a round trip."
+            ),
+            columns=(
+                *(_SIZE, _STREAMS, Column(value="senders", head="Senders", form="whole"), _RATE),
+                Column(value="sender_minimum_bits_per_s", head="Slowest sender", unit="Gb/s", form="gigabits"),
+                Column(value="sender_maximum_bits_per_s", head="Fastest sender", unit="Gb/s", form="gigabits"),
+                Column(value="latency_p50_ns", head="Latency, median", unit="µs", form="microseconds"),
+                Column(value="latency_p99_ns", head="p99", unit="µs", form="microseconds"),
+                _MOST,
+                Column(value="timed_messages", head="Messages timed", form="whole"),
+                Column(value="latency_basis", head="Basis", form="text"),
+                Column(value="retransmissions", head="Retransmissions", form="whole"),
+                Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
+                Column(value="limited_by", head="Limit", form="text"),
+            ),
+            sentences=("takes {throughput_bits_per_s} from {senders} senders at once, of {message_bytes} messages",),
+            notes=(("limit", "Limit"), ("congestion", "PFC and ECN"), ("probe", "Probe")),
+            grid=Grid(
+                rows=_STREAMS,
+                across=(_SIZE,),
+                cell=Column(
+                    value="throughput_and_latency", head="Throughput / greatest latency", unit="Gb/s / µs", form="text"
+                ),
+            ),
+        )
+
+
+def _probe_of(one: Round) -> JobOutcome:
+    pairs = zip(one.request.jobs, one.outcomes, strict=True)
+    return next(outcome for job, outcome in pairs if job.role == "probe")
+
+
+def _latency(one: Round) -> RequestLatency | None:
+    figures = _probe_of(one).figures
+    return None if figures is None else figures.latency
+
+
+def _throughputs(rounds: Sequence[Round]) -> Values:
+    """The sum of the senders, and the slowest and the fastest of them; each the mean of the repetitions."""
+    each = [[bits_per_s(outcome.figures) for _, outcome in loads_of(one)] for one in rounds]
+    known = [[rate for rate in rates if rate is not None] for rates in each]
+    return {
+        "throughput_bits_per_s": mean(sum_of(rates) for rates in each),
+        "sender_minimum_bits_per_s": mean(min(rates, default=None) for rates in known),
+        "sender_maximum_bits_per_s": mean(max(rates, default=None) for rates in known),
+    }
+
+
+def _congestion(rounds: Sequence[Round]) -> str:
+    """Counters of pauses and congestion marks that rose, over all rounds, as the drivers call them."""
+    risen: dict[str, int] = {}
+    for one in rounds:
+        for end, counters in one.counters.items():
+            for name, value in counters.items():
+                if _CONGESTION.search(name):
+                    risen[f"{end} {name}"] = risen.get(f"{end} {name}", 0) + value
+    return ", ".join(f"{name} {value}" for name, value in risen.items()) or "no counter of pauses or marks rose"

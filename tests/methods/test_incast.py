@@ -1,0 +1,138 @@
+"""Incast: the load is the sum of the senders, the latency the probe's alone, and neither is believed beyond its time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from pydantic import ValidationError
+
+from nicbench.methods.incast import Incast
+from nicbench.model.result import Result
+from nicbench.model.round import Figures, Job, JobOutcome, RequestLatency
+from nicbench.report.tails import tail_tables
+from nicbench.stats.latency import histogram_of
+
+from .round_contexts import Laboratory, streamed
+
+SAMPLES_NS = {40_000: 9_000, 90_000: 700, 120_000: 200, 180_000: 60, 240_000: 30, 900_000: 10}
+ONE_POINT = {"message_bytes": ["64 KiB"], "streams": [5], "duration": "2 s"}
+
+
+def probed(took_s: float = 1.0, **changes: object) -> JobOutcome:
+    latency = RequestLatency(
+        basis="half round trip",
+        count=sum(SAMPLES_NS.values()),
+        minimum_ns=40_000,
+        mean_ns=50_000,
+        maximum_ns=900_000,
+        histogram=histogram_of(SAMPLES_NS.items()),
+    ).model_copy(update=changes)
+    return JobOutcome(figures=Figures(latency=latency), began_s=0.0, took_s=took_s)
+
+
+def loaded(_: int, job: Job) -> JobOutcome:
+    return probed() if job.role == "probe" else streamed(40e6 if job.client.endswith("0") else 50e6)
+
+
+def results(outcome: Callable[[int, Job], JobOutcome], **options: object) -> tuple[Laboratory, tuple[Result, ...]]:
+    laboratory = Laboratory(outcome, ports=2, clients_per_port=2)
+    method = Incast("incast", Incast.Options.model_validate({**ONE_POINT, **options}))
+    assert method.objection(laboratory.context) is None
+    return laboratory, asyncio.run(method.run(laboratory.context))
+
+
+def test_all_senders_load_one_port_while_a_probe_times_messages() -> None:
+    laboratory, (result,) = results(loaded)
+    (request,) = laboratory.requests
+    assert [(job.workload, job.role, job.client, job.server) for job in request.jobs] == [
+        ("iperf3", "load", "c00", "s0"),
+        ("iperf3", "load", "c01", "s0"),
+        ("sockperf", "probe", "c00", "s0"),
+    ]
+    assert len({job.port for job in request.jobs}) == 3
+    assert result.values["throughput_bits_per_s"] == 90e6
+    assert (result.values["sender_minimum_bits_per_s"], result.values["sender_maximum_bits_per_s"]) == (40e6, 50e6)
+    assert (result.values["latency_maximum_ns"], result.values["latency_basis"]) == (900_000, "half round trip")
+    assert result.verdict == "valid"
+
+
+def test_messages_are_counted_in_the_bins_of_the_published_report() -> None:
+    _, (result,) = results(loaded)
+    bounds = (50, 100, 150, 200, 250)
+    assert [result.values[f"bin_to_{bound}000_ns_messages"] for bound in bounds] == [9_000, 700, 200, 60, 30]
+    assert result.values["bin_over_250000_ns_messages"] == 10
+    assert [result.values[f"outside_{bound}000_ns_messages"] for bound in bounds] == [1_000, 300, 100, 40, 10]
+    (table,) = tail_tables([result], {})
+    assert (table.what, table.most) == ("messages", 10_000)
+    assert table.rows[0].outside[-1][1] == "0.100 %"
+
+
+def test_repetitions_are_one_distribution_of_all_their_messages() -> None:
+    laboratory, (result,) = results(loaded, repetitions=3)
+    assert len(laboratory.requests) == 3
+    assert result.values["timed_messages"] == 30_000
+    assert result.values["bin_over_250000_ns_messages"] == 30
+
+
+def test_rdma_is_loaded_and_probed_by_perftest_with_queue_pairs() -> None:
+    laboratory, _ = results(loaded, transport="rdma", streams=[100])
+    load, _, probe = laboratory.requests[0].jobs
+    assert (load.workload, load.ask.transport, load.ask.verb, load.ask.streams) == ("perftest", "rdma", "write", 100)
+    assert (probe.workload, probe.ask.operation, probe.ask.verb) == ("perftest", "request-response", "send")
+
+
+def test_a_probe_that_runs_on_without_load_is_named() -> None:
+    _, (result,) = results(lambda n, job: probed(4.0) if job.role == "probe" else loaded(n, job))
+    assert result.verdict == "disturbed"
+    assert "before the probe was" in result.disturbances[0]
+
+
+def test_a_sender_that_fails_leaves_the_sum_unknown_and_the_latency_stands() -> None:
+    _, (result,) = results(lambda n, job: streamed(None) if job.client == "c01" else loaded(n, job))
+    assert result.verdict == "incomplete"
+    assert result.values["throughput_bits_per_s"] is None
+    assert result.values["latency_maximum_ns"] == 900_000
+
+
+def test_a_probe_without_samples_has_no_bins_rather_than_empty_ones() -> None:
+    _, (result,) = results(lambda n, job: probed(histogram=None) if job.role == "probe" else loaded(n, job))
+    assert not [name for name in result.values if name.startswith("bin_")]
+
+
+def test_counters_of_pauses_and_marks_stand_beside_the_latencies() -> None:
+    laboratory = Laboratory(loaded, clients_per_port=2)
+    counted = iter([{"s0": {"tx_prio3_pause": 5, "rx_bytes": 1}}, {"s0": {"tx_prio3_pause": 47, "rx_bytes": 9}}])
+
+    async def counters() -> dict[str, dict[str, int]]:
+        return next(counted)
+
+    laboratory.player.counters = counters  # type: ignore[method-assign]
+    (result,) = asyncio.run(Incast("i", Incast.Options.model_validate(ONE_POINT)).run(laboratory.context))
+    assert result.values["congestion"] == "s0 tx_prio3_pause 42"
+
+
+def test_one_client_is_no_incast() -> None:
+    objection = Incast("i", Incast.Options()).objection(Laboratory(loaded).context)
+    assert objection is not None
+    assert "2 senders are asked for, and 1 lead" in objection.message
+
+
+def test_a_receiver_that_is_no_port_is_refused_before_anything_is_sent() -> None:
+    objection = Incast("i", Incast.Options(receiver="s7")).objection(Laboratory(loaded, clients_per_port=2).context)
+    assert objection is not None
+    assert "s0" in objection.next_step
+
+
+def test_the_default_sizes_of_udp_are_those_that_a_datagram_can_have() -> None:
+    assert max(Incast.Options.model_validate({"transport": "udp"}).sizes) == 16 * 1024
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"streams": [0]}, {"transport": "roce"}, {"senders": 0}, {"bins": ["100 us", "50 us"]}, {"duration": "1 ms"}],
+)
+def test_options_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Incast.Options.model_validate(wrong)
