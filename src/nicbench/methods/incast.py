@@ -80,7 +80,7 @@ class Incast(RoundMethod):
         streams: tuple[int, ...] = Field(default=STREAMS, min_length=1)
         probe_bytes: Bytes = 64
         bins: Bins = BINS_S
-        duration: Seconds = Field(default=10.0, ge=2.0, le=86_400.0)
+        duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
         repetitions: int = Field(default=1, ge=1, le=1000)
 
         @model_validator(mode="after")
@@ -212,7 +212,7 @@ class Incast(RoundMethod):
         }
         rate, most = values["throughput_bits_per_s"], values["latency_maximum_ns"]
         if isinstance(rate, float) and isinstance(most, float):
-            values["throughput_and_latency"] = f"{rate / 1e9:.3g} / {most / 1e3:.4g}"
+            values["throughput_and_latency"] = f"{rate / 1e9:.3g} / {_microseconds(most)}"
         return Result(
             id=f"{self.name}/{point['message_bytes']}/{point['streams']}",
             method=self.kind,
@@ -288,3 +288,8 @@ def _congestion(rounds: Sequence[Round]) -> str:
                 if _CONGESTION.search(name):
                     risen[f"{end} {name}"] = risen.get(f"{end} {name}", 0) + value
     return ", ".join(f"{name} {value}" for name, value in risen.items()) or "no counter of pauses or marks rose"
+
+
+def _microseconds(nanoseconds: float) -> str:
+    """Three significant digits, and no exponent where there are more."""
+    return f"{nanoseconds / 1e3:.0f}" if nanoseconds >= 1e5 else f"{nanoseconds / 1e3:.3g}"
