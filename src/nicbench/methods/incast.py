@@ -48,8 +48,8 @@ STREAMS: Final = (5, 10, 20, 50, 100)
 _LOAD: Final = {"tcp": "iperf3", "udp": "iperf3", "rdma": "perftest"}
 _PROBE: Final = {"tcp": "sockperf", "udp": "sockperf", "rdma": "perftest"}
 _LONGER_S: Final = 4.0
-"""So much longer than the probe lasts the load, which must be there from its first message to its last: a probe takes
-its time to start and to end, and one that waits for each answer sends most of its messages where nothing is in the way."""
+"""So much longer than the probe lasts the load, which must be there to its last message: a probe that waits for each
+answer sends most of its messages where nothing is in the way."""
 _CONGESTION: Final = re.compile(r"pause|pfc|ecn|cnp", re.IGNORECASE)
 
 _SIZE = Column(value="message_bytes", head="Message", unit="bytes", form="text")
