@@ -1,4 +1,4 @@
-"""Incast: the load is the sum of the senders, the latency the probe's alone, and neither is believed beyond its time."""
+"""Incast: the load is the sum of the senders, the latency the probe's alone; neither is believed beyond its time."""
 
 from __future__ import annotations
 
