@@ -1,4 +1,4 @@
-"""perftest and netperf: RDMA's tables as they were recorded, and netperf's keyed output as its manual describes it."""
+"""perftest and netperf: RDMA's tables, and netperf's keyed output, as they were recorded."""
 
 from __future__ import annotations
 
@@ -120,20 +120,40 @@ def test_its_version_is_read() -> None:
     assert Perftest().parse_version(golden("perftest-4.5-version")) == "6.06"
 
 
-def test_netperfs_keyed_output_is_read_as_its_manual_describes_it() -> None:
-    ask = Ask(duration_s=10, write_bytes=16384)
-    figures = Netperf().parse(job("netperf", ask), Output(golden("netperf-2.7-composed-stream.client")), None)
-    [flow] = figures.flows
-    assert (flow.sent_bits_per_s, flow.received_bits_per_s) == (9414.2e6, 9413.6e6)
-    assert flow.duration_s == 10.0
+def netperf(ask: Ask, name: str) -> Figures:
+    figures = Netperf().parse(job("netperf", ask), Output(golden(f"netperf-2.7.0-{name}.client")), None)
     assert not implausible(job("netperf", ask), figures)
-    asking = Ask(operation="request-response", duration_s=10)
-    figures = Netperf().parse(job("netperf", asking), Output(golden("netperf-2.7-composed-requests.client")), None)
-    assert figures.transactions_per_s == 20000.0
+    return figures
+
+
+def test_netperf_tells_what_was_sent_and_what_arrived() -> None:
+    for name, direction in (("tcp", "forward"), ("tcp-reverse", "reverse")):
+        [flow] = netperf(Ask(duration_s=1, direction=direction), name).flows  # type: ignore[arg-type]
+        assert flow.direction == direction
+        assert flow.received_bytes == pytest.approx(flow.sent_bytes, rel=1e-4)  # netperf itself counted 2000 bytes more
+    [udp] = netperf(Ask(duration_s=1, transport="udp", write_bytes=1400), "udp").flows
+    assert udp.sent_bits_per_s >= udp.received_bits_per_s > 0  # type: ignore[operator]
+
+
+def test_netperfs_seconds_are_finer_than_it_prints_them() -> None:
+    [flow] = netperf(Ask(total_bytes=2**24, write_bytes=8192), "tcp-bytes").flows
+    assert flow.received_bytes == 2**24
+    assert flow.duration_s == pytest.approx(2**24 * 8 / flow.bits_per_s)  # type: ignore[operator]
+
+
+def test_netperfs_requests_have_round_trips_and_percentiles() -> None:
+    figures = netperf(Ask(operation="request-response", duration_s=1, write_bytes=64), "requests")
     assert figures.latency is not None
-    assert (figures.latency.basis, figures.latency.mean_ns) == ("round trip", 49850)
-    assert figures.latency.percentiles_ns == {"50": 48000, "90": 60000, "99": 90000}
-    assert not implausible(job("netperf", asking), figures)
+    assert figures.latency.basis == "round trip"
+    assert figures.transactions_per_s == pytest.approx(1e9 / figures.latency.mean_ns, rel=0.05)  # type: ignore[operator]
+    assert list(figures.latency.percentiles_ns) == ["50", "90", "99"]
+
+
+def test_netperfs_other_units_are_refused_and_its_version_is_read() -> None:
+    text = golden("netperf-2.7.0-tcp.client").replace("10^6bits/s", "GBytes/s")
+    with pytest.raises(WorkloadError, match="in GBytes/s, not in"):
+        Netperf().parse(job("netperf", Ask(duration_s=1)), Output(text), None)
+    assert Netperf().parse_version(golden("netperf-2.7.0-version")) == "2.7.0"
 
 
 def test_netperfs_commands_use_the_omni_test() -> None:

@@ -1,7 +1,7 @@
 """netperf (HewlettPackard/netperf), where a user has it: throughput and request-response by its omni test.
 
-Its options and output selectors: its manual, "The Omni Tests", and ``doc/omni_output_list.txt``. It is in no free part
-of Debian, so what it prints is known here from that documentation, and from no recording.
+Its options and output selectors: its manual, "The Omni Tests", and ``doc/omni_output_list.txt``. Debian has it in
+non-free: a user installs it. Where latency is of requests, it is of the whole round trip.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _REQUESTS: Final = (
 _PERCENTILES: Final = {"50": "P50_LATENCY", "90": "P90_LATENCY", "99": "P99_LATENCY"}
 _FIELD = re.compile(r"^([A-Z][A-Z0-9_]*)=(.*)$", re.MULTILINE)
 _MEGABITS: Final = "10^6bits/s"
+_ROUNDING_S: Final = 0.0051
 
 
 class Netperf(Workload):
@@ -107,8 +108,16 @@ def _flow(ask: Ask, fields: dict[str, str]) -> Flow:
         received_bytes=_count(fields, f"{receiver}_BYTES_RECVD"),
         sent_bits_per_s=sent if sent is not None else whole,
         received_bits_per_s=received,
-        duration_s=_number(fields, "ELAPSED_TIME"),
+        duration_s=_duration_s(_number(fields, "ELAPSED_TIME"), _count(fields, f"{receiver}_BYTES_RECVD"), received),
     )
+
+
+def _duration_s(printed_s: float | None, received_bytes: int | None, received_bits_per_s: float | None) -> float | None:
+    """Seconds are printed with two decimals; where they fit, those that bytes and rate make are finer."""
+    if printed_s is None or not received_bytes or not received_bits_per_s:
+        return printed_s
+    computed_s = received_bytes * 8 / received_bits_per_s
+    return computed_s if abs(computed_s - printed_s) <= _ROUNDING_S else printed_s
 
 
 def _requests(fields: dict[str, str]) -> Figures:
