@@ -20,8 +20,10 @@ from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.quantity import BitsPerSecond
 from nicbench.tuning.changes import Changes
 
-# A segment that the kernel hands down whole (GSO) must fit into the bucket.
-_BUCKET_BYTES = 256 * 1024
+# What the kernel hands down whole (GSO) on a link that is held to a rate. It must fit into the bucket, and a small bucket
+# lets little through at once: a short transfer would else seem faster than its link.
+_SEGMENT_BYTES = 16 * 1024
+_BUCKET_S = 1e-3
 _QUEUE_BYTES = 1024 * 1024
 _SERVER, _FIRST_CLIENT = 1, 10
 
@@ -144,7 +146,9 @@ class ClientsLab(EndpointLab):
         for end, name in ((host, device), (peer, peer_device)):
             await end.run(("ip", "link", "set", "dev", name, "addrgenmode", "none"))
             if self.options.rate is not None:
-                limit = ("rate", f"{round(self.options.rate)}bit", "burst", str(_BUCKET_BYTES))
+                bucket = max(2 * _SEGMENT_BYTES, round(self.options.rate / 8 * _BUCKET_S))
+                limit = ("rate", f"{round(self.options.rate)}bit", "burst", str(bucket))
+                await end.run(("ip", "link", "set", "dev", name, "gso_max_size", str(_SEGMENT_BYTES)))
                 await end.run(("tc", "qdisc", "add", "dev", name, "root", "tbf", *limit, "limit", str(_QUEUE_BYTES)))
             await end.run(("ip", "link", "set", "dev", name, "up"))
 
