@@ -20,7 +20,7 @@ from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.quantity import BitsPerSecond
 from nicbench.tuning.changes import Changes
 
-# What the kernel hands down whole (GSO) on a link that is held to a rate. It must fit into the bucket, and a small bucket
+# What the kernel hands down whole (GSO) on a link that is held to a rate. It must fit into the bucket, and a small one
 # lets little through at once: a short transfer would else seem faster than its link.
 _SEGMENT_BYTES = 16 * 1024
 _BUCKET_S = 1e-3
