@@ -56,7 +56,7 @@ def conduct(
             bus.subscribe(progress.show)
             summary = run_to_the_end(_awaited(run_it, bench, folder, bus, wait_s))
     except NicbenchError as error:
-        if not folder.journal.trials() and not folder.journal.results():
+        if not folder.journal.sample_count() and not folder.journal.results():
             folder.remove()  # refused before anything was measured: nothing worth a place in the list of runs
             raise ReportedError(error, None) from error
         with contextlib.suppress(NicbenchError):
@@ -94,12 +94,13 @@ async def _awaited(run_it: RunIt, bench: BenchFile, folder: RunFolder, bus: Bus,
 
 def _with_next_step(error: NicbenchError, folder: RunFolder) -> NicbenchError:
     """After an interruption: what is kept, and how to go on. Other errors: mend, then resume."""
-    trials = sum(1 for _ in folder.journal.trials())
+    kept = folder.journal.sample_count()
     resume = f"nicbench resume {folder.path}"
     if isinstance(error, InterruptedRunError):
-        kept = f"{error.message}; {trials} trials are kept"
-        return InterruptedRunError(kept, place=str(folder.path), next_step=resume)
-    if trials and error.exit_status > 2:
+        return InterruptedRunError(
+            f"{error.message}; {folder.journal.kept_words()}", place=str(folder.path), next_step=resume
+        )
+    if kept and error.exit_status > 2:
         steps = f"{error.next_step}\n  then: {resume}" if error.next_step else resume
         error.next_step = steps
     return error

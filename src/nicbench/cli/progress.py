@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -31,10 +31,15 @@ from nicbench.events import (
     TurnStarted,
 )
 from nicbench.model.frame_size import size_words
+from nicbench.model.result import Result
 from nicbench.model.round import Round
 from nicbench.model.trial import Trial
 from nicbench.model.turn import run_words
-from nicbench.units import format_mpps
+from nicbench.stats.rounds import moved_bits_per_s, what_of, words_of
+from nicbench.units import format_bits_per_s, format_mpps
+
+_LONGEST_FAILURE: Final = 110
+"""Characters of a failure on a line; the report has all of it."""
 
 
 class Display(Protocol):
@@ -126,7 +131,7 @@ class _Bar(_Notes):
             return event.test
         if isinstance(event, RoundBegun):
             self._trials += 1
-            return f"{event.test}  {_what(event.parameters)}  round {self._trials}"
+            return f"{event.test}  {words_of(event.parameters)}  round {self._trials}"
         if isinstance(event, TrialStarted):
             self._trials += 1
             return f"{event.test}  {_point(event.parameters)}trial {self._trials}  {_load(event.load_frames_per_s)}"
@@ -149,7 +154,7 @@ def _line(event: Event) -> str | None:
         return _trial_line(event.trial)
     if isinstance(event, RoundFinished):
         return _round_line(event.round)
-    if isinstance(event, ResultReady):
+    if isinstance(event, ResultReady) and not _is_of_rounds(event.result):
         return f"{event.test}  {_point(event.result.parameters)}done: {event.result.verdict.value}"
     return None
 
@@ -163,13 +168,23 @@ def _trial_line(trial: Trial) -> str:
 
 
 def _round_line(one: Round) -> str:
-    verdict = "valid" if one.verdict.valid else "; ".join(found.text for found in one.verdict.findings)
-    return f"  {one.id}  {one.test}  {_what(one.parameters)}  {len(one.request.jobs)} jobs  {verdict}"
+    """Where it stands, what it moved, and the verdict; of many failures the first, shortened."""
+    findings = [found.text for found in one.verdict.findings]
+    verdict = "invalid: " + _shortened(findings[0]) if findings else "valid"
+    more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+    jobs = f"{len(one.request.jobs)} job{'s' if len(one.request.jobs) > 1 else ''}"
+    moved = moved_bits_per_s(one)
+    parts = (one.id, one.test, what_of(one), jobs, *([format_bits_per_s(moved)] if moved else []), verdict + more)
+    return "  " + "  ".join(parts)
 
 
-def _what(parameters: dict[str, Any]) -> str:
-    """The point of a round, as its method names it."""
-    return ", ".join(str(value) for value in parameters.values() if value is not None)
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_FAILURE else f"{text[:_LONGEST_FAILURE].rstrip()}..."
+
+
+def _is_of_rounds(result: Result) -> bool:
+    """A round gives many results; its own line says how it went."""
+    return bool(result.trials) and result.trials[0].startswith("r")
 
 
 def _point(parameters: dict[str, Any]) -> str:

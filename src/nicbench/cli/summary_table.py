@@ -62,7 +62,7 @@ def print_summary(console: Console, summary: Summary) -> None:
         )
     in_grids: set[str] = set()
     for section in side_by_side(compared, {}):
-        if section.grids:
+        if section.grids and section.brief:
             for table in map(partial(_grid_table, section), section.grids):
                 console.print(table)
         else:
@@ -76,8 +76,7 @@ def print_summary(console: Console, summary: Summary) -> None:
     _print_few(
         console, [f"{result.id}: {_ways(result.by_port)}" for result in summary.counted if result.by_port is not None]
     )
-    told = (result for result in summary.counted if result.id not in in_grids)
-    _print_few(console, [f"{result.id}: {disturbance}" for result in told for disturbance in result.disturbances])
+    _print_few(console, _disturbances([result for result in summary.counted if result.id not in in_grids]))
     _print_few(
         console, [f"{result.id}: erratum: {text}" for result in summary.results for text in errata_words(result)]
     )
@@ -89,6 +88,19 @@ def print_summary(console: Console, summary: Summary) -> None:
             for near in result.near_tester_limit or ()
         ],
     )
+
+
+def _disturbances(results: Sequence[Result]) -> list[str]:
+    """What spoilt a round is said by every result that came of it, and here once."""
+    about: dict[str, list[str]] = {}
+    for result in results:
+        for disturbance in result.disturbances:
+            of_round = bool(result.trials) and result.trials[0].startswith("r")
+            about.setdefault(disturbance if of_round else f"{result.id}: {disturbance}", []).append(result.id)
+    return [
+        text if text.startswith(f"{ids[0]}: ") else f"{ids[0] if len(ids) == 1 else f'{len(ids)} results'}: {text}"
+        for text, ids in about.items()
+    ]
 
 
 def _print_few(console: Console, lines: Sequence[str]) -> None:
@@ -177,6 +189,9 @@ def _by_configuration(
 def _print_section(console: Console, section: Section) -> None:
     """The table of a method that brings its own, as in the report; rows that sum others up stand for them."""
     rows = section.brief
+    if not rows:
+        console.print(f"[dim italic]{escape(section.table.title)}: {len(section.rows)} rows are in the report[/]")
+        return
     columns = [
         Shown(
             escaped(*_head_lines(column.head), *([f"[{column.unit}]"] if column.unit else [])),

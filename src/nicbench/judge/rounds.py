@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.round import JobOutcome, MachineCpu, RoundRequest
 from nicbench.model.verdict import Finding, Reason, Verdict
+
+MOST_REPEATS: Final = 2
+"""Of one round in which a tool failed or something disturbed it."""
+OF_ROUNDS: Final = frozenset({"start_spread_share", "machine_steal_share"})
+"""The thresholds that rounds are judged by."""
 
 
 def judge_round(

@@ -36,7 +36,7 @@ from nicbench.model.quantity import BitsPerSecond, Bytes, Seconds
 from nicbench.model.result import Result, Value
 from nicbench.model.round import Ask, Direction, JobOutcome, Round, RoundRequest
 from nicbench.model.spread import Spread
-from nicbench.model.table import Column, Grid, ResultTable
+from nicbench.model.table import Bars, Column, Grid, ResultTable
 from nicbench.model.workload import WorkloadChoice
 
 Together = Literal["port", "card", "all"]
@@ -48,7 +48,7 @@ DURATION_S = 10.0
 _WORDS = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}
 _MODE = Column(value="mode", head="Streams", form="text")
 _AT_ONCE = Column(value="at_once", head="At once", form="text")
-_PLACE = Column(value="place", head="Port", form="text")
+_BESIDE = Column(value="beside", head="At once", form="text")
 _PORT = Column(value="port", head="Port", form="text")
 _CLIENT = Column(value="client", head="Client", form="text")
 _RATE = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits", is_main=True)
@@ -169,7 +169,13 @@ class Stream(RoundMethod):
             "lost_datagrams_percent": None if mean(lost) is None else 100.0 * (mean(lost) or 0.0),
             **cpu_values(played.rounds, client.machine, "client"),
         }
-        parameters = {**point, "part": "clients", "port": client.port, "client": client.name}
+        parameters = {
+            **point,
+            "part": "clients",
+            "port": client.port,
+            "client": client.name,
+            "beside": _beside(point),
+        }
         return self._result(played, f"{place}/{client.name}", parameters, values)
 
     def _port(self, context: RoundContext, played: Played, point: dict[str, Any], place: str, port: str) -> Result:
@@ -177,7 +183,7 @@ class Stream(RoundMethod):
         return self._result(
             played,
             f"{place}/{port}",
-            {**point, "part": "ports", "port": port, "clients": len(names), "place": _place(point, port)},
+            {**point, "part": "ports", "port": port, "clients": len(names), "beside": _beside(point)},
             self._summed(context, played, names),
         )
 
@@ -208,7 +214,7 @@ class Stream(RoundMethod):
         return Result(
             id=name,
             method=self.kind,
-            scope="sum of the directions" if parameters["direction"] == "both" else "one direction",
+            scope=f"of payload, {'both directions added up' if parameters['direction'] == 'both' else 'one direction'}",
             parameters=parameters,
             values=values,
             verdict=played.verdict(values["throughput_bits_per_s"] is None),
@@ -249,7 +255,10 @@ class Stream(RoundMethod):
                     "server that was busy meanwhile: the mean, the least and the greatest of the monitor's intervals."
                 ),
                 columns=(_MODE, _AT_ONCE, _RATE, *_CPU, _RETRANSMISSIONS, limit),
-                sentences=("moves {throughput_bits_per_s} over all ports at once ({mode})",),
+                sentences=(
+                    "moves {throughput_bits_per_s} over {at_once} together ({mode}): {limit}",
+                    "moves {throughput_bits_per_s} over {at_once} together ({mode})",
+                ),
                 notes=(("limit", "Limit"),),
             ),
             ResultTable(
@@ -260,11 +269,21 @@ class Stream(RoundMethod):
                     "port alone has the other ports idle."
                 ),
                 columns=(_MODE, _AT_ONCE, _PORT, _RATE, *_CPU, _RETRANSMISSIONS, limit),
-                sentences=("moves {throughput_bits_per_s} over the port {port} ({mode})",),
+                sentences=(
+                    "moves {throughput_bits_per_s} over the port {port} ({mode}): {limit}",
+                    "moves {throughput_bits_per_s} over the port {port} ({mode})",
+                ),
                 notes=(("limit", "Limit"),),
+                bars=Bars(
+                    x=_PORT,
+                    y=_RATE,
+                    lines=(_MODE, _BESIDE),
+                    caption="Throughput of each port, all of its clients together.",
+                ),
                 grid=Grid(
                     rows=_MODE,
-                    across=(_PLACE,),
+                    across=(_PORT,),
+                    each=_BESIDE,
                     cell=Column(
                         value="throughput_and_cpu", head="Throughput / CPU", unit="Mb/s / %", form="text", is_main=True
                     ),
@@ -273,7 +292,7 @@ class Stream(RoundMethod):
             ResultTable(
                 part="clients",
                 title="Throughput of each client",
-                caption="Payload of each client, and the busy share of all CPUs of its machine.",
+                caption="Payload of each client; the details have the busy share of all CPUs of its machine.",
                 columns=(
                     *(_MODE, _AT_ONCE, _PORT, _CLIENT, _RATE),
                     Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
@@ -282,8 +301,20 @@ class Stream(RoundMethod):
                     _RETRANSMISSIONS,
                     Column(value="lost_datagrams_percent", head="Datagrams lost", unit="%", form="number"),
                 ),
+                bars=Bars(
+                    x=_CLIENT,
+                    y=_RATE,
+                    lines=(_MODE, _BESIDE),
+                    caption="Throughput of each client.",
+                ),
+                grid=Grid(rows=_CLIENT, across=(_MODE, _BESIDE), cell=_RATE),
             ),
         )
+
+    @classmethod
+    def brief(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+        """A terminal has no room for every client."""
+        return tuple(result for result in results if result.parameters.get("part") != "clients")
 
 
 def _median(value: Value) -> Value:
@@ -328,6 +359,6 @@ def _lost_share(outcome: JobOutcome) -> float | None:
     return sum(flow.lost_datagrams or 0 for flow in flows) / sum(flow.datagrams or 0 for flow in flows)
 
 
-def _place(point: dict[str, Any], port: str) -> str:
-    """A port in a heading: by itself, or among all."""
-    return port if point["at_once"] == f"{port} alone" else f"{port}, {point['at_once']}"
+def _beside(point: dict[str, Any]) -> str:
+    """In a heading: what sends beside a port, whichever it is."""
+    return "each port alone" if point["at_once"].endswith(" alone") else f"{point['at_once']} at once"

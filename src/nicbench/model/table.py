@@ -80,6 +80,15 @@ class Plot(Frozen):
     each: Column | None = None
 
 
+class Bars(Frozen):
+    """A bar of height ``y`` at each ``x``; one in each group for each combination of ``lines``."""
+
+    x: Column
+    y: Column
+    lines: tuple[Column, ...]
+    caption: str
+
+
 class Narrowing(Frozen):
     """An estimate ``y`` over ``x``, in a band from the value ``lower`` to ``upper``; one line for each of ``lines``."""
 
@@ -113,5 +122,6 @@ class ResultTable(Frozen):
     grid: Grid | None = None
     curve: Curve | None = None
     plots: tuple[Plot, ...] = ()
+    bars: Bars | None = None
     narrowing: Narrowing | None = None
     part: str | None = None

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from nicbench.model.plan import Plan
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.model.spread import Spread
 from nicbench.report.model import Goal, LatencyTable, ThroughputRow, ThroughputTable
 from nicbench.report.numbers import bounds_decimals, gigabits, interval, microseconds, mpps, only_below, share
 from nicbench.report.tables import Section
 
+_MOST_SENTENCES = 4
+_MOST_FAILURES = 3
+"""On the first page; the rounds below have all of them."""
 _GAP = "\u00a0"  # a number and its unit stay on one line
 _LIMIT_CLAUSES = {
     LimitedBy.DUT: "limited by the device under test (DUT)",
@@ -37,6 +41,8 @@ def headline(
         return f"{subject} was measured for latency only. {_latency_sentence(latency[0]) or ''}".strip()
     if sections and sections[0].sentence:
         return f"{subject} {sections[0].sentence}."
+    if summary.results and all(map(_is_empty, summary.results)):
+        return f"Nothing was measured of {subject}: no tool gave a figure."
     if summary.results:
         were = "measured" if summary.imported is None else "imported"
         return f"{len(summary.results)} results were {were}; they are listed below."
@@ -54,7 +60,28 @@ def details(
         sentences.append(_latency_sentence(latency[0]))
     if throughput or latency:
         sentences += [f"It {section.sentence}." for section in sections if section.sentence]
+    elif sections and _is_of_rounds(sections[0].rows[0].result):
+        sentences += _more_of_rounds(sections)
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _more_of_rounds(sections: Sequence[Section]) -> list[str]:
+    """What the other rows of the first section say, and the first of every other test."""
+    first = sections[0]
+    rows = [f"It {text}." for row in first.rows[1:] if first.table.grid is None and (text := first.sentence_of(row))]
+    tests = {section.test: section for section in reversed(sections)}
+    others = [each for each in sections if each.test != first.test and tests[each.test] is each]
+    return [*rows[: _MOST_SENTENCES - 1], *(f"It {each.sentence}." for each in others if each.sentence)]
+
+
+def _is_of_rounds(result: Result) -> bool:
+    return bool(result.trials) and result.trials[0].startswith("r")
+
+
+def _is_empty(result: Result) -> bool:
+    """A result of rounds without a single number."""
+    numbers = (value for value in result.values.values() if isinstance(value, Bounded | Spread | int | float))
+    return _is_of_rounds(result) and result.verdict is ResultVerdict.INCOMPLETE and next(numbers, None) is None
 
 
 def subject_of(plan: Plan | None) -> str:
@@ -71,8 +98,21 @@ def subject_of(plan: Plan | None) -> str:
     return f"The DUT ({known or kind})"
 
 
-def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: bool = False) -> str:
-    """What the verdict means, and what to make of it. A ``complete`` run may have fewer results than were planned."""
+def verdict_text(
+    summary: Summary,
+    plan: Plan | None,
+    run_id: str,
+    *,
+    complete: bool = False,
+    failures: Sequence[str] = (),
+    by_rounds: bool = False,
+) -> str:
+    """What the verdict means, and what to make of it. A ``complete`` run may have fewer results than were planned.
+
+    ``failures`` are of tools, and ``by_rounds`` says that it was they who measured.
+    """
+    if by_rounds and summary.imported is None:
+        return _verdict_of_rounds(summary, run_id, failures, complete=complete)
     total = len(summary.results)
     if summary.imported is not None:
         return (
@@ -100,6 +140,29 @@ def verdict_text(summary: Summary, plan: Plan | None, run_id: str, *, complete: 
         return f"Everything planned was measured, but the run ended before it was summed up.{marked}"
     without = f"{len(empty)} of {len(summary.counted)} results have no value{_reasons(empty)}"
     return f"Everything planned was tried. {without}.{marked}"
+
+
+def _verdict_of_rounds(summary: Summary, run_id: str, failures: Sequence[str], *, complete: bool) -> str:
+    """Every failure of a tool is told here, in its own words."""
+    total = len(summary.results)
+    spoilt = [result for result in summary.results if result.verdict is not ResultVerdict.VALID]
+    if summary.verdict is ResultVerdict.VALID:
+        return "Every result rests on rounds in which every tool did its work and nothing disturbed the machines."
+    said = []
+    if not complete:
+        said.append(f"The run ended before everything was measured; {total} results are here.")
+    if spoilt:
+        said.append(
+            f"{len(spoilt)} of {total} results rest on a round in which a tool failed or something disturbed a "
+            "machine, even after repeats; they are marked."
+        )
+    shown = failures[:_MOST_FAILURES]
+    said += [f"A tool failed: {text}." for text in shown]
+    if len(failures) > len(shown):
+        said.append(f"{len(failures) - len(shown)} more failures are among the rounds below.")
+    if not complete:
+        said.append(f"To go on where it stopped: nicbench resume {run_id}")
+    return " ".join(said)
 
 
 def _planned(plan: Plan) -> int:

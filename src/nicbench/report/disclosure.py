@@ -15,6 +15,9 @@ _MEASURED = frozenset({"clock", "eal_arguments"})
 """Of the tester, what is another each time it starts."""
 
 
+_ENDPOINTS = "endpoints"
+
+
 def of_configurations(plan: Plan, *parts: str) -> tuple[tuple[str, Plan], ...]:
     """One plan for each different content of these parts, and whose it is: "" where all have the same."""
     found: list[tuple[list[str], Plan]] = []
@@ -40,7 +43,15 @@ def lab(plan: Plan) -> dict[str, Any]:
     """Options and facts of the lab in one list; a fact that repeats an option is left out."""
     options = dict(plan.lab or {})
     facts = {name: value for name, value in plan.facts.items() if not (name == "lab" and value == options.get("kind"))}
-    return {**options, **facts}
+    if _ENDPOINTS in facts:  # the testbed has a table of its own
+        facts = {name: value for name, value in facts.items() if name not in (_ENDPOINTS, "links", "namespaces")}
+    return in_bits({**options, **facts}) if _ENDPOINTS in plan.facts else {**options, **facts}
+
+
+def in_bits(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of workloads: their rates are of bits, where those of frames are of frames; windows are bytes."""
+    names = {"rate": "rate_bits_per_s", "window": "window_bytes"}
+    return {names.get(name, name): value for name, value in options.items()}
 
 
 def tester(plan: Plan) -> dict[str, Any]:

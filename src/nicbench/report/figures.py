@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from nicbench.report.bars import bars_chart
 from nicbench.report.charts import NARROW, WIDE, Format
 from nicbench.report.curves import curve_chart
 from nicbench.report.model import CALIBRATION, Report, ThroughputTable
@@ -42,12 +43,15 @@ def drawn(draw: Draw, subject: Any, numbered: Iterator[int], label: str) -> Mark
 
 
 def section_figures(section: Section, numbered: Iterator[int]) -> tuple[Figure, ...]:
-    """The curve of a section, and its plots."""
+    """The curve of a section, its bars, and its plots."""
     title = section.table.title
     found: list[Figure] = []
     curve = drawn(curve_chart, section, numbered, f"{title}: curve")
     if curve is not None and section.table.curve is not None:
         found.append(Figure(curve, section.table.curve.caption))
+    bars = drawn(bars_chart, section, numbered, f"{title}: bars")
+    if bars is not None and section.table.bars is not None:
+        found.append(Figure(bars, section.table.bars.caption))
     narrowing = drawn(narrowing_chart, section, numbered, f"{title}: how it narrowed")
     if narrowing is not None and section.table.narrowing is not None:
         found.append(Figure(narrowing, section.table.narrowing.caption))

@@ -11,6 +11,7 @@ from nicbench.events import (
     Event,
     Note,
     ResultReady,
+    RoundFinished,
     RunFinished,
     RunStarted,
     TesterLatencyFound,
@@ -19,18 +20,21 @@ from nicbench.events import (
 from nicbench.methods.base import main_values, told_over_runs
 from nicbench.model.plan import Plan
 from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.model.round import Round
 from nicbench.model.runs import ONCE
 from nicbench.model.trial import Trial
 from nicbench.model.turn import run_words
 from nicbench.report import answer, compared_answer
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.detail import detail_tables
+from nicbench.report.endpoints import endpoint_rows
 from nicbench.report.imported import imported_view
 from nicbench.report.latency import latency_tables
 from nicbench.report.ledger import ledger_table
 from nicbench.report.machine import machine_table
 from nicbench.report.model import Report, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
+from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of
 from nicbench.report.system_table import system_table
 from nicbench.report.tables import has_table, sections
 from nicbench.report.tails import tail_tables
@@ -57,6 +61,8 @@ def gather(folder: RunFolder) -> Report:
     latency = latency_tables(results, tests, trials)
     tables = sections(results, tests)
     groups = _groups(trials, compared)
+    rounds = tuple({event.round.key: event.round for event in events if isinstance(event, RoundFinished)}.values())
+    played = _round_groups(rounds, compared)
     inventory = folder.read_json("inventory.json")
     ended = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
     complete = folder.finished and ended is not None and ended.complete
@@ -67,7 +73,9 @@ def gather(folder: RunFolder) -> Report:
         started=_label_of_time(started.wall_time) if started else None,
         nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
         verdict=summary.verdict,
-        verdict_text=answer.verdict_text(summary, plan, folder.run_id, complete=complete),
+        verdict_text=answer.verdict_text(
+            summary, plan, folder.run_id, complete=complete, failures=failures_of(rounds), by_rounds=bool(rounds)
+        ),
         headline=(
             compared_answer.headline(compared)
             if compared
@@ -88,7 +96,10 @@ def gather(folder: RunFolder) -> Report:
         ),
         groups=groups,
         watched=watched_machines(
-            folder.path, plan, {trial.id: group.test for group in groups for trial in group.trials}
+            folder.path,
+            plan,
+            _phases(groups, played),
+            what="rounds" if rounds else "trials",
         ),
         notes=tuple(event for event in events if isinstance(event, Note)),
         plan=plan,
@@ -106,6 +117,14 @@ def gather(folder: RunFolder) -> Report:
         imported=imported_view(summary),
         system=system_table(inventory if isinstance(inventory, dict) else {}, _declared(plan)),
         tuned=tuned_rows(folder.read_json("tuning.json")),
+        rounds=played,
+        tools=tools_of(rounds),
+        endpoints=endpoint_rows(plan),
+        rounds_used=sum(
+            1
+            for one in rounds
+            if not one.verdict.valid and any(one.id in result.trials for result in results if result.trials)
+        ),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
 
@@ -194,6 +213,20 @@ def _groups(trials: dict[str, Trial], compared: Comparison | None) -> tuple[Tria
         turn = turn_name(trial.configuration, trial.run, compared)
         by_test.setdefault(f"{turn}: {trial.test}" if turn else trial.test, []).append(trial)
     return tuple(TrialGroup(test, tuple(members)) for test, members in by_test.items())
+
+
+def _phases(groups: Iterable[TrialGroup], played: Iterable[RoundGroup]) -> dict[str, str]:
+    """The test of each trial or round, by its id."""
+    of_trials = {trial.id: group.test for group in groups for trial in group.trials}
+    return of_trials | {one.id: group.test for group in played for one in group.rounds}
+
+
+def _round_groups(rounds: Iterable[Round], compared: Comparison | None) -> tuple[RoundGroup, ...]:
+    by_test: dict[str, list[Round]] = {}
+    for one in rounds:
+        turn = turn_name(one.configuration, one.run, compared)
+        by_test.setdefault(f"{turn}: {one.test}" if turn else one.test, []).append(one)
+    return tuple(round_group(test, members) for test, members in by_test.items())
 
 
 def _core_clock(trials: dict[str, Trial]) -> tuple[float, float] | None:

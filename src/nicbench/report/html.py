@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nicbench.judge.repeats import RepeatPolicy
+from nicbench.judge.rounds import MOST_REPEATS, OF_ROUNDS
 from nicbench.report import answer, charts, disclosure, facts, numbers
 from nicbench.report.figures import drawn, lead, search_figure, section_figures
 from nicbench.report.gather import gather
@@ -127,8 +128,11 @@ def _environment() -> Environment:
         names_line_rate=names_line_rate,
         zero_loss_table=zero_loss_table,
         repeat_policy=RepeatPolicy(),
+        most_repeats=MOST_REPEATS,
+        of_rounds=OF_ROUNDS,
         printed_trials=_PRINTED_TRIALS,
         asked=disclosure.asked,
+        in_bits=disclosure.in_bits,
         disclosed_lab=disclosure.lab,
         disclosed_tester=disclosure.tester,
         disclosed_command=disclosure.command,

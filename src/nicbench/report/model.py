@@ -16,10 +16,12 @@ from nicbench.model.trial import Purpose, Trial
 from nicbench.report import numbers
 from nicbench.report.cells import printed
 from nicbench.report.detail import DetailTable
+from nicbench.report.endpoints import EndpointRow
 from nicbench.report.imported import ImportedView
 from nicbench.report.ledger import LedgerTable
 from nicbench.report.machine import MachineTable
 from nicbench.report.ports import PortsTable
+from nicbench.report.rounds import RoundGroup, Tool
 from nicbench.report.stamps import ClockRow, clock_rows, warnings, words
 from nicbench.report.system_table import SystemTable
 from nicbench.report.tables import Section
@@ -284,6 +286,11 @@ class Report:
     watched: tuple[WatchedMachine, ...] = ()
     system: SystemTable = field(default_factory=lambda: SystemTable((), ()))
     tuned: tuple[TunedRow, ...] = ()
+    rounds: tuple[RoundGroup, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    endpoints: tuple[EndpointRow, ...] = ()
+    rounds_used: int = 0
+    """Rounds in which something was wrong and that results rest on."""
 
     @property
     def tester_limits(self) -> tuple[TesterLimits, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from string import Formatter
@@ -60,7 +60,7 @@ class Section:
     def sentence(self) -> str | None:
         """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core".
 
-        Of a curve, first up to which load nothing was lost.
+        Of a curve, first up to which load nothing was lost. What ``notes`` say of the row may stand in it.
         """
         if not self.rows:
             return None
@@ -72,12 +72,18 @@ class Section:
         rest = None if clean is first else self._said_of(first, self.table.sentences)
         return ", and ".join(text for text in (good, rest) if text) or None
 
+    def sentence_of(self, row: Row) -> str | None:
+        """The same of any row."""
+        return self._said_of(row, self.table.sentences)
+
     def _said_of(self, row: Row, sentences: Sequence[str]) -> str | None:
         pairs = list(zip(self.table.columns, row.cells, strict=True))
         unknown = [f"{{{column.value}}}" for column, cell in pairs if cell == UNKNOWN]
         said = (text for text in sentences if not any(name in text for name in unknown))
+        words = {name: value for name, _ in self.table.notes if isinstance(value := value_of(row.result, name), str)}
         spoken = {column.value: _spoken(column, self._rounded(column, row, cell)) for column, cell in pairs}
-        return next((text.format(**spoken) for text in said), None)
+        known = {**words, **spoken}
+        return next((text.format(**known) for text in said if _names_in(text) <= known.keys()), None)
 
     def _rounded(self, column: Column, row: Row, cell: str) -> str:
         """A cell has as many decimals as its column needs; a sentence three significant digits."""
@@ -108,14 +114,14 @@ def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column
     """
     methods = find("nicbench.methods", Method)
     tables = {(kind, table.part): table for kind, method in methods.items() for table in method.tables()}
-    grouped: dict[tuple[str, str | None, str, str, str], list[Result]] = {}
+    grouped: dict[Group, list[Result]] = {}
     for result in results:
         part = result.parameters.get("part")
         if (result.method, part) in tables:
             test = name_of_test(result, tests)
             grouped.setdefault((result.method, part, test, result.configuration, result.scope), []).append(result)
     found = []
-    for (method, part, test, configuration, scope), members in grouped.items():
+    for (method, part, test, configuration, scope), members in sorted(grouped.items(), key=_place_in(methods, grouped)):
         table = _filled(_with_column(tables[method, part], beside), members[0].parameters)
         table = _of_others(table, method, members)
         grids = grid_tables(members, table.grid) if table.grid else ()
@@ -125,6 +131,29 @@ def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column
         brief = _rows(chosen, table) if len(chosen) < len(members) else section.sums or rows
         found.append(replace(section, brief=brief))
     return tuple(found)
+
+
+Group = tuple[str, str | None, str, str, str]
+
+
+def _place_in(
+    methods: Mapping[str, type[Method]], grouped: Mapping[Group, Any]
+) -> Callable[[tuple[Group, Any]], tuple[int, int, int]]:
+    """Tests in the order of their first results; the sections of one in the order in which its method has them."""
+    tests: dict[tuple[str, str], int] = {}
+    for number, (method, _, test, configuration, _) in enumerate(grouped):
+        tests.setdefault((f"{method} {test}", configuration), number)
+
+    def place(item: tuple[Group, Any]) -> tuple[int, int, int]:
+        (method, part, test, configuration, _), _ = item
+        parts = [table.part for table in methods[method].tables()]
+        return tests[f"{method} {test}", configuration], parts.index(part), list(grouped).index(item[0])
+
+    return place
+
+
+def _names_in(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
 def side_by_side(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Section, ...]:
@@ -174,9 +203,7 @@ def _of_others(table: ResultTable, method: str, results: Sequence[Result]) -> Re
     ]
     captions = {"caption": imports.caption or table.title, "notes": (), "clean_sentence": None}
     names = {column.value for column in known}
-    said = tuple(
-        text for text in table.sentences if {name for _, name, _, _ in Formatter().parse(text) if name} <= names
-    )
+    said = tuple(text for text in table.sentences if _names_in(text) <= names)
     return table.model_copy(update={**captions, "columns": tuple(known), "sentences": said})
 
 

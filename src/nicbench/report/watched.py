@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -78,17 +78,25 @@ class WatchedMachine:
     spans: tuple[Span, ...]
     phases: tuple[PhaseTable, ...]
     samples: int
+    what: str = "trials"
+    """What it watched: trials, or rounds."""
 
 
-def watched_machines(folder: Path, plan: Plan | None, phases: Mapping[str, str]) -> tuple[WatchedMachine, ...]:
-    """``phases`` has the name of each trial's phase, by its id. Nothing where no monitor told anything."""
+def watched_machines(
+    folder: Path, plan: Plan | None, phases: Mapping[str, str], what: str = "trials"
+) -> tuple[WatchedMachine, ...]:
+    """``phases`` has the name of each trial's phase, by its id. Nothing where no monitor told anything.
+
+    ``what`` is what the run consists of: trials, or rounds.
+    """
     monitored = monitor_table.read(folder, tuple(METRICS))
     if monitored is None:
         return ()
     plans = {each.host: each for each in (plan.monitors if plan else ())}
     by_host = _slices(monitored.table.to_pydict())
     return tuple(
-        _view(host, cpus, plans.get(host), monitored.costs.get(host), plan, phases) for host, cpus in by_host.items()
+        _view(host, cpus, plans.get(host), monitored.costs.get(host), plan, phases, what)
+        for host, cpus in by_host.items()
     )
 
 
@@ -126,18 +134,21 @@ def _view(
     cost: MonitorCost | None,
     plan: Plan | None,
     phases: Mapping[str, str],
+    what: str,
 ) -> WatchedMachine:
     named = _named(cpus, plan)
     first = next(iter(named.values()), [])
     order = dict.fromkeys(_phase(each, phases) for each in first)
     inside = [name for name in order if name != BETWEEN]
+    tables = [_table(phase, named, phases) for phase in (*inside, *([BETWEEN] if BETWEEN in order else []))]
     return WatchedMachine(
         host=host,
         plan=monitor,
         cost=cost,
         series=tuple(CpuSeries(name, tuple(slices)) for name, slices in named.items()),
         spans=_spans(first, phases),
-        phases=tuple(_table(phase, named, phases) for phase in (*inside, *([BETWEEN] if BETWEEN in order else []))),
+        phases=tuple(replace(table, name=_in_words(table.name, what)) for table in tables),
+        what=what,
         samples=len(first),
     )
 
@@ -159,6 +170,12 @@ def _named(cpus: Cpus, plan: Plan | None) -> dict[str, list[Slice]]:
             Slice(each[0].begin_s, each[0].end_s, each[0].trial, added(one.spent for one in each)) for each in together
         ]
     return found
+
+
+def _in_words(phase: str, what: str) -> str:
+    """Of rounds what is said of trials."""
+    said = {BETWEEN: "between rounds", _UNFINISHED: "a round that was not finished"}
+    return said.get(phase, phase) if what == "rounds" else phase
 
 
 def _title(name: str, roles: Mapping[str, str]) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from nicbench.events import Bus, ResultReady
+from nicbench.judge.rounds import MOST_REPEATS
 from nicbench.labs.base import EndpointTestbed
 from nicbench.model.result import Result
 from nicbench.model.round import Round, RoundRequest
 from nicbench.rounds.maker import RoundMaker
-
-MOST_REPEATS: Final = 2
-"""Of one round in which a tool failed or something disturbed it."""
 
 
 class TestRoundContext:

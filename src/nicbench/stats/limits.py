@@ -110,7 +110,17 @@ def _full_links(moved: Sequence[Moved]) -> Found | None:
     ]
     if not full or not all(full):
         return None
-    return Found(Limit.LINK, f"the link{'s were' if len(by_port) > 1 else ' was'} full")
+    text = f"the link{'s were' if len(by_port) > 1 else ' was'} full"
+    if any(_overfills(by_port[one.port], one.port_link_bits_per_s) for one in moved):
+        text += (
+            "; clients of one port together counted more than its link carries, for they did not begin and end "
+            "together: a longer round tells it better"
+        )
+    return Found(Limit.LINK, text)
+
+
+def _overfills(bits_per_s: float, link_bits_per_s: float | None) -> bool:
+    return bool(link_bits_per_s) and bits_per_s > (link_bits_per_s or 0.0)
 
 
 def _fills(bits_per_s: float | None, link_bits_per_s: float | None) -> bool:

@@ -72,6 +72,15 @@ class Journal:
         """Every finished round by its key, in the order they were made."""
         return {event.round.key: event.round for event in self.events() if isinstance(event, RoundFinished)}
 
+    def sample_count(self) -> int:
+        """How many trials and rounds it holds."""
+        return len(self.trials()) + len(self.rounds())
+
+    def kept_words(self) -> str:
+        """The same in words: "12 rounds are kept"."""
+        count, name = self.sample_count(), "round" if self.rounds() else "trial"
+        return f"{count} {name} is kept" if count == 1 else f"{count} {name}s are kept"
+
     def results(self) -> tuple[Result, ...]:
         """Every result; where a resumed run published one again, the newest at the place of the first."""
         latest = {event.result.id: event.result for event in self.events() if isinstance(event, ResultReady)}

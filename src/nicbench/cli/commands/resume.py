@@ -30,14 +30,14 @@ def _resume(
     redact: Redact = False,
     wait: Wait = 0.0,
 ) -> None:
-    """Go on with an interrupted run, from its last trial."""
+    """Go on with an interrupted run, from its last trial or round."""
     folder = open_run(run, output)
     refuse_imported(folder)
     refuse_tampering(folder)
     if is_complete(folder.journal.events()):
         say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
         return
-    say(f"run folder: {folder.path}, {len(folder.journal.trials())} trials are kept")
+    say(f"run folder: {folder.path}, {folder.journal.kept_words()}")
     redact = redact or was_redacted(folder.journal.events())
     conduct(load(folder.path / BENCH), folder, as_json=json, with_progress=not no_progress, redact=redact, wait_s=wait)
 

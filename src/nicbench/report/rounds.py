@@ -1,0 +1,245 @@
+"""Every round of a run, for the appendix: what was asked of each tool, what it said, what the interfaces counted."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round
+from nicbench.report.numbers import UNKNOWN, microseconds, significant, whole
+from nicbench.stats.rounds import pairs_of, what_of
+from nicbench.units import format_bits_per_s, format_duration_s
+
+_WAYS = {"forward": "to", "reverse": "from"}
+_DIRECTIONS = {"forward": "client sends", "reverse": "server sends", "both": "both ways"}
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One tool at work. ``figures`` is in words; ``failure`` why there are none."""
+
+    tool: str
+    version: str
+    ends: str
+    asked: str
+    figures: tuple[str, ...]
+    failure: str | None
+    began: str
+    took: str
+    commands: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRow:
+    """Beside the tools' word what an endpoint's interface counted, bytes; frames are longer than their payload."""
+
+    endpoint: str
+    said_sent: str
+    counted_sent: str
+    said_received: str
+    counted_received: str
+    others: str
+    """Drops, errors, pauses: whatever rose beside bytes and packets."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRow:
+    """One round."""
+
+    id: str
+    at_s: float | None
+    what: str
+    valid: bool
+    warm_up: bool
+    findings: tuple[str, ...]
+    jobs: tuple[JobRow, ...]
+    cpu: tuple[str, ...]
+    counted: tuple[CountedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundGroup:
+    """The rounds of one test, in the order they were played."""
+
+    test: str
+    rounds: tuple[RoundRow, ...]
+
+    @property
+    def spoilt(self) -> int:
+        """How many were not valid."""
+        return sum(1 for one in self.rounds if not one.valid)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as it was used in a run, for the disclosure."""
+
+    name: str
+    versions: tuple[str, ...]
+    example: str
+    """Its first client's command line."""
+
+
+def round_group(test: str, rounds: Iterable[Round]) -> RoundGroup:
+    """The rounds of one test."""
+    return RoundGroup(test, tuple(map(_row, rounds)))
+
+
+def tools_of(rounds: Iterable[Round]) -> tuple[Tool, ...]:
+    """Every tool that was used, with every version that it had on a host."""
+    versions: dict[str, dict[str, None]] = {}
+    examples: dict[str, str] = {}
+    for one in rounds:
+        for job, outcome in pairs_of(one):
+            known = versions.setdefault(job.workload, {})
+            known.update(dict.fromkeys(each for each in (outcome.version, outcome.server_version) if each))
+            if outcome.client_command:
+                examples.setdefault(job.workload, shlex.join(outcome.client_command))
+    return tuple(Tool(name, tuple(known), examples.get(name, "")) for name, known in versions.items())
+
+
+def failures_of(rounds: Iterable[Round]) -> tuple[str, ...]:
+    """What went wrong with tools, each cause once, with how often: what the first page says."""
+    found: dict[str, list[str]] = {}
+    for one in rounds:
+        for job, outcome in pairs_of(one):
+            if outcome.failure is not None:
+                found.setdefault(outcome.failure, []).append(f"{_ends(job)} in {one.id}")
+    return tuple(
+        f"{text} ({places[0] if len(places) == 1 else f'{len(places)} times, first {places[0]}'})"
+        for text, places in found.items()
+    )
+
+
+def _row(one: Round) -> RoundRow:
+    return RoundRow(
+        id=one.id,
+        at_s=one.at_s,
+        what=what_of(one),
+        valid=one.verdict.valid,
+        warm_up=one.request.warm_up,
+        findings=tuple(found.text for found in one.verdict.findings),
+        jobs=tuple(_job(job, outcome) for job, outcome in pairs_of(one)),
+        cpu=tuple(_cpu(cpu) for cpu in one.cpu),
+        counted=tuple(_counted(one)),
+    )
+
+
+def _job(job: Job, outcome: JobOutcome) -> JobRow:
+    commands = (("client", outcome.client_command), ("server", outcome.server_command))
+    versions = dict.fromkeys(each for each in (outcome.version, outcome.server_version) if each)
+    return JobRow(
+        tool=job.workload if job.role == "load" else f"{job.workload} ({job.role})",
+        version=", ".join(versions) or UNKNOWN,
+        ends=_ends(job),
+        asked=asked_words(job.ask),
+        figures=() if outcome.figures is None else tuple(_figures(outcome.figures)),
+        failure=outcome.failure,
+        began=UNKNOWN if outcome.began_s is None else f"{outcome.began_s:.3f}",
+        took=UNKNOWN if outcome.took_s is None else f"{outcome.took_s:.3f}",
+        commands=tuple(f"{side}: {shlex.join(command)}" for side, command in commands if command),
+        files=outcome.files,
+    )
+
+
+def _ends(job: Job) -> str:
+    return job.client if job.server is None else f"{job.client} and {job.server}"
+
+
+def asked_words(ask: Ask) -> str:
+    """What a tool was asked to do, in words; what was left to its default goes unsaid."""
+    transport = "RDMA" if ask.transport == "rdma" else ask.transport.upper()
+    said = [f"{transport} {ask.operation.replace('stream', 'streams')}" if ask.operation != "memory" else "memory"]
+    if ask.operation == "stream":
+        said.append(_DIRECTIONS[ask.direction])
+    for text, value in (
+        ("{} long", None if ask.duration_s is None else format_duration_s(ask.duration_s)),
+        ("{} bytes in all", None if ask.total_bytes is None else whole(ask.total_bytes)),
+        ("{} bytes each", None if ask.write_bytes is None else whole(ask.write_bytes)),
+        ("{} at once", ask.streams if ask.streams > 1 else None),
+        ("window {} bytes", None if ask.window_bytes is None else whole(ask.window_bytes)),
+        ("{}", ask.congestion_control),
+        ("{} each", None if ask.rate_bits_per_s is None else format_bits_per_s(ask.rate_bits_per_s)),
+        ("verb {}", ask.verb),
+        ("from file {}", ask.source_file),
+        ("into file {}", ask.sink_file),
+        ("{}", "zero copy" if ask.zero_copy else None),
+        ("{}", "no delay" if ask.no_delay else None),
+    ):
+        if value is not None:
+            said.append(text.format(value))
+    return ", ".join(said)
+
+
+def _figures(figures: Figures) -> Iterator[str]:
+    for flow in figures.flows:
+        yield _flow(flow)
+    if figures.transactions_per_s is not None:
+        yield f"{significant(figures.transactions_per_s)} transactions/s"
+    if figures.latency is not None:
+        known = figures.latency
+        values = (("median", known.percentiles_ns.get("50")), ("mean", known.mean_ns), ("most", known.maximum_ns))
+        said = ", ".join(f"{name} {microseconds(value)} µs" for name, value in values if value is not None)
+        yield f"latency, {known.basis}: {said}"
+    if figures.memory_bytes_per_s is not None:
+        yield f"memory {figures.memory_bytes_per_s / 1e9:.3g} GB/s"
+    if figures.client_cpu_share is not None:
+        yield f"its client took {100 * figures.client_cpu_share:.3g} % of a CPU"
+    if figures.server_cpu_share is not None:
+        yield f"its server took {100 * figures.server_cpu_share:.3g} % of a CPU"
+    yield from figures.notes
+
+
+def _flow(flow: Flow) -> str:
+    rate = "unknown" if flow.bits_per_s is None else format_bits_per_s(flow.bits_per_s)
+    said = [f"{_WAYS[flow.direction]} the server {rate}"]
+    if flow.received_bytes is not None:
+        said.append(f"{whole(flow.received_bytes)} bytes received")
+    if flow.retransmissions is not None:
+        said.append(f"{flow.retransmissions} retransmissions")
+    if flow.datagrams is not None and flow.lost_datagrams is not None:
+        said.append(f"{whole(flow.lost_datagrams)} of {whole(flow.datagrams)} datagrams lost")
+    return ", ".join(said)
+
+
+def _cpu(cpu: MachineCpu) -> str:
+    parts = (
+        ("busy", cpu.mean),
+        ("its busiest CPU", cpu.busiest_core),
+        ("taken by the hypervisor", cpu.steal),
+        ("the monitor", cpu.monitor),
+        ("nicbench's other processes", cpu.controller),
+    )
+    said = ", ".join(f"{name} {100 * share:.3g} %" for name, share in parts if share is not None)
+    return f"{cpu.machine}: {said or 'not watched'}"
+
+
+def _counted(one: Round) -> Iterator[CountedRow]:
+    """Bytes in each direction at each endpoint; what tools sent leaves it, what they received enters it."""
+    sent: dict[str, int] = {}
+    received: dict[str, int] = {}
+    for job, outcome in pairs_of(one):
+        for flow in outcome.figures.flows if outcome.figures else ():
+            source, sink = (job.client, job.server) if flow.direction == "forward" else (job.server, job.client)
+            for name, total, count in ((source, sent, flow.sent_bytes), (sink, received, flow.received_bytes)):
+                if name is not None and count is not None:
+                    total[name] = total.get(name, 0) + count
+    for name, counters in one.counters.items():
+        if counters and (name in sent or name in received):
+            yield CountedRow(
+                endpoint=name,
+                said_sent=_bytes(sent, name),
+                counted_sent=_bytes(counters, "tx_bytes"),
+                said_received=_bytes(received, name),
+                counted_received=_bytes(counters, "rx_bytes"),
+                others=", ".join(f"{key} {whole(value)}" for key, value in counters.items() if key not in _USUAL),
+            )
+
+
+_USUAL = frozenset({"tx_bytes", "rx_bytes", "tx_packets", "rx_packets"})
+
+
+def _bytes(counts: Mapping[str, int], name: str) -> str:
+    return whole(counts[name]) if name in counts else UNKNOWN
