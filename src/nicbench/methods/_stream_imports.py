@@ -28,7 +28,8 @@ def stream_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[s
     link = ", ".join(text for text in (parameters.get("link"), f"{duplex} duplex" if duplex else None) if text)
     mode = link or parameters.get("workload") or "link not named"
     port = f"port {parameters['port']}" if "port" in parameters else "port not named"
-    told = {"part": "ports", "mode": mode, "place": port, "at_once": parameters.get("at_once", "as the source had it")}
+    at_once = parameters.get("at_once", "as the source had it")
+    told = {"part": "ports", "mode": mode, "port": port, "at_once": at_once, "beside": at_once}
     rate, cpu = values.get("throughput_bits_per_s"), values.get("server_cpu_mean_percent")
     both = throughput_and_cpu(rate, cpu) if isinstance(rate, float) else None
     return {**parameters, **told}, {**values, "throughput_and_cpu": both}
