@@ -52,6 +52,12 @@ def test_a_rate_of_zero_with_exit_status_zero_is_refused_unless_it_was_none(name
         Perftest().parse(job("perftest", BANDWIDTH), Output(text, clock), None)
 
 
+def test_latencies_that_are_infinite_are_refused_with_their_cause() -> None:
+    output = Output(golden("perftest-4.5-clock-unknown.client"), "Correlation coefficient r^2: 0.280938 < 0.9")
+    with pytest.raises(WorkloadError, match=r"no finite number \(it could not tell its clock's frequency: Correlation"):
+        Perftest().parse(job("perftest", LATENCY), output, None)
+
+
 def test_the_longest_sample_counts_though_perftest_leaves_it_out() -> None:
     latency = latency_of(LATENCY, "send-lat-raw")
     assert latency.basis == "half round trip"

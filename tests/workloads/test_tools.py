@@ -178,7 +178,14 @@ def test_qperfs_failures_are_told_and_its_warnings_are_not() -> None:
     no_rdma = golden("qperf-0.4.11-no-rdma.client")
     assert "failed to find any InfiniBand devices" in (Qperf().complaint(Output(no_rdma, status=1)) or "")
     assert Qperf().complaint(Output(no_rdma, status=0)) is None
+    roce = Output(golden("qperf-0.4.11-roce-without-manager.client"), status=1)
+    assert "failed to modify QP to RTR" in (Qperf().complaint(roce) or "")
     rdma = Ask(duration_s=1, transport="rdma")
+    ends = (
+        End(FakeHost(), "198.18.0.1", rdma_device="rxe1", gid_index=1),
+        End(FakeHost(), "198.18.0.2", rdma_device="rxe0"),
+    )
+    assert " ".join(Qperf().client_command(job("qperf", rdma), *ends)).endswith("-li rxe1:1 -ri rxe0:1 -cm1 rc_bw")
     assert "no RDMA device at its client and its server" in (
         Qperf().refusal_of_ends(job("qperf", rdma), CLIENT, SERVER) or ""
     )

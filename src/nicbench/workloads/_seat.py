@@ -32,7 +32,8 @@ _SERVER_GRACE_S: Final = 5.0
 _HOPELESS: Final = re.compile(
     r"(?i)unrecogni[sz]ed (?:option|argument)|(?:invalid|unknown|bad|illegal) (?:option|argument|parameter)"
     r"|parameter error|not supported|unsupported|operation not permitted|permission denied|no such (?:file|device)"
-    r"|no IB devices|command not found|cannot execute|must be root|unable to set TCP_CONGESTION"
+    r"|no IB devices|IB device \S+ not found|did not detect devices"
+    r"|command not found|cannot execute|must be root|unable to set TCP_CONGESTION"
 )
 
 

@@ -147,17 +147,24 @@ class Perftest(Workload):
         return last_words(" / ".join(found[:3])) if found else None
 
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
-        header, size, iterations, rest = _table(client.stdout)
-        values = [number_of(value, "perftest: its table") for value in rest.split()]
         notes = tuple(sorted(set(_CLOCK.findall(client.stderr))))
+        try:
+            return self._figures(job, client.stdout, notes)
+        except WorkloadError as error:
+            # Without its clock's frequency it says 0.00 MB/s, or latencies of "inf".
+            why = f" (it could not tell its clock's frequency: {notes[0]})" if notes else ""
+            raise WorkloadError(f"{error.message}{why}") from error
+
+    def _figures(self, job: Job, text: str, notes: tuple[str, ...]) -> Figures:
+        header, size, iterations, rest = _table(text)
+        values = [number_of(value, "perftest: its table") for value in rest.split()]
         if job.ask.operation == "request-response":
-            return Figures(latency=_latency(job.ask, header, values, client.stdout), notes=notes)
+            return Figures(latency=_latency(job.ask, header, values, text), notes=notes)
         if "BW average[MB/sec]" not in header or len(values) < 2:
             raise WorkloadError(f"the output of perftest has no average in MB/s: {last_words(header)}")
         average = values[1]
         if average <= 0:
-            why = f" ({notes[0]})" if notes else ""
-            raise WorkloadError(f"perftest says 0.00 MB/s of {iterations} messages, which it does now and then{why}")
+            raise WorkloadError(f"perftest says 0.00 MB/s of {iterations} messages, which it does now and then")
         return Figures(flows=(_flow(job.ask, average * MEBIBYTE * 8, int(size) * int(iterations)),), notes=notes)
 
 

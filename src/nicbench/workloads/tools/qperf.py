@@ -67,6 +67,8 @@ class Qperf(Workload):
             *(("-sb", str(ask.window_bytes)) if ask.window_bytes is not None and not rdma else ()),
             *(("-li", f"{client.rdma_device}:{client.rdma_port}") if rdma else ()),
             *(("-ri", f"{server.rdma_device}:{server.rdma_port}") if rdma else ()),
+            # It has no addresses of RoCE but by the connection manager.
+            *(("-cm1",) if rdma and client.gid_index is not None else ()),
             _test(ask),
         )
 
