@@ -18,9 +18,13 @@ from nicbench.hosts.base import Completed
 from nicbench.hosts.container import ContainerHost
 from nicbench.hosts.local import LocalHost
 from nicbench.hosts.netns import NetnsHost, outermost
+from nicbench.inventory.collect import collect_host
 from nicbench.model.quantity import UNITS_REQUIRED
 from nicbench.monitor.placing import machines
+from nicbench.registry import find
+from nicbench.tuning.items.base import Item
 from nicbench.tuning.owner import boot_id, this_process
+from nicbench.tuning.wishes import Part, Wish, placed
 
 LIMITS = "Max processes             96365                96365                processes\n"
 LIMITS += "Max open files            1024                 20000                files\n"
@@ -98,8 +102,8 @@ def test_it_says_where_its_network_is_seen_from_outside(
 ) -> None:
     host = from_spec({"kind": "container", "image": "x", "network": network, "inner": inner})
     assert isinstance(host, ContainerHost)
-    seen = host.network_host
-    assert (seen.spec() if seen else None) == expected
+    seen = host.network
+    assert (None if seen is host else seen.spec()) == expected
 
 
 def test_what_belongs_to_the_whole_machine_is_asked_of_the_machine() -> None:
@@ -277,6 +281,51 @@ def test_a_bench_file_names_the_host_that_runs_the_engine_with_its_own_options()
 def test_options_that_cannot_be_are_refused_in_words(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         ContainerOptions.model_validate(options)
+
+
+async def test_what_is_known_of_its_network_and_machine_is_read_outside_and_what_it_is_inside() -> None:
+    machine = _machine()
+    machine.answer(("podman", "inspect"), "crun|3af|sha256:77\n")
+    machine.answer(("podman", "version"), "4.3.1\n")
+    machine.answer(("ip", "netns", "exec", "lab", "ethtool"), "seen outside")
+    host = ContainerHost(NetnsHost(machine, "lab"), ContainerOptions(image="debian", cpus="0-1"), "dut")
+    facts = await collect_host(host, ("eth0",))
+
+    assert facts["container"] | {"arguments": [], "engine_arguments": []} == {
+        "engine": "podman",
+        "version": "4.3.1",
+        "runtime": "crun",
+        "root": None,
+        "memory_bytes": None,
+        "image": "debian",
+        "image_id": "3af",
+        "image_digest": "sha256:77",
+        "network": "ns:/run/netns/lab",
+        "cpus": "0-1",
+        "privileged": False,
+        "arguments": [],
+        "engine_arguments": [],
+        "adapted": [],
+    }
+    inside = [command for command in machine.commands if command[:2] == ("podman", "exec")]
+    assert inside == []
+    assert any(command[:4] == ("ip", "netns", "exec", "lab") for command in machine.commands)
+
+
+async def test_a_host_that_is_no_container_says_so() -> None:
+    assert (await collect_host(FakeHost(), ()))["container"] is False
+
+
+async def test_it_is_tuned_from_outside_where_no_right_is_missing() -> None:
+    host = ContainerHost(NetnsHost(FakeHost(), "lab"), ContainerOptions(image="debian"), "dut")
+    items = find("nicbench.tuning.items", Item)
+    wishes = [
+        Wish("dut", items["mtu"], items["mtu"].Options(bytes=9000)),
+        Wish("dut", items["sysctls"], items["sysctls"].Options.model_validate({"values": {"net.ipv4.ip_forward": 1}})),
+    ]
+    places = [one.place for one in placed(wishes, [Part("dut", host, ("eth0",))])]
+
+    assert {str(place.host.spec()["kind"]) for place in places} == {"netns"}
 
 
 def _machine(answer: str = "42\n") -> FakeHost:

@@ -123,9 +123,7 @@ async def test_in_a_namespace_it_has_the_namespaces_interfaces_and_no_others(nam
     try:
         shown = await host.run(("ls", "/sys/class/net"))
         assert shown.stdout.split() == ["inside", "lo", "other"]
-        seen = host.network_host
-        assert seen is not None
-        assert (await seen.run(("ls", "/sys/class/net"))).stdout == shown.stdout
+        assert (await host.network.run(("ls", "/sys/class/net"))).stdout == shown.stdout
     finally:
         await host.close()
 

@@ -87,6 +87,11 @@ class Host(ABC):
         """The host of the whole machine: itself, or, of a wrapper that shares a machine, the one that it is on."""
         return self
 
+    @property
+    def network(self) -> Host:
+        """Where its interfaces are read and set: itself, or, of a container, the host that it has its network from."""
+        return self
+
     @abstractmethod
     def spec(self) -> dict[str, Any]:
         """Enough to make this host again in another process (undo.json).

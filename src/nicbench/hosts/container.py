@@ -76,16 +76,13 @@ class ContainerHost(Host):
         return self.inner.machine
 
     @property
-    def network_host(self) -> Host | None:
-        """The host, outside, that has this container's network: its interfaces are read and set there.
-
-        None where the container has a network of its own.
-        """
+    def network(self) -> Host:
+        """Outside, where no right is missing; the container itself where it has a network of its own."""
         path = self._network.removeprefix("ns:")
         if self._network == "host":
             return self._outside
         if path == self._network or not path.startswith(f"{NAMESPACE_FOLDER}/"):
-            return None
+            return self
         return NetnsHost(self._outside, path.removeprefix(f"{NAMESPACE_FOLDER}/"), self.name)
 
     async def run(
@@ -163,16 +160,31 @@ class ContainerHost(Host):
 
         For what looks from outside: the monitor, pinning, /proc of the machine.
         """
-        await self._start()
-        first = await self._outside.run((*self._engine, "inspect", "--format={{.State.Pid}}", self._container))
+        first = await self.inspect("{{.State.Pid}}")
         # The last number of NSpid is the one in the innermost namespace (proc_pid_status(5)).
         script = (
             'space=$(readlink "/proc/$1/ns/pid"); '
             'for each in $(grep -lsE "^NSpid:.*[[:space:]]$2$" /proc/[0-9]*/status); do each=${each%/status}; '
             '[ "$(readlink "$each/ns/pid")" = "$space" ] && echo "${each#/proc/}"; done; true'
         )
-        found = await self._outside.run(("sh", "-c", script, "sh", first.stdout.strip(), str(pid)))
+        found = await self._outside.run(("sh", "-c", script, "sh", first, str(pid)))
         return int(found.stdout.split()[0]) if found.stdout.split() else None
+
+    @property
+    def network_words(self) -> str:
+        """As the engine was told."""
+        return self._network
+
+    async def inspect(self, form: str) -> str:
+        """What the engine says of the container, in a Go template's words."""
+        await self._start()
+        shown = await self._outside.run((*self._engine, "inspect", f"--format={form}", self._container))
+        return shown.stdout.strip()
+
+    async def engine_version(self) -> str:
+        """As the engine tells it."""
+        shown = await self._outside.run((*self._engine, "version", "--format={{.Client.Version}}"))
+        return shown.stdout.strip()
 
     async def reconnect(self) -> None:
         await self.inner.reconnect()

@@ -28,6 +28,9 @@ class Fact(ABC):
     of_machine: ClassVar[bool] = False
     """Whether it is the same in every namespace: it is then read once, outside of them, where nothing is hidden."""
 
+    inside: ClassVar[bool] = False
+    """Whether it is of a container itself, and not of its network, which is seen from outside."""
+
     def __init__(self, controller: Controller | None = None) -> None:
         """``controller`` is the machine's management controller, where the bench file names one."""
         self.controller = controller

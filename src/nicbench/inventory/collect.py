@@ -48,7 +48,7 @@ async def collect_host(
     reasons: dict[str, str] = {}
     for kind, fact in find("nicbench.inventory.facts", Fact).items():
         if not fact.of_machine:
-            value, reason = await _read(fact(controller), host, devices)
+            value, reason = await _read(fact(controller), host if fact.inside else host.network, devices)
         else:
             if kind not in of_machine:
                 of_machine[kind] = await _read(fact(controller), machine, devices)

@@ -18,7 +18,6 @@ from nicbench.errors import BusyError
 from nicbench.events import Bus, Note
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
-from nicbench.hosts.container import ContainerHost
 from nicbench.hosts.local import LocalHost
 from nicbench.tuning.lease import HostLease
 from nicbench.tuning.lease_script import ports_command
@@ -109,8 +108,7 @@ async def _ports(claim: Claim) -> tuple[str, ...]:
     """As that machine knows them."""
     devices = sorted(claim.devices)
     # From outside of a container: nothing is started in a machine that may be somebody else's.
-    host = claim.host.network_host if isinstance(claim.host, ContainerHost) else claim.host
-    known = (await host.run(ports_command(devices))).stdout.split() if devices and host is not None else []
+    known = (await claim.host.network.run(ports_command(devices))).stdout.split() if devices else []
     return (*sorted(claim.addresses), *known)
 
 

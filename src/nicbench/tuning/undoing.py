@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from nicbench.errors import HostError, NicbenchError
 from nicbench.hosts.base import Host
-from nicbench.hosts.container import ContainerHost
 from nicbench.hosts.netns import NAMESPACE_FOLDER, NetnsHost
 from nicbench.model.tuning import Values
 from nicbench.registry import find
@@ -74,7 +73,7 @@ async def undo_entries(
 
 async def undo_one(host: Host, undo: Undo) -> str | None:
     """Undoes; gives a sentence where something was left alone on purpose. HostError where it failed."""
-    network = host.network_host if isinstance(host, ContainerHost) else host
+    network = host.network
     if isinstance(network, NetnsHost) and not await network.exists():
         return None  # everything in it went with it
     match undo:

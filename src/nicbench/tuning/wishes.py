@@ -95,9 +95,9 @@ def _places(wish: Wish, part: Part) -> list[Place]:
     if wish.item.scope == "machine":
         return [Place(outermost(part.host), controller=part.controller)]
     if wish.item.scope == "namespace":
-        return [Place(part.host)]
+        return [Place(part.host.network)]
     devices = getattr(wish.options, "devices", ()) or part.devices
-    return [Place(part.host, device) for device in devices] or [Place(part.host)]
+    return [Place(part.host.network, device) for device in devices] or [Place(part.host.network)]
 
 
 def _key(host: Host) -> str:

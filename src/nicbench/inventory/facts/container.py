@@ -1,0 +1,50 @@
+"""The container that a host is: engine, runtime, image, what it may use. False where it is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicbench.hosts.base import Host
+from nicbench.hosts.container import ContainerHost
+from nicbench.inventory.base import Fact
+
+_FORMATS = {
+    "podman": "{{.OCIRuntime}}|{{.Image}}|{{.ImageDigest}}",
+    "docker": "{{.HostConfig.Runtime}}|{{.Image}}|",
+}
+
+
+class Container(Fact):
+    """As the engine's ``version`` and ``inspect`` say, beside what was asked for."""
+
+    kind = "container"
+    inside = True
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any] | bool:
+        if not isinstance(host, ContainerHost):
+            return False
+        asked = host.options
+        runtime, image, digest = parts_of(await host.inspect(_FORMATS[asked.engine]))
+        return {
+            "engine": asked.engine,
+            "version": await host.engine_version(),
+            "runtime": runtime,
+            "image": asked.image,
+            "image_id": image,
+            "image_digest": digest,
+            "root": asked.root,
+            "network": host.network_words,
+            "cpus": asked.cpus,
+            "memory_bytes": asked.memory,
+            "privileged": asked.privileged,
+            "arguments": list(asked.arguments),
+            "engine_arguments": list(asked.engine_arguments),
+            "adapted": [adaptation.why for adaptation in host.adaptations],
+        }
+
+
+def parts_of(text: str) -> tuple[str | None, str | None, str | None]:
+    """Runtime, id and digest of the image, None where the engine leaves one empty."""
+    parts = [part.strip() or None for part in text.strip().split("|")]
+    runtime, image, digest = (*parts, None, None, None)[:3]
+    return runtime, image, digest
