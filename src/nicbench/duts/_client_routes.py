@@ -42,7 +42,7 @@ async def port_networks(testbed: EndpointTestbed) -> dict[str, Interface]:
     """The address, with its network, of each port of the router; NotReadyError where two are in one network."""
     found: dict[str, Interface] = {}
     for end in testbed.servers:
-        shown = await _shown(end.host, "ip", "-j", "address", "show", "dev", str(end.facts.device))
+        shown = await _shown(end.host.network, "ip", "-j", "address", "show", "dev", str(end.facts.device))
         own = ip_address(end.facts.address)
         found[end.name] = next(
             ip_interface(f"{entry['local']}/{entry['prefixlen']}")
@@ -92,7 +92,7 @@ def routes_of(testbed: EndpointTestbed, networks: Mapping[str, Interface]) -> tu
 
 async def add_route(changes: Changes, route: Route) -> tuple[str, ...]:
     """Adds it, with its undo; one that is there already as wanted stays, now and when undoing. Gives the command."""
-    host = route.client.host
+    host = route.client.host.network
     known = await _shown(host, "ip", route.family, "-j", "route", "show", "exact", route.network)
     if known:
         there = (known[0].get("gateway"), known[0].get("dev"))
@@ -117,7 +117,7 @@ async def check_way(route: Route, target: Endpoint) -> None:
     """That the client's kernel sends to ``target`` by this route, whatever other rules it has; NotReadyError."""
     facts = route.client.facts
     asked = ("ip", route.family, "-j", "route", "get", target.facts.address, "from", facts.address)
-    found = (await _shown(route.client.host, *asked) or [{}])[0]
+    found = (await _shown(route.client.host.network, *asked) or [{}])[0]
     if found.get("gateway") != route.gateway or found.get("dev") != facts.device:
         raise NotReadyError(
             f"what {facts.name} sends to {target.name} does not go through the router: it goes by "
@@ -131,7 +131,7 @@ async def check_passage(source: Endpoint, target: Endpoint) -> None:
     """That something comes back of what is sent through the router; NotReadyError."""
     family = "-6" if ":" in target.facts.address else "-4"
     command = ("ping", family, "-n", "-c", "3", "-i", "0.2", "-W", str(_PING_S), "-I", source.facts.address)
-    done = await source.host.run((*command, target.facts.address), check=False, timeout_s=20.0)
+    done = await source.host.network.run((*command, target.facts.address), check=False, timeout_s=20.0)
     if done.status != 0:
         said = (done.stdout.strip().splitlines() or done.stderr.strip().splitlines() or ["nothing"])[-1]
         raise NotReadyError(

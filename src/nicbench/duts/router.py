@@ -53,7 +53,7 @@ class Router(EndpointDut):
         networks = await port_networks(testbed)
         routes = routes_of(testbed, networks)
         path = _FORWARDING[next(iter(networks.values())).version]
-        await changes.set_file(testbed.server, path, "1")
+        await changes.set_file(testbed.server.network, path, "1")
         self._settings = {path.removeprefix("/proc/sys/"): "1"}
         for route in routes:
             command = await add_route(changes, route)

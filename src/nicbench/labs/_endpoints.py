@@ -64,7 +64,8 @@ async def endpoint_testbed_of(
 async def _endpoint(host: Host, name: str, port: EndpointChoice, leads_to: str | None) -> Endpoint:
     place = f"{host.name}, port {name}"
     device = str(port.device)
-    shown = await host.run(("ip", "-j", "address", "show", "dev", device), check=False)
+    network = host.network
+    shown = await network.run(("ip", "-j", "address", "show", "dev", device), check=False)
     if shown.status != 0:
         raise NotReadyError(
             f"the interface {device} is not there: {shown.stderr.strip()}",
@@ -85,11 +86,11 @@ async def _endpoint(host: Host, name: str, port: EndpointChoice, leads_to: str |
         address=_address(link, port.ip, device, place),
         device=device,
         port=leads_to,
-        link_bits_per_s=await _bits_per_s(host, device),
-        card=await _card(host, device),
-        numa_node=await _number(host, f"/sys/class/net/{device}/device/numa_node"),
+        link_bits_per_s=await _bits_per_s(network, device),
+        card=await _card(network, device),
+        numa_node=await _number(network, f"/sys/class/net/{device}/device/numa_node"),
     )
-    return Endpoint(host, facts, rdma_device=await _rdma_device(host, device))
+    return Endpoint(host, facts, rdma_device=await _rdma_device(network, device))
 
 
 def _address(link: Mapping[str, Any], wanted: IPv4Address | IPv6Address | None, device: str, place: str) -> str:

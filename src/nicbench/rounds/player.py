@@ -49,7 +49,9 @@ class HostPlayer(Player):
             ends = [end for end in self._testbed.endpoints.values() if end.host is test_host.host]
             scripts = {end.name: SCRIPT.format(device=end.facts.device) for end in ends if end.facts.device}
             try:
-                done = await test_host.host.run(("sh", "-c", in_sections(scripts)), check=False, timeout_s=_TIMEOUT_S)
+                done = await test_host.host.network.run(
+                    ("sh", "-c", in_sections(scripts)), check=False, timeout_s=_TIMEOUT_S
+                )
             except NicbenchError:
                 continue
             found.update({name: counters_in(text) for name, text in sections(done.stdout).items()})

@@ -25,7 +25,7 @@ async def sockets_of(host: Host) -> Sockets:
     """The sockets of the host that take connections or datagrams from anybody."""
     # One command, because each costs a host that is reached over a network a round trip.
     script = 'for file; do echo "@$file"; cat "$file" 2>/dev/null; done'
-    done = await host.run(("sh", "-c", script, "sh", *_FILES), check=False, timeout_s=20.0)
+    done = await host.network.run(("sh", "-c", script, "sh", *_FILES), check=False, timeout_s=20.0)
     if done.status != 0 and not done.stdout:
         raise HostError(f"its sockets cannot be read from /proc/net: {done.stderr.strip()[-200:]}", place=host.name)
     return parse_sockets(done.stdout)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from nicbench.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
-from nicbench.hosts.netns import outermost
+from nicbench.hosts.netns import NetnsHost
 from nicbench.model.round import Ask, Placement
 from nicbench.workloads.base import Command, Workload, last_words
 
@@ -96,8 +96,10 @@ async def _need(host: Host, program: str, package: str) -> None:
 
 
 def _machine(host: Host) -> str:
-    """Namespaces of a machine have the same programs and processors."""
-    return json.dumps(outermost(host).spec(), sort_keys=True, default=str)
+    """Network namespaces of a machine have the same programs and processors; a container has its own."""
+    while isinstance(host, NetnsHost):
+        host = host.inner
+    return json.dumps(host.spec(), sort_keys=True, default=str)
 
 
 def _numbers(text: str) -> set[int]:
