@@ -5,6 +5,7 @@ Each is asked once for each machine, and remembered for the run.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 
@@ -23,23 +24,30 @@ class Programs:
     def __init__(self) -> None:
         self._versions: dict[tuple[str, Command], str | None] = {}
         self._placements: dict[tuple[str, Placement], str | None] = {}
+        self._asking: dict[object, asyncio.Lock] = {}
 
     async def version(self, host: Host, workload: Workload, ask: Ask) -> str | None:
         """The version of the tool on the host, None where it does not say; NotReadyError where there is none."""
         command = workload.version_command(ask)
         key = (_machine(host), command)
-        if key not in self._versions:
-            await _need(host, workload.program(ask), workload.package)
-            done = await host.run(command, check=False, timeout_s=_TIMEOUT_S, environment=workload.environment)
-            self._versions[key] = workload.parse_version(f"{done.stdout}\n{done.stderr}")
+        async with self._one_asks(key):
+            if key not in self._versions:
+                await _need(host, workload.program(ask), workload.package)
+                done = await host.run(command, check=False, timeout_s=_TIMEOUT_S, environment=workload.environment)
+                self._versions[key] = workload.parse_version(f"{done.stdout}\n{done.stderr}")
         return self._versions[key]
 
     async def cannot_place(self, host: Host, placement: Placement) -> str | None:
         """Why processes cannot be placed so there, in words; None where they can. It is tried."""
         key = (_machine(host), placement)
-        if key not in self._placements:
-            self._placements[key] = await _try(host, placement)
+        async with self._one_asks(key):
+            if key not in self._placements:
+                self._placements[key] = await _try(host, placement)
         return self._placements[key]
+
+    def _one_asks(self, key: object) -> asyncio.Lock:
+        """Jobs of a round want to know the same at the same time: the first asks, the others wait."""
+        return self._asking.setdefault(key, asyncio.Lock())
 
 
 def placed(command: Command, placement: Placement) -> Command:

@@ -1,0 +1,64 @@
+"""Versions and placements: asked once for each machine, however many jobs want to know."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from nicbench.errors import NotReadyError
+from nicbench.hosts._fake import FakeHost
+from nicbench.hosts.base import Completed
+from nicbench.hosts.netns import NetnsHost
+from nicbench.model.round import Ask, Placement
+from nicbench.workloads.programs import Programs, placed
+from nicbench.workloads.tools.iperf3 import Iperf3
+
+ASK = Ask(duration_s=1)
+
+
+def test_namespaces_of_one_machine_are_asked_once_for_all_jobs() -> None:
+    machine = FakeHost()
+    for name in ("a", "b"):
+        machine.answer(("ip", "netns", "exec", name, "iperf3"), "iperf 3.12 (cJSON 1.7.15)\n")
+    hosts = [NetnsHost(machine, name) for name in ("a", "b", "a", "b")]
+
+    async def versions() -> list[str | None]:
+        programs = Programs()
+        return list(await asyncio.gather(*(programs.version(host, Iperf3(), ASK) for host in hosts)))
+
+    assert asyncio.run(versions()) == ["3.12"] * 4
+    assert sum("--version" in command for command in machine.commands) == 1
+
+
+def test_a_tool_that_is_not_there_is_named_with_its_package() -> None:
+    machine = FakeHost("c1")
+    machine.fail(("sh", "-c"), "", status=127)
+    with pytest.raises(NotReadyError, match="iperf3 is not installed there") as raised:
+        asyncio.run(Programs().version(machine, Iperf3(), ASK))
+    assert raised.value.place == "c1"
+    assert raised.value.next_step == "install it on that machine: apt-get install iperf3"
+
+
+@pytest.mark.parametrize(("said", "fits"), [("1-2,5\n", True), ("1-2\n", False), ("", False)])
+def test_cpus_that_the_kernel_leaves_out_are_noticed(said: str, fits: bool) -> None:
+    machine = FakeHost()
+    machine.answer(("taskset",), said)
+    why = asyncio.run(Programs().cannot_place(machine, Placement(cpus=(1, 2, 5))))
+    assert (why is None) is fits
+    assert fits or "the CPUs 1,2,5" in (why or "")
+
+
+def test_memory_of_a_node_that_is_not_there_is_noticed() -> None:
+    machine = FakeHost()
+    machine.answer(("numactl",), lambda command: Completed(command, 1, "", "node argument 7 is out of range"))
+    why = asyncio.run(Programs().cannot_place(machine, Placement(memory_node=7)))
+    assert "memory of node 7" in (why or "")
+    machine.answer(("numactl",), "policy: bind\nmembind: 7 \n")
+    assert asyncio.run(Programs().cannot_place(machine, Placement(memory_node=7))) is None
+
+
+def test_a_placed_command_begins_with_its_place() -> None:
+    command = placed(("iperf3", "-s"), Placement(cpus=(0, 4), memory_node=1))
+    assert " ".join(command) == "taskset -c 0,4 numactl --membind=1 iperf3 -s"
+    assert placed(("iperf3",), Placement()) == ("iperf3",)
