@@ -24,7 +24,7 @@ from nicbench.tuning.holder import Lease, Standing, standing_of
 from nicbench.tuning.lease import HostLease
 from nicbench.tuning.lease_script import Answer, ports_command
 from nicbench.tuning.lock import LOCK_NAME, HostLock
-from nicbench.tuning.owner import this_process
+from nicbench.tuning.owner import Owner, this_process
 from nicbench.tuning.record import Record, record_path, save_record
 
 WHOLE = None
@@ -184,6 +184,41 @@ async def test_changes_that_a_dead_run_left_on_that_machine_must_be_undone_there
     await lease.release()
 
 
+async def test_changes_that_were_put_back_there_without_their_controller_are_in_nobodys_way(tmp_path: Path) -> None:
+    folder = _unheard(tmp_path, "dead.on.far-12ab", this_process().model_copy(update={"start_ticks": 1}))
+    lease = _lease(tmp_path, "next", WHOLE)
+    with pytest.raises(NotReadyError, match=r"sudo nicbench restore dead\.on\.far-12ab"):
+        await lease.take()
+    (folder / "undo.sh").rename(folder / "undo.sh.done")
+    (folder / "told").write_text("put back: mtu\nleft alone, somebody changed it since: qdisc\n")
+    await lease.take()
+    await lease.release()
+
+    (folder / "told").write_text("could not put back: mtu\n")
+    with pytest.raises(NotReadyError, match=r"sudo nicbench restore dead\.on\.far-12ab"):
+        await lease.take()
+
+
+async def test_what_is_being_put_back_is_waited_for(tmp_path: Path) -> None:
+    folder = _unheard(tmp_path, "dead.on.far-12ab", this_process())  # whoever puts it back is alive
+    lease = _lease(tmp_path, "next", WHOLE)
+    taking = asyncio.create_task(lease.take())
+    assert not (await asyncio.wait((taking,), timeout=0.7))[0]
+    (folder / "undo.sh").rename(folder / "undo.sh.done")
+    assert await taking == []
+    await lease.release()
+
+
+async def test_changes_of_a_run_that_lives_on_other_ports_are_its_own(tmp_path: Path) -> None:
+    first = _lease(tmp_path, "first", ["a"])
+    await first.take()
+    _unheard(tmp_path, "first.on.far-12ab", this_process())
+    second = _lease(tmp_path, "second", ["b"])
+    await second.take()
+    await second.release()
+    await first.release()
+
+
 async def test_a_lease_that_is_lost_in_the_middle_is_told(tmp_path: Path) -> None:
     said: list[str] = []
     host = _Remembering()
@@ -244,6 +279,14 @@ def test_the_lock_of_the_machine_and_the_lease_agree_on_the_file() -> None:
     from nicbench.tuning.lease_script import _SCRIPT
 
     assert f'"$folder/{LOCK_NAME}"' in _SCRIPT
+
+
+def _unheard(runtime: Path, name: str, owner: Owner) -> Path:
+    """The folder of a run's changes, as it lies on a machine that was changed over a connection."""
+    record = Record(run_id=name, owner=owner, run_folder=None, started="now")
+    save_record(record, record_path(runtime, name))
+    (runtime / name / "undo.sh").write_text("")
+    return runtime / name
 
 
 class _Remembering(LocalHost):

@@ -17,7 +17,7 @@ from nicbench.tuning.lease_script import RELEASE, Answer, take_command
 from nicbench.tuning.lock import standing_of_holder
 from nicbench.tuning.record import RUNTIME_FOLDER
 
-_ANSWER_TIMEOUT_S = 60.0
+_ANSWER_TIMEOUT_S = 150.0
 _END_TIMEOUT_S = 10.0
 
 

@@ -30,11 +30,11 @@ mkdir -p "$folder/leases" 2>/dev/null || mkdir -p "$folder/leases" 2>/dev/null |
     refuse "$(id -un) may not make $folder"
 [ -w "$folder" ] && [ -w "$folder/leases" ] || refuse "$(id -un) may not write to $folder"
 exec 7<"$folder/leases"
-flock -w 20 7 || refuse "$folder/leases stays locked"
+flock -w 90 7 || refuse "$folder/leases stays locked"
 
 line() { head -c 8192 "$1" 2>/dev/null | tr '\n' ' '; echo; }
 tell() {
-    which=$1 taken=
+    which=$1 taken= living=
     shift
     for file in "$folder"/leases/*; do
         [ -f "$file" ] || continue
@@ -42,11 +42,32 @@ tell() {
             [ "$which" = all ] && echo "dead $(line "$file")" && rm -f "$file"
         else
             echo "held $(line "$file")"
+            living="$living $(sed -n '1s/.*"run_id": *"\([^"]*\)".*/\1/p' "$file" 2>/dev/null)"
             for port in "$@"; do
                 sed 1d "$file" 2>/dev/null | grep -qxF -e "$port" && taken=1
             done
         fi
     done
+}
+
+# Whether changes of a run that holds nothing here any more stand. What held its connection puts them back by undo.sh.
+unsettled() {
+    name=${1##*/} waited=0
+    for run in $living; do
+        case $name in "$run" | "$run".on.*) return 1 ;; esac
+    done
+    while [ -e "$1/undo.sh" ] && owned "$2" && [ "$waited" -lt 60 ]; do
+        sleep 0.5
+        waited=$((waited + 1))
+    done
+    [ -e "$2" ] && ! { [ ! -e "$1/undo.sh" ] && [ -e "$1/undo.sh.done" ] &&
+        ! grep -qE '^(could not|not undone)' "$1/told" 2>/dev/null; }
+}
+owned() {
+    owner=$(sed -n 's/^ *"pid": *\([0-9]*\),*$/\1/p' "$1" | head -n 1)
+    ticks=$(sed -n 's/^ *"start_ticks": *\([0-9]*\),*$/\1/p' "$1" | head -n 1)
+    [ -n "$owner" ] && [ -r "/proc/$owner/stat" ] || return 1
+    [ "$(sed 's/.*) //' "/proc/$owner/stat" 2>/dev/null | cut -d ' ' -f 20)" = "$ticks" ]
 }
 
 echo "now $(date +%s)"
@@ -63,7 +84,8 @@ done
 tell all "$@"
 [ -z "$taken" ] || exit 1
 for record in "$folder"/*/undo.json; do
-    [ -f "$record" ] && ! grep -q '"kept": *true' "$record" && name=${record%/undo.json} && echo "record ${name##*/}"
+    [ -f "$record" ] && ! grep -q '"kept": *true' "$record" && unsettled "${record%/undo.json}" "$record" &&
+        name=${record%/undo.json} && echo "record ${name##*/}"
 done
 file="$folder/leases/$token"
 exec 9>"$file"
