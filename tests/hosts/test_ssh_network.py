@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,7 @@ class Network:
     far: str
     server: Server
     home: Path
+    controllers: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def spec(self, **changed: Any) -> dict[str, Any]:
         given = {"address": _THERE, "port": _PORT, "proxy_command": None, "connect_timeout": 3.0, **changed}
@@ -75,7 +76,8 @@ class Network:
     def controller(self, script: str, *words: str) -> subprocess.Popen[str]:
         command = ("ip", "netns", "exec", self.near, sys.executable, "-c", script, *words)
         environment = {**os.environ, "HOME": str(self.home)}
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        self.controllers.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+        return self.controllers[-1]
 
     def said(self, command: Sequence[str], **changed: Any) -> str:
         """What a controller says that runs one command."""
@@ -89,18 +91,20 @@ def network(sshd_folder: Path, tmp_path: Path) -> Iterator[Network]:
     for name in (near, far):
         _do(f"ip netns add {name}")
         _do(f"ip -n {name} link set lo up")
-    daemon = None
+    daemon, made = None, Network(near, far, Server(sshd_folder), tmp_path)
     try:
         _do(f"ip -n {near} link add wire type veth peer name wire netns {far}")
         for name, address in ((near, "198.18.0.1"), (far, _THERE)):
             _do(f"ip -n {name} address add {address}/24 dev wire")
             _do(f"ip -n {name} link set wire up")
-        server = Server(sshd_folder)
-        options = ("-D", "-f", str(server.config), "-E", str(sshd_folder / "log"), "-o", f"Port={_PORT}")
-        daemon = subprocess.Popen(("ip", "netns", "exec", far, server.command()[0], *options))
+        options = ("-D", "-f", str(made.server.config), "-E", str(sshd_folder / "log"), "-o", f"Port={_PORT}")
+        daemon = subprocess.Popen(("ip", "netns", "exec", far, made.server.command()[0], *options))
         _until(lambda: "LISTEN" in _do(f"ip netns exec {far} ss -Htln sport = :{_PORT}"))
-        yield Network(near, far, server, tmp_path)
+        yield made
     finally:
+        for controller in made.controllers:
+            controller.kill()
+            controller.communicate()
         if daemon is not None:
             daemon.terminate()
             daemon.wait()
