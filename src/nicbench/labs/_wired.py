@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from nicbench.errors import HostError, UsageError
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
-from nicbench.hosts.local import LocalHost
 from nicbench.labs._behind import check_address, check_vdev
 from nicbench.labs._cores import core_map, cpus_of_status
 from nicbench.labs._host_interfaces import interfaces_of
@@ -91,7 +90,7 @@ async def testbed_of(
     near = [await _look_at(tester_host, name, ports[name], for_tester=True) for name in tester_names]
     far = [await _look_at(dut_host, name, ports[name], for_tester=False) for name in dut_names if dut_host]
     speeds = [seen.bits_per_s for seen in (*near, *far) if seen.bits_per_s]
-    here = await LocalHost().read_file("/proc/self/status")
+    here = await tester_host.machine.read_file("/proc/self/status")
     return Testbed(
         tester=tester_host,
         dut=dut_host,
