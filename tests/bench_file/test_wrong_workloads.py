@@ -32,6 +32,12 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "no workload of the kind `iperf4`",
         "iperf3",
     ),
+    "a placement of a test that sends frames": (
+        LAB + "dut: {kind: server}\ntests:\n  - {name: t, method: placement, of: {method: throughput}}\n",
+        (6, 38),
+        "`of` needs a `method`",
+        "",
+    ),
 }
 
 

@@ -15,6 +15,7 @@ from nicbench.model.base import Frozen
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.frame_size import Size
 from nicbench.model.import_table import ImportTable
+from nicbench.model.numa import NumaNode
 from nicbench.model.pattern import Pattern
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, Value
@@ -94,6 +95,11 @@ class RoundContext(Protocol):
     """The ports of the host that is measured."""
     clients: tuple[EndpointFacts, ...]
     """The ports of the others; each leads to one of the servers."""
+    nodes: tuple[NumaNode, ...]
+    """NUMA nodes of the machine that is measured; none where its kernel does not tell."""
+
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        """Gives the interrupts of a port's queues to these CPUs; None: to those that had them before."""
 
     async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
         """One judged round (repeated where invalid), and whether it had to be used although something was wrong."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nicbench.model.base import Frozen
+from nicbench.model.numa import RanOn
 from nicbench.model.verdict import Verdict
 
 Transport = Literal["tcp", "udp", "rdma"]
@@ -164,6 +165,8 @@ class JobOutcome(Frozen):
     client_command: tuple[str, ...] = ()
     server_command: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    server_ran_on: RanOn | None = None
+    """Read while it worked, where it was to be at a place of its own."""
     began_s: float | None = None
     """When the client was started, seconds after the first of the round."""
     took_s: float | None = None

@@ -30,5 +30,12 @@ class Player(ABC):
         """Makes room before the end of the run; of a file that ``make_file`` made."""
 
     @abstractmethod
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        """Gives the interrupts of this endpoint's queues to these CPUs; None: to those that had them before.
+
+        NotReadyError where they cannot be moved.
+        """
+
+    @abstractmethod
     async def counters(self) -> dict[str, dict[str, int]]:
         """Cumulative counters of each endpoint's interface, by its name; what cannot be read is left out."""

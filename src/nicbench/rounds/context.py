@@ -8,6 +8,7 @@ from typing import Any
 from nicbench.events import Bus, ResultReady
 from nicbench.judge.rounds import MOST_REPEATS
 from nicbench.labs.base import EndpointTestbed
+from nicbench.model.numa import NumaNode
 from nicbench.model.result import Result
 from nicbench.model.round import Round, RoundRequest
 from nicbench.rounds.maker import RoundMaker
@@ -27,8 +28,10 @@ class TestRoundContext:
         budget_s: float,
         earlier: Mapping[str, tuple[Result, ...]],
         bus: Bus,
+        nodes: tuple[NumaNode, ...] = (),
     ) -> None:
         self.seed = seed
+        self.nodes = nodes
         self.servers = tuple(end.facts for end in testbed.servers)
         self.clients = tuple(end.facts for end in testbed.clients)
         self._test = test
@@ -65,6 +68,10 @@ class TestRoundContext:
     async def remove_file(self, endpoint: str, path: str) -> None:
         """See ``rounds.base.Player``."""
         await self._maker.player.remove_file(endpoint, path)
+
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        """See ``rounds.base.Player``."""
+        await self._maker.player.steer_interrupts(endpoint, cpus)
 
     def results_of(self, test: str) -> tuple[Result, ...]:
         """Of an earlier test of this run."""

@@ -15,6 +15,7 @@ class FakePlayer(Player):
 
     outcome: Callable[[int, Job], JobOutcome]
     heard: list[RoundRequest] = field(default_factory=list)
+    steered: list[tuple[str, tuple[int, ...] | None]] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """Those that are there now."""
 
@@ -29,6 +30,9 @@ class FakePlayer(Player):
 
     async def remove_file(self, endpoint: str, path: str) -> None:
         self.files.remove(path)
+
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        self.steered.append((endpoint, cpus))
 
     async def counters(self) -> dict[str, dict[str, int]]:
         return {}

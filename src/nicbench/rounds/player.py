@@ -12,6 +12,7 @@ from nicbench.model.round import JobOutcome, RoundRequest
 from nicbench.rounds.base import Player
 from nicbench.rounds.counters import SCRIPT, counters_in
 from nicbench.rounds.files import RoundFiles
+from nicbench.rounds.interrupts import Interrupts
 from nicbench.tuning.changes import Changes
 from nicbench.workloads.base import End
 from nicbench.workloads.play import play
@@ -29,6 +30,7 @@ class HostPlayer(Player):
         self._folder = folder
         self._files = RoundFiles(changes)
         self._programs = Programs()
+        self._interrupts = Interrupts(changes)
         self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
 
     async def play(self, number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
@@ -41,6 +43,10 @@ class HostPlayer(Player):
 
     async def remove_file(self, endpoint: str, path: str) -> None:
         await self._files.remove(self._testbed.endpoints[endpoint].host, path)
+
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        end = self._testbed.endpoints[endpoint]
+        await self._interrupts.steer(end.host, str(end.facts.device), cpus)
 
     async def counters(self) -> dict[str, dict[str, int]]:
         """One command a host; a host that does not answer is left out."""

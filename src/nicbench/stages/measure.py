@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import NotReadyError
 from nicbench.events import Bus, TestStarted
+from nicbench.hosts._numa import numa_nodes
 from nicbench.judge.repeats import Repeats
 from nicbench.labs.base import EndpointTestbed
 from nicbench.model.pattern import Ways
@@ -44,8 +45,9 @@ async def measure_rounds(bench: BenchFile, testbed: EndpointTestbed, maker: Roun
     """The same of methods of workloads. What the machines lack for any of them is said before the first begins."""
     by_test: dict[str, tuple[Result, ...]] = {}
     tests = [(test, test.build()) for test in bench.tests]
+    nodes = await numa_nodes(testbed.server)
     contexts = [
-        TestRoundContext(test.name, bench.seed, testbed, maker, method.estimate_s(), by_test, bus)
+        TestRoundContext(test.name, bench.seed, testbed, maker, method.estimate_s(), by_test, bus, nodes)
         for test, method in tests
     ]
     for (test, method), context in zip(tests, contexts, strict=True):

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from nicbench.errors import HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.hosts._numa import ran_on
 from nicbench.hosts.base import Host
+from nicbench.model.numa import RanOn
 from nicbench.model.round import Figures, Job, JobOutcome, Placement, RoundRequest
 from nicbench.workloads.base import (
     Command,
@@ -64,6 +66,7 @@ class Seat:
         self._versions: tuple[str | None, str | None] = (None, None)
         self._running_client: Running | None = None
         self._running_server: Running | None = None
+        self._server_ran_on: RanOn | None = None
         self._began_s: float | None = None
         self._took_s: float | None = None
 
@@ -137,11 +140,13 @@ class Seat:
         clock = asyncio.get_running_loop().time
         from_s = clock()
         expected_s = workload.expected_s(self.job)
+        looking = asyncio.create_task(self._look_where_server_is(expected_s or request.duration_s))
         try:
             await self._wait(
                 client, (request.duration_s if expected_s is None else expected_s) + request.timeout_s, self._place()
             )
         finally:
+            looking.cancel()
             self._took_s = clock() - from_s
         said = workload.complaint(client.output)
         if said is not None:
@@ -150,6 +155,15 @@ class Seat:
             await self._end_of_server(server)
         elif server is not None:
             await server.stop(workload.stop_signal)
+
+    async def _look_where_server_is(self, expected_s: float) -> None:
+        """As its client starts and in the midst of its work, and only where it was to be at a place of its own."""
+        server = self._running_server
+        if self.server is None or server is None or server.pid is None or self.job.server_placement == Placement():
+            return
+        for wait_s in (0.0, expected_s / 2):
+            await asyncio.sleep(wait_s)
+            self._server_ran_on = await ran_on(self.server.host, server.pid) or self._server_ran_on
 
     async def stop(self) -> None:
         """Ends what is still there of it."""
@@ -175,6 +189,7 @@ class Seat:
             client_command=self._client_command,
             server_command=self.server_command or (),
             files=files,
+            server_ran_on=self._server_ran_on,
             began_s=self._began_s,
             took_s=self._took_s,
         )

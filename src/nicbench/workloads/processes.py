@@ -42,6 +42,11 @@ class Running:
         return cls(await host.start(command, environment=environment), limit_bytes)
 
     @property
+    def pid(self) -> int | None:
+        """On its host; None where that cannot be known."""
+        return self._process.pid
+
+    @property
     def ended(self) -> bool:
         """Whether it has closed its output, as it does when it ends."""
         return self._reader.done()

@@ -1,0 +1,151 @@
+"""A context that places what another method plays: server processes on a NUMA node, and memory loads beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any, Final, Literal
+
+from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB
+from nicbench.methods.base import RoundContext
+from nicbench.model.cpu_list import cpu_list
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.numa import NumaNode, RanOn
+from nicbench.model.result import Result
+from nicbench.model.round import Ask, Job, JobOutcome, Placement, Round, RoundRequest
+
+Where = Literal["local", "remote", "balanced"]
+_MOST_ASTRAY: Final = 0.05
+"""Of a process's pages that may be on another node: what was there before its memory was bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The nodes of the measured machine, and the node of each of its ports."""
+
+    nodes: tuple[NumaNode, ...]
+    node_of_port: dict[str, int]
+
+    def nodes_for(self, where: Where, port: str) -> tuple[NumaNode, ...]:
+        """Where processes of a port run, in turn: its own node, the other ones, or all where all ports are on one.
+
+        Balanced over ports of several nodes means that each is served by its own.
+        """
+        own = tuple(node for node in self.nodes if node.number == self.node_of_port[port])
+        others = tuple(node for node in self.nodes if node.number != self.node_of_port[port])
+        if where == "remote":
+            return others
+        several = len(set(self.node_of_port.values())) > 1
+        return own if where == "local" or several else (*own, *others)
+
+
+class PlacedContext:
+    """What the inner method sees; ``published`` is what it found, and ``pinning`` what came of each round's places."""
+
+    def __init__(self, outer: RoundContext, layout: Layout, where: Where, memory_loads: int) -> None:
+        self.seed, self.servers, self.clients, self.nodes = outer.seed, outer.servers, outer.clients, outer.nodes
+        self.published: list[Result] = []
+        self.pinning: dict[str, tuple[bool, str]] = {}
+        self._outer = outer
+        self._layout = layout
+        self._where: Where = where
+        self._memory_loads = memory_loads
+
+    async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
+        """The round with its places and loads; one whose processes were elsewhere had to be used although wrong."""
+        placed = request.model_copy(update={"jobs": self._placed(request)})
+        told = {**point, "nodes": self._where, "memory_loads": self._memory_loads}
+        one, marked = await self._outer.play(told, placed)
+        kept, text = pinning_of(one, self._layout.nodes)
+        self.pinning[one.id] = (kept, text)
+        return one, marked or not kept
+
+    def publish(self, result: Result) -> None:
+        self.published.append(result)
+
+    def results_of(self, test: str) -> tuple[Result, ...]:
+        return self._outer.results_of(test)
+
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        await self._outer.steer_interrupts(endpoint, cpus)
+
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        return await self._outer.make_file(endpoint, folder, purpose, size_bytes, filled=filled)
+
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        await self._outer.remove_file(endpoint, path)
+
+    def _placed(self, request: RoundRequest) -> tuple[Job, ...]:
+        turns = {port: cycle(self._layout.nodes_for(self._where, port)) for port in self._layout.node_of_port}
+        jobs = tuple(
+            job.model_copy(update={"server_placement": _at(next(turns[job.server]))}) if job.server in turns else job
+            for job in request.jobs
+        )
+        return (*jobs, *self._loads(request))
+
+    def _loads(self, request: RoundRequest) -> tuple[Job, ...]:
+        """STREAM on one node's CPUs with another's memory, so that the link between sockets is busy.
+
+        Its CPUs are not those of a process that is local or remote. Balanced, each node has its share.
+        """
+        port = next(iter(self._layout.node_of_port))
+        used = self._layout.nodes_for(self._where, port)
+        free = [node for node in self._layout.nodes if node not in used] or list(self._layout.nodes)
+        each = [
+            self._memory_loads // len(free) + (number < self._memory_loads % len(free)) for number in range(len(free))
+        ]
+        duration_s = math.ceil(request.duration_s)
+        return tuple(
+            Job(
+                workload="stress-ng",
+                client=port,
+                server=None,
+                ask=Ask(operation="memory", duration_s=float(duration_s), streams=streams),
+                port=FIRST_PORT + PORTS_A_JOB * (len(request.jobs) + number),
+                role="memory",
+                client_placement=Placement(cpus=node.cpus, memory_node=self._far_from(node).number),
+            )
+            for number, (node, streams) in enumerate(zip(free, each, strict=True))
+            if streams
+        )
+
+    def _far_from(self, node: NumaNode) -> NumaNode:
+        return next(other for other in self._layout.nodes if other != node)
+
+
+def layout_of(servers: Sequence[EndpointFacts], nodes: tuple[NumaNode, ...]) -> Layout:
+    """Ports whose node is not known are left out; the method refuses them."""
+    return Layout(nodes, {end.name: end.numa_node for end in servers if end.numa_node is not None})
+
+
+def pinning_of(one: Round, nodes: Sequence[NumaNode]) -> tuple[bool, str]:
+    """Whether every server process was where it should, by its own /proc, in words; None known is not kept."""
+    told: dict[str, bool] = {}
+    for job, outcome in zip(one.request.jobs, one.outcomes, strict=True):
+        if job.server_placement != Placement() and outcome.failure is None:
+            kept, text = _kept(job.server_placement, outcome)
+            told[text] = told.get(text, True) and kept
+    if not told:
+        return True, "no server process was placed"
+    return all(told.values()), "; ".join(told)
+
+
+def _kept(asked: Placement, outcome: JobOutcome) -> tuple[bool, str]:
+    was: RanOn | None = outcome.server_ran_on
+    if was is None:
+        return False, "where the server ran could not be read from /proc"
+    place = f"CPUs {cpu_list(was.cpus)}"
+    if asked.cpus is not None and not set(was.cpus) <= set(asked.cpus):
+        return False, f"the server was allowed on {place}, not on {cpu_list(asked.cpus)} alone"
+    if was.pages is None or not sum(was.pages.values()):
+        return True, f"{place}, memory by its binding (no pages are told)"
+    total = sum(was.pages.values())
+    share = was.pages.get(asked.memory_node, 0) / total if asked.memory_node is not None else 1.0
+    text = f"{place}, {100 * share:.0f} % of its memory on node {asked.memory_node}"
+    return share >= 1 - _MOST_ASTRAY, text
+
+
+def _at(node: NumaNode) -> Placement:
+    return Placement(cpus=node.cpus, memory_node=node.number)

@@ -1,0 +1,226 @@
+"""NUMA placement: another method of workloads, with the server near to the adapter and far from it (methods.md 4).
+
+The measurement of the published report on an adapter that is shared by two sockets (2020): latency and bandwidth with
+the process on the adapter's own socket (local), on the other (remote), and on both (balanced), without and with STREAM
+memory loads that keep the link between the sockets busy. Steps, for each number of loads: the inner test with
+everything remote, then the other places; its figures with their change against remote. Verified: where the server
+process was, by its own ``/proc`` in the midst of each round (allowed CPUs, pages by node); a round in which it was
+elsewhere is disturbed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar, Final, Literal, Self
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
+from nicbench.methods.base import Method, Objection, RoundContext, RoundMethod, Values
+from nicbench.model.base import Frozen
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.round import Ask
+from nicbench.model.table import Column, ResultTable
+from nicbench.model.workload import WorkloadChoice
+from nicbench.registry import find
+
+REMOTE: Final = "remote"
+_RATE: Final = "throughput_bits_per_s"
+_LATENCIES: Final = ("latency_mean_ns", "latency_p50_ns", "latency_maximum_ns")
+_FIGURES: Final = (
+    _RATE,
+    "transactions_per_s",
+    *_LATENCIES,
+    "server_cpu_mean_percent",
+    "server_cpu_busiest_core_percent",
+)
+_CHANGE_HEAD: Final = "Change against remote"
+
+
+class PlacementMethod(RoundMethod):
+    """The figures of another test, with the server's processes local to the adapter, remote from it, and on both."""
+
+    kind: ClassVar[str] = "placement"
+
+    class Options(Frozen):
+        """Options of the bench file. ``of`` is the inner test, as it would stand by itself, without a name.
+
+        ``memory_loads`` are STREAM processes on the server. ``interrupts``: those of the ports go where the processes
+        are, or stay.
+        """
+
+        of: dict[str, Any]
+        nodes: tuple[Where, ...] = Field(default=("local", "remote", "balanced"), min_length=1)
+        memory_loads: tuple[int, ...] = Field(default=(0, 5), min_length=1)
+        interrupts: Literal["stay", "follow"] = "stay"
+
+        @field_validator("of", mode="after")
+        @classmethod
+        def _inner_is_a_test(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+            kinds = _inner_kinds()
+            if given.get("method") not in kinds:
+                raise ValueError(f"`of` needs a `method`, one of: {', '.join(kinds)}")
+            rest = {key: value for key, value in given.items() if key != "method"}
+            try:
+                options = kinds[given["method"]].Options.model_validate_json(
+                    json.dumps(rest), strict=True, context=info.context
+                )
+            except ValidationError as error:
+                first = error.errors()[0]
+                place = ".".join(str(step) for step in first["loc"])
+                raise ValueError(f"`of.{place}`: {first['msg']}") from None
+            return {"method": given["method"], **options.model_dump(mode="json")}
+
+        @model_validator(mode="after")
+        def _loads_are_counts(self) -> Self:
+            if not all(0 <= loads <= 256 for loads in self.memory_loads):
+                raise ValueError("`memory_loads` are 0 to 256 processes")
+            return self
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.nodes) * len(self.options.memory_loads) * self._inner().points()
+
+    def estimate_s(self) -> float:
+        return len(self.options.nodes) * len(self.options.memory_loads) * self._inner().estimate_s()
+
+    def needs(self) -> str | None:
+        return self._inner().needs()
+
+    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+        load = Ask(operation="memory", duration_s=10.0)
+        loaded = any(self.options.memory_loads)
+        return (*self._inner().asks(), *(((WorkloadChoice(kind="stress-ng"), load),) if loaded else ()))
+
+    def objection(self, context: RoundContext) -> Objection | None:
+        nodes = context.nodes
+        if len(nodes) < 2:
+            return Objection(
+                message=f"the server has {'one NUMA node' if nodes else 'no NUMA nodes that its kernel tells of'}: "
+                "nothing can be remote from its adapter",
+                next_step="run it on a machine with two sockets (`numactl --hardware` shows its nodes), or remove it",
+            )
+        lost = [end.name for end in context.servers if end.numa_node not in {node.number for node in nodes}]
+        if lost:
+            return Objection(
+                message=f"it is not known to which NUMA node these ports belong: {', '.join(lost)}",
+                next_step="use ports of real adapters: /sys/class/net/DEVICE/device/numa_node must tell",
+            )
+        return self._inner().objection(context)
+
+    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+        layout = layout_of(context.servers, context.nodes)
+        # What the others are compared with comes first.
+        order = sorted(self.options.nodes, key=lambda where: where != REMOTE)
+        results: list[Result] = []
+        try:
+            for memory_loads in self.options.memory_loads:
+                remote: dict[str, Result] = {}
+                for where in order:
+                    await self._steer(context, layout, where)
+                    placed = PlacedContext(context, layout, where, memory_loads)
+                    await self._inner().run(placed)
+                    for found in placed.published:
+                        result = self._result(found, placed, where, memory_loads, remote)
+                        context.publish(result)
+                        results.append(result)
+        finally:
+            if self.options.interrupts == "follow":
+                for port in layout.node_of_port:
+                    await context.steer_interrupts(port, None)
+        return tuple(results)
+
+    def _inner(self) -> RoundMethod:
+        """The inner method, with the options that were validated."""
+        given = dict(self.options.of)
+        kind = _inner_kinds()[given.pop("method")]
+        return kind(self.name, kind.Options.model_validate_json(json.dumps(given)))
+
+    async def _steer(self, context: RoundContext, layout: Layout, where: Where) -> None:
+        if self.options.interrupts == "follow":
+            for port in layout.node_of_port:
+                cpus = sorted(cpu for node in layout.nodes_for(where, port) for cpu in node.cpus)
+                await context.steer_interrupts(port, tuple(cpus))
+
+    def _result(
+        self, found: Result, placed: PlacedContext, where: Where, memory_loads: int, remote: dict[str, Result]
+    ) -> Result:
+        """The inner result with its place, and the change against the remote one of the same loads."""
+        what = found.id.removeprefix(f"{self.name}/")
+        if where == REMOTE:
+            remote[what] = found
+        pinning = [placed.pinning[one] for one in found.trials if one in placed.pinning]
+        astray = tuple(dict.fromkeys(text for kept, text in pinning if not kept))
+        values: Values = {
+            **{name: found.values[name] for name in _FIGURES if name in found.values},
+            **_changes(found, remote.get(what)),
+            "pinning": "; ".join(dict.fromkeys(text for _, text in pinning)) or None,
+        }
+        verdict = found.verdict
+        if astray and verdict is ResultVerdict.VALID:
+            verdict = ResultVerdict.DISTURBED
+        return Result(
+            id=f"{self.name}/{memory_loads}/{where}/{what}",
+            method=self.kind,
+            scope=found.scope,
+            parameters={
+                **{name: value for name, value in found.parameters.items() if name != "part"},
+                "inner_method": found.method,
+                "what": what,
+                "nodes": where,
+                "memory_loads": memory_loads,
+                "interrupts": self.options.interrupts,
+            },
+            values=values,
+            verdict=verdict,
+            disturbances=(*found.disturbances, *astray),
+            trials=found.trials,
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="NUMA placement",
+            caption=(
+                "The same test with the server's processes and their memory on the adapter's own NUMA node (local), on "
+                "another (remote), and on all (balanced), beside so many STREAM loads whose memory is across the link "
+                "between the sockets. Change is against remote with as many loads."
+            ),
+            columns=(
+                Column(value="what", head="Test", form="text"),
+                Column(value="memory_loads", head="STREAM loads", form="text"),
+                Column(value="nodes", head="Processes", form="text"),
+                Column(value=_RATE, head="Throughput", unit="Gb/s", form="gigabits", is_main=True),
+                Column(value=f"{_RATE}_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
+                Column(value="latency_mean_ns", head="Latency, mean", unit="µs", form="microseconds"),
+                Column(value="latency_mean_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
+                Column(value="latency_p50_ns", head="median", unit="µs", form="microseconds"),
+                Column(value="latency_p50_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
+                Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
+            ),
+            notes=(("pinning", "Where the server ran"),),
+        )
+
+
+def _inner_kinds() -> dict[str, type[RoundMethod]]:
+    """Every method of rounds but this one."""
+    return {
+        kind: method
+        for kind, method in find("nicbench.methods", Method).items()
+        if issubclass(method, RoundMethod) and kind != PlacementMethod.kind
+    }
+
+
+def _changes(found: Result, remote: Result | None) -> Values:
+    """In percent of the remote value; None where one of them is not known, nothing of the remote one itself."""
+    if remote is None or remote is found:
+        return {}
+    changes: Values = {}
+    for name in (_RATE, "transactions_per_s", *_LATENCIES):
+        if name not in found.values:
+            continue
+        now, then = found.values[name], remote.values.get(name)
+        known = isinstance(now, int | float) and isinstance(then, int | float) and then > 0
+        changes[f"{name}_change_percent"] = 100.0 * (float(now) / float(then) - 1.0) if known else None  # type: ignore[arg-type]
+    return changes

@@ -1,0 +1,146 @@
+"""Placement: where each process goes, that it was there, and what it changes against remote."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+from pydantic import ValidationError
+
+from nicbench.methods.placement import PlacementMethod
+from nicbench.model.numa import NumaNode, RanOn
+from nicbench.model.result import Result
+from nicbench.model.round import Job, JobOutcome
+
+from .round_contexts import Laboratory, streamed
+
+NODES = (NumaNode(number=0, cpus=(0, 1)), NumaNode(number=1, cpus=(2, 3)))
+STREAM = {"method": "stream", "duration": 1, "at_once": ["port"]}
+
+
+def laboratory(
+    outcome: Callable[[int, Job], JobOutcome], nodes_of_ports: Sequence[int | None] = (1,), **options: int
+) -> Laboratory:
+    """A machine with two nodes, whose ports are on these."""
+    made = Laboratory(outcome, ports=len(nodes_of_ports), link_bits_per_s=None, **options)  # type: ignore[arg-type]
+    made.context.nodes = NODES
+    made.context.servers = tuple(
+        end.model_copy(update={"numa_node": node})
+        for end, node in zip(made.context.servers, nodes_of_ports, strict=True)
+    )
+    return made
+
+
+def obedient(_: int, job: Job) -> JobOutcome:
+    """Node 1 is the adapter's: 1.24 times as fast there."""
+    if job.role == "memory":
+        return JobOutcome()
+    cpus, node = job.server_placement.cpus, job.server_placement.memory_node
+    assert cpus is not None
+    assert node is not None
+    ran_on = RanOn(cpus=cpus, pages={node: 990, 1 - node: 10})
+    return streamed(124e6 if node == 1 else 100e6).model_copy(update={"server_ran_on": ran_on})
+
+
+def method(**options: object) -> PlacementMethod:
+    return PlacementMethod("numa", PlacementMethod.Options.model_validate({"of": STREAM, **options}))
+
+
+def ports(results: Sequence[Result]) -> dict[tuple[object, object], Result]:
+    """The results of the port, by place and loads."""
+    return {
+        (result.parameters["nodes"], result.parameters["memory_loads"]): result
+        for result in results
+        if result.parameters["what"].endswith("/s0")
+    }
+
+
+def test_processes_and_their_memory_are_near_far_and_on_both() -> None:
+    made = laboratory(obedient, clients_per_port=2)
+    asyncio.run(method(memory_loads=[0]).run(made.context))
+    placed = [[job.server_placement for job in request.jobs] for request in made.requests]
+    assert [[place.memory_node for place in each] for each in placed] == [[0, 0], [1, 1], [1, 0]]
+    assert [place.cpus for place in placed[2]] == [(2, 3), (0, 1)]
+
+
+def test_ports_on_both_nodes_are_each_served_by_their_own_when_balanced() -> None:
+    made = laboratory(obedient, (0, 1))
+    stream = {**STREAM, "at_once": ["all"]}
+    asyncio.run(method(of=stream, nodes=["balanced"], memory_loads=[0]).run(made.context))
+    assert [job.server_placement.memory_node for job in made.requests[0].jobs] == [0, 1]
+
+
+def test_the_change_is_against_remote_with_as_many_loads() -> None:
+    made = laboratory(obedient)
+    found = ports(asyncio.run(method(memory_loads=[0, 5]).run(made.context)))
+    assert "throughput_bits_per_s_change_percent" not in found["remote", 0].values
+    assert found["local", 5].values["throughput_bits_per_s_change_percent"] == pytest.approx(24.0)
+    assert found["local", 5].verdict == "valid"
+    assert [result.method for result in made.published] == ["placement"] * len(made.published)
+
+
+def test_loads_keep_the_link_between_the_sockets_busy_and_are_no_part_of_the_throughput() -> None:
+    made = laboratory(obedient)
+    found = ports(asyncio.run(method(nodes=["local"], memory_loads=[5]).run(made.context)))
+    (load,) = (job for job in made.requests[0].jobs if job.role == "memory")
+    assert (load.workload, load.ask.streams, load.server) == ("stress-ng", 5, None)
+    assert (load.client_placement.cpus, load.client_placement.memory_node) == ((0, 1), 1)
+    assert found["local", 5].values["throughput_bits_per_s"] == 124e6
+
+
+def test_where_the_server_ran_is_stated() -> None:
+    found = ports(asyncio.run(method(nodes=["local"], memory_loads=[0]).run(laboratory(obedient).context)))
+    assert found["local", 0].values["pinning"] == "CPUs 2-3, 99 % of its memory on node 1"
+
+
+@pytest.mark.parametrize(
+    ("ran_on", "text"),
+    [
+        (RanOn(cpus=(0, 1, 2, 3)), "allowed on CPUs 0-3, not on 2-3 alone"),
+        (RanOn(cpus=(2, 3), pages={0: 60, 1: 40}), "40 % of its memory on node 1"),
+        (None, "could not be read"),
+    ],
+    ids=["other CPUs", "memory elsewhere", "not told"],
+)
+def test_a_server_that_was_elsewhere_is_not_called_local(ran_on: RanOn | None, text: str) -> None:
+    made = laboratory(lambda *_: streamed(1e6).model_copy(update={"server_ran_on": ran_on}))
+    found = ports(asyncio.run(method(nodes=["local"], memory_loads=[0]).run(made.context)))
+    assert found["local", 0].verdict == "disturbed"
+    assert text in " ".join(found["local", 0].disturbances)
+
+
+def test_interrupts_follow_the_processes_and_come_back() -> None:
+    made = laboratory(obedient)
+    asyncio.run(method(nodes=["local", "remote"], memory_loads=[0], interrupts="follow").run(made.context))
+    assert made.player.steered == [("s0", (0, 1)), ("s0", (2, 3)), ("s0", None)]
+
+
+def test_a_machine_with_one_node_has_nothing_remote_and_says_so_before_anything_is_sent() -> None:
+    made = laboratory(obedient)
+    made.context.nodes = NODES[:1]
+    objection = method().objection(made.context)
+    assert objection is not None
+    assert "one NUMA node" in objection.message
+
+
+def test_a_port_that_belongs_to_no_node_is_neither_near_nor_far() -> None:
+    objection = method().objection(laboratory(obedient, (None,)).context)
+    assert objection is not None
+    assert "s0" in objection.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"of": {"method": "throughput"}}, "`of` needs a `method`"),
+        ({"of": {"method": "stream", "transport": "sctp"}}, "of.transport"),
+        ({"of": {"method": "placement", "of": STREAM}}, "`of` needs a `method`"),
+        ({"nodes": ["near"]}, "nodes"),
+        ({"memory_loads": [-1]}, "0 to 256"),
+    ],
+    ids=["frames", "an option of the inner test", "itself", "a place", "fewer than none"],
+)
+def test_options_that_mean_nothing_are_refused(wrong: dict[str, object], text: str) -> None:
+    with pytest.raises(ValidationError, match=text):
+        method(**wrong)
