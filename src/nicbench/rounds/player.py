@@ -9,6 +9,7 @@ from nicbench.errors import NicbenchError
 from nicbench.hosts._sections import in_sections, sections
 from nicbench.labs.base import Endpoint, EndpointTestbed
 from nicbench.model.round import JobOutcome, RoundRequest
+from nicbench.redaction import Redactor
 from nicbench.rounds.base import Player
 from nicbench.rounds.counters import SCRIPT, counters_in
 from nicbench.rounds.files import RoundFiles
@@ -23,9 +24,15 @@ _TIMEOUT_S: Final = 10.0
 
 
 class HostPlayer(Player):
-    """See the module; what tools wrote is kept under ``raw`` of the run folder."""
+    """See the module; what tools wrote is kept under ``raw`` of the run folder.
 
-    def __init__(self, testbed: EndpointTestbed, folder: Path, changes: Changes) -> None:
+    ``redactor`` takes what identifies a machine out of their outputs, command lines and failures.
+    """
+
+    def __init__(
+        self, testbed: EndpointTestbed, folder: Path, changes: Changes, redactor: Redactor | None = None
+    ) -> None:
+        self._redactor = redactor
         self._testbed = testbed
         self._folder = folder
         self._files = RoundFiles(changes)
@@ -34,8 +41,11 @@ class HostPlayer(Player):
         self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
 
     async def play(self, number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
-        raw = RawFolder(self._folder, f"r{number:04d}")
-        return await play(request, self._ends, raw, programs=self._programs)
+        raw = RawFolder(self._folder, f"r{number:04d}", self._redactor.text if self._redactor else None)
+        outcomes = await play(request, self._ends, raw, programs=self._programs)
+        if self._redactor is None:
+            return outcomes
+        return tuple(JobOutcome.model_validate(self._redactor(each.model_dump(mode="json"))) for each in outcomes)
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
         host = self._testbed.endpoints[endpoint].host

@@ -16,7 +16,7 @@ from nicbench.errors import UsageError
 from nicbench.model.plan import Plan
 from nicbench.model.result import Summary
 from nicbench.redaction import Redactor
-from nicbench.store import histograms, manifest, monitor_table, trial_table
+from nicbench.store import histograms, manifest, monitor_table, round_table, trial_table
 from nicbench.store.files import damaged_error, json_text, storage_error, sync_folder, write_atomically
 from nicbench.store.journal import Journal
 
@@ -133,10 +133,15 @@ class RunFolder:
     def finish(self, summary: Summary) -> None:
         """Writes what follows from the journal, and the manifest last; events come before. It may be done again."""
         self.journal.close()
-        trials = tuple(self.journal.trials().values())
-        write_atomically(self.path / "trials.parquet", trial_table.parquet(trials))
+        trials, rounds = tuple(self.journal.trials().values()), tuple(self.journal.rounds().values())
+        if rounds:
+            write_atomically(self.path / "rounds.parquet", round_table.parquet(rounds))
         monitor_table.finish(self.path)
-        write_atomically(self.path / "latency.hlog", histograms.latency_log(trials).encode())
+        if (
+            trials or not rounds
+        ):  # a run has the one or the other; of a run that measured nothing an empty table is told
+            write_atomically(self.path / "trials.parquet", trial_table.parquet(trials))
+            write_atomically(self.path / "latency.hlog", histograms.latency_log(trials).encode())
         # Sorted, so that a resumed run that found the same writes the same bytes.
         write_atomically(self.path / SUMMARY, (json_text(summary, sort_keys=True) + "\n").encode())
         manifest.write(self.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from nicbench.store.files import storage_error
@@ -18,17 +18,19 @@ _LONGEST_NAME = 60
 class RawFolder:
     """Where one round keeps what its processes wrote: ``raw/ROUND/1-iperf3-c1-client.out`` and the like.
 
-    Control characters are written as escapes, so that a terminal shows a file and does not obey it.
+    Control characters are written as escapes, so that a terminal shows a file and does not obey it. ``redact`` takes
+    out what identifies a machine.
     """
 
-    def __init__(self, run_folder: Path, round_name: str) -> None:
+    def __init__(self, run_folder: Path, round_name: str, redact: Callable[[str], str] | None = None) -> None:
+        self._redact = redact or _as_it_is
         self._run_folder = run_folder
         self._folder = Path("raw") / safe_name(round_name)
 
     def keep(self, name: str, text: str) -> str:
         """Writes one file, cut at 4 MiB with a line that says so; gives its path in the run folder."""
         path = self._folder / safe_name(name)
-        content = clean(text).encode(errors="replace")
+        content = clean(self._redact(text)).encode(errors="replace")
         if len(content) > LARGEST_FILE_BYTES:
             said = f"\n[cut by nicbench: {len(content)} bytes, of which these are the first {LARGEST_FILE_BYTES}]\n"
             content = content[:LARGEST_FILE_BYTES] + said.encode()
@@ -50,6 +52,10 @@ class RawFolder:
         if output.stderr:
             files.append(self.keep(f"{name}.err", output.stderr))
         return tuple(files)
+
+
+def _as_it_is(text: str) -> str:
+    return text
 
 
 def safe_name(text: str) -> str:

@@ -1,0 +1,149 @@
+"""rounds.parquet: one row for each job of each round of the journal, with what was asked and said, for other programs.
+
+Figures are the tools' own word, of payload. ``forward`` is from the client to the server. Null is unknown, or does not
+apply. The counters of interfaces and the CPUs of machines are of the round, and stand in each of its rows as JSON.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nicbench.model.round import Flow, Job, JobOutcome, Round
+from nicbench.store.files import json_text
+
+_OF_FLOW = (
+    ("sent_bytes", pa.int64()), ("received_bytes", pa.int64()), ("sent_bits_per_s", pa.float64()),
+    ("received_bits_per_s", pa.float64()), ("duration_s", pa.float64()), ("retransmissions", pa.int64()),
+    ("datagrams", pa.int64()), ("lost_datagrams", pa.int64()), ("jitter_s", pa.float64()),
+)  # fmt: skip
+_WAYS = ("forward", "reverse")
+_OF_LATENCY = ("count", "minimum_ns", "mean_ns", "maximum_ns", "stdev_ns")
+_PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99"}
+
+_SCHEMA = pa.schema(
+    [
+        *(pa.field(name, pa.string(), nullable=False) for name in ("round", "key", "test", "configuration")),
+        pa.field("run", pa.int64(), nullable=False),
+        pa.field("warm_up", pa.bool_(), nullable=False),
+        pa.field("parameters_json", pa.string(), nullable=False),
+        pa.field("repeat", pa.int64(), nullable=False),
+        pa.field("at_s", pa.float64()),
+        pa.field("valid", pa.bool_(), nullable=False),
+        pa.field("reasons", pa.list_(pa.string()), nullable=False),
+        pa.field("findings", pa.list_(pa.string()), nullable=False),
+        pa.field("job", pa.int64(), nullable=False),  # its place in the round, from 1
+        pa.field("role", pa.string(), nullable=False),
+        pa.field("workload", pa.string(), nullable=False),
+        pa.field("version", pa.string()),
+        pa.field("server_version", pa.string()),
+        pa.field("client", pa.string(), nullable=False),
+        pa.field("server", pa.string()),
+        *(pa.field(name, pa.string(), nullable=False) for name in ("operation", "transport", "direction")),
+        pa.field("asked_duration_s", pa.float64()),
+        pa.field("asked_bytes", pa.int64()),
+        pa.field("write_bytes", pa.int64()),
+        pa.field("streams", pa.int64(), nullable=False),
+        pa.field("ask_json", pa.string(), nullable=False),
+        pa.field("failure", pa.string()),
+        pa.field("began_s", pa.float64()),
+        pa.field("took_s", pa.float64()),
+        *(pa.field(f"{way}_{name}", kind) for way in _WAYS for name, kind in _OF_FLOW),
+        pa.field("transactions_per_s", pa.float64()),
+        pa.field("memory_bytes_per_s", pa.float64()),
+        pa.field("client_cpu_share", pa.float64()),
+        pa.field("server_cpu_share", pa.float64()),
+        pa.field("congestion_control", pa.string()),
+        pa.field("mss_bytes", pa.int64()),
+        pa.field("latency_basis", pa.string()),
+        *(pa.field(f"latency_{name}", pa.float64()) for name in _OF_LATENCY),
+        *(pa.field(f"latency_{name}_ns", pa.float64()) for name in _PERCENTILES.values()),
+        pa.field("client_command", pa.string(), nullable=False),
+        pa.field("server_command", pa.string(), nullable=False),
+        pa.field("files", pa.list_(pa.string()), nullable=False),
+        pa.field("cpu_json", pa.string(), nullable=False),
+        pa.field("counters_json", pa.string(), nullable=False),
+    ]
+)
+
+
+def parquet(rounds: Iterable[Round]) -> bytes:
+    """The table as the bytes of a parquet file."""
+    table = pa.Table.from_pylist([row for one in rounds for row in _rows(one)], schema=_SCHEMA)
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _rows(one: Round) -> Iterator[dict[str, Any]]:
+    shared: dict[str, Any] = {
+        "round": one.id,
+        "key": one.key,
+        "test": one.test,
+        "configuration": one.configuration,
+        "run": one.run,
+        "warm_up": one.request.warm_up,
+        "parameters_json": json_text(one.parameters, indent=None),
+        "repeat": one.repeat,
+        "at_s": one.at_s,
+        "valid": one.verdict.valid,
+        "reasons": [reason.value for reason in one.verdict.reasons],
+        "findings": [finding.text for finding in one.verdict.findings],
+        "cpu_json": json_text([cpu.model_dump(mode="json") for cpu in one.cpu], indent=None),
+        "counters_json": json_text(one.counters, indent=None),
+    }
+    for number, (job, outcome) in enumerate(zip(one.request.jobs, one.outcomes, strict=True), 1):
+        yield {**shared, "job": number, **_of_job(job), **_of_outcome(outcome)}
+
+
+def _of_job(job: Job) -> dict[str, Any]:
+    ask = job.ask
+    return {
+        "role": job.role,
+        "workload": job.workload,
+        "client": job.client,
+        "server": job.server,
+        "operation": ask.operation,
+        "transport": ask.transport,
+        "direction": ask.direction,
+        "asked_duration_s": ask.duration_s,
+        "asked_bytes": ask.total_bytes,
+        "write_bytes": ask.write_bytes,
+        "streams": ask.streams,
+        "ask_json": json_text(ask, indent=None),
+    }
+
+
+def _of_outcome(outcome: JobOutcome) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "version": outcome.version,
+        "server_version": outcome.server_version,
+        "failure": outcome.failure,
+        "began_s": outcome.began_s,
+        "took_s": outcome.took_s,
+        "client_command": shlex.join(outcome.client_command),
+        "server_command": shlex.join(outcome.server_command),
+        "files": list(outcome.files),
+    }
+    figures = outcome.figures
+    if figures is None:
+        return found
+    for flow in figures.flows:
+        found |= _of_flow(flow)
+    names = ("transactions_per_s", "memory_bytes_per_s", "client_cpu_share", "server_cpu_share")
+    found |= {name: getattr(figures, name) for name in (*names, "congestion_control", "mss_bytes")}
+    if figures.latency is not None:
+        found["latency_basis"] = figures.latency.basis
+        found |= {f"latency_{name}": getattr(figures.latency, name) for name in _OF_LATENCY}
+        known = figures.latency.percentiles_ns
+        found |= {f"latency_{name}_ns": known.get(percentile) for percentile, name in _PERCENTILES.items()}
+    return found
+
+
+def _of_flow(flow: Flow) -> dict[str, Any]:
+    return {f"{flow.direction}_{name}": getattr(flow, name) for name, _ in _OF_FLOW}
