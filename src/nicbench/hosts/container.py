@@ -282,9 +282,7 @@ _RUNNING: set[ContainerHost] = set()
 
 async def close_containers() -> None:
     """Ends every container that this process has started. What fails is left to the next start to remove."""
-    for host in tuple(_RUNNING):
-        with contextlib.suppress(NicbenchError):
-            await host.close()
+    await asyncio.gather(*(host.close() for host in tuple(_RUNNING)), return_exceptions=True)
 
 
 def _joined(inner: Host, options: ContainerOptions, name: str) -> tuple[Host, str]:
