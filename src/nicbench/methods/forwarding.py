@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -29,6 +29,7 @@ from nicbench.methods._round_figures import (
 from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
 from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.import_table import ImportColumn, ImportTable
 from nicbench.model.quantity import Bytes, Seconds
 from nicbench.model.result import Result
 from nicbench.model.round import Ask, Direction, Job, RoundRequest
@@ -42,6 +43,19 @@ _MODE = Column(value="mode", head="Streams", form="text")
 _PORT = Column(value="port", head="Port", form="text")
 _DESTINATION = Column(value="destination", head="Destination", form="text")
 _RATE = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits", is_main=True)
+
+_IMPORTS: Final = ImportTable(
+    columns=(
+        ImportColumn(value="throughput_bits_per_s", name="throughput", quantity="payload_rate"),
+        ImportColumn(value="router_cpu_mean_percent", name="cpu", quantity="percent", also=("router cpu",)),
+        ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
+        ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
+        ImportColumn(value="destination", name="destination", quantity="text", tells_apart=True),
+        ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
+    ),
+    any_of=("throughput_bits_per_s",),
+    caption="Payload from each port (rows) to each other port; and the mean over a port's destinations.",
+)
 
 
 class Forwarding(RoundMethod):
@@ -167,6 +181,22 @@ class Forwarding(RoundMethod):
             disturbances=played.disturbances,
             trials=played.round_ids,
         )
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        return _IMPORTS
+
+    @classmethod
+    def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+        """A row without a destination is the mean over all of them, as the published table has it."""
+        duplex = parameters.get("duplex")
+        link = ", ".join(text for text in (parameters.get("link"), f"{duplex} duplex" if duplex else None) if text)
+        told = {
+            "mode": link or parameters.get("workload") or "link not named",
+            "port": f"port {parameters['port']}" if "port" in parameters else "port not named",
+            "destination": parameters.get("destination", MEAN),
+        }
+        return {**parameters, **told}, values
 
     @classmethod
     def table(cls) -> ResultTable:
