@@ -35,6 +35,9 @@ def client(behaviour: str) -> None:
     elif behaviour == "flood":
         while True:
             os.write(1, b"x" * 65536)
+    elif behaviour == "scream":
+        while True:
+            os.write(2, b"no! " * 16384)
     elif behaviour == "lie":
         honest = honest.replace("6191425777.2857275", "6.19e20")
     elif behaviour == "nan":

@@ -66,7 +66,7 @@ def left_behind(folder: Path) -> list[str]:
 
 
 def test_each_bad_tool_fails_its_own_job_and_the_rest_goes_on(tools: Path, tmp_path: Path) -> None:
-    behaviours = ("honest", "hang", "die", "lie", "nan", "escape", "flood", "child")
+    behaviours = ("honest", "hang", "die", "lie", "nan", "escape", "flood", "scream", "child")
     outcomes = played(tmp_path, *(behaving(one) for one in behaviours))
     honest = outcomes.pop("honest")
     assert honest.failure is None
@@ -82,6 +82,7 @@ def test_each_bad_tool_fails_its_own_job_and_the_rest_goes_on(tools: Path, tmp_p
     assert "NaN, which is no number" in said["nan"]
     assert "congestion_control holds control characters" in said["escape"]
     assert "wrote more than 33554432 bytes and was killed" in said["flood"]
+    assert "ended by nicbench: more than 67108864 bytes on stderr" in said["scream"]
     assert "child" in said["child"]
     assert all("next: " in text for name, text in said.items() if name not in ("lie", "nan", "escape"))
     assert not any("\x1b" in text or "\n" in text for text in said.values())

@@ -16,6 +16,8 @@ _Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)
 LINE_LIMIT_BYTES = 64 * 1024 * 1024
 _STDERR_CHARACTERS = 20_000
 _PIECE_BYTES = 256 * 1024
+# Nothing that is well says so much on stderr; reading on would take the processor from those that are.
+_STDERR_LIMIT_BYTES = 64 * 1024 * 1024
 # How long a process may leave a line unread while its pipe is full.
 _WRITE_TIMEOUT_S = 30.0
 # What an ended process said last may still be in a pipe; whoever else holds that pipe must not hold us up.
@@ -103,8 +105,14 @@ class LocalProcess(Process):
 
     async def _collect_stderr(self) -> None:
         stderr = pipe_of(self._process.stderr)
+        size = 0
         while chunk := await stderr.read(65536):
             self._stderr = (self._stderr + chunk.decode(errors="replace"))[-_STDERR_CHARACTERS:]
+            size += len(chunk)
+            if size > _STDERR_LIMIT_BYTES:
+                self._stderr += f"\n[ended by nicbench: more than {_STDERR_LIMIT_BYTES} bytes on stderr]"
+                _signal_group(self._process.pid, signal.SIGKILL)
+                return
 
 
 def pipe_of(stream: _Stream | None) -> _Stream:
