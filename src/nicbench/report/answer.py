@@ -43,6 +43,9 @@ def headline(
         return f"{subject} {sections[0].sentence}."
     if summary.results and all(map(_is_empty, summary.results)):
         return f"Nothing was measured of {subject}: no tool gave a figure."
+    lacking = [result for result in summary.results if _is_of_rounds(result) and not _is_complete(result)]
+    if lacking:
+        return f"{subject} was not measured as planned: {len(lacking)} of {len(summary.results)} results lack a figure."
     if summary.results:
         were = "measured" if summary.imported is None else "imported"
         return f"{len(summary.results)} results were {were}; they are listed below."
@@ -76,6 +79,10 @@ def _more_of_rounds(sections: Sequence[Section]) -> list[str]:
 
 def _is_of_rounds(result: Result) -> bool:
     return bool(result.trials) and result.trials[0].startswith("r")
+
+
+def _is_complete(result: Result) -> bool:
+    return result.verdict is not ResultVerdict.INCOMPLETE
 
 
 def _is_empty(result: Result) -> bool:

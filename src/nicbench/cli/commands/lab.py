@@ -11,11 +11,12 @@ from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import BenchPath
 from nicbench.cli.output import results, say
 from nicbench.errors import UsageError
-from nicbench.labs.base import Testbed
+from nicbench.labs.base import EndpointTestbed, Testbed
 from nicbench.store.folder import slug
 from nicbench.tuning.lock import HostLock
 from nicbench.tuning.restore import kept_runs, restore, restore_stale
 from nicbench.tuning.stack import UndoStack
+from nicbench.units import format_bits_per_s
 
 PREFIX = "lab-"
 LabName = Annotated[str | None, typer.Argument(metavar="NAME", help="The lab; may be left out where there is one.")]
@@ -38,7 +39,7 @@ def _up(bench: BenchPath, configuration: ConfigurationName = None) -> None:
     """Make the lab and the DUT of a bench file, and leave them there until `lab down`."""
     bench_file = _configuration(load(bench), configuration)
     if bench_file.lab is None or not bench_file.lab.plugin.touches_machine:
-        step = "use a bench file with a lab that is made on this machine, such as `lab: {kind: veth}`"
+        step = "use a bench file whose lab is made on this machine, such as `veth` or `clients`"
         raise UsageError("there is no lab to keep", place=str(bench), next_step=step)
     name = f"{PREFIX}{slug(bench_file.title)}"
     if name in kept_runs():
@@ -79,16 +80,13 @@ def _the_one(name: str | None) -> str:
     raise UsageError(f"there is no lab {name}" if name else "which lab?", next_step=known)
 
 
-async def _keep(bench: BenchFile, name: str) -> Testbed:
-    from nicbench.stages.testbed import make_dut, make_testbed  # here: only this command and `run` make anything
-
+async def _keep(bench: BenchFile, name: str) -> Testbed | EndpointTestbed:
     changes = UndoStack(name, None)
     lock = HostLock(name)
     try:
         for sentence in [*await lock.take(), *await restore_stale()]:
             say(sentence)
-        _, testbed = await make_testbed(bench, changes)
-        await make_dut(bench, testbed, changes)
+        testbed = await _made(bench, changes)
         changes.keep()
     except BaseException:  # an interruption too: half a lab is not kept
         for trouble in await changes.undo_all():
@@ -99,9 +97,27 @@ async def _keep(bench: BenchFile, name: str) -> Testbed:
     return testbed
 
 
-def _facts(testbed: Testbed) -> list[tuple[str, str]]:
+async def _made(bench: BenchFile, changes: UndoStack) -> Testbed | EndpointTestbed:
+    """What a run of the bench file would stand on."""
+    from nicbench.stages import endpoints, testbed  # here: only this command and `run` make anything
+
+    if bench.measures == "rounds":
+        ends = await endpoints.make_endpoints(bench, changes)
+        await endpoints.make_server(bench, ends, changes)
+        return ends
+    _, ports = await testbed.make_testbed(bench, changes)
+    await testbed.make_dut(bench, ports, changes)
+    return ports
+
+
+def _facts(testbed: Testbed | EndpointTestbed) -> list[tuple[str, str]]:
     """What one needs to work in it: namespaces, interfaces, settings; one line each."""
-    return [(name.replace("_", " "), _in_words(value)) for name, value in testbed.facts.items()]
+    facts = testbed.facts
+    if isinstance(testbed, EndpointTestbed):
+        if isinstance(facts.get("rate"), int | float):
+            facts = {**facts, "rate": format_bits_per_s(facts["rate"])}
+        facts = {**facts, "addresses": {name: end.facts.address for name, end in testbed.endpoints.items()}}
+    return [(name.replace("_", " "), _in_words(value)) for name, value in facts.items()]
 
 
 def _in_words(value: object) -> str:

@@ -1,0 +1,47 @@
+"""The verdict of a round: tools that failed, clients that began apart, CPUs that were taken away; never how much."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.judge.rounds import OF_ROUNDS, judge_round
+from nicbench.judge.thresholds import Thresholds
+from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
+from nicbench.model.verdict import Reason
+
+REQUEST = RoundRequest(
+    jobs=tuple(Job(workload="iperf3", client=f"c{n}", server="s0", ask=Ask(), port=5201 + 16 * n) for n in (0, 1)),
+    duration_s=10.0,
+)
+
+
+def done(began_s: float, bits_per_s: float = 1e6) -> JobOutcome:
+    flow = Flow(direction="forward", received_bits_per_s=bits_per_s)
+    return JobOutcome(figures=Figures(flows=(flow,)), began_s=began_s)
+
+
+@pytest.mark.parametrize("bits_per_s", [0.0, 1.0, 1e12])
+def test_how_much_was_moved_is_no_reason(bits_per_s: float) -> None:
+    assert judge_round(REQUEST, (done(0.0, bits_per_s), done(0.5)), (), Thresholds()).valid
+
+
+def test_a_tool_that_failed_is_named_with_its_ends() -> None:
+    verdict = judge_round(REQUEST, (done(0.0), JobOutcome(failure="no route to host")), (), Thresholds())
+    assert verdict.reasons == (Reason.PEER_FAILED,)
+    assert verdict.findings[0].text == "iperf3, c1 to s0: no route to host"
+
+
+def test_clients_that_began_apart_are_no_measurement_of_both_together() -> None:
+    verdict = judge_round(REQUEST, (done(0.0), done(1.5)), (), Thresholds())
+    assert verdict.reasons == (Reason.DISTURBED,)
+    assert "1.50 s late of 10 s" in verdict.findings[0].text
+
+
+def test_stolen_cpus_disturb() -> None:
+    cpu = (MachineCpu(machine="server", steal=0.2), MachineCpu(machine="client"))
+    (finding,) = judge_round(REQUEST, (done(0.0), done(0.0)), cpu, Thresholds()).findings
+    assert "20.0 % of the CPU time of server" in finding.text
+
+
+def test_the_thresholds_that_the_report_prints_are_those_of_the_table() -> None:
+    assert {row.name for row in Thresholds().rows()} >= OF_ROUNDS

@@ -1,0 +1,110 @@
+"""Rounds behind a method: journaled ones are replayed, invalid ones repeated, hopeless ones not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from nicbench.errors import NicbenchError
+from nicbench.events import Bus, Event, RoundBegun, RoundFinished
+from nicbench.hosts._fake import FakeHost
+from nicbench.judge.thresholds import Thresholds
+from nicbench.labs.base import Endpoint, EndpointTestbed
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
+from nicbench.model.turn import Turn
+from nicbench.monitor.fake import FakeMonitors
+from nicbench.rounds.context import TestRoundContext
+from nicbench.rounds.fake import FakePlayer
+from nicbench.rounds.maker import RoundMaker
+
+DONE = JobOutcome(figures=Figures(), began_s=0.0)
+MISSING = JobOutcome(failure="iperf3 is not installed", repeatable=False)
+DIED = JobOutcome(failure="killed by signal 9")
+ASK = Ask(duration_s=1.0)
+
+
+def request(jobs: int = 2, duration_s: float = 1.0) -> RoundRequest:
+    every = tuple(
+        Job(workload="iperf3", client=f"c{number}", server="s0", ask=ASK, port=5201 + 16 * number)
+        for number in range(jobs)
+    )
+    return RoundRequest(jobs=every, duration_s=duration_s)
+
+
+class Bench:
+    """A context over a player whose outcomes are a function of the round's number and the job."""
+
+    def __init__(
+        self,
+        outcome: Callable[[int, Job], JobOutcome],
+        journaled: Mapping[str, Round] | None = None,
+        budget_s: float = 1e6,
+    ) -> None:
+        self.player, self.monitors, self.events, bus = FakePlayer(outcome), FakeMonitors(), list[Event](), Bus()
+        bus.subscribe(self.events.append)
+        ends = [
+            Endpoint(FakeHost(name), EndpointFacts(name=name, host=name, machine=name, address="198.18.0.1", port=port))
+            for name, port in (("s0", None), ("c0", "s0"))
+        ]
+        testbed = EndpointTestbed(servers=(ends[0],), clients=(ends[1],), link_is_nominal=False)
+        maker = RoundMaker(self.player, self.monitors, Thresholds(), journaled or {}, bus, Turn(), time.monotonic())
+        self.context = TestRoundContext("tcp", 1, testbed, maker, budget_s, {}, bus)
+
+    @property
+    def rounds(self) -> list[Round]:
+        """Those that were published."""
+        return [event.round for event in self.events if isinstance(event, RoundFinished)]
+
+
+async def test_a_round_is_watched_judged_and_published() -> None:
+    bench = Bench(lambda number, job: DONE)
+    one, marked = await bench.context.play({"mode": "TCP"}, request())
+    assert (one.id, one.key, one.verdict.valid, marked) == ("r0001", "tcp/0/0", True, False)
+    assert bench.monitors.heard == ["round 1", "end"]
+    assert [type(event) for event in bench.events] == [RoundBegun, RoundFinished]
+
+
+async def test_a_journaled_round_is_not_played_again_and_numbers_go_on_behind_it() -> None:
+    first = Bench(lambda number, job: DONE)
+    known, _ = await first.context.play({}, request())
+    resumed = Bench(lambda number, job: DONE, journaled={known.key: known})
+    assert await resumed.context.play({}, request()) == (known, False)
+    assert (resumed.player.heard, resumed.rounds) == ([], [])
+    following, _ = await resumed.context.play({}, request())
+    assert (following.id, following.key) == ("r0002", "tcp/1/0")
+
+
+async def test_a_journal_that_asked_for_another_thing_is_refused() -> None:
+    first = Bench(lambda number, job: DONE)
+    known, _ = await first.context.play({}, request())
+    resumed = Bench(lambda number, job: DONE, journaled={known.key: known})
+    with pytest.raises(NicbenchError, match="asked for another thing"):
+        await resumed.context.play({}, request(jobs=1))
+
+
+async def test_a_tool_that_died_is_given_another_chance() -> None:
+    bench = Bench(lambda number, job: DIED if number == 1 and job.client == "c0" else DONE)
+    one, marked = await bench.context.play({}, request())
+    assert (one.id, one.repeat, one.verdict.valid, marked) == ("r0002", 1, True, False)
+
+
+async def test_what_keeps_failing_is_used_with_the_fewest_failures_and_marked() -> None:
+    bench = Bench(lambda number, job: DIED if number != 2 or job.client == "c0" else DONE)
+    one, marked = await bench.context.play({}, request())
+    assert (len(bench.rounds), one.id, marked) == (3, "r0002", True)
+
+
+async def test_a_missing_tool_is_not_asked_for_twice() -> None:
+    bench = Bench(lambda number, job: MISSING if job.client == "c1" else DONE)
+    one, marked = await bench.context.play({}, request())
+    assert (len(bench.rounds), marked) == (1, True)
+    assert [outcome.failure is None for outcome in one.outcomes] == [True, False]
+
+
+async def test_repeats_take_no_more_than_their_share_of_the_tests_time() -> None:
+    bench = Bench(lambda number, job: DIED, budget_s=5.0)  # 1.5 s are left for repeats of 1 s
+    await bench.context.play({}, request())
+    assert len(bench.rounds) == 2
