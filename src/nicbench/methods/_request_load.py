@@ -13,7 +13,7 @@ from nicbench.model.round import Ask, Direction
 from nicbench.model.workload import WorkloadChoice
 from nicbench.units import format_bits_per_s
 
-LOAD_LONGER_S: Final = 2.0
+LOAD_LONGER_S: Final = 4.0
 """A probe starts and warms up; the load must still be there when it ends."""
 
 

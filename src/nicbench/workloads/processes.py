@@ -24,7 +24,10 @@ class FloodError(Exception):
 
 
 class Running:
-    """A started process. While it runs, nothing of ours does: its end is the end of its output."""
+    """A started process. While it runs, nothing of ours does.
+
+    Its end is not that of its output: a server may close that as soon as it has begun (nuttcp).
+    """
 
     def __init__(self, process: Process, limit_bytes: int) -> None:
         self._process = process
@@ -32,7 +35,7 @@ class Running:
         self._parts: list[bytes] = []
         self._flooded = False
         self._status: int | None = None
-        self._reader = asyncio.create_task(self._take())
+        self._reader = asyncio.create_task(self._follow())
 
     @classmethod
     async def start(
@@ -48,7 +51,7 @@ class Running:
 
     @property
     def ended(self) -> bool:
-        """Whether it has closed its output, as it does when it ends."""
+        """Whether it is gone."""
         return self._reader.done()
 
     @property
@@ -62,8 +65,6 @@ class Running:
         try:
             async with asyncio.timeout(timeout_s):
                 await asyncio.shield(self._reader)
-                if not self._flooded:
-                    self._status = await self._process.wait()
         except TimeoutError:
             raise HungError from None
         if self._flooded:
@@ -84,6 +85,11 @@ class Running:
         self._reader.cancel()
         with contextlib.suppress(asyncio.CancelledError, HostError):
             await self._reader
+
+    async def _follow(self) -> None:
+        await self._take()
+        if not self._flooded:
+            self._status = await self._process.wait()
 
     async def _take(self) -> None:
         taken = 0
