@@ -1,7 +1,7 @@
 """iperf3 driven by nicbench beside iperf3 alone: the same command lines, in turn; and what nicbench itself costs.
 
-With nicbench: a round as a run makes it, with the monitor at 1 Hz, the counters, the parser and the verdict. Alone: the two
-command lines by a shell, the monitor standing still. A veth pair between two namespaces, one TCP stream.
+With nicbench: a round as a run makes it, with the monitor at 1 Hz, the counters, the parser and the verdict. Alone:
+the two command lines by a shell, the monitor standing still. A veth pair between two namespaces, one TCP stream.
 """
 
 from __future__ import annotations
