@@ -60,9 +60,20 @@ async def test_a_host_that_hears_nothing_puts_its_values_back_and_the_undo_says_
     said = await changes.undo_all()
 
     assert "was not in reach of nicbench for a while, and undid by itself: put back" in said[0]
-    assert f"left alone, somebody changed it since: client1: restore_file path={values[1]}" in said[0]
+    assert f"left alone, somebody changed it since: client1: {values[1]}, to 'old'" in said[0]
     assert "was left at" in said[1]
     assert not folder.exists()
+
+
+async def test_a_host_that_is_closed_before_the_undo_leaves_the_undo_to_it(
+    sshd: Server, tmp_path: Path, values: list[Path]
+) -> None:
+    host = sshd.host()
+    changes = await _changed(host, tmp_path / "run", values)
+    await host.close()
+
+    assert await changes.undo_all() == []
+    assert [file.read_text() for file in values] == ["old"] * 3
 
 
 async def test_an_undo_in_order_leaves_nothing_to_the_script(sshd: Server, tmp_path: Path, values: list[Path]) -> None:

@@ -28,6 +28,8 @@ class Machine:
         self._connections: list[LeasedConnection] = []
         self._opening = asyncio.Lock()
         self._failed: HostError | None = None
+        self.held = False
+        """Settings of the host hang on the connection."""
 
     async def with_room(self, host: str) -> LeasedConnection:
         """A connection that takes one more command; HostError where an earlier one was lost, or none can be made."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import socket
 from collections.abc import Sequence
 
 # Like any child it must not outlive the controller.
 _DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+_END_TIMEOUT_S = 0.5
 
 
 class Proxy:
@@ -34,7 +37,12 @@ class Proxy:
         return cls(process, ours)
 
     async def close(self) -> None:
+        """It ends by itself when nobody is at the other end; killed where it does not."""
         self.socket.close()
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        await self._process.wait()
+        try:
+            async with asyncio.timeout(_END_TIMEOUT_S):
+                await self._process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            await self._process.wait()

@@ -43,7 +43,9 @@ class SshHost(Host):
         return {"kind": self.kind, **self.options.model_dump(mode="json", exclude_defaults=True)}
 
     async def close(self) -> None:
-        await self._machine.close()
+        # Its end would be the sign to put the host's settings back: then it stays until the undo was done over it.
+        if not self._machine.held:
+            await self._machine.close()
 
     async def reconnect(self) -> None:
         await self._machine.reconnect(self.name)
@@ -82,6 +84,7 @@ class SshHost(Host):
 
     async def when_unheard(self, script: str) -> Presence:
         keeper = (await self._machine.with_room(self.name)).keeper
+        self._machine.held = True
         await self.write_file(f"{keeper.folder}/guard", f"sh {shlex.quote(script)}\n")
         return Presence(keeper.pid, keeper.start_ticks, keeper.boot_id)
 

@@ -19,8 +19,9 @@ from nicbench.tuning._guard_script import SCRIPT_NAME, TOLD_NAME, Step, script
 from nicbench.tuning._rehearsal import Rehearsed, rehearse
 from nicbench.tuning.owner import Owner
 from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record
-from nicbench.tuning.undo import KillProcess, RestoreNice, Undo
+from nicbench.tuning.undo import KillProcess, RestoreFile, RestoreNice, RestoreSetting, Undo
 from nicbench.tuning.undoing import described
+from nicbench.tuning.values import shown
 
 _STORE = 'umask 077 && mkdir -p "${1%/*}" && cat >"$1.new" && mv -f "$1.new" "$1"'
 # Waits for a script that is at work, and takes it away: it must not undo what another run sets afterwards.
@@ -89,7 +90,7 @@ class _Guarded:
             return Step(described(undo), Rehearsed())
         # By its number alone a process might be another one by then.
         rehearsed = None if isinstance(undo, RestoreNice) else await rehearse(host, undo, applied=applied)
-        return Step(f"{host.name}: {described(undo)}", rehearsed)
+        return Step(f"{host.name}: {_in_words(undo)}", rehearsed)
 
     async def _store_script(self) -> None:
         await self._store(SCRIPT_NAME, script(self._steps))
@@ -151,6 +152,17 @@ def _other_machines(hosts: Sequence[Host]) -> list[Host]:
 def _digest(machine: Host) -> str:
     """Of what is needed to reach it: the same from whichever process it is reached."""
     return hashlib.sha256(json.dumps(machine.spec(), sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _in_words(undo: Undo) -> str:
+    match undo:
+        case RestoreSetting():
+            of = f" of {undo.device}" if undo.device else ""
+            return f"{undo.item}{of}, to {shown(undo.before)}"
+        case RestoreFile():
+            return f"{undo.path}, to {undo.old!r}"
+        case _:
+            return described(undo)
 
 
 def _as_seen_there(spec: Mapping[str, Any]) -> dict[str, Any]:
