@@ -42,7 +42,7 @@ def headline(
     if sections and sections[0].sentence:
         return f"{subject} {sections[0].sentence}."
     if summary.results and all(map(_is_empty, summary.results)):
-        return f"Nothing was measured of {subject}: no tool gave a figure."
+        return "Nothing was measured: no tool gave a figure."
     lacking = [result for result in summary.results if _is_of_rounds(result) and not _is_complete(result)]
     if lacking:
         return f"{subject} was not measured as planned: {len(lacking)} of {len(summary.results)} results lack a figure."

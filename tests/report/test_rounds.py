@@ -1,0 +1,151 @@
+"""The report of a run of workloads: its answer, its failures on the first page, its rounds; nothing of frames."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from nicbench import report
+from nicbench.events import Bus, RunFinished, RunStarted
+from nicbench.hosts._fake import FakeHost
+from nicbench.judge.thresholds import Thresholds
+from nicbench.labs.base import Endpoint, EndpointTestbed
+from nicbench.methods.stream import Stream
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.plan import Plan
+from nicbench.model.result import ResultVerdict, Summary
+from nicbench.model.round import Figures, Flow, Job, JobOutcome
+from nicbench.model.turn import Turn
+from nicbench.monitor.fake import FakeMonitors
+from nicbench.report.gather import gather
+from nicbench.rounds.context import TestRoundContext
+from nicbench.rounds.fake import FakePlayer
+from nicbench.rounds.maker import RoundMaker
+from nicbench.store import RunFolder
+
+LINK = 100e6
+Outcome = Callable[[int, Job], JobOutcome]
+
+
+def moved(number: int, job: Job) -> JobOutcome:
+    flow = Flow(direction="forward", received_bytes=6_000_000, received_bits_per_s=48e6, retransmissions=0)
+    return JobOutcome(
+        figures=Figures(flows=(flow,)),
+        version="3.12",
+        client_command=("iperf3", "-c", "198.18.0.1"),
+        files=(f"raw/r{number:04d}/1-iperf3-{job.client}-client.out",),
+        began_s=0.0,
+        took_s=1.0,
+    )
+
+
+def missing(number: int, job: Job) -> JobOutcome:
+    return JobOutcome(failure="iperf3 is not installed on the client; next: apt-get install iperf3", repeatable=False)
+
+
+def finished(parent: Path, outcome: Outcome, verdict: ResultVerdict = ResultVerdict.VALID) -> Path:
+    """A run of `stream` over two ports with two clients each."""
+    folder, bus = RunFolder.create(parent, "title: Two ports\n", "Two ports"), Bus()
+    bus.subscribe(folder.journal.append)
+    ends = [_end("s0", None), *(_end(f"c0{each}", "s0") for each in "ab")]
+    ends += [_end("s1", None), *(_end(f"c1{each}", "s1") for each in "ab")]
+    servers, clients = (tuple(end for end in ends if (end.facts.port is None) is own) for own in (True, False))
+    testbed = EndpointTestbed(servers=servers, clients=clients, link_is_nominal=False)
+    bus.publish(
+        RunStarted(run_id=folder.run_id, title="Two ports", nicbench_version="0", wall_time="2026-01-31", seed=1)
+    )
+    folder.write_json("plan.json", _plan(folder.run_id, ends))
+    maker = RoundMaker(FakePlayer(outcome), FakeMonitors(), Thresholds(), {}, bus, Turn(), time.monotonic())
+    context = TestRoundContext("tcp", 1, testbed, maker, 1e6, {}, bus)
+    asyncio.run(Stream("tcp", Stream.Options(duration=1.0)).run(context))
+    bus.publish(RunFinished(verdict=verdict))
+    folder.finish(Summary(title="Two ports", verdict=verdict, results=folder.journal.results()))
+    return folder.path
+
+
+def _end(name: str, port: str | None) -> Endpoint:
+    facts = EndpointFacts(
+        name=name, host="h" if port is None else name, machine="local", address="198.18.0.1", port=port
+    )
+    return Endpoint(FakeHost(facts.host), facts.model_copy(update={"link_bits_per_s": LINK}))
+
+
+def _plan(run_id: str, ends: Sequence[Endpoint]) -> Plan:
+    endpoints = {end.name: end.facts.model_dump(mode="json", exclude={"name"}, exclude_none=True) for end in ends}
+    return Plan(
+        run_id=run_id,
+        title="Two ports",
+        nicbench_version="0",
+        seed=1,
+        dut={"kind": "server"},
+        link_bits_per_s=LINK,
+        link_is_nominal=False,
+        facts={"endpoints": endpoints},
+        thresholds=Thresholds().rows(),
+    )
+
+
+def text_of(page: str) -> str:
+    """What a reader sees, without drawings."""
+    plain = re.sub(r"<style>.*?</style>|<svg.*?</svg>", " ", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", plain))
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return finished(tmp_path_factory.mktemp("good"), moved)
+
+
+def test_the_answer_is_what_all_ports_move_together_and_what_held_it_down(good: Path) -> None:
+    view = gather(RunFolder.open(good))
+    assert "moves 0.192\u00a0Gb/s over all ports together" in view.headline
+    assert view.headline.endswith(": the links were full.")
+    assert [section.table.part for section in view.sections] == ["combined", "ports", "clients"]
+
+
+def test_nothing_is_said_of_frames_and_testers(good: Path) -> None:
+    text = text_of(report.build(good).read_text(encoding="utf-8"))
+    for word in ("tester", "kept its pace", "frame size", "NDR", "trials", "Ceiling", "None"):
+        assert word not in text, word
+
+
+def test_every_round_is_there_with_its_tools_commands_and_files(good: Path) -> None:
+    text = text_of(report.build(good).read_text(encoding="utf-8"))
+    assert "tcp: 3 rounds" in text
+    assert "c1b and s1 iperf3 3.12" in text
+    assert "iperf3 -c 198.18.0.1" in text
+    assert "1-iperf3-c0a-client." in text
+
+
+def test_the_testbed_has_each_port_with_the_clients_that_lead_to_it(good: Path) -> None:
+    view = gather(RunFolder.open(good))
+    assert [end.name for end in view.endpoints] == ["s0", "c0a", "c0b", "s1", "c1a", "c1b"]
+
+
+def test_the_folder_has_a_row_for_each_job_and_no_empty_table_of_trials(good: Path) -> None:
+    assert pq.read_table(good / "rounds.parquet").num_rows == 2 + 2 + 4
+    assert not (good / "trials.parquet").exists()
+
+
+def test_a_missing_tool_is_told_on_the_first_page_once_and_in_its_own_words(tmp_path: Path) -> None:
+    view = gather(RunFolder.open(finished(tmp_path, missing, ResultVerdict.INCOMPLETE)))
+    assert view.headline == "Nothing was measured: no tool gave a figure."
+    assert view.verdict_text.count("apt-get install iperf3") == 1
+    assert "(8 times, first c0a and s0 in r0001)" in view.verdict_text
+
+
+def test_one_client_that_fails_takes_nothing_from_the_others(tmp_path: Path) -> None:
+    def outcome(number: int, job: Job) -> JobOutcome:
+        return missing(number, job) if job.client == "c0b" else moved(number, job)
+
+    view = gather(RunFolder.open(finished(tmp_path, outcome, ResultVerdict.INCOMPLETE)))
+    rates = {row.result.id: row.result.values["throughput_bits_per_s"] for row in view.sections[-1].rows}
+    assert [rate is None for name, rate in rates.items() if name.endswith("c0b")] == [True, True]
+    assert all(rate == 48e6 for name, rate in rates.items() if not name.endswith("c0b"))
+    assert "lack a figure" in view.headline
