@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from nicbench.methods._request_load import LOAD_LONGER_S
 from nicbench.methods.request_response import MESSAGES, RequestResponse
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.round import Figures, Job, JobOutcome, RequestLatency
@@ -125,7 +126,7 @@ def test_with_a_load_the_same_is_measured_idle_and_beside_it() -> None:
     assert [(job.client, job.role) for job in idle.jobs] == [("c00", "probe")]
     assert [(job.client, job.role) for job in loaded.jobs] == [("c00", "probe"), ("c01", "load"), ("c02", "load")]
     assert len({job.port for job in loaded.jobs}) == 3
-    assert loaded.jobs[1].ask.duration_s == 3.0  # it is still there when the probe ends
+    assert loaded.jobs[1].ask.duration_s == 1.0 + LOAD_LONGER_S  # it is still there when the probe ends
     told = [(one.parameters["load"], one.values["load_bits_per_s"]) for one in of_part(results, "requests")]
     words = "iperf3, TCP, 2 streams of 10 Mb/s to the server"
     assert told == [("no load", None), ("no load", None), (words, 180e6), (words, 180e6)]
