@@ -111,7 +111,8 @@ def _find(columns: Iterable[ImportColumn], index: int, head: Cell, options: Impo
             if bound_ns is not None:
                 return Assigned(column, index, head, None, column.value.format(bound=bound_ns))
         elif whole in _names(column):  # before the name without its end: "PDR % of line rate" is no PDR
-            own = heading.unit if heading.unit and heading.unit.kind == "percent" else None
+            is_unit_alone = heading.name == whole
+            own = heading.unit if heading.unit and (heading.unit.kind == "percent" or is_unit_alone) else None
             return Assigned(column, index, head, named or own, column.value)
     for column in columns:
         if "{bound}" not in column.value and heading.name in _names(column):

@@ -177,6 +177,8 @@ def _scale(one: Assigned, unit: Unit | None, row: ReadRow) -> Fraction:
             return unit.factor if _layer(unit, one) == 2 else unit.factor * _payload_share(row)
         if quantity == "payload_rate" and unit.layer is not None:
             raise _WrongCellError(f"{unit} counts frames, and this is of payload", "it is in Mb/s or Gb/s, no layer")
+        if quantity == "media_rate" and unit.factor != 1:
+            raise _WrongCellError(f"{unit} counts frames on a line, and this is of film", "it is in fps")
         if quantity == "time":
             return unit.factor * next((scale for end, scale in _TIME_SCALES.items() if one.value.endswith(end)), 1)
         return unit.factor
@@ -185,6 +187,7 @@ def _scale(one: Assigned, unit: Unit | None, row: ReadRow) -> Fraction:
 
 _KINDS: Final[dict[Quantity, tuple[str, ...]]] = {
     "frame_rate": ("frame_rate", "bit_rate", "percent"),
+    "media_rate": ("frame_rate",),
     "bit_rate": ("bit_rate",),
     "payload_rate": ("bit_rate",),
     "percent": ("percent",),
@@ -228,6 +231,8 @@ def _unit_words(unit: Unit | None, quantity: Quantity) -> str | None:
     """As in the headings of reports; layer 1 is said, for there a bit rate is on layer 2."""
     if unit is None:
         return "frames" if quantity == "count" else None
+    if quantity == "media_rate":
+        return "fps"
     return f"{unit.name} L1" if unit.layer == 1 else unit.name
 
 

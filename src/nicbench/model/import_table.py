@@ -12,6 +12,7 @@ from nicbench.model.base import Frozen
 Quantity = Literal[
     "frame_size",
     "frame_rate",
+    "media_rate",
     "bit_rate",
     "payload_rate",
     "percent",
@@ -24,8 +25,9 @@ Quantity = Literal[
     "text",
 ]
 """What a column holds, which says in which units it may be written. ``load`` is a percentage that says of what;
-``bit_rate`` is kept on layer 2; ``payload_rate`` counts what a tool handed over, above all layers; ``link`` is the
-speed of the ports, "2x25GbE"; the unit of a ``time`` that is kept is the end of the value's name (``_ns``, ``_us``)."""
+``media_rate`` is of frames of film in ``fps``, which are files, so that no line rate bounds it; ``bit_rate`` is kept on
+layer 2; ``payload_rate`` counts what a tool handed over, above all layers; ``link`` is the speed of the ports,
+"2x25GbE"; the unit of a ``time`` that is kept is the end of the value's name (``_ns``, ``_us``)."""
 
 
 class ImportColumn(Frozen):
