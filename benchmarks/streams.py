@@ -40,11 +40,13 @@ WANTED_SHARE = 0.01
 class Bench:
     """One lab, one set of monitors; ``maker`` makes rounds as a run does."""
 
-    def __init__(self, testbed: EndpointTestbed, folder: Path, monitors: RunningMonitors) -> None:
+    def __init__(self, testbed: EndpointTestbed, folder: Path, monitors: RunningMonitors, changes: UndoStack) -> None:
         self.testbed = testbed
         self.folder = folder
         self.monitors = monitors
-        self.maker = RoundMaker(HostPlayer(testbed, folder), monitors, Thresholds(), {}, Bus(), ALONE, time.monotonic())
+        self.maker = RoundMaker(
+            HostPlayer(testbed, folder, changes), monitors, Thresholds(), {}, Bus(), ALONE, time.monotonic()
+        )
         self._made = 0
 
     def request(self, seconds: int) -> RoundRequest:
@@ -105,7 +107,7 @@ async def measured(pairs: int, seconds: int, long_s: int) -> int:
             testbed = await ClientsLab(ClientsOptions()).up(changes, LocalHost())
             monitors = RunningMonitors(MonitorLog(folder), Bus())
             await monitors.start(MonitorSettings(), [each.host for each in testbed.test_hosts], None)
-            bench = Bench(testbed, folder, monitors)
+            bench = Bench(testbed, folder, monitors, changes)
             try:
                 if not bench.monitor_pids():
                     raise RuntimeError("the monitor does not run: build it with `make install`")

@@ -43,9 +43,19 @@ class HostPlayer(Player):
     async def play(self, number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
         raw = RawFolder(self._folder, f"r{number:04d}", self._redactor.text if self._redactor else None)
         outcomes = await play(request, self._ends, raw, programs=self._programs)
+        if any(outcome.failure is not None for outcome in outcomes):
+            await self._require_hosts()
         if self._redactor is None:
             return outcomes
         return tuple(JobOutcome.model_validate(self._redactor(each.model_dump(mode="json"))) for each in outcomes)
+
+    async def _require_hosts(self) -> None:
+        """HostError where a job failed because a host is gone: nothing could be measured any more.
+
+        The round is not kept, so that a resumed run plays it again.
+        """
+        for test_host in self._testbed.test_hosts:
+            await test_host.host.run(("true",), check=False, timeout_s=_TIMEOUT_S)
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
         host = self._testbed.endpoints[endpoint].host
