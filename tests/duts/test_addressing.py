@@ -26,7 +26,7 @@ def test_the_registry_finds_every_kind_of_dut() -> None:
         ["l3fwd", "reflector", "testpmd"],
         ["external", "simulated"],
     )
-    assert sorted(find("nicbench.duts", Dut)) == sorted([*kernel, *user_space, *others, "server"])
+    assert sorted(find("nicbench.duts", Dut)) == sorted([*kernel, *user_space, *others, "router", "server"])
 
 
 @pytest.mark.parametrize("ip", [4, 6])

@@ -13,7 +13,7 @@ import pytest
 from nicbench.hosts.local import LocalHost
 from nicbench.methods.incast import Incast
 from nicbench.model.round import JobOutcome, RoundRequest
-from nicbench.workloads.base import End
+from nicbench.workloads.base import End, Watch
 from nicbench.workloads.play import play
 from nicbench.workloads.raw import RawFolder
 
@@ -59,7 +59,7 @@ def perftest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_senders_by_ib_write_bw_and_a_probe_by_ib_send_lat(tmp_path: Path) -> None:
     laboratory = Laboratory(lambda *_: streamed(None), clients_per_port=2, link_bits_per_s=None)
 
-    async def played(number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
+    async def played(number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
         ends = {name: End(LocalHost(), "127.0.0.1", rdma_device="rxe0") for name in ("s0", "c00", "c01")}
         jobs = tuple(job.model_copy(update={"port": free_port()}) for job in request.jobs)
         request = request.model_copy(update={"jobs": jobs})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from nicbench.errors import NicbenchError
+from nicbench.errors import HostError, NicbenchError
 from nicbench.events import Bus, Event, RoundBegun, RoundFinished
 from nicbench.hosts._fake import FakeHost
 from nicbench.judge.thresholds import Thresholds
@@ -19,6 +19,7 @@ from nicbench.monitor.fake import FakeMonitors
 from nicbench.rounds.context import TestRoundContext
 from nicbench.rounds.fake import FakePlayer
 from nicbench.rounds.maker import RoundMaker
+from nicbench.workloads.base import Watch
 
 DONE = JobOutcome(figures=Figures(), began_s=0.0)
 MISSING = JobOutcome(failure="iperf3 is not installed", repeatable=False)
@@ -108,3 +109,16 @@ async def test_repeats_take_no_more_than_their_share_of_the_tests_time() -> None
     bench = Bench(lambda number, job: DIED, budget_s=5.0)  # 1.5 s are left for repeats of 1 s
     await bench.context.play({}, request())
     assert len(bench.rounds) == 2
+
+
+async def test_a_round_that_never_came_to_its_clients_ends_no_watch() -> None:
+    bench = Bench(lambda number, job: DONE)
+
+    async def gone(number: int, asked: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
+        raise HostError("the connection was lost", place="c0")
+
+    bench.player.play = gone  # type: ignore[method-assign]
+    with pytest.raises(HostError):
+        await bench.context.play({}, request())
+    assert bench.monitors.heard == []
+    assert not bench.rounds

@@ -109,3 +109,38 @@ def test_alone_too_a_full_link_comes_before_a_busy_client() -> None:
     busy = {"machine of a": TIRED}
     assert limit_alone(moved("a", 94e6), [], "server", busy).limit is Limit.LINK
     assert limit_alone(moved("a", 60e6), [], "server", busy).limit is Limit.CLIENT
+
+
+def test_two_clients_that_share_a_full_port_are_not_slow() -> None:
+    shared = [moved("a", 47e6), moved("b", 47e6)]
+    alone = [moved("c", 94e6, port="s1"), moved("d", 94e6, port="s2"), moved("e", 85e6, port="s3")]
+    assert limit_of([*shared, *alone], "server", {}).limit is Limit.UNKNOWN
+
+
+def test_clients_of_ports_with_another_number_of_them_are_not_compared() -> None:
+    shared = [moved("a", 40e6), moved("b", 40e6)]
+    alone = [moved("c", 85e6, port="s1"), moved("d", 85e6, port="s2"), moved("e", 85e6, port="s3")]
+    assert limit_of([*shared, *alone], "server", {}).limit is Limit.UNKNOWN
+
+
+def test_of_links_of_unknown_speed_nothing_is_said_of_the_speed() -> None:
+    unknown = [
+        Moved(name, port, name, rate) for name, port, rate in (("a", "p", 1e9), ("b", "q", 9e9), ("c", "r", 9e9))
+    ]
+    assert "links of unknown speed" in limit_of(unknown, "server", {}).text
+
+
+def test_a_server_without_a_figure_is_not_said_to_have_time_left() -> None:
+    found = limit_of([moved("a", 60e6)], "server", {"machine of a": TIRED})
+    assert "how busy the server was is not known" in found.text
+
+
+def test_each_direction_of_a_link_is_added_up_by_itself() -> None:
+    rates = [(50e6, 5e6), (5e6, 50e6)]
+    both = [
+        Moved(name, "s0", name, max(rate), LINK, LINK, by_direction=rate)
+        for name, rate in zip("ab", rates, strict=True)
+    ]
+    assert limit_of(both, "server", {}).limit is Limit.UNKNOWN
+    full = [Moved("a", "s0", "a", 60e6, LINK, LINK, by_direction=(60e6, 1e6)) for _ in range(2)]
+    assert limit_of(full, "server", {}).limit is Limit.LINK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import stat
 import sys
@@ -11,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.hosts.base import Host
 from nicbench.hosts.local import LocalHost
 from nicbench.model.round import Ask, Job, JobOutcome, Placement, RoundRequest
+from nicbench.workloads._seat import Seat
 from nicbench.workloads.base import End
 from nicbench.workloads.play import play
+from nicbench.workloads.processes import Running
 from nicbench.workloads.raw import LARGEST_FILE_BYTES, RawFolder, safe_name
 
 from .goldens import golden
@@ -189,3 +193,27 @@ def test_names_of_files_lead_nowhere_else() -> None:
     assert safe_name("../../etc/passwd") == "etc-passwd"
     assert safe_name("-rf\x1b[2J") == "rf-2J"
     assert safe_name("...") == "unnamed"
+
+
+def test_a_client_has_begun_once_it_runs(tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Seat._start
+
+    async def slow(self: Seat, host: Host, command: tuple[str, ...]) -> Running:
+        if self.number == 2 and command == self._client_command:
+            await asyncio.sleep(0.4)  # as a container's or a far host's does
+        return await start(self, host, command)
+
+    monkeypatch.setattr(Seat, "_start", slow)
+    second = behaving("honest").model_copy(update={"client": "second"})
+    outcomes = played(tmp_path, behaving("honest"), second)
+    assert (outcomes["second"].began_s or 0.0) >= 0.4
+
+
+def test_figures_beyond_all_arithmetic_fail_their_own_job(
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = re.sub(r'"bytes":\s*\d+', '"bytes": 1.7e308', golden("iperf3-3.12-tcp-bytes.client"))
+    monkeypatch.setenv("FAKE_HONEST", said)
+    outcome = played(tmp_path, behaving("honest"))["honest"]
+    assert outcome.figures is None
+    assert outcome.failure

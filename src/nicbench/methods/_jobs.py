@@ -11,7 +11,8 @@ from nicbench.model.workload import WorkloadChoice
 
 FIRST_PORT: Final = 5201
 """iperf3's; the jobs of a round have ports from here on."""
-PORTS_A_JOB: Final = 16
+PORTS_A_JOB: Final = 160
+"""More than any tool takes: nuttcp one for each of up to 128 connections, and one more."""
 ROUND_OVERHEAD_S: Final = 2.0
 """Servers start, clients connect and end: what a round takes beyond its duration, for estimates."""
 

@@ -90,9 +90,10 @@ class PlacedContext:
 
         Its CPUs are not those of a process that is local or remote. Balanced, each node has its share.
         """
-        port = next(iter(self._layout.node_of_port))
-        used = self._layout.nodes_for(self._where, port)
-        free = [node for node in self._layout.nodes if node not in used] or list(self._layout.nodes)
+        ports = tuple(self._layout.node_of_port)
+        port = ports[0]
+        used = {node.number for each in ports for node in self._layout.nodes_for(self._where, each)}
+        free = [node for node in self._layout.nodes if node.number not in used] or list(self._layout.nodes)
         each = [
             self._memory_loads // len(free) + (number < self._memory_loads % len(free)) for number in range(len(free))
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nicbench.methods.base import RoundContext, Values
 from nicbench.model.endpoint import EndpointFacts
@@ -117,7 +117,8 @@ def found_limit(context: RoundContext, one: Round) -> Found:
         if job.client in clients and job.server in clients:
             moved += _moved_through(clients[job.client], clients[job.server], servers, rate)
         elif job.client in clients:
-            moved.append(_moved(clients[job.client], servers.get(job.server or ""), rate))
+            direct = _moved(clients[job.client], servers.get(job.server or ""), rate)
+            moved.append(replace(direct, by_direction=_by_direction(outcome.figures)))
     busy = {cpu.machine: Busy(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
     return limit_of(moved, context.servers[0].machine, busy)
 
@@ -201,6 +202,15 @@ def _one_way_bits_per_s(figures: Figures | None) -> float | None:
     """Of the direction that moved more: a link carries each of them by itself."""
     rates = [flow.bits_per_s for flow in flows_of(figures)]
     return None if not rates or any(rate is None for rate in rates) else max(rate or 0.0 for rate in rates)
+
+
+def _by_direction(figures: Figures | None) -> tuple[float, ...]:
+    """To the server and from it."""
+    flows = flows_of(figures)
+    return tuple(
+        sum(flow.bits_per_s or 0.0 for flow in flows if flow.direction == direction)
+        for direction in ("forward", "reverse")
+    )
 
 
 def _percent(share: float | None) -> float | None:

@@ -280,14 +280,21 @@ def _throughputs(rounds: Sequence[Round]) -> Values:
 
 
 def _congestion(rounds: Sequence[Round]) -> str:
-    """Counters of pauses and congestion marks that rose, over all rounds, as the drivers call them."""
+    """Counters of pauses and congestion marks that rose, over all rounds, as the drivers call them.
+
+    Where no card has such counters, nothing is said of a fabric.
+    """
     risen: dict[str, int] = {}
     for one in rounds:
         for end, counters in one.counters.items():
             for name, value in counters.items():
                 if _CONGESTION.search(name):
                     risen[f"{end} {name}"] = risen.get(f"{end} {name}", 0) + value
-    return ", ".join(f"{name} {value}" for name, value in risen.items()) or "no counter of pauses or marks rose"
+    if not risen:
+        return "no counter of pauses or marks can be read"
+    return (
+        ", ".join(f"{name} {value}" for name, value in risen.items() if value) or "no counter of pauses or marks rose"
+    )
 
 
 def _microseconds(nanoseconds: float) -> str:

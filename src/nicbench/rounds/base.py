@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from nicbench.model.round import JobOutcome, RoundRequest
+from nicbench.workloads.base import Watch
 
 
 class Player(ABC):
     """Starts every job of a round together and brings each to its end."""
 
     @abstractmethod
-    async def play(self, number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
+    async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
         """The outcomes in the order of the jobs, each of which fails alone; ``number`` is the round's place in the run.
 
         HostError where a host itself is gone.

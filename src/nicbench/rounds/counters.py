@@ -20,6 +20,11 @@ _TOLD: Final = re.compile(
 """Of a driver's hundreds of statistics, those that say why something was slow or lost."""
 
 
+def is_telling(name: str) -> bool:
+    """Whether that it did not rise is worth a word: pauses, marks, drops."""
+    return _TOLD.search(name) is not None
+
+
 def counters_in(text: str) -> dict[str, int]:
     """By name, as kernel and driver write them; lines that are none are left out."""
     found: dict[str, int] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from nicbench.model.round import Job, JobOutcome, RoundRequest
 from nicbench.rounds.base import Player
+from nicbench.workloads.base import Watch
 
 
 @dataclass
@@ -19,7 +20,8 @@ class FakePlayer(Player):
     files: list[str] = field(default_factory=list)
     """Those that are there now."""
 
-    async def play(self, number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
+    async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
+        await watch.begin()
         self.heard.append(request)
         return tuple(self.outcome(number, job) for job in request.jobs)
 

@@ -14,6 +14,7 @@ from nicbench.model.round import MachineCpu, Round, RoundRequest
 from nicbench.model.turn import Turn
 from nicbench.monitor.base import Monitors
 from nicbench.rounds.base import Player
+from nicbench.rounds.counters import is_telling
 
 
 class RoundMaker:
@@ -66,13 +67,11 @@ class RoundMaker:
             )
         )
         before = await self._player.counters()
-        await self._monitors.begin_round(self._number)
-        own_s, began = time.process_time(), time.monotonic()
+        watch = _Watch(self._monitors, self._number)
         try:
-            outcomes = await self._player.play(self._number, request)
+            outcomes = await self._player.play(self._number, request, watch)
         finally:
-            own_s, took_s = time.process_time() - own_s, time.monotonic() - began
-            cpu = await self._monitors.end_round()
+            await watch.end()
         made = Round(
             id=f"r{self._number:04d}",
             key=key,
@@ -83,13 +82,35 @@ class RoundMaker:
             repeat=repeat,
             request=request,
             outcomes=outcomes,
-            cpu=tuple(_with_controller(each, own_s, took_s) for each in cpu),
+            cpu=watch.cpu,
             counters=_differences(before, await self._player.counters()),
-            verdict=judge_round(request, outcomes, cpu, self._thresholds),
+            verdict=judge_round(request, outcomes, watch.cpu, self._thresholds),
             at_s=round(time.monotonic() - self._began, 3),
         )
         self._bus.publish(RoundFinished(round=made))
         return made
+
+
+class _Watch:
+    """The monitors from when clients begin until the last has ended; not while servers start or outputs are read."""
+
+    def __init__(self, monitors: Monitors, number: int) -> None:
+        self.cpu: tuple[MachineCpu, ...] = ()
+        self._monitors = monitors
+        self._number = number
+        self._since: tuple[float, float] | None = None
+
+    async def begin(self) -> None:
+        await self._monitors.begin_round(self._number)
+        self._since = time.process_time(), time.monotonic()
+
+    async def end(self) -> None:
+        """Again is no harm; where nothing began there is nothing to end."""
+        if self._since is None:
+            return
+        (own_s, began), self._since = self._since, None
+        own_s, took_s = time.process_time() - own_s, time.monotonic() - began
+        self.cpu = tuple(_with_controller(each, own_s, took_s) for each in await self._monitors.end_round())
 
 
 def _with_controller(cpu: MachineCpu, own_s: float, took_s: float) -> MachineCpu:
@@ -102,12 +123,13 @@ def _with_controller(cpu: MachineCpu, own_s: float, took_s: float) -> MachineCpu
 def _differences(
     before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
 ) -> dict[str, dict[str, int]]:
-    """What rose; a counter that was reset meanwhile says nothing."""
+    """What rose, and of pauses, marks and drops also what did not; a counter that was reset meanwhile says nothing."""
     return {
         name: {
             counter: value - before[name][counter]
             for counter, value in counters.items()
-            if counter in before[name] and value > before[name][counter]
+            if counter in before[name]
+            and (value > before[name][counter] or (is_telling(counter) and value == before[name][counter]))
         }
         for name, counters in after.items()
         if name in before

@@ -15,7 +15,7 @@ from nicbench.rounds.counters import SCRIPT, counters_in
 from nicbench.rounds.files import RoundFiles
 from nicbench.rounds.interrupts import Interrupts
 from nicbench.tuning.changes import Changes
-from nicbench.workloads.base import End
+from nicbench.workloads.base import End, Watch
 from nicbench.workloads.play import play
 from nicbench.workloads.programs import Programs
 from nicbench.workloads.raw import RawFolder
@@ -40,9 +40,9 @@ class HostPlayer(Player):
         self._interrupts = Interrupts(changes)
         self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
 
-    async def play(self, number: int, request: RoundRequest) -> tuple[JobOutcome, ...]:
+    async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
         raw = RawFolder(self._folder, f"r{number:04d}", self._redactor.text if self._redactor else None)
-        outcomes = await play(request, self._ends, raw, programs=self._programs)
+        outcomes = await play(request, self._ends, raw, programs=self._programs, watch=watch)
         if any(outcome.failure is not None for outcome in outcomes):
             await self._require_hosts()
         if self._redactor is None:

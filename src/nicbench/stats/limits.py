@@ -5,6 +5,7 @@ Pure: figures of a round in, a sentence out. A limit is named where the figures 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,6 +41,13 @@ class Moved:
     bits_per_s: float | None
     link_bits_per_s: float | None = None
     port_link_bits_per_s: float | None = None
+    by_direction: tuple[float, ...] = ()
+    """Each direction by itself, in the same order for all: a link carries each of them. None: ``bits_per_s`` is one."""
+
+    @property
+    def directions(self) -> tuple[float, ...]:
+        """At least one."""
+        return self.by_direction or (self.bits_per_s or 0.0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +109,7 @@ def _outdone(one: Moved, others: Sequence[Moved]) -> Found | None:
 
 def _full_links(moved: Sequence[Moved]) -> Found | None:
     """Every port's link, or every client's own, is full."""
-    by_port: dict[str, float] = {}
-    for one in moved:
-        by_port[one.port] = by_port.get(one.port, 0.0) + (one.bits_per_s or 0.0)
+    by_port = _by_port(moved)
     full = [
         _fills(by_port[one.port], one.port_link_bits_per_s) or _fills(one.bits_per_s, one.link_bits_per_s)
         for one in moved
@@ -117,6 +123,17 @@ def _full_links(moved: Sequence[Moved]) -> Found | None:
             "together: a longer round tells it better"
         )
     return Found(Limit.LINK, text)
+
+
+def _by_port(moved: Sequence[Moved]) -> dict[str, float]:
+    """What went over each port's link in the direction that carried more."""
+    sums: dict[str, list[float]] = {}
+    for one in moved:
+        known = sums.setdefault(one.port, [])
+        for number, rate in enumerate(one.directions):
+            known.extend([0.0] * (number + 1 - len(known)))
+            known[number] += rate
+    return {port: max(each) for port, each in sums.items()}
 
 
 def _overfills(bits_per_s: float, link_bits_per_s: float | None) -> bool:
@@ -144,29 +161,50 @@ def _busy_clients(moved: Sequence[Moved], server_machine: str, busy: Mapping[str
     said = ", ".join(f"{client} ({100 * share:.0f} %)" for client, share in tired.items())
     return Found(
         Limit.CLIENT,
-        f"a CPU of the client was busy all the time: {said}; the server had time left. Repeat it with a faster client",
+        f"a CPU of the client was busy all the time: {said}; {_of_server(server)}. Repeat it with a faster client",
         tuple(tired),
     )
 
 
+def _of_server(server: Busy | None) -> str:
+    known = server is not None and server.busiest_core is not None
+    return "the server had time left" if known else "how busy the server was is not known"
+
+
 def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
-    """One machine is much slower than those beside it on links of the same speed."""
-    known = [one for one in moved if one.bits_per_s is not None and one.machine != server_machine]
-    slow = []
+    """One machine is much slower than those that share a port with as many, on links of the same speed.
+
+    A client whose port is full has its share of it, and is not slow.
+    """
+    by_port, clients = _by_port(moved), Counter(one.port for one in moved)
+    known = [
+        one
+        for one in moved
+        if one.bits_per_s is not None
+        and one.machine != server_machine
+        and not _fills(by_port[one.port], one.port_link_bits_per_s)
+    ]
+    slow: list[Moved] = []
     for one in known:
         alike = [
-            other for other in known if other.link_bits_per_s == one.link_bits_per_s and other.client != one.client
+            other
+            for other in known
+            if other.client != one.client
+            and other.link_bits_per_s == one.link_bits_per_s
+            and clients[other.port] == clients[one.port]
         ]
         rates = sorted(other.bits_per_s or 0.0 for other in alike if other.machine != one.machine)
         if len(rates) >= 2 and (one.bits_per_s or 0.0) < SLOW_CLIENT * rates[len(rates) // 2]:
-            slow.append(one.client)
+            slow.append(one)
     if not slow:
         return None
+    names = tuple(one.client for one in slow)
+    same = "links of the same speed" if all(one.link_bits_per_s for one in slow) else "links of unknown speed"
     return Found(
         Limit.CLIENT,
-        f"{', '.join(slow)} moved less than {100 * SLOW_CLIENT:.0f} % of what the clients beside it did, over links of "
-        "the same speed: a slow machine, or its link",
-        tuple(slow),
+        f"{', '.join(names)} moved less than {100 * SLOW_CLIENT:.0f} % of what the clients beside it did, over {same}: "
+        "a slow machine, or its link",
+        names,
     )
 
 

@@ -132,7 +132,7 @@ class Journal:
     def _write_line(self, event: Event) -> None:
         assert self._descriptor is not None  # noqa: S101 - append() opened it
         content: Any = event
-        if self.redact is not None and not isinstance(event, TrialFinished | ResultReady):
+        if self.redact is not None and not isinstance(event, TrialFinished | RoundFinished | ResultReady):
             content = self.redact(event.model_dump(mode="json"))
         line = json_text(content, indent=None).encode() + b"\n"
         self._writes += 1

@@ -10,7 +10,7 @@ import signal
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import ValidationError
 
@@ -44,6 +44,16 @@ class End:
     rdma_device: str | None = None
     rdma_port: int = 1
     gid_index: int | None = None
+
+
+class Watch(Protocol):
+    """Looks at the machines while clients run, and at nothing before or after."""
+
+    async def begin(self) -> None:
+        """The clients come next."""
+
+    async def end(self) -> None:
+        """Every client has ended."""
 
 
 @dataclass(frozen=True, slots=True)

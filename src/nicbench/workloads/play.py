@@ -15,7 +15,7 @@ from nicbench.hosts.base import Host
 from nicbench.model.round import JobOutcome, RoundRequest
 from nicbench.registry import find
 from nicbench.workloads._seat import JobError, Seat
-from nicbench.workloads.base import End, Workload
+from nicbench.workloads.base import End, Watch, Workload
 from nicbench.workloads.ports import is_open, sockets_of, wait_until_open
 from nicbench.workloads.programs import Programs
 from nicbench.workloads.raw import RawFolder
@@ -36,21 +36,27 @@ async def play(
     *,
     programs: Programs | None = None,
     ready_timeout_s: float = READY_TIMEOUT_S,
+    watch: Watch | None = None,
 ) -> tuple[JobOutcome, ...]:
     """Plays the jobs of ``request`` together and gives what came of each, in their order.
 
-    ``ends`` has every endpoint that a job names. ``programs`` remembers versions from round to round. It raises only
-    where nothing of the round can go on (the run folder cannot be written, it was cancelled); whatever happens, no
-    process of it is left behind.
+    ``ends`` has every endpoint that a job names. ``programs`` remembers versions from round to round; ``watch`` is told
+    when the clients are about to begin and when all of them have ended. It raises only where nothing of the round can
+    go on (the run folder cannot be written, it was cancelled); whatever happens, no process of it is left behind.
     """
     known, memory = kinds(), programs or Programs()
     seats = [Seat(number, job, ends, raw) for number, job in enumerate(request.jobs, 1)]
     try:
         await _each(seats, lambda seat: seat.prepare(known, memory))
         await _open_servers(seats, ready_timeout_s)
+        if watch is not None:
+            await watch.begin()
         began_s = asyncio.get_running_loop().time()
         await _each(seats, lambda seat: seat.begin(began_s))
         await _each(seats, lambda seat: seat.finish(request))
+        if watch is not None:
+            await watch.end()
+        await _each(seats, lambda seat: seat.finish_server())
     finally:
         await asyncio.shield(asyncio.gather(*(seat.stop() for seat in seats)))
     # Large outputs take time to read: not on the event loop, where others wait.
