@@ -62,6 +62,8 @@ class Sockperf(Workload):
     def refusal(self, ask: Ask) -> str | None:
         if ask.operation == "memory" or ask.transport == "rdma":
             return "sockperf sends messages over TCP or UDP, and nothing else"
+        if ask.operation == "stream" and ask.transport == "udp":
+            return "sockperf says what was sent and not what arrived, which over UDP is no throughput"
         if ask.duration_s is None or ask.duration_s != int(ask.duration_s) or ask.duration_s < 1:
             return "sockperf measures for whole seconds, at least 1"
         size, most = ask.write_bytes or _DEFAULT_BYTES, _MOST_BYTES[ask.transport]
