@@ -51,7 +51,7 @@ def played(folder: Path, *jobs: Job, ready_timeout_s: float = 10.0) -> dict[str,
     """What came of each, by the client's name."""
     end = End(LocalHost(), "127.0.0.1")
     ends = {"server": end, **{job.client: end for job in jobs}}
-    request = RoundRequest(jobs=jobs, duration_s=0.2, timeout_s=1.0)
+    request = RoundRequest(jobs=jobs, duration_s=0.2, timeout_s=4.0)
     outcomes = asyncio.run(play(request, ends, RawFolder(folder, "r1"), ready_timeout_s=ready_timeout_s))
     return {job.client: outcome for job, outcome in zip(jobs, outcomes, strict=True)}
 
