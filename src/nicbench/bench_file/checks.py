@@ -17,7 +17,7 @@ from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.tester_checks import tester_problems
 from nicbench.bench_file.time_stamps import time_stamp_problems
 from nicbench.bench_file.traffic_checks import traffic_problems
-from nicbench.bench_file.wiring import wiring_problems
+from nicbench.bench_file.wiring import endpoint_kind_problems, wiring_problems
 from nicbench.bench_file.workload_checks import workload_problems
 from nicbench.methods.base import Measures
 from nicbench.registry import find
@@ -27,6 +27,8 @@ from nicbench.search.base import Search
 def cross_check(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Every problem that shows only when the sections are seen together."""
     mixed = list(_tests_measure_alike(bench, root))
+    if not mixed and bench.measures == "frames":
+        mixed = list(endpoint_kind_problems(bench, root))
     yield from mixed
     for _, check in () if mixed else _CHECKS[bench.measures]:
         yield from check(bench, root)

@@ -10,7 +10,8 @@ from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.port_devices import device_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.duts.base import Dut
-from nicbench.labs.base import Lab
+from nicbench.labs.base import EndpointLab, Lab
+from nicbench.methods.base import Method
 from nicbench.registry import find
 
 TESTER: Final = "tester"
@@ -46,6 +47,21 @@ def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     yield from _port_problems(bench, root)
     yield from device_problems(bench, root)
     yield from _link_problems(bench, root)
+
+
+def endpoint_kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Frames are sent by a tester through a DUT, and neither a measured host nor a lab of hosts takes them."""
+    method = quote(bench.tests[0].method_kind)
+    rounds = [kind for kind, each in find("nicbench.methods", Method).items() if each.measures == "rounds"]
+    other = f"choose a method of workloads: {', '.join(rounds)}"
+    if bench.dut.plugin.port_kind == EndpointLab.port_kind:
+        duts = [kind for kind, dut in find("nicbench.duts", Dut).items() if dut.port_kind == Lab.port_kind]
+        message = f"{method} sends frames of a tester, and {quote(bench.dut.kind)} is measured by workloads"
+        yield Problem(root.position_of(("dut", "kind")), message, f"write `{_sections('dut', duts)}`, or {other}")
+    if bench.lab is not None and bench.lab.plugin.port_kind == EndpointLab.port_kind:
+        labs = [kind for kind, lab in find("nicbench.labs", Lab).items() if lab.port_kind == Lab.port_kind]
+        message = f"{method} sends frames of a tester, and the lab {quote(bench.lab.kind)} makes hosts for workloads"
+        yield Problem(root.position_of(("lab", "kind")), message, f"write `{_sections('lab', labs)}`, or {other}")
 
 
 def _own_port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
