@@ -58,18 +58,24 @@ class PlacementMethod(RoundMethod):
         @classmethod
         def _inner_is_a_test(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
             kinds = _inner_kinds()
-            if given.get("method") not in kinds:
+            method = given.get("method")
+            if isinstance(method, str) and method in _through_dut():
+                raise ValueError(
+                    f"`{method}` goes through the DUT, where no process of a tool runs that could be placed; "
+                    f"write one of: {', '.join(kinds)}"
+                )
+            if not isinstance(method, str) or method not in kinds:
                 raise ValueError(f"`of` needs a `method`, one of: {', '.join(kinds)}")
             rest = {key: value for key, value in given.items() if key != "method"}
             try:
-                options = kinds[given["method"]].Options.model_validate_json(
+                options = kinds[method].Options.model_validate_json(
                     json.dumps(rest), strict=True, context=info.context
                 )
             except ValidationError as error:
                 first = error.errors()[0]
                 place = ".".join(str(step) for step in first["loc"])
                 raise ValueError(f"`of.{place}`: {first['msg']}") from None
-            return {"method": given["method"], **options.model_dump(mode="json")}
+            return {"method": method, **options.model_dump(mode="json")}
 
         @model_validator(mode="after")
         def _loads_are_counts(self) -> Self:
@@ -204,12 +210,19 @@ class PlacementMethod(RoundMethod):
 
 
 def _inner_kinds() -> dict[str, type[RoundMethod]]:
-    """Every method of rounds but this one."""
+    """Every method of rounds whose servers are processes on the measured host, but this one."""
     return {
-        kind: method
-        for kind, method in find("nicbench.methods", Method).items()
-        if issubclass(method, RoundMethod) and kind != PlacementMethod.kind
+        kind: method for kind, method in _methods().items() if not method.through_dut and kind != PlacementMethod.kind
     }
+
+
+def _through_dut() -> tuple[str, ...]:
+    return tuple(kind for kind, method in _methods().items() if method.through_dut)
+
+
+def _methods() -> dict[str, type[RoundMethod]]:
+    found = find("nicbench.methods", Method).items()
+    return {kind: method for kind, method in found if issubclass(method, RoundMethod)}
 
 
 def _changes(found: Result, remote: Result | None) -> Values:
