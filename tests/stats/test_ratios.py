@@ -30,6 +30,12 @@ def test_what_changes_for_both_alike_falls_out() -> None:
     assert (found.lower, found.upper) == (pytest.approx(1.1), pytest.approx(1.1))
 
 
+def test_pairs_that_lie_far_apart_tell_nothing() -> None:
+    found = ratio_interval([(1.0, 1e12), (1e12, 1.0)], 0.9999)
+    assert found is not None
+    assert agreement(found, 1.0) is Agreement.UNKNOWN
+
+
 def test_the_other_way_round_is_the_inverse() -> None:
     pairs = [(1.0, 1.1), (2.0, 2.1), (3.0, 3.6)]
     one, other = (ratio_interval(given, 0.9) for given in (pairs, [(b, a) for a, b in pairs]))

@@ -22,7 +22,7 @@ from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
 from nicbench.methods._round_figures import Played, bits_per_s, clients_by_port, loads_of, mean, sum_of
 from nicbench.methods.base import RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
-from nicbench.model.quantity import Bytes, Ratio, Seconds
+from nicbench.model.quantity import Bytes, Confidence, Ratio, Seconds
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.round import Ask, Round, RoundRequest
 from nicbench.model.table import ResultTable
@@ -48,7 +48,7 @@ class Agreement(RoundMethod):
             default=(WorkloadChoice(kind="iperf3"), WorkloadChoice(kind="nuttcp")), min_length=2, max_length=8
         )
         within: Ratio = Field(default=0.05, gt=0.0)
-        confidence: Ratio = Field(default=0.95, ge=0.5, lt=1.0)
+        confidence: Confidence = 0.95
         transport: Literal["tcp", "udp"] = "tcp"
         direction: Literal["forward", "reverse"] = "forward"
         write_bytes: Bytes = 8192

@@ -84,6 +84,9 @@ Seconds = Annotated[float, _reader("a duration", '"200 ms"', units.parse_duratio
 Ratio = Annotated[float, Field(le=1.0), _reader("a share", '"0.5 %"', units.parse_ratio)]
 """A share, 0..1, from "0.5 %"."""
 
+Confidence = Annotated[float, Field(ge=0.5, le=0.9999), _reader("a share", '"95 %"', units.parse_ratio)]
+"""Of an interval, from "95 %": below a half it says nothing, and near 1 it holds everything."""
+
 Percent = Annotated[float, Field(gt=0.0, le=100.0), _reader("a percentage", '"50 %"', _percent)]
 """A percentage above 0 and at most 100: "50 %" is 50.0."""
 

@@ -7,6 +7,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+_MOST_EXPONENT: Final = 700.0
+"""Of e, near the end of what a float holds: an interval that reaches so far tells nothing anyway."""
 
 
 class Agreement(StrEnum):
@@ -41,7 +45,7 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], confidence_ratio: float
     middle, deviation = statistics.fmean(logarithms), statistics.stdev(logarithms)
     quantile = float(stdtrit(len(pairs) - 1, (1.0 + confidence_ratio) / 2.0))
     half = quantile * deviation / math.sqrt(len(pairs))
-    return RatioInterval(math.exp(middle), math.exp(middle - half), math.exp(middle + half), len(pairs))
+    return RatioInterval(math.exp(middle), math.exp(middle - half), math.exp(min(middle + half, _MOST_EXPONENT)), len(pairs))
 
 
 def agreement(found: RatioInterval, within_ratio: float) -> Agreement:
