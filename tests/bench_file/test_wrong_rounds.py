@@ -49,6 +49,22 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
         "request-response\n    load: heavy\n",
         *(8, 11, "`tests[0].load` must be", None),
     ),
+    "a method of frames": (
+        "throughput\n",
+        *(3, 13, "`throughput` sends frames of a tester, and the lab `clients` makes hosts", "choose a method of"),
+    ),
+    "placement: a method that is none": (
+        "placement\n    of: {method: [stream]}\n",
+        *(8, 9, "`of` needs a `method`, one of: ", None),
+    ),
+    "placement: a method that places nothing": (
+        "placement\n    of: {method: forwarding}\n",
+        *(8, 9, "`forwarding` goes through the DUT, where no process of a tool runs", None),
+    ),
+    "agreement: nearly certain": (
+        "agreement\n    confidence: 99.9999 %\n",
+        *(8, 17, "it must be at most 0.9999", None),
+    ),
 }
 
 
@@ -66,3 +82,8 @@ def test_the_error_points_at_the_place_and_names_the_next_step(name: str, read: 
 def test_the_defaults_of_each_are_valid(read: Read) -> None:
     for method in ("transfer", "agreement", "request-response"):
         assert read(f"{HEAD}{method}\n").tests[0].method_kind == method
+
+
+def test_clients_are_tuned_together(read: Read) -> None:
+    bench = read(f"{HEAD}stream\ntuning: {{clients: {{mtu: 9000}}}}\n")
+    assert [wish.role for wish in bench.tuning] == ["clients"]

@@ -16,7 +16,7 @@ from nicbench.tuning.wishes import ALL, Wish
 
 KEY: Final = "tuning"
 PROFILE: Final = "profile"
-_ROLES: Final = (ALL, "tester", "dut")
+_ROLES: Final = (ALL, "tester", "dut", "clients")
 _MOST_IN_A_LIST: Final = 64
 
 
