@@ -61,6 +61,38 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
         "placement\n    of: {method: forwarding}\n",
         *(8, 9, "`forwarding` goes through the DUT, where no process of a tool runs", None),
     ),
+    "stream: writes of nothing": (
+        "stream\n    write_bytes: [0 B]\n",
+        *(8, 19, "`tests[0].write_bytes[0]` is `0`: it must be at least 1", None),
+    ),
+    "stream: a window of nothing": (
+        "stream\n    window: 0 B\n",
+        *(8, 13, "`tests[0].window` is `0`: it must be at least 1", None),
+    ),
+    "stream: a rate of nothing": (
+        "stream\n    rate: 0 b/s\n",
+        *(8, 11, "`tests[0].rate` is `0 b/s`: it must be at least 1", None),
+    ),
+    "incast: a probe of nothing": (
+        "incast\n    probe_bytes: 0 B\n",
+        *(8, 18, "it must be at least 1", None),
+    ),
+    "stream: the same twice": (
+        "stream\n    direction: [forward, reverse, forward]\n",
+        *(8, 16, "`tests[0].direction`: `forward` is named twice", None),
+    ),
+    "stream: nothing in a list": (
+        "stream\n    write_bytes: []\n",
+        *(8, 18, "`tests[0].write_bytes` has too little in it", None),
+    ),
+    "request-response: the same size twice": (
+        "request-response\n    message_bytes: [1 KiB, 1024 B]\n",
+        *(8, 20, "`1024` is named twice", None),
+    ),
+    "placement: the same loads twice": (
+        "placement\n    of: {method: stream}\n    memory_loads: [5, 5]\n",
+        *(9, 19, "`5` is named twice", None),
+    ),
     "agreement: nearly certain": (
         "agreement\n    confidence: 99.9999 %\n",
         *(8, 17, "it must be at most 0.9999", None),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from nicbench.model.base import Frozen
-from nicbench.model.quantity import BitsPerSecond, Bytes
+from nicbench.model.quantity import BitsPerSecond, SomeBytes
 from nicbench.model.round import Ask, Direction
 from nicbench.model.workload import WorkloadChoice
 from nicbench.units import format_bits_per_s
@@ -24,8 +24,8 @@ class Load(Frozen):
     transport: Literal["tcp", "udp"] = "tcp"
     direction: Direction = "forward"
     streams: int = Field(default=1, ge=1, le=15)
-    write_bytes: Bytes | None = None
-    rate: BitsPerSecond | None = None
+    write_bytes: SomeBytes | None = None
+    rate: BitsPerSecond | None = Field(default=None, ge=1.0)
     also_without: bool = True
 
     def ask(self, probe_s: float) -> Ask:

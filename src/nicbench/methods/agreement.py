@@ -22,7 +22,7 @@ from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
 from nicbench.methods._round_figures import Played, bits_per_s, clients_by_port, loads_of, mean, sum_of
 from nicbench.methods.base import RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
-from nicbench.model.quantity import Bytes, Confidence, Ratio, Seconds
+from nicbench.model.quantity import Confidence, Ratio, Seconds, SomeBytes
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.round import Ask, Round, RoundRequest
 from nicbench.model.table import ResultTable
@@ -51,11 +51,11 @@ class Agreement(RoundMethod):
         confidence: Confidence = 0.95
         transport: Literal["tcp", "udp"] = "tcp"
         direction: Literal["forward", "reverse"] = "forward"
-        write_bytes: Bytes = 8192
+        write_bytes: SomeBytes = 8192
         streams: int = Field(default=1, ge=1, le=15)
-        window: Bytes | None = None
+        window: SomeBytes | None = None
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
-        transfer_bytes: Bytes | None = Field(default=None, ge=1)
+        transfer_bytes: SomeBytes | None = None
         repetitions: int = Field(default=10, ge=2, le=1000)
 
         @model_validator(mode="after")

@@ -28,9 +28,10 @@ from nicbench.methods._round_figures import (
 )
 from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
+from nicbench.model.distinct import Distinct
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.import_table import ImportColumn, ImportTable
-from nicbench.model.quantity import Bytes, Seconds
+from nicbench.model.quantity import Seconds, SomeBytes
 from nicbench.model.result import Result
 from nicbench.model.round import Ask, Direction, Job, RoundRequest
 from nicbench.model.table import Column, Grid, ResultTable
@@ -70,8 +71,8 @@ class Forwarding(RoundMethod):
 
         workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
         transport: Literal["tcp", "udp"] = "tcp"
-        direction: tuple[Direction, ...] = Field(default=("forward",), min_length=1)
-        write_bytes: tuple[Bytes, ...] = Field(default=(8192,), min_length=1)
+        direction: Distinct[Direction] = Field(default=("forward",), min_length=1)
+        write_bytes: Distinct[SomeBytes] = Field(default=(8192,), min_length=1)
         streams: int = Field(default=1, ge=1, le=128)
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
         repetitions: int = Field(default=1, ge=1, le=1000)

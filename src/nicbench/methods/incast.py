@@ -32,8 +32,9 @@ from nicbench.methods._round_figures import (
 from nicbench.methods._tail import Bins
 from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
+from nicbench.model.distinct import Distinct
 from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.quantity import Bytes, Seconds
+from nicbench.model.quantity import Seconds, SomeBytes
 from nicbench.model.result import Result
 from nicbench.model.round import Ask, Job, JobOutcome, RequestLatency, Round, RoundRequest, Transport
 from nicbench.model.table import Column, Grid, ResultTable
@@ -76,9 +77,9 @@ class Incast(RoundMethod):
         probe: WorkloadChoice | None = None
         receiver: Name | None = None
         senders: int | None = Field(default=None, ge=1, le=256)
-        message_bytes: tuple[Bytes, ...] | None = Field(default=None, min_length=1)
-        streams: tuple[int, ...] = Field(default=STREAMS, min_length=1)
-        probe_bytes: Bytes = 64
+        message_bytes: Distinct[SomeBytes] | None = Field(default=None, min_length=1)
+        streams: Distinct[int] = Field(default=STREAMS, min_length=1)
+        probe_bytes: SomeBytes = 64
         bins: Bins = BINS_S
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
         repetitions: int = Field(default=1, ge=1, le=1000)

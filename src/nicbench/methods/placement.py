@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
 from nicbench.methods.base import Method, Objection, RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
+from nicbench.model.distinct import Distinct
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.round import Ask
 from nicbench.model.table import Column, ResultTable
@@ -50,8 +51,8 @@ class PlacementMethod(RoundMethod):
         """
 
         of: dict[str, Any]
-        nodes: tuple[Where, ...] = Field(default=("local", "remote", "balanced"), min_length=1)
-        memory_loads: tuple[int, ...] = Field(default=(0, 5), min_length=1)
+        nodes: Distinct[Where] = Field(default=("local", "remote", "balanced"), min_length=1)
+        memory_loads: Distinct[int] = Field(default=(0, 5), min_length=1)
         interrupts: Literal["stay", "follow"] = "stay"
 
         @field_validator("of", mode="after")
@@ -68,9 +69,7 @@ class PlacementMethod(RoundMethod):
                 raise ValueError(f"`of` needs a `method`, one of: {', '.join(kinds)}")
             rest = {key: value for key, value in given.items() if key != "method"}
             try:
-                options = kinds[method].Options.model_validate_json(
-                    json.dumps(rest), strict=True, context=info.context
-                )
+                options = kinds[method].Options.model_validate_json(json.dumps(rest), strict=True, context=info.context)
             except ValidationError as error:
                 first = error.errors()[0]
                 place = ".".join(str(step) for step in first["loc"])

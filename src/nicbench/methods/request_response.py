@@ -23,8 +23,9 @@ from nicbench.methods._round_figures import Played, clients_by_port, cpu_values,
 from nicbench.methods._round_figures import bits_per_s as rate_of
 from nicbench.methods.base import RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
+from nicbench.model.distinct import Distinct
 from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.quantity import Bytes, Seconds
+from nicbench.model.quantity import Seconds, SomeBytes
 from nicbench.model.result import Result
 from nicbench.model.round import Ask, RoundRequest
 from nicbench.model.table import ResultTable
@@ -53,8 +54,8 @@ class RequestResponse(RoundMethod):
         """Options of the bench file. ``message_bytes``: None is 1 byte to 64 KiB, as far as tool and transport go."""
 
         workload: WorkloadChoice = WorkloadChoice(kind="sockperf")
-        transport: tuple[_Transport, ...] = Field(default=("tcp", "udp"), min_length=1)
-        message_bytes: tuple[Bytes, ...] | None = Field(default=None, min_length=1)
+        transport: Distinct[_Transport] = Field(default=("tcp", "udp"), min_length=1)
+        message_bytes: Distinct[SomeBytes] | None = Field(default=None, min_length=1)
         load: Beside = None
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
         repetitions: int = Field(default=1, ge=1, le=1000)

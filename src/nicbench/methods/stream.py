@@ -30,9 +30,10 @@ from nicbench.methods._round_figures import (
 from nicbench.methods._stream_imports import IMPORTS, stream_of_import, throughput_and_cpu
 from nicbench.methods.base import RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
+from nicbench.model.distinct import Distinct
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.import_table import ImportTable
-from nicbench.model.quantity import BitsPerSecond, Bytes, Seconds
+from nicbench.model.quantity import BitsPerSecond, Seconds, SomeBytes
 from nicbench.model.result import Result, Value
 from nicbench.model.round import Ask, Direction, JobOutcome, Round, RoundRequest
 from nicbench.model.spread import Spread
@@ -74,15 +75,15 @@ class Stream(RoundMethod):
 
         workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
         transport: Literal["tcp", "udp"] = "tcp"
-        direction: tuple[Direction, ...] = Field(default=("forward",), min_length=1)
-        at_once: tuple[Together, ...] = Field(default=("port", "all"), min_length=1)
-        write_bytes: tuple[Bytes, ...] = Field(default=(WRITE_BYTES,), min_length=1)
+        direction: Distinct[Direction] = Field(default=("forward",), min_length=1)
+        at_once: Distinct[Together] = Field(default=("port", "all"), min_length=1)
+        write_bytes: Distinct[SomeBytes] = Field(default=(WRITE_BYTES,), min_length=1)
         streams: int = Field(default=1, ge=1, le=128)
-        window: Bytes | None = None
+        window: SomeBytes | None = None
         congestion_control: str | None = Field(default=None, pattern=r"^[a-z0-9_]{1,15}$")
         zero_copy: bool = False
         no_delay: bool = False
-        rate: BitsPerSecond | None = None
+        rate: BitsPerSecond | None = Field(default=None, ge=1.0)
         duration: Seconds = Field(default=DURATION_S, ge=1.0, le=86_400.0)
         repetitions: int = Field(default=1, ge=1, le=1000)
 

@@ -31,9 +31,10 @@ from nicbench.methods._round_figures import (
 from nicbench.methods._transfer_table import IMPORTS, TABLE
 from nicbench.methods.base import RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
+from nicbench.model.distinct import Distinct
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.import_table import ImportTable
-from nicbench.model.quantity import Bytes
+from nicbench.model.quantity import SomeBytes
 from nicbench.model.result import Result
 from nicbench.model.round import Ask, JobOutcome, RoundRequest
 from nicbench.model.table import ResultTable
@@ -61,12 +62,12 @@ class Transfer(RoundMethod):
         """Options of the bench file; defaults are those of the published measurement."""
 
         workload: WorkloadChoice = WorkloadChoice(kind="nuttcp")
-        direction: tuple[_ONE_WAY, ...] = Field(default=("forward",), min_length=1)
-        transfer_bytes: tuple[Bytes, ...] = Field(default=TRANSFERS, min_length=1)
-        write_bytes: tuple[Bytes, ...] = Field(default=WRITES, min_length=1)
+        direction: Distinct[_ONE_WAY] = Field(default=("forward",), min_length=1)
+        transfer_bytes: Distinct[SomeBytes] = Field(default=TRANSFERS, min_length=1)
+        write_bytes: Distinct[SomeBytes] = Field(default=WRITES, min_length=1)
         source: Medium = MEMORY
         sink: Medium = MEMORY
-        window: Bytes | None = None
+        window: SomeBytes | None = None
         no_delay: bool = False
         repetitions: int = Field(default=REPETITIONS, ge=1, le=1000)
 

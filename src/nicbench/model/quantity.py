@@ -105,5 +105,8 @@ BitsPerSecond = Annotated[float, _reader("a bit rate", '"10 Gb/s"', units.parse_
 Bytes = Annotated[int, BeforeValidator(_whole), _reader("a size", '"512 MiB"', units.parse_bytes)]
 """Whole bytes, from "512 MiB" or "64 kB"."""
 
+SomeBytes = Annotated[int, Field(ge=1), BeforeValidator(_whole), _reader("a size", '"512 MiB"', units.parse_bytes)]
+"""At least one, where none would mean something else to a tool."""
+
 FrameBytes = Annotated[int, Field(strict=True, ge=64, le=65_535)]
 """An Ethernet frame, counting its 4-byte FCS: at least 64 bytes (IEEE 802.3)."""

@@ -45,7 +45,9 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], confidence_ratio: float
     middle, deviation = statistics.fmean(logarithms), statistics.stdev(logarithms)
     quantile = float(stdtrit(len(pairs) - 1, (1.0 + confidence_ratio) / 2.0))
     half = quantile * deviation / math.sqrt(len(pairs))
-    return RatioInterval(math.exp(middle), math.exp(middle - half), math.exp(min(middle + half, _MOST_EXPONENT)), len(pairs))
+    return RatioInterval(
+        math.exp(middle), math.exp(middle - half), math.exp(min(middle + half, _MOST_EXPONENT)), len(pairs)
+    )
 
 
 def agreement(found: RatioInterval, within_ratio: float) -> Agreement:
