@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nicbench.bench_file import BenchFile, load
 from nicbench.errors import (
     EngineError,
     HostError,
@@ -116,6 +117,23 @@ def test_an_exception_outside_of_a_run_is_written_to_a_temporary_file(
     assert nicbench("validate", "bench.yaml").status == 1
     [written] = tmp_path.glob("nicbench-error-*.txt")
     assert "RuntimeError: no reason" in written.read_text()
+
+
+def test_a_file_that_we_fail_at_does_not_hide_the_others(
+    nicbench: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def stumble(path: Path) -> BenchFile:
+        if path.name == "odd.yaml":
+            raise RuntimeError("no reason")
+        return load(path)
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("nicbench.cli.commands.validate.load", stumble)
+    ended = nicbench("validate", "odd.yaml", "bench.yaml")
+    assert ended.status == 1
+    assert "odd.yaml:" in ended.stderr
+    assert "RuntimeError: no reason" in ended.stderr
+    assert "bench.yaml is valid" in ended.stdout
 
 
 @pytest.mark.parametrize("arguments", [("validate",), ("fly",), ("run", "bench.yaml", "--fast"), ()])

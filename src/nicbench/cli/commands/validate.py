@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from nicbench.bench_file import BenchFile, load
-from nicbench.cli.failure import report
+from nicbench.cli.failure import CrashError, report
 from nicbench.cli.options import Json
-from nicbench.cli.output import print_json, results
+from nicbench.cli.output import print_json, results, say
 from nicbench.cli.plan_table import plan_document, print_plan
 from nicbench.errors import UsageError
 
@@ -35,16 +35,23 @@ def _validate(benches: BenchPaths, json: Json = False) -> None:
 
 
 def _validate_each(benches: list[Path]) -> None:
-    """A wrong file does not keep the others from being checked."""
-    wrong = 0
+    """A wrong file, or one that we fail at, does not keep the others from being checked."""
+    wrong = failed = 0
     for path in benches:
         try:
-            bench_file = load(path)
+            _show(load(path), as_json=False)
         except UsageError as error:
             report(error, as_json=False)
             wrong += 1
-        else:
-            _show(bench_file, as_json=False)
+        except OSError:
+            raise  # of the output: there is nobody to tell
+        except Exception as error:
+            say(f"{path}:")
+            report(CrashError.of(error), as_json=False)
+            failed += 1
+    if failed:
+        message = f"nicbench failed at {failed} of {len(benches)} bench files"
+        raise CrashError(message, next_step="see what is said of each above")
     if wrong:
         raise UsageError(f"{wrong} of {len(benches)} bench files are wrong", next_step="see what is said of each above")
 
