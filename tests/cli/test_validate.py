@@ -37,6 +37,14 @@ def test_a_plan_without_anything_to_put_in_the_duts_place_says_so(nicbench: Any)
     assert json.loads(nicbench("validate", "bench.yaml", "--json").stdout)["calibration"]["estimate_s"] == 0.0
 
 
+def test_the_plan_of_rounds_has_neither_a_tester_nor_its_calibration(nicbench: Any) -> None:
+    lab = "lab: {kind: clients}\ndut: {kind: server}\n"
+    Path("rounds.yaml").write_text(f"nicbench: 1\ntitle: x\n{lab}tests: [{{name: t, method: stream}}]\n")
+    plan = json.loads(nicbench("validate", "rounds.yaml", "--json").stdout)
+    assert plan["estimate_s"] > 0.0
+    assert not {"tester", "calibration"} & plan.keys()
+
+
 COMPARED = """runs: 2
 configurations:
   low:

@@ -140,7 +140,6 @@ def _turn_document(turn: Turn) -> dict[str, Any]:
 
 
 def _document(bench: BenchFile) -> dict[str, Any]:
-    calibration = planned_calibration(bench)
     tests = [(test, test.build()) for test in bench.tests]
     return {
         "format": FORMAT,
@@ -148,7 +147,7 @@ def _document(bench: BenchFile) -> dict[str, Any]:
         "valid": True,
         "lab": _plain(bench.lab) if bench.lab else None,
         "dut": _plain(bench.dut),
-        "tester": {**_plain(bench.tester), "statements": list(bench.tester_kind().statements())},
+        **(_of_frames(bench) if bench.measures == "frames" else {}),
         "tests": [
             {
                 "name": test.name,
@@ -159,15 +158,23 @@ def _document(bench: BenchFile) -> dict[str, Any]:
             }
             for test, method in tests
         ],
+        "estimate_s": estimate_s(bench),
+        "deviations": _deviations(bench),
+        "checked": list(checked(bench.measures)),
+    }
+
+
+def _of_frames(bench: BenchFile) -> dict[str, Any]:
+    """The tester and its calibration, which rounds of workloads do not have."""
+    calibration = planned_calibration(bench)
+    return {
+        "tester": {**_plain(bench.tester), "statements": list(bench.tester_kind().statements())},
         "calibration": {
             "frame_sizes": [size_label(size) for size in calibration.sizes],
             "ceilings": calibration.ceilings,
             "latencies": calibration.latencies,
             "estimate_s": calibration.estimate_s,
         },
-        "estimate_s": estimate_s(bench),
-        "deviations": _deviations(bench),
-        "checked": list(checked(bench.measures)),
     }
 
 
