@@ -13,6 +13,11 @@ Read = Callable[[str], BenchFile]
 HEAD = "nicbench: 1\ntitle: x\n"
 LAB = "lab: {kind: clients, ports: 2, clients_per_port: 2}\n"
 
+BY_HAND = (
+    "hosts: {server: local, peer: {kind: ssh, address: 192.0.2.1}}\ndut: {kind: server}\nlinks: [c0 <-> s0]\n"
+    "tests: [{name: t, method: stream}]\n"
+)
+
 WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
     "forwarding by a host that forwards nothing": (
         LAB + "dut: {kind: server}\ntests:\n  - {name: t, method: forwarding}\n",
@@ -37,6 +42,33 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         (6, 38),
         "`of` needs a `method`",
         "",
+    ),
+    "an interface that cannot be": (
+        BY_HAND + "ports:\n  s0: {host: server, device: e0}\n  c0: {host: peer, device: a/b}\n",
+        (9, 28),
+        "`a/b` cannot be the name of an interface",
+        "as `ip link` shows them",
+    ),
+    "an address that no other host reaches": (
+        BY_HAND + "ports:\n  s0: {host: server, device: e0}\n  c0: {host: peer, device: e1, ip: 127.0.0.1}\n",
+        (9, 36),
+        "`127.0.0.1` is a loopback address",
+        "remove `ip`",
+    ),
+    "an address that two ports have": (
+        BY_HAND + "ports:\n  s0: {host: server, device: e0, ip: 192.0.2.2}\n"
+        "  c0: {host: peer, device: e1, ip: 192.0.2.2}\n",
+        (9, 36),
+        "both have the address `192.0.2.2`",
+        "an address of its own",
+    ),
+    "an interface that two ports have": (
+        BY_HAND.replace("[c0 <-> s0]", "[c0 <-> s0, c1 <-> s0]")
+        + "ports:\n  s0: {host: server, device: e0}\n  c0: {host: peer, device: e1}\n"
+        "  c1: {host: peer, device: e1}\n",
+        (10, 28),
+        "are both the interface `e1`",
+        "of its own",
     ),
 }
 

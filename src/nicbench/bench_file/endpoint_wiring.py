@@ -7,6 +7,7 @@ from typing import Final
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.port_devices import device_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.duts.base import Dut
 from nicbench.labs.base import EndpointLab, Lab
@@ -15,6 +16,12 @@ from nicbench.registry import find
 _BY_HAND: Final = ("hosts", "ports", "links")
 _OF_FRAMES: Final = ("traffic", "tester")
 _OF_DPDK: Final = ("address", "vdev", "driver", "devargs", "queue", "lossless")
+
+_KINDS: Final = {
+    "unspecified": "the unspecified address",
+    "multicast": "a multicast address",
+    "loopback": "a loopback address",
+}
 
 
 def endpoint_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -40,6 +47,8 @@ def endpoint_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield Problem(root.position, f"neither a lab nor all of hosts, ports and links are given ({missing})", step)
         return
     yield from _port_problems(bench, root)
+    yield from device_problems(bench, root)
+    yield from _address_problems(bench, root)
     yield from _link_problems(bench, root)
 
 
@@ -109,6 +118,23 @@ def _port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     if not any(port.host == measured for port in bench.ports.values()):
         message = f"no port belongs to {quote(measured)}, the host that is measured"
         yield Problem(root.position_of(("ports",)), message, f"add a port with `host: {measured}` under `ports`")
+
+
+def _address_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Addresses that no other host can reach, and two ports with one."""
+    first: dict[str, str] = {}
+    for name, port in bench.ports.items():
+        if port.ip is None:
+            continue
+        position = root.position_of(("ports", name, "ip"))
+        wrong = [kind for kind in ("unspecified", "multicast", "loopback") if getattr(port.ip, f"is_{kind}")]
+        earlier = first.setdefault(str(port.ip), name)
+        if wrong:
+            message = f"{quote(str(port.ip))} is {_KINDS[wrong[0]]}: no other host reaches the port by it"
+            yield Problem(position, message, "write the address of its interface, or remove `ip`")
+        elif earlier != name:
+            message = f"the ports {quote(earlier)} and {quote(name)} both have the address {quote(str(port.ip))}"
+            yield Problem(position, message, "give each port an address of its own")
 
 
 def _link_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
