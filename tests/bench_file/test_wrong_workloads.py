@@ -43,6 +43,31 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "`of` needs a `method`",
         "",
     ),
+    "a folder of a host that there is not": (
+        LAB + "dut: {kind: server}\ntests:\n  - name: t\n    method: transfer\n    source: {c0: /mnt/data}\n",
+        (8, 14),
+        "there is no host `c0`",
+        "did you mean `c0",
+    ),
+    "incast to a port that there is not": (
+        LAB + "dut: {kind: server}\ntests:\n  - {name: t, method: incast, receiver: s9}\n",
+        (6, 31),
+        "the measured host has no port `s9`",
+        "`s0`, `s1`",
+    ),
+    "incast of more senders than there are": (
+        LAB + "dut: {kind: server}\ntests:\n  - {name: t, method: placement, of: {method: incast, senders: 3}}\n",
+        (6, 55),
+        "3 clients are to send to `s0`, and it has 2",
+        "clients_per_port",
+    ),
+    "incast of one sender": (
+        BY_HAND.replace("stream", "incast")
+        + "ports:\n  s0: {host: server, device: e0}\n  c0: {host: peer, device: e1}\n",
+        (6, 19),
+        "2 clients are to send to `s0`, and it has 1",
+        "link more clients",
+    ),
     "an interface that cannot be": (
         BY_HAND + "ports:\n  s0: {host: server, device: e0}\n  c0: {host: peer, device: a/b}\n",
         (9, 28),

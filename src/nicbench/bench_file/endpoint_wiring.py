@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nicbench.bench_file.models import BenchFile
@@ -40,6 +40,10 @@ def endpoint_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         for key in written:
             message = f"`lab` makes its own hosts and links, so {quote(key)} has no meaning"
             yield Problem(root.position_of_key((key,)), message, f"remove `{key}`, or remove `lab`")
+        lab: EndpointLab = bench.lab.plugin(bench.lab.options)
+        of_ports = lab.clients_of_ports()
+        hosts = [lab.measured_host, *(name for clients in of_ports.values() for name in clients)]
+        yield from _misfits(bench, root, of_ports, hosts)
         return
     if len(written) < len(_BY_HAND):
         missing = ", ".join(f"`{key}`" for key in _BY_HAND if key not in written)
@@ -49,7 +53,10 @@ def endpoint_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     yield from _port_problems(bench, root)
     yield from device_problems(bench, root)
     yield from _address_problems(bench, root)
-    yield from _link_problems(bench, root)
+    wrong_links = list(_link_problems(bench, root))
+    yield from wrong_links
+    if not wrong_links:
+        yield from _misfits(bench, root, _clients_of_ports(bench), list(bench.hosts))
 
 
 def measured_host(bench: BenchFile) -> str:
@@ -118,6 +125,26 @@ def _port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     if not any(port.host == measured for port in bench.ports.values()):
         message = f"no port belongs to {quote(measured)}, the host that is measured"
         yield Problem(root.position_of(("ports",)), message, f"add a port with `host: {measured}` under `ports`")
+
+
+def _clients_of_ports(bench: BenchFile) -> dict[str, list[str]]:
+    """By the links, which are right."""
+    measured = measured_host(bench)
+    found: dict[str, list[str]] = {name: [] for name, port in bench.ports.items() if port.host == measured}
+    for one, other in bench.links:
+        server, client = (one, other) if one in found else (other, one)
+        found[server].append(client)
+    return found
+
+
+def _misfits(
+    bench: BenchFile, root: Node, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]
+) -> Iterator[Problem]:
+    """What each test names, and how many clients it needs."""
+    for index, test in enumerate(bench.tests):
+        for one in test.build().misfits(clients, hosts):
+            position = root.position_of_key(("tests", index, *one.option))
+            yield Problem(position, one.message, one.next_step)
 
 
 def _address_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:

@@ -215,5 +215,14 @@ class EndpointLab(Lab):
     port_kind = "endpoint"
 
     @abstractmethod
+    def clients_of_ports(self) -> dict[str, tuple[str, ...]]:
+        """The names of the clients of each port of the measured host, which are hosts of the same names as well."""
+
+    @property
+    @abstractmethod
+    def measured_host(self) -> str:
+        """The name of the host that is measured."""
+
+    @abstractmethod
     async def up(self, changes: Changes, local: Host) -> EndpointTestbed:
         """Builds it; NotReadyError where the machine lacks something."""

@@ -49,6 +49,10 @@ class ClientsLab(EndpointLab):
     kind = "clients"
     Options = ClientsOptions
     options: ClientsOptions
+    measured_host = "server"
+
+    def clients_of_ports(self) -> dict[str, tuple[str, ...]]:
+        return {f"s{port}": tuple(self._client_names(port)) for port in range(self.options.ports)}
 
     async def up(self, changes: Changes, local: Host) -> EndpointTestbed:
         if (await local.run(("id", "-u"))).stdout.strip() != "0":
@@ -59,7 +63,7 @@ class ClientsLab(EndpointLab):
             )
         reach = Reach(self.options.reached_by, changes, local)
         await reach.prepare()
-        server = await self._namespace(changes, local, "server")
+        server = await self._namespace(changes, local, self.measured_host)
         namespaces = [server]
         measured = reach.host(server)
         switch = await self._namespace(changes, local, "switch") if self.options.clients_per_port > 1 else None

@@ -7,7 +7,7 @@ people trust move bytes between hosts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
 from nicbench.model.ability import Ability
@@ -45,6 +45,12 @@ class Objection(Frozen):
 
     message: str
     next_step: str
+
+
+class Misfit(Objection):
+    """What of a test's options does not go with the hosts and ports of the bench file; ``option`` is its path."""
+
+    option: tuple[str, ...]
 
 
 class Context(Protocol):
@@ -230,6 +236,13 @@ class RoundMethod(Method):
     @abstractmethod
     def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
         """What is asked of which workload: one of each kind of job, so that validation refuses what a tool cannot."""
+
+    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+        """What names no host, or asks more of a port than it has, found before a machine is touched.
+
+        ``clients`` are those of each port of the measured host, ``hosts`` all that there are, by their names.
+        """
+        yield from ()
 
     def objection(self, context: RoundContext) -> Objection | None:
         """Why these ports do not suit it; asked of every test before the first of them begins."""

@@ -11,7 +11,7 @@ again; a probe that ran on after the load had ended is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
@@ -30,7 +30,7 @@ from nicbench.methods._round_figures import (
     sum_of,
 )
 from nicbench.methods._tail import Bins
-from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
+from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
 from nicbench.model.distinct import Distinct
 from nicbench.model.endpoint import EndpointFacts
@@ -110,6 +110,23 @@ class Incast(RoundMethod):
     def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
         loads = tuple((self._load(), self._load_ask(size, streams)) for size, streams in self._sweep())
         return (*loads, (self._probe(), self._probe_ask()))
+
+    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+        """A receiver that is no port of the measured host, and fewer clients than are to send."""
+        receiver = self.options.receiver or max(clients, key=lambda port: len(clients[port]), default=None)
+        if receiver is None:
+            return
+        if receiver not in clients:
+            step = f"write one of {', '.join(f'`{port}`' for port in clients)}"
+            message = f"the measured host has no port `{receiver}`"
+            yield Misfit(option=("receiver",), message=message, next_step=step)
+            return
+        wanted, there = self.options.senders or 2, len(clients[receiver])
+        if there < wanted:
+            option = "method" if self.options.senders is None else "senders"
+            message = f"{wanted} clients are to send to `{receiver}`, and it has {there}"
+            step = "link more clients to it, through a switch (`lab: {kind: clients, clients_per_port: 2}`)"
+            yield Misfit(option=(option,), message=message, next_step=step)
 
     def objection(self, context: RoundContext) -> Objection | None:
         receiver = self._receiver(context)

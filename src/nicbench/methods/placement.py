@@ -11,12 +11,13 @@ elsewhere is disturbed.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
-from nicbench.methods.base import Method, Objection, RoundContext, RoundMethod, Values
+from nicbench.methods.base import Method, Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
 from nicbench.model.distinct import Distinct
 from nicbench.model.result import Result, ResultVerdict
@@ -97,6 +98,11 @@ class PlacementMethod(RoundMethod):
         load = Ask(operation="memory", duration_s=10.0)
         loaded = any(self.options.memory_loads)
         return (*self._inner().asks(), *(((WorkloadChoice(kind="stress-ng"), load),) if loaded else ()))
+
+    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+        """Those of the inner test."""
+        for one in self._inner().misfits(clients, hosts):
+            yield one.model_copy(update={"option": ("of", *one.option)})
 
     def objection(self, context: RoundContext) -> Objection | None:
         nodes = context.nodes

@@ -10,8 +10,9 @@ link or contradicts itself; and a client that moves less than another does throu
 from __future__ import annotations
 
 import statistics
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from difflib import get_close_matches
 from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
@@ -29,7 +30,7 @@ from nicbench.methods._round_figures import (
     retransmissions_of,
 )
 from nicbench.methods._transfer_table import IMPORTS, TABLE
-from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.methods.base import Misfit, RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
 from nicbench.model.distinct import Distinct
 from nicbench.model.endpoint import EndpointFacts
@@ -90,6 +91,16 @@ class Transfer(RoundMethod):
     def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
         files = (example_of(self.options.source), example_of(self.options.sink))
         return tuple((self.options.workload, _with_files(ask, *files)) for ask in self._asks())
+
+    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+        """A folder for a host that is not there: memory would be measured in its place."""
+        for option, medium in (("source", self.options.source), ("sink", self.options.sink)):
+            for host in medium if isinstance(medium, dict) else ():
+                if host not in hosts:
+                    close = get_close_matches(host, hosts, n=1)
+                    known = ", ".join(f"`{name}`" for name in hosts)
+                    step = f"did you mean `{close[0]}`?" if close else f"known hosts: {known}"
+                    yield Misfit(option=(option, host), message=f"there is no host `{host}`", next_step=step)
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         results: list[Result] = []
