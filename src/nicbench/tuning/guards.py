@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import posixpath
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -131,10 +132,17 @@ async def stand_down(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNT
 
 
 async def forget(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNTIME_FOLDER)) -> None:
-    """After an undo that left nothing: the folders on the machines go, and /run/nicbench with the last of them."""
+    """After an undo that left nothing: the folders on the machines go, and /run/nicbench with the last of them.
+
+    A host of a lab is gone with its namespace by now, and its folder lies on this machine.
+    """
     for machine in _other_machines(hosts):
-        command = ("sh", "-c", 'rm -rf -- "$1"; rmdir "${1%/*}"', "forget", folder_of(runtime, run_id, machine))
-        await machine.run(command, check=False)
+        folder = folder_of(runtime, run_id, machine)
+        command = ("sh", "-c", 'rm -rf -- "$1"; rmdir "${1%/*}"', "forget", folder)
+        try:
+            await machine.run(command, check=False)
+        except NicbenchError:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 def folder_of(runtime: str, run_id: str, machine: Host) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from nicbench.errors import HostError, NicbenchError
+from nicbench.hosts import close_connections
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import NAMESPACE_FOLDER, NetnsHost
 from nicbench.model.tuning import Values
@@ -88,6 +89,8 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
         case RestoreSetting():
             return await _restore_setting(host, undo)
         case DeleteNamespace():
+            # What came into a lab by ssh lets go first, and tidies up: the namespace takes its processes along.
+            await close_connections()
             await _delete_namespace(host, undo.namespace)
             return None
         case DeleteLink():
