@@ -21,6 +21,7 @@ lint: install ## the checks that run nothing: format, lint, types, import rules
 bench: ## nicbench beside its peers, every row of benchmarks/README.md, interleaved (needs root)
 	@scripts/setup --bench
 	@.venv/bin/python benchmarks/run.py
+	@.venv/bin/python benchmarks/streams.py
 
 acceptance: ## the long checks: known rates, repeatability, kills and resumes (needs root)
 	@scripts/setup --test
