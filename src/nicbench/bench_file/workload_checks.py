@@ -10,6 +10,7 @@ from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.sections import Reading
 from nicbench.bench_file.wording import Step
 from nicbench.errors import UsageError
+from nicbench.model.round import Ask
 from nicbench.registry import find
 from nicbench.workloads.base import Workload
 
@@ -50,9 +51,9 @@ def workload_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
                 yield found
 
 
-def _can(tool: type[Workload], ask: object) -> bool:
+def _can(tool: type[Workload], ask: Ask) -> bool:
     try:
-        return tool({}).refusal(ask) is None  # type: ignore[arg-type]
+        return tool({}).refusal(ask) is None
     except UsageError:
         return False
 

@@ -9,7 +9,7 @@ from typing import Any
 from nicbench import __version__
 from nicbench.bench_file.differences import differences
 from nicbench.bench_file.models import BenchFile
-from nicbench.duts.base import Addressing, EndpointDut, FrameDut
+from nicbench.duts.base import Addressing, Dut, EndpointDut, FrameDut
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import EndpointTestbed, Testbed
 from nicbench.model.clock import ClockOffset
@@ -33,15 +33,7 @@ def describe(
 ) -> Plan:
     """The plan of one configuration."""
     return Plan(
-        run_id=run_id,
-        title=bench.title,
-        description=bench.description,
-        nicbench_version=__version__,
-        seed=bench.seed,
-        command=tuple(sys.argv),
-        lab=None if bench.lab is None else {"kind": bench.lab.kind, **bench.lab.options.model_dump(mode="json")},
-        dut={"kind": bench.dut.kind, **bench.dut.options.model_dump(mode="json")},
-        dut_disclosure=dut.disclosure(),
+        **_of_both(bench, run_id, dut, thresholds, monitors),
         cores=asdict(testbed.cores),
         link_bits_per_s=testbed.link_bits_per_s,
         link_is_nominal=testbed.link_is_nominal,
@@ -59,12 +51,6 @@ def describe(
         },
         traffic=_disclosed_traffic(bench),
         addressing=tuple(asdict(way) for way in addressing),
-        tests=_planned_tests(bench),
-        thresholds=thresholds.rows(),
-        deviations=_deviations(bench),
-        declared=bench.declared,
-        monitors=monitors,
-        configuration=bench.configuration,
     )
 
 
@@ -81,15 +67,7 @@ def describe_rounds(
     compared = [offset.in_words.removeprefix(f"{offset.host}: ") for offset in clocks]
     speeds = [end.facts.link_bits_per_s for end in testbed.servers if end.facts.link_bits_per_s is not None]
     return Plan(
-        run_id=run_id,
-        title=bench.title,
-        description=bench.description,
-        nicbench_version=__version__,
-        seed=bench.seed,
-        command=tuple(sys.argv),
-        lab=None if bench.lab is None else {"kind": bench.lab.kind, **bench.lab.options.model_dump(mode="json")},
-        dut={"kind": bench.dut.kind, **bench.dut.options.model_dump(mode="json")},
-        dut_disclosure=dut.disclosure(),
+        **_of_both(bench, run_id, dut, thresholds, monitors),
         link_bits_per_s=min(speeds, default=None),
         link_is_nominal=testbed.link_is_nominal,
         statements=testbed.statements,
@@ -101,13 +79,30 @@ def describe_rounds(
             },
             "clocks": {offset.host: words for offset, words in zip(clocks, compared, strict=True)},
         },
-        tests=_planned_tests(bench),
-        thresholds=thresholds.rows(),
-        deviations=_deviations(bench),
-        declared=bench.declared,
-        monitors=monitors,
-        configuration=bench.configuration,
     )
+
+
+def _of_both(
+    bench: BenchFile, run_id: str, dut: Dut, thresholds: Thresholds, monitors: tuple[MonitorPlan, ...]
+) -> dict[str, Any]:
+    """What a plan says whether frames or rounds are measured."""
+    return {
+        "run_id": run_id,
+        "title": bench.title,
+        "description": bench.description,
+        "nicbench_version": __version__,
+        "seed": bench.seed,
+        "command": tuple(sys.argv),
+        "lab": None if bench.lab is None else {"kind": bench.lab.kind, **bench.lab.options.model_dump(mode="json")},
+        "dut": {"kind": bench.dut.kind, **bench.dut.options.model_dump(mode="json")},
+        "dut_disclosure": dut.disclosure(),
+        "tests": _planned_tests(bench),
+        "thresholds": thresholds.rows(),
+        "deviations": _deviations(bench),
+        "declared": bench.declared,
+        "monitors": monitors,
+        "configuration": bench.configuration,
+    }
 
 
 def _planned_tests(bench: BenchFile) -> tuple[PlannedTest, ...]:
