@@ -118,7 +118,7 @@ async def _measure_rounds(
         await disclose(whole, turn, plan, testbed.test_hosts, folder)
         player = HostPlayer(testbed, folder.path, changes, folder.redactor)
         maker = RoundMaker(player, monitors, thresholds, folder.journal.rounds(), bus, turn, began)
-        await measure_rounds(bench, testbed, maker, bus)
+        await measure_rounds(bench, testbed, maker, bus, dut.mounts())
 
 
 _MEASURE: Final = MappingProxyType({"frames": _measure_frames, "rounds": _measure_rounds})

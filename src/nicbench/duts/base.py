@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from nicbench.labs.base import EndpointTestbed, Testbed
 from nicbench.model.base import Frozen
 from nicbench.model.pattern import Pattern
+from nicbench.model.share import Mount
 from nicbench.model.traffic import Name
 from nicbench.model.trial import DutWork
 from nicbench.tuning.changes import Changes
@@ -160,3 +161,7 @@ class EndpointDut(Dut):
     @abstractmethod
     async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
         """Sets it up; every change through ``changes``."""
+
+    def mounts(self) -> tuple[Mount, ...]:
+        """Its shares as clients have them mounted, once it is up; none of a DUT that shares nothing."""
+        return ()

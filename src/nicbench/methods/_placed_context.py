@@ -46,6 +46,7 @@ class PlacedContext:
 
     def __init__(self, outer: RoundContext, layout: Layout, where: Where, memory_loads: int) -> None:
         self.seed, self.servers, self.clients, self.nodes = outer.seed, outer.servers, outer.clients, outer.nodes
+        self.mounts = outer.mounts
         self.published: list[Result] = []
         self.pinning: dict[str, tuple[bool, str]] = {}
         self._outer = outer

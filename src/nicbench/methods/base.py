@@ -20,6 +20,7 @@ from nicbench.model.pattern import Pattern
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, Value
 from nicbench.model.round import Ask, Round, RoundRequest
+from nicbench.model.share import Mount
 from nicbench.model.table import ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.model.workload import WorkloadChoice
@@ -103,6 +104,8 @@ class RoundContext(Protocol):
     """The ports of the others; each leads to one of the servers."""
     nodes: tuple[NumaNode, ...]
     """NUMA nodes of the machine that is measured; none where its kernel does not tell."""
+    mounts: tuple[Mount, ...]
+    """Shares of a DUT that serves files, each on a client, in the order of their numbers; of other DUTs none."""
 
     async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
         """Gives the interrupts of a port's queues to these CPUs; None: to those that had them before."""

@@ -11,6 +11,7 @@ from nicbench.labs.base import EndpointTestbed
 from nicbench.model.numa import NumaNode
 from nicbench.model.result import Result
 from nicbench.model.round import Round, RoundRequest
+from nicbench.model.share import Mount
 from nicbench.rounds.maker import RoundMaker
 
 
@@ -29,9 +30,11 @@ class TestRoundContext:
         earlier: Mapping[str, tuple[Result, ...]],
         bus: Bus,
         nodes: tuple[NumaNode, ...] = (),
+        mounts: tuple[Mount, ...] = (),
     ) -> None:
         self.seed = seed
         self.nodes = nodes
+        self.mounts = mounts
         self.servers = tuple(end.facts for end in testbed.servers)
         self.clients = tuple(end.facts for end in testbed.clients)
         self._test = test

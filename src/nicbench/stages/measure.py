@@ -10,6 +10,7 @@ from nicbench.judge.repeats import Repeats
 from nicbench.labs.base import EndpointTestbed
 from nicbench.model.pattern import Ways
 from nicbench.model.result import Result
+from nicbench.model.share import Mount
 from nicbench.rounds.context import TestRoundContext
 from nicbench.rounds.maker import RoundMaker
 from nicbench.trials.ceiling import Ceilings
@@ -41,13 +42,15 @@ async def measure(
         by_test[test.name] = tuple(map(context.completed, await method.run(context)))
 
 
-async def measure_rounds(bench: BenchFile, testbed: EndpointTestbed, maker: RoundMaker, bus: Bus) -> None:
+async def measure_rounds(
+    bench: BenchFile, testbed: EndpointTestbed, maker: RoundMaker, bus: Bus, mounts: tuple[Mount, ...] = ()
+) -> None:
     """The same of methods of workloads. What the machines lack for any of them is said before the first begins."""
     by_test: dict[str, tuple[Result, ...]] = {}
     tests = [(test, test.build()) for test in bench.tests]
     nodes = await numa_nodes(testbed.server)
     contexts = [
-        TestRoundContext(test.name, bench.seed, testbed, maker, method.estimate_s(), by_test, bus, nodes)
+        TestRoundContext(test.name, bench.seed, testbed, maker, method.estimate_s(), by_test, bus, nodes, mounts)
         for test, method in tests
     ]
     for (test, method), context in zip(tests, contexts, strict=True):
