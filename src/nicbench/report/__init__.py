@@ -1,5 +1,12 @@
 """The report: one self-contained page about one run, made from its folder alone. It never touches a host."""
 
-from nicbench.report.html import build
+from pathlib import Path
 
 __all__ = ["build"]
+
+
+def build(folder: Path) -> Path:
+    """Writes the report of the run in ``folder`` and gives its path; a run that ended early gets one, too."""
+    from nicbench.report import html  # here: it loads the charts, and whoever wants a word or a table draws none
+
+    return html.build(folder)

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pydantic import Field
-from scipy.special import bdtrc
 
 from nicbench.model.base import Frozen
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
@@ -175,6 +174,8 @@ def outcome_of(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: G
 
 def does_not_lose_alike(samples: Sequence[Sample]) -> str | None:
     """Two trials of which the one at the lower load lost more than chance explains, if the loss rose with the load."""
+    from scipy.special import bdtrc  # here, and in stats: who estimates no critical load needs none of it
+
     worst: tuple[float, Sample, Sample] | None = None
     for one in samples:
         for other in samples:

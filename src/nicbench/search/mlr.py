@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 from pydantic import Field
 
 from nicbench.model.quantity import Ratio
@@ -95,6 +94,11 @@ class Mlr(NarrowingSearch):
     def _search(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
         if limits.maximum_load_frames_per_s * (1.0 - limits.precision) <= limits.minimum_load_frames_per_s:
             return  # less than one step wide: the package needs two loads
+        from MLRsearch import (
+            Config,
+            MultipleLossRatioSearch,
+        )  # here: half a second, and a bench file is checked without
+
         config = Config()
         # Its setters check against the other bound's default, 9001 and 1e9.
         config.max_load = 2 * max(config.max_load, limits.maximum_load_frames_per_s)
@@ -108,6 +112,8 @@ class Mlr(NarrowingSearch):
         MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_ignore)
 
     def _search_goal(self, goal: Goal, limits: Limits) -> Any:
+        from MLRsearch import SearchGoal
+
         final_s = limits.trial_duration_s
         return SearchGoal(
             loss_ratio=goal.loss_ratio,
@@ -145,6 +151,8 @@ def offered_only(sample: Sample, modesty: float = 0.0) -> Any:
 
     ``modesty`` is a share by which the forwarding rate is told too low.
     """
+    from MLRsearch import MeasurementResult
+
     counts = sample.counts
     offered = counts.sent + counts.unsent_backpressure
     return MeasurementResult(

@@ -14,7 +14,6 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc, erfcx, log_ndtr
 
 Numbers = NDArray[np.float64]
 LossModel = Callable[[Numbers, Numbers, Numbers], Numbers]
@@ -38,6 +37,8 @@ def stretch(load: Numbers, mrr: Numbers, spread: Numbers) -> Numbers:
 
 def erf(load: Numbers, mrr: Numbers, spread: Numbers) -> Numbers:
     """The Gaussian one: r = a (i((m-b)/a) - i(m/a)) / (2 Phi(sqrt(2) m/a)), where i is the integral of erfc."""
+    from scipy.special import log_ndtr  # here, and below: who estimates no critical load needs none of it
+
     start = mrr / spread
     reached, none = _log_integral((mrr - load) / spread), _log_integral(start)
     grown = reached + np.log(-np.expm1(np.minimum(none - reached, -1e-300)))
@@ -69,6 +70,8 @@ def critical_load(model: LossModel, mrr: Numbers, spread: Numbers, loss_ratio: f
 
 def _log_integral(x: Numbers) -> Numbers:
     """Logarithm of the integral of erfc from ``x`` on: ``exp(-x²)/sqrt(pi) - x erfc(x)``."""
+    from scipy.special import erfc, erfcx
+
     near = np.clip(x, 0.0, _FAR)
     scaled = 1.0 / np.sqrt(np.pi) - near * erfcx(near)
     # The asymptotic series of that, from the one of erfc (DLMF 7.12.1).

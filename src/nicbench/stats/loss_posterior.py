@@ -18,7 +18,6 @@ again and moved (Metropolis steps along differences of other points; ter Braak 2
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln
 
 from nicbench.model.base import Frozen
 from nicbench.stats.loss_models import LossModel, Numbers, critical_load, log_loss_ratio
@@ -100,6 +99,8 @@ class Posterior:
 
     def _log_likelihood(self, points: Numbers, trials: Numbers) -> Numbers:
         """Of these trials, at each point: the negative binomial distribution, in logarithms."""
+        from scipy.special import gammaln  # here: who estimates no critical load needs none of it
+
         mrr, spread, scatter = (column[:, None] for column in self._parameters(points))
         load, offered, lost, weight = trials.T
         log_mean = np.log(offered) + log_loss_ratio(self._model, load[None, :], mrr, spread)

@@ -16,7 +16,7 @@ from nicbench.errors import UsageError
 from nicbench.model.plan import Plan
 from nicbench.model.result import Summary
 from nicbench.redaction import Redactor
-from nicbench.store import histograms, manifest, monitor_table, round_table, trial_table
+from nicbench.store import manifest
 from nicbench.store.files import damaged_error, json_text, storage_error, sync_folder, write_atomically
 from nicbench.store.journal import Journal
 
@@ -132,6 +132,9 @@ class RunFolder:
 
     def finish(self, summary: Summary) -> None:
         """Writes what follows from the journal, and the manifest last; events come before. It may be done again."""
+        # Here: only a run that is finished needs what writes tables, and loading it takes long.
+        from nicbench.store import histograms, monitor_table, round_table, trial_table
+
         self.journal.close()
         trials, rounds = tuple(self.journal.trials().values()), tuple(self.journal.rounds().values())
         if rounds:

@@ -1,0 +1,30 @@
+"""Starting the program: what takes longer to load than most commands take is loaded by those that use it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HEAVY = {"altair", "vl_convert", "pyarrow", "scipy", "MLRsearch", "asyncssh"}
+
+START = """
+import pathlib, sys
+from nicbench.cli.main import main
+main({command!r})
+pathlib.Path({loaded!r}).write_text(" ".join(sys.modules))
+"""
+
+
+@pytest.mark.parametrize("command", [["--version"], ["list"], ["validate", "bench.yaml"]], ids=" ".join)
+def test_charts_tables_statistics_and_ssh_are_not_loaded_before_they_are_used(
+    command: list[str], nicbench: Any, tmp_path: Path
+) -> None:
+    loaded = tmp_path / "loaded"
+    script = tmp_path / "start.py"
+    script.write_text(START.format(command=command, loaded=str(loaded)))
+    subprocess.run([sys.executable, script], check=True, capture_output=True)
+    assert HEAVY.isdisjoint(loaded.read_text().split())
