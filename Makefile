@@ -25,7 +25,7 @@ bench: ## nicbench beside its peers, every row of benchmarks/README.md, interlea
 
 acceptance: ## the long checks: known rates, repeatability, kills and resumes (needs root)
 	@scripts/setup --test
-	@.venv/bin/pytest -m acceptance tests
+	@scripts/check acceptance
 
 soak: ## many seeded cases of the checks that `make test` runs a few of
 	@scripts/setup --test
