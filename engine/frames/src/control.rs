@@ -36,7 +36,7 @@ impl Control {
             stop: AtomicBool::new(false),
             next: AtomicU64::new(0),
             began_at_ns: AtomicU64::new(0),
-            recorder: Mutex::new(Recorder::new(job.schedule.is_limited(), keeps_samples)),
+            recorder: Mutex::new(Recorder::new(job.schedule, keeps_samples)),
             failure: Mutex::new(None),
             oldest_ns: (0..job.threads).map(|_| AtomicU64::new(0)).collect(),
             content_ns: AtomicU64::new(0),

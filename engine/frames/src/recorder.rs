@@ -7,6 +7,7 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use nicbench_protocol::{FramesInterval, FramesStats, Times};
 
 use crate::sample::Sample;
+use crate::schedule::Schedule;
 
 /// Of an interval.
 pub const INTERVAL_NS: u64 = 1_000_000_000;
@@ -56,7 +57,7 @@ impl Spread {
 /// See the module.
 #[derive(Debug)]
 pub struct Recorder {
-    is_limited: bool,
+    schedule: Schedule,
     open: Spread,
     io: Spread,
     sync: Spread,
@@ -70,6 +71,8 @@ pub struct Recorder {
     pub measured_frames: u64,
     pub measured_bytes: u64,
     measured_dropped: u64,
+    /// Of those that were due within the measurement.
+    in_time: u64,
     all: FramesStats,
     /// The end of the last frame.
     pub last_ns: u64,
@@ -88,12 +91,12 @@ pub struct AllTimes {
 }
 
 impl Recorder {
-    /// `is_limited`: frames are due at some time. `keeps_samples`: somebody takes them.
-    pub fn new(is_limited: bool, keeps_samples: bool) -> Self {
+    /// `keeps_samples`: somebody takes them.
+    pub fn new(schedule: Schedule, keeps_samples: bool) -> Self {
         let [open, io, sync, close, completion, lateness] = std::array::from_fn(|_| Spread::new());
-        let all = FramesStats { dropped: is_limited.then_some(0), ..FramesStats::default() };
+        let all = FramesStats { dropped: schedule.is_limited().then_some(0), ..FramesStats::default() };
         Self {
-            is_limited,
+            schedule,
             open,
             io,
             sync,
@@ -106,6 +109,7 @@ impl Recorder {
             measured_frames: 0,
             measured_bytes: 0,
             measured_dropped: 0,
+            in_time: 0,
             all,
             last_ns: 0,
             positions: 0,
@@ -128,9 +132,17 @@ impl Recorder {
         interval.bytes += sample.bytes;
         interval.dropped = interval.dropped.map(|count| count + dropped);
         interval.maximum_completion_ns = interval.maximum_completion_ns.max(Some(sample.completion_ns()));
+        self.in_time += u64::from(self.is_in_time(sample));
         if sample.is_measured {
             self.record_measured(sample);
         }
+    }
+
+    /// Whether it was due within the measurement, and complete by then.
+    fn is_in_time(&self, sample: &Sample) -> bool {
+        sample.late_by_ns.is_some_and(|late| {
+            late <= 0 && self.schedule.is_due_within(sample.completed_ns.saturating_add(late.unsigned_abs()))
+        })
     }
 
     fn record_measured(&mut self, sample: &Sample) {
@@ -158,7 +170,7 @@ impl Recorder {
             self.intervals.push(FramesInterval {
                 from_ns: self.intervals.len() as u64 * INTERVAL_NS,
                 interval_ns: INTERVAL_NS,
-                dropped: self.is_limited.then_some(0),
+                dropped: self.schedule.is_limited().then_some(0),
                 ..FramesInterval::default()
             });
         }
@@ -176,7 +188,12 @@ impl Recorder {
     }
 
     pub fn measured_dropped(&self) -> Option<u64> {
-        self.is_limited.then_some(self.measured_dropped)
+        self.schedule.is_limited().then_some(self.measured_dropped)
+    }
+
+    /// Of `due` frames those that were not complete in time, whether late or never.
+    pub fn missed(&self, due: u64) -> u64 {
+        due.saturating_sub(self.in_time)
     }
 
     pub fn times(&self) -> AllTimes {
@@ -196,6 +213,21 @@ mod tests {
     use hdrhistogram::serialization::Deserializer;
 
     use super::*;
+
+    fn limited() -> Schedule {
+        Schedule::new(Some(1.0), 1, 1.0, Some(3.0))
+    }
+
+    #[test]
+    fn a_frame_that_never_comes_is_missed_as_one_is_that_comes_late() {
+        let mut recorder = Recorder::new(limited(), false);
+        // Due at 1 s (of the warm-up), 2, 3 and 4 s; the last two are late, and not there at all.
+        recorder.record(&sample(0, 900_000_000, Some(-100_000_000), false));
+        recorder.record(&sample(1, 1_900_000_000, Some(-100_000_000), true));
+        recorder.record(&sample(2, 3_100_000_000, Some(100_000_000), true));
+        assert_eq!(limited().due_within(4), Some(3));
+        assert_eq!((recorder.missed(3), recorder.measured_dropped()), (2, Some(1)));
+    }
 
     fn sample(position: u64, completed_ns: u64, late_by_ns: Option<i64>, is_measured: bool) -> Sample {
         Sample {
@@ -217,7 +249,7 @@ mod tests {
 
     #[test]
     fn warm_up_is_in_intervals_and_stats_and_in_nothing_else() {
-        let mut recorder = Recorder::new(true, true);
+        let mut recorder = Recorder::new(limited(), true);
         recorder.record(&sample(0, 500_000_000, Some(5), false));
         recorder.record(&sample(1, 2_500_000_000, Some(-5), true));
         recorder.record(&sample(2, 2_600_000_000, Some(7), true));
@@ -235,7 +267,7 @@ mod tests {
 
     #[test]
     fn without_a_limit_nothing_is_dropped_and_that_is_not_zero() {
-        let mut recorder = Recorder::new(false, false);
+        let mut recorder = Recorder::new(Schedule::new(None, 1, 0.0, None), false);
         recorder.record(&sample(0, 500, None, true));
         assert_eq!((recorder.measured_dropped(), recorder.stats().dropped), (None, None));
         assert_eq!((recorder.intervals[0].dropped, recorder.times().lateness), (None, None));
@@ -243,7 +275,7 @@ mod tests {
 
     #[test]
     fn histograms_can_be_read_again() {
-        let mut recorder = Recorder::new(false, false);
+        let mut recorder = Recorder::new(Schedule::new(None, 1, 0.0, None), false);
         (0..100).for_each(|position| recorder.record(&sample(position, 1000 + position, None, true)));
         let times = recorder.times().completion.unwrap();
         let bytes = STANDARD.decode(times.histogram).unwrap();

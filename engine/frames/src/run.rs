@@ -172,6 +172,9 @@ fn result(job: &Job, control: &Control, sync_at_end_ns: Option<u64>) -> FramesRe
     let (frames, bytes) = (recorder.measured_frames, recorder.measured_bytes);
     let per_s = |count: u64| (measured_ns > 0 && frames > 0).then(|| count as f64 * 1e9 / measured_ns as f64);
     let times = recorder.times();
+    let is_whole = matches!(ended_by, FramesEndedBy::Duration | FramesEndedBy::Frames);
+    let positions = if job.repeat { u64::MAX } else { job.frames.count() };
+    let due = if is_whole { job.schedule.due_within(positions) } else { None };
     FramesResult {
         task: job.task,
         engine: job.engine,
@@ -185,6 +188,8 @@ fn result(job: &Job, control: &Control, sync_at_end_ns: Option<u64>) -> FramesRe
         frames_per_s: per_s(frames),
         bytes_per_s: per_s(bytes),
         dropped: recorder.measured_dropped(),
+        due,
+        missed: due.map(|due| recorder.missed(due)),
         unmeasured_frames: all.frames - frames,
         open: times.open,
         io: times.io,

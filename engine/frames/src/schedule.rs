@@ -55,6 +55,19 @@ impl Schedule {
         Some((end as f64 * 1e-9 * limit.frames_per_s - 1e-6).ceil() as u64)
     }
 
+    /// Whether what is due then belongs to the measurement: what is due as it ends does, as its frame is part of it.
+    pub fn is_due_within(&self, due_ns: u64) -> bool {
+        due_ns > self.warm_up_ns && self.end_ns.is_none_or(|end| due_ns <= end)
+    }
+
+    /// How many of the first `positions` frames are due within the measurement; `None` without a limit.
+    pub fn due_within(&self, positions: u64) -> Option<u64> {
+        self.limit?;
+        let due = (0..positions).map_while(|position| self.due_ns(position));
+        let until_end = due.take_while(|due| self.end_ns.is_none_or(|end| *due <= end));
+        Some(until_end.filter(|due| self.is_due_within(*due)).count() as u64)
+    }
+
     /// Whether what completed then belongs to the measurement.
     pub fn is_measured(&self, completed_ns: u64) -> bool {
         completed_ns >= self.warm_up_ns && self.end_ns.is_none_or(|end| completed_ns < end)
@@ -78,6 +91,18 @@ fn ns(seconds: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn so_many_frames_are_due_as_the_rate_has_in_the_time_whatever_the_read_ahead() {
+        for read_ahead in [1, 3, 40] {
+            let schedule = Schedule::new(Some(24.0), read_ahead, 3.0, Some(20.0));
+            assert_eq!(schedule.due_within(1000), Some(480));
+        }
+        let asked_early = Schedule::new(Some(24.0), 40, 3.0, Some(20.0));
+        assert_eq!(asked_early.due_within(35), Some(2), "frame 33 is due at 73 / 24 s");
+        assert_eq!(Schedule::new(Some(24.0), 1, 0.0, None).due_within(48), Some(48));
+        assert_eq!(Schedule::new(None, 1, 0.0, Some(1.0)).due_within(48), None);
+    }
 
     const SECOND: u64 = 1_000_000_000;
 

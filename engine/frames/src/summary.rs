@@ -73,6 +73,9 @@ pub fn result(result: &FramesResult) -> String {
     if let Some(dropped) = result.dropped {
         let _ = writeln!(text, "dropped (complete after they were due): {dropped}");
     }
+    if let (Some(due), Some(missed)) = (result.due, result.missed) {
+        let _ = writeln!(text, "not complete in time, of {due} that were due: {missed}");
+    }
     let _ = writeln!(text, "{:<12}{:>12}{:>12}{:>12}", "", "minimum", "mean", "maximum");
     for (name, times) in [
         ("open", &result.open),

@@ -114,6 +114,10 @@ pub struct FramesResult {
     pub bytes_per_s: Option<f64>,
     /// Of these frames, those completed after they were due; `None` without a limit.
     pub dropped: Option<u64>,
+    /// How many were due within the measurement; `None` without a limit, and where it ended before its time.
+    pub due: Option<u64>,
+    /// Of those that were due, all that were not complete by then: later, or never.
+    pub missed: Option<u64>,
     /// Completed before or after the measurement.
     pub unmeasured_frames: u64,
     /// From the beginning of a frame to its open file; `None` for a streamed file.
