@@ -116,7 +116,7 @@ async def _measure_rounds(
         thresholds = Thresholds(**bench.thresholds)
         plan = describe_rounds(bench, folder.run_id, testbed, dut, thresholds, monitors.plans, clocks)
         await disclose(whole, turn, plan, testbed.test_hosts, folder)
-        player = HostPlayer(testbed, folder.path, changes, folder.redactor)
+        player = HostPlayer(testbed, folder.path, changes, folder.redactor, engine_path)
         maker = RoundMaker(player, monitors, thresholds, folder.journal.rounds(), bus, turn, began)
         await measure_rounds(bench, testbed, maker, bus, dut.mounts())
 

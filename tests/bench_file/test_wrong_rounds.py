@@ -59,7 +59,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "placement: a method that places nothing": (
         "placement\n    of: {method: forwarding}\n",
-        *(8, 9, "`forwarding` goes through the DUT, where no process of a tool runs", None),
+        *(8, 9, "`forwarding` runs no process of a tool on the measured host", None),
     ),
     "stream: writes of nothing": (
         "stream\n    write_bytes: [0 B]\n",

@@ -20,5 +20,5 @@ def both_sides(name: str) -> tuple[Output, Output]:
 
 
 def job(workload: str, ask: Ask, **others: object) -> Job:
-    server = None if ask.operation == "memory" else "server"
+    server = None if ask.operation in ("memory", "frames") else "server"
     return Job(workload=workload, client="client", server=server, ask=ask, port=5201, **others)  # type: ignore[arg-type]

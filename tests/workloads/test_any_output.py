@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nicbench.model.frames import FramesAsk
 from nicbench.model.round import Ask, Job
 from nicbench.workloads.base import Output, Workload, WorkloadError
 from nicbench.workloads.plausible import implausible
@@ -27,6 +28,7 @@ ASKS = (
     STREAM.model_copy(update={"transport": "rdma"}),
     ASKING.model_copy(update={"transport": "rdma"}),
     Ask(operation="memory", duration_s=5),
+    Ask(operation="frames", duration_s=1, frames=FramesAsk(task="read", directory="/mnt/d1")),
 )
 RECORDED = sorted(GOLDEN.glob("*.txt"))
 PIECES = (

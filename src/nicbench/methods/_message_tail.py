@@ -6,14 +6,13 @@ The bins are those of a published report on RoCE v2 under congestion (2018), whi
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
 from nicbench.methods.base import Values
 from nicbench.model.round import RequestLatency
-from nicbench.stats.latency import counted_in, counts_above, histogram_of, percentiles_ns
+from nicbench.stats.latency import added, counts_above, percentiles_ns
 
 BINS_S: Final = (50e-6, 100e-6, 150e-6, 200e-6, 250e-6)
 PERCENTILES: Final = ("50", "99", "99.9")
@@ -26,7 +25,7 @@ def together(parts: Sequence[RequestLatency | None]) -> RequestLatency | None:
         return None
     if len(known) == 1:
         return known[0]
-    histogram = _added([part.histogram for part in known])
+    histogram = added([part.histogram for part in known])
     maxima = [part.maximum_ns for part in known]
     maximum_ns = None if any(one is None for one in maxima) else max(one or 0.0 for one in maxima)
     counts = [part.count for part in known]
@@ -70,13 +69,3 @@ def tail_values(latency: RequestLatency | None, bounds_s: Sequence[float]) -> Va
         f"bin_over_{bounds_ns[-1]}_ns_messages": above[-1],
         **{f"outside_{bound}_ns_messages": count for bound, count in zip(bounds_ns, above, strict=True)},
     }
-
-
-def _added(histograms: Sequence[str | None]) -> str | None:
-    """The sum; None where one of them is unknown."""
-    counts: Counter[int] = Counter()
-    for histogram in histograms:
-        if histogram is None:
-            return None
-        counts.update(dict(counted_in(histogram)))
-    return histogram_of(sorted(counts.items()))

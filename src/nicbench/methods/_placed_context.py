@@ -14,7 +14,7 @@ from nicbench.model.cpu_list import cpu_list
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.numa import NumaNode, RanOn
 from nicbench.model.result import Result
-from nicbench.model.round import Ask, Job, JobOutcome, Placement, Round, RoundRequest
+from nicbench.model.round import Ask, Job, JobOutcome, Placement, Preparation, Round, RoundRequest
 
 Where = Literal["local", "remote", "balanced"]
 _MOST_ASTRAY: Final = 0.05
@@ -47,6 +47,7 @@ class PlacedContext:
     def __init__(self, outer: RoundContext, layout: Layout, where: Where, memory_loads: int) -> None:
         self.seed, self.servers, self.clients, self.nodes = outer.seed, outer.servers, outer.clients, outer.nodes
         self.mounts = outer.mounts
+        self.own_folder = outer.own_folder
         self.published: list[Result] = []
         self.pinning: dict[str, tuple[bool, str]] = {}
         self._outer = outer
@@ -68,6 +69,9 @@ class PlacedContext:
 
     def results_of(self, test: str) -> tuple[Result, ...]:
         return self._outer.results_of(test)
+
+    def prepare(self, preparation: Preparation) -> None:
+        self._outer.prepare(preparation)
 
     async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
         await self._outer.steer_interrupts(endpoint, cpus)

@@ -19,7 +19,7 @@ from nicbench.model.numa import NumaNode
 from nicbench.model.pattern import Pattern
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, Value
-from nicbench.model.round import Ask, Round, RoundRequest
+from nicbench.model.round import Ask, Preparation, Round, RoundRequest
 from nicbench.model.share import Mount
 from nicbench.model.table import ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
@@ -106,6 +106,14 @@ class RoundContext(Protocol):
     """NUMA nodes of the machine that is measured; none where its kernel does not tell."""
     mounts: tuple[Mount, ...]
     """Shares of a DUT that serves files, each on a client, in the order of their numbers; of other DUTs none."""
+    own_folder: str
+    """The name of a folder that no other run has."""
+
+    def prepare(self, preparation: Preparation) -> None:
+        """Made before the next round that is really played: not where all of them are in the journal of a resumed run.
+
+        The run ends where it cannot be made.
+        """
 
     async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
         """Gives the interrupts of a port's queues to these CPUs; None: to those that had them before."""
@@ -233,6 +241,8 @@ class RoundMethod(Method):
     measures = "rounds"
     through_dut: ClassVar[bool] = False
     """Whether clients talk to one another, through a DUT that forwards between its ports."""
+    runs_servers: ClassVar[bool] = True
+    """Whether its tools have processes on the measured host, which could be placed there."""
     fewest_ports: ClassVar[int] = 1
     """How many ports of the measured host it needs."""
 

@@ -61,9 +61,9 @@ class PlacementMethod(RoundMethod):
         def _inner_is_a_test(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
             kinds = _inner_kinds()
             method = given.get("method")
-            if isinstance(method, str) and method in _through_dut():
+            if isinstance(method, str) and method in _without_servers():
                 raise ValueError(
-                    f"`{method}` goes through the DUT, where no process of a tool runs that could be placed; "
+                    f"`{method}` runs no process of a tool on the measured host that could be placed; "
                     f"write one of: {', '.join(kinds)}"
                 )
             if not isinstance(method, str) or method not in kinds:
@@ -216,13 +216,12 @@ class PlacementMethod(RoundMethod):
 
 def _inner_kinds() -> dict[str, type[RoundMethod]]:
     """Every method of rounds whose servers are processes on the measured host, but this one."""
-    return {
-        kind: method for kind, method in _methods().items() if not method.through_dut and kind != PlacementMethod.kind
-    }
+    without = (*_without_servers(), PlacementMethod.kind)
+    return {kind: method for kind, method in _methods().items() if kind not in without}
 
 
-def _through_dut() -> tuple[str, ...]:
-    return tuple(kind for kind, method in _methods().items() if method.through_dut)
+def _without_servers() -> tuple[str, ...]:
+    return tuple(kind for kind, method in _methods().items() if method.through_dut or not method.runs_servers)
 
 
 def _methods() -> dict[str, type[RoundMethod]]:

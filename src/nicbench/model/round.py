@@ -7,14 +7,16 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nicbench.model.base import Frozen
+from nicbench.model.frames import FrameFigures, FramesAsk
 from nicbench.model.numa import RanOn
 from nicbench.model.verdict import Verdict
 
 Transport = Literal["tcp", "udp", "rdma"]
 Direction = Literal["forward", "reverse", "both"]
 """``forward``: the client sends to the server."""
-Operation = Literal["stream", "request-response", "memory"]
-"""Bytes one after another; a request that waits for its answer; the memory of one host alone (no server)."""
+Operation = Literal["stream", "request-response", "memory", "frames"]
+"""Bytes one after another; a request that waits for its answer; the memory of one host alone (no server); files of
+media frames in a directory of the client's, whoever serves it (no server process of ours)."""
 Basis = Literal["one way", "half round trip", "round trip"]
 
 
@@ -52,6 +54,8 @@ class Ask(Frozen):
     """On the sender; None: memory."""
     sink_file: str | None = None
     """On the receiver; None: memory."""
+    frames: FramesAsk | None = Field(default=None, exclude_if=lambda asked: asked is None)
+    """Of the operation ``frames``."""
 
 
 class Job(Frozen):
@@ -72,6 +76,18 @@ class Job(Frozen):
     """The workload's own, as the bench file gives them."""
     client_placement: Placement = Placement()
     server_placement: Placement = Placement()
+    label: str | None = Field(default=None, exclude_if=lambda label: label is None)
+    """How it is called beside others of the same client ("instance 3")."""
+
+
+class HostCommand(Frozen):
+    """What is done on a host before a round, by ``sh -c``; the run ends where it fails."""
+
+    host: str
+    run: str
+    timeout_s: float = 120.0
+    on_machine: bool = False
+    """On the machine that the host is on, which a container or a namespace is a part of."""
 
 
 class RoundRequest(Frozen):
@@ -82,6 +98,35 @@ class RoundRequest(Frozen):
     """How long the round is expected to take."""
     timeout_s: float = 30.0
     warm_up: bool = False
+    before: tuple[HostCommand, ...] = Field(default=(), exclude_if=lambda commands: commands == ())
+    """One after another, and the machines are not watched yet."""
+    pause_s: float = Field(default=0.0, exclude_if=lambda pause: pause == 0.0)
+    """Between those and the jobs."""
+
+
+class OwnFolder(Frozen):
+    """A folder of ours on the host of an endpoint, in ``parent``, which is there; with room for so many bytes."""
+
+    endpoint: str
+    parent: str
+    name: str
+    """Below ``parent``: two parts, of which the first is nicbench's own."""
+    needed_bytes: int
+
+    @property
+    def path(self) -> str:
+        return f"{self.parent.rstrip('/')}/{self.name}"
+
+
+class Preparation(Frozen):
+    """What must be there before any round of a test, made once in each turn that plays one.
+
+    Folders are made, and their room is seen to, before a job begins. Jobs run together; they measure nothing.
+    """
+
+    folders: tuple[OwnFolder, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    timeout_s: float = 3600.0
 
 
 class StreamFigures(Frozen):
@@ -143,6 +188,7 @@ class Figures(Frozen):
     latency: RequestLatency | None = None
     memory_bytes_per_s: float | None = None
     """Of a memory workload (STREAM's triad)."""
+    frames: FrameFigures | None = Field(default=None, exclude_if=lambda found: found is None)
     client_cpu_share: float | None = None
     """Of one CPU, by the tool's word: 1.0 is one CPU busy all the time."""
     server_cpu_share: float | None = None
@@ -160,6 +206,8 @@ class JobOutcome(Frozen):
     """In words, with exit status and the tool's last words; None where there are figures."""
     repeatable: bool = True
     """Whether doing it again might help: not where the tool is missing or cannot do what was asked."""
+    ends_run: bool = Field(default=False, exclude_if=lambda ends: not ends)
+    """Whether every later round would fail alike: the disk is full, the directory is gone."""
     version: str | None = None
     server_version: str | None = None
     client_command: tuple[str, ...] = ()

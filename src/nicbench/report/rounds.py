@@ -145,7 +145,8 @@ def _job(job: Job, outcome: JobOutcome) -> JobRow:
 
 
 def _ends(job: Job) -> str:
-    return job.client if job.server is None else f"{job.client} and {job.server}"
+    ends = job.client if job.server is None else f"{job.client} and {job.server}"
+    return ends if job.label is None else f"{job.label} on {ends}"
 
 
 def asked_words(ask: Ask) -> str:

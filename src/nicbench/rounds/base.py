@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from nicbench.model.round import JobOutcome, RoundRequest
+from nicbench.model.round import HostCommand, JobOutcome, Preparation, RoundRequest
 from nicbench.workloads.base import Watch
 
 
 class Player(ABC):
-    """Starts every job of a round together and brings each to its end."""
+    """Starts every job of a round together and brings each to its end.
+
+    ``own_folder`` is the name of a folder that no other run has.
+    """
+
+    own_folder: str
+
+    @abstractmethod
+    async def prepare(self, preparation: Preparation) -> None:
+        """Makes what is not there yet of it; what was made by an earlier call is left as it is.
+
+        NotReadyError where there is no such directory or too little room, HostError where a job fails.
+        """
+
+    @abstractmethod
+    async def run_before(self, command: HostCommand) -> None:
+        """HostError where it fails, or takes too long."""
 
     @abstractmethod
     async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:

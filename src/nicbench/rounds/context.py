@@ -10,7 +10,7 @@ from nicbench.judge.rounds import MOST_REPEATS
 from nicbench.labs.base import EndpointTestbed
 from nicbench.model.numa import NumaNode
 from nicbench.model.result import Result
-from nicbench.model.round import Round, RoundRequest
+from nicbench.model.round import Preparation, Round, RoundRequest
 from nicbench.model.share import Mount
 from nicbench.rounds.maker import RoundMaker
 
@@ -35,6 +35,7 @@ class TestRoundContext:
         self.seed = seed
         self.nodes = nodes
         self.mounts = mounts
+        self.own_folder = maker.player.own_folder
         self.servers = tuple(end.facts for end in testbed.servers)
         self.clients = tuple(end.facts for end in testbed.clients)
         self._test = test
@@ -43,6 +44,11 @@ class TestRoundContext:
         self._earlier = earlier
         self._bus = bus
         self._points_played = 0
+        self._preparation: Preparation | None = None
+
+    def prepare(self, preparation: Preparation) -> None:
+        """See ``methods.base.RoundContext``."""
+        self._preparation = preparation
 
     async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
         """Repeated where a repeat may help; of several invalid rounds the one in which the fewest jobs failed is used.
@@ -54,7 +60,7 @@ class TestRoundContext:
         made: list[Round] = []
         while True:
             key = f"{self._test}/{sequence}/{len(made)}"
-            one = await self._maker.make(key, self._test, point, request, len(made))
+            one = await self._maker.make(key, self._test, point, request, len(made), self._preparation)
             made.append(one)
             if one.verdict.valid:
                 return one, False

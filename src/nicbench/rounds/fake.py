@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from nicbench.model.round import Job, JobOutcome, RoundRequest
+from nicbench.model.round import HostCommand, Job, JobOutcome, Preparation, RoundRequest
 from nicbench.rounds.base import Player
 from nicbench.workloads.base import Watch
 
@@ -19,6 +19,15 @@ class FakePlayer(Player):
     steered: list[tuple[str, tuple[int, ...] | None]] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """Those that are there now."""
+    own_folder: str = "nicbench-fake"
+    prepared: list[Preparation] = field(default_factory=list)
+    before: list[HostCommand] = field(default_factory=list)
+
+    async def prepare(self, preparation: Preparation) -> None:
+        self.prepared.append(preparation)
+
+    async def run_before(self, command: HostCommand) -> None:
+        self.before.append(command)
 
     async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
         await watch.begin()

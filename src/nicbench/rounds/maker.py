@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from nicbench.errors import NicbenchError
 from nicbench.events import Bus, RoundBegun, RoundFinished
 from nicbench.judge.rounds import judge_round
 from nicbench.judge.thresholds import Thresholds
-from nicbench.model.round import MachineCpu, Round, RoundRequest
+from nicbench.model.round import MachineCpu, Preparation, Round, RoundRequest
 from nicbench.model.turn import Turn
 from nicbench.monitor.base import Monitors
 from nicbench.rounds.base import Player
@@ -44,8 +45,16 @@ class RoundMaker:
         """What runs the jobs."""
         return self._player
 
-    async def make(self, key: str, test: str, parameters: dict[str, Any], request: RoundRequest, repeat: int) -> Round:
-        """The round of this key: replayed if it was journaled, else played now, judged and published."""
+    async def make(
+        self,
+        key: str,
+        test: str,
+        parameters: dict[str, Any],
+        request: RoundRequest,
+        repeat: int,
+        preparation: Preparation | None = None,
+    ) -> Round:
+        """The round of this key: replayed if it was journaled, else prepared for, played, judged and published."""
         key = self.turn.key(key)
         known = self._journaled.get(key)
         if known is not None:
@@ -66,6 +75,11 @@ class RoundMaker:
                 repeat=repeat,
             )
         )
+        if preparation is not None:
+            await self._player.prepare(preparation)
+        for command in request.before:
+            await self._player.run_before(command)
+        await asyncio.sleep(request.pause_s)
         before = await self._player.counters()
         watch = _Watch(self._monitors, self._number)
         try:

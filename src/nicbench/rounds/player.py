@@ -1,26 +1,29 @@
-"""Rounds between the hosts of a testbed (``workloads.play``), and the counters of their interfaces."""
+"""Rounds between the hosts of a testbed (``workloads.play``), what they need beforehand, and interfaces' counters."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
-from nicbench.errors import NicbenchError
+from nicbench.engine.deploy import deployed
+from nicbench.errors import HostError, NicbenchError
 from nicbench.hosts._sections import in_sections, sections
 from nicbench.labs.base import Endpoint, EndpointTestbed
-from nicbench.model.round import JobOutcome, RoundRequest
+from nicbench.model.round import HostCommand, Job, JobOutcome, OwnFolder, Preparation, RoundRequest
 from nicbench.redaction import Redactor
 from nicbench.rounds.base import Player
 from nicbench.rounds.counters import SCRIPT, counters_in
 from nicbench.rounds.files import RoundFiles
+from nicbench.rounds.folders import OwnFolders
 from nicbench.rounds.interrupts import Interrupts
 from nicbench.tuning.changes import Changes
-from nicbench.workloads.base import End, Watch
+from nicbench.workloads.base import End, Watch, last_words
 from nicbench.workloads.play import play
 from nicbench.workloads.programs import Programs
 from nicbench.workloads.raw import RawFolder
 
 _TIMEOUT_S: Final = 10.0
+_RESUME: Final = "when that is mended, `nicbench resume` goes on behind the last round that was finished"
 
 
 class HostPlayer(Player):
@@ -30,24 +33,67 @@ class HostPlayer(Player):
     """
 
     def __init__(
-        self, testbed: EndpointTestbed, folder: Path, changes: Changes, redactor: Redactor | None = None
+        self,
+        testbed: EndpointTestbed,
+        folder: Path,
+        changes: Changes,
+        redactor: Redactor | None = None,
+        engine_folder: str | None = None,
     ) -> None:
+        self.own_folder = f"nicbench-{changes.run_id}"
         self._redactor = redactor
         self._testbed = testbed
         self._folder = folder
         self._files = RoundFiles(changes)
-        self._programs = Programs()
+        self._programs = Programs(lambda host, name: deployed(host, name, engine_folder))
         self._interrupts = Interrupts(changes)
         self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
+        self._own = OwnFolders(changes)
+        self._used: tuple[OwnFolder, ...] = ()
+        """Folders of the preparation that was asked for last."""
+        self._done: list[Job] = []
+        """Jobs of preparations."""
+
+    async def prepare(self, preparation: Preparation) -> None:
+        hosts = {name: end.host for name, end in self._ends.items()}
+        await self._own.make(hosts, preparation.folders)
+        self._used = preparation.folders
+        left = tuple(job for job in preparation.jobs if job not in self._done)
+        if not left:
+            return
+        raw = self._raw("preparation")
+        request = RoundRequest(jobs=left, duration_s=0.0, timeout_s=preparation.timeout_s)
+        for outcome in await play(request, self._ends, raw, programs=self._programs):
+            if outcome.failure is not None:
+                raise HostError(f"what is to be read cannot be prepared: {outcome.failure}", next_step=_RESUME)
+        self._done += left
+
+    async def run_before(self, command: HostCommand) -> None:
+        host = next(each.host for each in self._testbed.test_hosts if each.name == command.host)
+        where = host.machine if command.on_machine else host
+        done = await where.run(("sh", "-c", command.run), check=False, timeout_s=command.timeout_s)
+        if done.status != 0:
+            said = last_words(done.stderr or done.stdout)
+            raise HostError(
+                f"the command before a round, {command.run!r}, ended with {done.status}{f': {said}' if said else ''}",
+                place=host.name,
+                next_step=f"mend it in `before_each`, or what it needs there; {_RESUME}",
+            )
 
     async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
-        raw = RawFolder(self._folder, f"r{number:04d}", self._redactor.text if self._redactor else None)
-        outcomes = await play(request, self._ends, raw, programs=self._programs, watch=watch)
+        outcomes = await play(request, self._ends, self._raw(f"r{number:04d}"), programs=self._programs, watch=watch)
         if any(outcome.failure is not None for outcome in outcomes):
             await self._require_hosts()
+            await self._own.require({name: end.host for name, end in self._ends.items()}, self._used)
+        for outcome in outcomes:
+            if outcome.ends_run:
+                raise HostError(f"no later round could go otherwise: {outcome.failure}", next_step=_RESUME)
         if self._redactor is None:
             return outcomes
         return tuple(JobOutcome.model_validate(self._redactor(each.model_dump(mode="json"))) for each in outcomes)
+
+    def _raw(self, name: str) -> RawFolder:
+        return RawFolder(self._folder, name, self._redactor.text if self._redactor else None)
 
     async def _require_hosts(self) -> None:
         """HostError where a job failed because a host is gone: nothing could be measured any more.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import accumulate
@@ -45,6 +46,16 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
             value, _ = recorded[bisect_left(up_to, decoded.get_target_count_at_percentile(float(name)))]
             known[name] = value if maximum_ns is None else min(value, maximum_ns)
     return known
+
+
+def added(histograms: Sequence[str | None]) -> str | None:
+    """All of them as one; None where one of them is unknown."""
+    counts: Counter[int] = Counter()
+    for histogram in histograms:
+        if histogram is None:
+            return None
+        counts.update(dict(counted_in(histogram)))
+    return histogram_of(sorted(counts.items()))
 
 
 def frames_above(latency: Latency, bounds_ns: Sequence[int]) -> tuple[int, ...] | None:

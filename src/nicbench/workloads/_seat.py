@@ -100,12 +100,13 @@ class Seat:
         for version in self._versions:
             _refuse(None if version is None else workload.refusal_of_version(job.ask, version))
         await self._check_placement(client, job.client_placement, job.client, programs)
-        self._client_command = placed(workload.client_command(job, client, server), job.client_placement)
+        command = await programs.located(client.host, workload, workload.client_command(job, client, server))
+        self._client_command = placed(command, job.client_placement)
         if server is None:
             return
         await self._check_placement(server, job.server_placement, job.server, programs)
-        command = workload.server_command(job, client, server)
-        self.server_command = None if command is None else placed(command, job.server_placement)
+        for_server = workload.server_command(job, client, server)
+        self.server_command = None if for_server is None else placed(for_server, job.server_placement)
         self.listens = workload.listens(job, server)
 
     async def open(self) -> None:
@@ -192,6 +193,7 @@ class Seat:
         return JobOutcome(
             figures=figures,
             failure=None if failure is None else self._told(failure, files),
+            ends_run=failure is not None and self._ends_run(),
             repeatable=getattr(failure, "repeatable", True) and not isinstance(failure, NotReadyError | UsageError),
             version=self._versions[0],
             server_version=self._versions[1],
@@ -275,6 +277,10 @@ class Seat:
             )
         return figures
 
+    def _ends_run(self) -> bool:
+        client, workload = self._running_client, self._workload
+        return client is not None and workload is not None and workload.ends_run(client.output)
+
     def _link_bits_per_s(self) -> float | None:
         rates = [end.link_bits_per_s for end in (self.client, self.server) if end is not None]
         return min((rate for rate in rates if rate is not None), default=None)
@@ -293,7 +299,8 @@ class Seat:
 
     def _place(self, side: str = "client") -> str:
         name = self.job.client if side == "client" else self.job.server
-        return f"{self.job.workload}, {side} on {name}"
+        label = f"{self.job.label}, " if self.job.label else ""
+        return f"{self.job.workload}, {label}{side} on {name}"
 
     def _told(self, failure: NicbenchError, files: tuple[str, ...]) -> str:
         place = self._place() if failure.place is None or isinstance(failure, WorkloadError) else failure.place

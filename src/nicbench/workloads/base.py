@@ -86,6 +86,8 @@ class Workload(ABC):
     Options: ClassVar[type[Frozen]] = NoOptions
     package: ClassVar[str]
     """The Debian package that has it; what it is called where it is in none."""
+    is_ours: ClassVar[bool] = False
+    """Whether it is a program of nicbench, which is put where it is not, instead of one that must be installed."""
     ports_per_job: ClassVar[int] = 1
     """How many ports in a row, beginning with the job's, a job may use."""
     server_ends: ClassVar[bool] = True
@@ -147,6 +149,10 @@ class Workload(ABC):
     @abstractmethod
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
         """The figures in what both sides wrote. Pure; WorkloadError, and nothing else, where there are none."""
+
+    def ends_run(self, output: Output) -> bool:
+        """Whether what went wrong would go wrong in every later round: the directory is gone, the disk is full."""
+        return False
 
     def complaint(self, output: Output) -> str | None:
         """What the tool itself says went wrong, in its output, whatever its exit status; None where it says nothing."""

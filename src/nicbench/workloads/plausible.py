@@ -42,6 +42,8 @@ def implausible(job: Job, figures: Figures, link_bits_per_s: float | None = None
         texts += _streams(job, figures, link_bits_per_s)
     elif ask.operation == "request-response":
         texts += _requests(figures)
+    elif ask.operation == "frames":
+        texts += _frames(ask, figures)
     elif figures.memory_bytes_per_s is None:
         texts += [] if job.role == "memory" else ["nothing is said of the memory's throughput"]  # a load may be short
     elif not 0 < figures.memory_bytes_per_s <= MEMORY_CEILING_BYTES_PER_S:
@@ -67,6 +69,24 @@ def _unfit(value: Any, name: str = "") -> Iterator[str]:
             yield f"{name} is {value}"
     elif isinstance(value, str) and has_control_characters(value):
         yield f"{name} holds control characters"
+
+
+def _frames(ask: Ask, figures: Figures) -> Iterator[str]:
+    said = figures.frames
+    if said is None:
+        yield "nothing is said of frames"
+        return
+    if said.frames and said.measured_ns:
+        rate = said.frames * 1e9 / said.measured_ns
+        if not math.isclose(rate, said.frames_per_s, rel_tol=_MARGIN):
+            yield f"{said.frames} frames in {said.measured_ns * 1e-9:g} s and {said.frames_per_s:g} frames/s"
+    if said.dropped_frames is not None and said.due_frames is not None and said.dropped_frames > said.due_frames:
+        yield f"{said.dropped_frames} dropped frames of {said.due_frames} that were due"
+    if said.bytes_per_s > MEMORY_CEILING_BYTES_PER_S:
+        yield f"{said.bytes_per_s:g} bytes/s"
+    duration_s, measured_s = ask.duration_s, said.measured_ns * 1e-9
+    if duration_s is not None and measured_s > duration_s * _LONGEST + _LONGER_S:
+        yield f"{measured_s:g} s were measured, and {duration_s:g} s asked for"
 
 
 def _streams(job: Job, figures: Figures, link_bits_per_s: float | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from nicbench.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
@@ -18,10 +18,15 @@ from nicbench.workloads.base import Command, Workload, last_words
 _TIMEOUT_S = 20.0
 
 
+Finder = Callable[[Host, str], Awaitable[str]]
+"""The path, on a host, of a program of nicbench, which it puts there where it is not."""
+
+
 class Programs:
     """Remembers what was found out; make one for a run, and give it to every round."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: Finder | None = None) -> None:
+        self._own = own
         self._versions: dict[tuple[str, Command], str | None] = {}
         self._placements: dict[tuple[str, Placement], str | None] = {}
         self._asking: dict[object, asyncio.Lock] = {}
@@ -32,10 +37,19 @@ class Programs:
         key = (_machine(host), command)
         async with self._one_asks(key):
             if key not in self._versions:
-                await _need(host, workload.program(ask), workload.package)
+                if workload.is_ours:
+                    command = await self.located(host, workload, command)
+                else:
+                    await _need(host, workload.program(ask), workload.package)
                 done = await host.run(command, check=False, timeout_s=_TIMEOUT_S, environment=workload.environment)
                 self._versions[key] = workload.parse_version(f"{done.stdout}\n{done.stderr}")
         return self._versions[key]
+
+    async def located(self, host: Host, workload: Workload, command: Command) -> Command:
+        """The command with the path of its program, where that is one of nicbench's own."""
+        if not workload.is_ours or self._own is None:
+            return command
+        return (await self._own(host, command[0]), *command[1:])
 
     async def cannot_place(self, host: Host, placement: Placement) -> str | None:
         """Why processes cannot be placed so there, in words; None where they can. It is tried."""

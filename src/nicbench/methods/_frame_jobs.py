@@ -1,0 +1,173 @@
+"""What the instances of a test of frames are asked, and what must be there before they begin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from nicbench.methods._frame_options import FramesOptions, Task
+from nicbench.methods._frame_places import Seat
+from nicbench.methods._frame_profiles import most_frame_bytes
+from nicbench.methods.base import RoundContext
+from nicbench.model.frames import FramesAsk
+from nicbench.model.round import Ask, HostCommand, Job, OwnFolder, Preparation, RoundRequest
+
+WORKLOAD: Final = "nicbench-frames"
+_SPARE_FRAMES: Final = 2
+_DROP: Final = "sync; echo 3 > /proc/sys/vm/drop_caches"
+_OVERHEAD_S: Final = 2.0
+"""Processes start, take their memory and end."""
+
+
+def ask_of(options: FramesOptions, direction: Task, directory: str, seed: int) -> Ask:
+    """Of one instance in one round."""
+    asked = FramesAsk(
+        task=direction,
+        directory=directory,
+        **_size(options, direction),
+        frames=None if options.existing else options.frames,
+        warm_up_s=options.warm_up,
+        frames_per_s=options.frames_per_s,
+        read_ahead_frames=options.read_ahead,
+        order=options.order if direction == "read" else "forward",
+        seed=seed,
+        threads=options.threads,
+        engine=options.engine,
+        depth=options.depth,
+        request_bytes=options.request_size,
+        direct=options.direct,
+        sync=options.sync if direction == "write" else "none",
+        streamed=options.streamed,
+        pattern=options.pattern,
+        first=options.first,
+        existing=options.existing,
+        content=options.content,
+        verify=options.verify if direction == "read" and not options.existing else "none",
+        repeat=options.frames is not None or options.existing,
+    )
+    return Ask(operation="frames", duration_s=options.duration, frames=asked)
+
+
+def _size(options: FramesOptions, direction: Task) -> dict[str, str | int | None]:
+    """What is read is as large as it was written."""
+    if direction == "read":
+        return {}
+    return {
+        "profile": options.profile if options.frame_size is None else None,
+        "frame_bytes": options.frame_size,
+        "header_bytes": options.header_size,
+    }
+
+
+def frames_needed(options: FramesOptions) -> int:
+    """So many frames have their turn in a round of one instance, or are written again and again."""
+    if options.frames is not None:
+        return options.frames
+    if options.frames_per_s is None:
+        raise ValueError("without a limit the number of frames is given")
+    return math.ceil(options.frames_per_s * (options.warm_up + options.duration)) + _SPARE_FRAMES
+
+
+def round_s(options: FramesOptions) -> float:
+    """How long a round takes."""
+    return options.warm_up + options.duration + options.pause + _OVERHEAD_S
+
+
+def preparation(options: FramesOptions, test: str, everyone: Sequence[Seat], context: RoundContext) -> Preparation:
+    """Folders for everything that will be written, and the frames that will be read."""
+    if options.existing:
+        return Preparation()
+    frames = frames_needed(options)
+    needed = frames * most_frame_bytes(options.profile, options.frame_size, options.header_size)
+    folders = tuple(
+        OwnFolder(
+            endpoint=seat.client,
+            parent=seat.directory,
+            name=_name(test, seat, direction, context),
+            needed_bytes=needed,
+        )
+        for direction in options.direction
+        for seat in everyone
+    )
+    jobs = tuple(_prepared(options, test, seat, frames, context) for seat in everyone if "read" in options.direction)
+    return Preparation(folders=folders, jobs=jobs)
+
+
+def _prepared(options: FramesOptions, test: str, seat: Seat, frames: int, context: RoundContext) -> Job:
+    directory = directory_of(options, test, seat, "read", context)
+    asked = FramesAsk(
+        task="prepare",
+        directory=directory,
+        **_size(options, "write"),
+        frames=frames,
+        seed=seed_of(seat, context),
+        # Whatever is measured: as fast as it goes, and on the disk before anything is read.
+        sync="end",
+        streamed=options.streamed,
+        pattern=options.pattern,
+        first=options.first,
+        content=options.content,
+        direct=options.direct,
+    )
+    return _job(seat, Ask(operation="frames", frames=asked))
+
+
+def request(
+    options: FramesOptions, test: str, direction: Task, seats: Sequence[Seat], context: RoundContext
+) -> RoundRequest:
+    """One round of so many instances at once."""
+    jobs = tuple(
+        _job(
+            seat,
+            ask_of(options, direction, directory_of(options, test, seat, direction, context), seed_of(seat, context)),
+        )
+        for seat in seats
+    )
+    return RoundRequest(
+        jobs=jobs,
+        duration_s=options.warm_up + options.duration,
+        timeout_s=options.timeout,
+        before=tuple(_before(options, seats, context)),
+        pause_s=options.pause,
+    )
+
+
+def _job(seat: Seat, ask: Ask) -> Job:
+    return Job(
+        workload=WORKLOAD,
+        client=seat.client,
+        server=None,
+        ask=ask,
+        port=0,
+        client_placement=seat.placement,
+        label=seat.label,
+    )
+
+
+def _before(options: FramesOptions, seats: Sequence[Seat], context: RoundContext) -> Iterator[HostCommand]:
+    """The bench file's commands, in their order; then the caches of every machine that has something to do with it."""
+    for command in options.before_each:
+        yield HostCommand(host=command.host, run=command.run, timeout_s=command.timeout)
+    if options.drop_caches:
+        used = {seat.client for seat in seats}
+        ends = (*context.servers, *(client for client in context.clients if client.name in used))
+        hosts = {end.machine: end.host for end in reversed(ends)}
+        for host in reversed(hosts.values()):
+            yield HostCommand(host=host, run=_DROP, on_machine=True)
+
+
+def directory_of(options: FramesOptions, test: str, seat: Seat, direction: Task, context: RoundContext) -> str:
+    """Where an instance works: in a folder of ours, or where the frames are."""
+    if options.existing:
+        return seat.directory
+    return f"{seat.directory.rstrip('/')}/{_name(test, seat, direction, context)}"
+
+
+def _name(test: str, seat: Seat, direction: Task, context: RoundContext) -> str:
+    return f"{context.own_folder}/{test}-{seat.instance}-{direction}"
+
+
+def seed_of(seat: Seat, context: RoundContext) -> int:
+    """No two instances write the same: a server that deduplicates would have less to do."""
+    return context.seed * 1000 + seat.instance

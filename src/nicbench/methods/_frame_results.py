@@ -1,0 +1,170 @@
+"""From a round of instances to results: each instance, and all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nicbench.methods._frame_options import FramesOptions
+from nicbench.methods._frame_places import Seat
+from nicbench.methods._round_figures import cpu_values, mean
+from nicbench.methods.base import RoundContext, Values
+from nicbench.model.frames import FrameFigures, FrameTimes
+from nicbench.model.round import Round
+from nicbench.stats.frames import Instance, RunFigures, Target, of_run
+from nicbench.stats.latency import added, percentiles_ns
+from nicbench.stats.limits import Busy, Moved, limit_of
+
+_FASTER_THAN_LINK = 1.02
+"""Beyond it frames cannot have come over the link."""
+
+
+def target_of(options: FramesOptions) -> Target | None:
+    """None where there is nothing to be met."""
+    frames_per_s = options.target_frames_per_s
+    return None if frames_per_s is None else Target(frames_per_s, options.tolerance)
+
+
+def figures_of(one: Round) -> list[FrameFigures | None]:
+    """Of each instance; None of one that failed."""
+    return [None if outcome.figures is None else outcome.figures.frames for outcome in one.outcomes]
+
+
+def instance_values(figures: FrameFigures | None, target: Target | None) -> Values:
+    """What one editor saw."""
+    rate = None if figures is None else figures.frames_per_s
+    values: Values = {
+        "frames_per_s": rate,
+        "bytes_per_s": None if figures is None else figures.bytes_per_s,
+        **_target_values(target, 1, met=target is not None and target.is_met(rate), known=rate is not None),
+        "dropped_frames": None if figures is None else figures.dropped_frames,
+        "due_frames": None if figures is None else figures.due_frames,
+    }
+    if figures is not None:
+        values |= _times("completion", [figures.completion]) | _times("lateness", [figures.lateness])
+        known = figures.cpu_ns is not None and figures.all_frames
+        values["cpu_per_frame_ns"] = (figures.cpu_ns or 0) / (figures.all_frames or 1) if known else None
+        values["engine"] = figures.engine
+    return values
+
+
+def run_values(
+    one: Round, seats: Sequence[Seat], options: FramesOptions, context: RoundContext
+) -> tuple[Values, RunFigures]:
+    """What all of them saw together."""
+    figures = figures_of(one)
+    target = target_of(options)
+    editors = [
+        Instance(None) if each is None else Instance(each.frames_per_s, each.dropped_frames, each.due_frames)
+        for each in figures
+    ]
+    run = of_run(editors, target or Target())
+    known = [each for each in figures if each is not None]
+    values: Values = {
+        "sum_frames_per_s": run.sum_frames_per_s,
+        "average_frames_per_s": run.average_frames_per_s,
+        "standard_deviation_frames_per_s": run.standard_deviation_frames_per_s,
+        "minimum_frames_per_s": run.minimum_frames_per_s,
+        "maximum_frames_per_s": run.maximum_frames_per_s,
+        "fairness": run.fairness,
+        **_target_values(target, len(seats), met=run.is_met, known=run.sum_frames_per_s is not None),
+        "dropped_frames": run.dropped_frames,
+        "due_frames": run.due_frames,
+        "bytes_per_s": sum(each.bytes_per_s for each in known) if len(known) == len(figures) else None,
+        **_times("completion", [each.completion for each in known]),
+        **_times("lateness", [each.lateness for each in known]),
+        **cpu_values([one], context.servers[0].machine, "server"),
+        "client_cpu_mean_percent": _clients_cpu(one, seats, context),
+        **_limit(one, seats, figures, run, options, context),
+    }
+    if target is not None:
+        values["instances_met"] = run.instances_met
+    return values, run
+
+
+def _target_values(target: Target | None, instances: int, *, met: bool, known: bool) -> Values:
+    if target is None:
+        return {}
+    return {
+        "target_frames_per_s": target.of(instances),
+        "tolerance_percent": 100.0 * target.tolerance_ratio,
+        "met": ("yes" if met else "no") if known else None,
+    }
+
+
+def _times(name: str, parts: Sequence[FrameTimes | None]) -> Values:
+    """Percentiles over every frame of the instances; nothing where one of them has none."""
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return {}
+    maximum_ns = max(part.maximum_ns for part in known)
+    histogram = added([part.histogram for part in known])
+    told = {} if histogram is None else percentiles_ns(histogram, maximum_ns=maximum_ns)
+    return {
+        f"{name}_p50_ns": told.get("50"),
+        f"{name}_p99_ns": told.get("99"),
+        f"{name}_maximum_ns": maximum_ns,
+    }
+
+
+def _clients_cpu(one: Round, seats: Sequence[Seat], context: RoundContext) -> float | None:
+    """The mean over the clients' machines; None where one of them was not watched, or is the server's own."""
+    used = {seat.client for seat in seats}
+    machines = {client.machine for client in context.clients if client.name in used}
+    if context.servers[0].machine in machines:
+        return None
+    share = mean(next((cpu.mean for cpu in one.cpu if cpu.machine == machine), None) for machine in machines)
+    return None if share is None else 100.0 * share
+
+
+def _limit(
+    one: Round,
+    seats: Sequence[Seat],
+    figures: Sequence[FrameFigures | None],
+    run: RunFigures,
+    options: FramesOptions,
+    context: RoundContext,
+) -> Values:
+    """What held the instances down; where all of them had what they are held to, that."""
+    if run.sum_frames_per_s is None:
+        return {"limited_by": None, "limit": None}
+    limited = options.frames_per_s
+    if limited is not None and (run.minimum_frames_per_s or 0.0) >= (1 - options.tolerance) * limited:
+        return {"limited_by": "frame rate", "limit": f"every instance had the {limited:g} frames/s that it is held to"}
+    clients = {client.name: client for client in context.clients}
+    ports = {server.name: server for server in context.servers}
+    moved = []
+    for name in dict.fromkeys(seat.client for seat in seats):
+        client = clients[name]
+        pairs = zip(seats, figures, strict=True)
+        bits = 8.0 * sum(each.bytes_per_s for seat, each in pairs if seat.client == name and each is not None)
+        port = ports.get(client.port or "")
+        link = client.link_bits_per_s
+        if link is not None and bits > _FASTER_THAN_LINK * link:
+            text = f"{name} moved more than its link carries: frames came out of its memory, or stayed in it"
+            return {"limited_by": "client's memory", "limit": text}
+        moved.append(
+            Moved(
+                client=name,
+                port=client.port or "",
+                machine=client.machine,
+                bits_per_s=bits,
+                link_bits_per_s=link,
+                port_link_bits_per_s=None if port is None else port.link_bits_per_s,
+            )
+        )
+    busy = {cpu.machine: Busy(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
+    found = limit_of(moved, context.servers[0].machine, busy)
+    return {"limited_by": found.limit.value, "limit": found.text}
+
+
+def parameters(seat: Seat, direction: str, instances: int) -> dict[str, Any]:
+    """Of an instance."""
+    return {
+        "part": "instances",
+        "direction": direction,
+        "instances": instances,
+        "instance": seat.instance,
+        "client": seat.client,
+        "directory": seat.directory,
+    }

@@ -1,0 +1,138 @@
+"""Frames: how many editors can one server feed? (methods.md 1).
+
+The study of a published report (2022), which compared one 100 Gb/s port with a bond of four of 25 Gb/s. Steps, for each
+direction and each number of instances: the commands of the bench file and the dropping of caches, a pause, then so many
+processes at once, each of which writes or reads frames of film in a directory of its own, one file a frame, held to a
+number of frames a second. The frames that are read are written beforehand. Verified: a read compares the stamp of every
+4096 bytes; a frame that is not complete when it is due is a dropped one, and counts from when it was due. Deviation
+from the published study: its limiter let through 5 % more than was asked, this one exactly what was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from nicbench.methods._frame_jobs import WORKLOAD, ask_of, preparation, request, round_s
+from nicbench.methods._frame_options import FramesOptions, Task
+from nicbench.methods._frame_places import Seat, seats
+from nicbench.methods._frame_results import figures_of, instance_values, parameters, run_values, target_of
+from nicbench.methods._frames_imports import IMPORTS, frames_of_import
+from nicbench.methods._round_figures import Played
+from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
+from nicbench.model.import_table import ImportTable
+from nicbench.model.result import Result
+from nicbench.model.round import Ask, Round
+from nicbench.model.workload import WorkloadChoice
+
+
+class Frames(RoundMethod):
+    """Frames of film that instances read or write at once, each in a directory of its own, against a target rate."""
+
+    kind: ClassVar[str] = "frames"
+    runs_servers = False
+    Options = FramesOptions
+    options: FramesOptions
+
+    def points(self) -> int:
+        return len(self.options.direction) * len(self.options.instances)
+
+    def estimate_s(self) -> float:
+        """Without the time that writing takes of what is read: how fast that goes is not known yet."""
+        return self.points() * round_s(self.options)
+
+    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+        choice = WorkloadChoice(kind=WORKLOAD)
+        return tuple((choice, ask_of(self.options, direction, "/", 1)) for direction in self.options.direction)
+
+    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+        """Clients and hosts that are not there."""
+        names = [name for of_port in clients.values() for name in of_port]
+        for place in self.options.directories or ():
+            if place.client is not None and place.client not in names:
+                step = f"write one of {', '.join(f'`{name}`' for name in names)}"
+                message = f"there is no port of a client called `{place.client}`"
+                yield Misfit(option=("directories",), message=message, next_step=step)
+        for command in self.options.before_each:
+            if command.host not in hosts:
+                step = f"write one of {', '.join(f'`{name}`' for name in hosts)}"
+                message = f"there is no host `{command.host}`"
+                yield Misfit(option=("before_each",), message=message, next_step=step)
+
+    def objection(self, context: RoundContext) -> Objection | None:
+        if self.options.directories is not None:
+            return None
+        wanted, there = max(self.options.instances), len(context.mounts)
+        if wanted <= there:
+            return None
+        if not there:
+            return Objection(
+                message="nobody says where frames are to be: the DUT serves no shares, and `directories` is not given",
+                next_step="write `directories: /mnt/d{instance}`, or `dut: {kind: file-server, shares: N}`",
+            )
+        return Objection(
+            message=f"{wanted} instances are asked for, and the DUT serves {there} shares",
+            next_step=f"write `shares: {wanted}` under `dut`, or fewer `instances`",
+        )
+
+    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+        everyone = seats(self.options.directories, max(self.options.instances), context)
+        context.prepare(preparation(self.options, self.name, everyone, context))
+        results: list[Result] = []
+        for direction in self.options.direction:
+            for instances in self.options.instances:
+                for result in await self._play(context, direction, everyone[:instances]):
+                    context.publish(result)
+                    results.append(result)
+        return tuple(results)
+
+    async def _play(self, context: RoundContext, direction: Task, working: Sequence[Seat]) -> tuple[Result, ...]:
+        point = {"part": "runs", "direction": direction, "instances": len(working)}
+        played = Played()
+        asked = request(self.options, self.name, direction, working, context)
+        played.add(await context.play({"direction": direction, "instances": len(working)}, asked))
+        (one,) = played.rounds
+        values, run = run_values(one, working, self.options, context)
+        whole = self._result(played, point, values, is_known=run.sum_frames_per_s is not None)
+        return (whole, *self._instances(played, one, direction, working))
+
+    def _instances(self, played: Played, one: Round, direction: Task, working: Sequence[Seat]) -> Iterator[Result]:
+        target = target_of(self.options)
+        for seat, figures in zip(working, figures_of(one), strict=True):
+            yield self._result(
+                played,
+                parameters(seat, direction, len(working)),
+                instance_values(figures, target),
+                is_known=figures is not None,
+            )
+
+    def _result(self, played: Played, point: dict[str, Any], values: Values, *, is_known: bool) -> Result:
+        place = (
+            self.name,
+            point["direction"],
+            point["instances"],
+            *([point["instance"]] if "instance" in point else []),
+        )
+        return Result(
+            id="/".join(map(str, place)),
+            method=self.kind,
+            scope=f"instance {point['instance']}" if "instance" in point else "sum of the instances",
+            parameters=point,
+            values=values,
+            verdict=played.verdict(not is_known),
+            disturbances=played.disturbances,
+            trials=played.round_ids,
+        )
+
+    @classmethod
+    def main_values(cls, result: Result) -> tuple[str, ...]:
+        """What runs are repeated for: what all instances had together."""
+        return ("sum_frames_per_s",) if result.parameters.get("part") == "runs" else ()
+
+    @classmethod
+    def imports(cls) -> ImportTable:
+        return IMPORTS
+
+    @classmethod
+    def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
+        return frames_of_import(parameters, values)

@@ -1,0 +1,100 @@
+"""Folders of ours in directories that are measured: made where there is room, and gone with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from nicbench.errors import HostError, NotReadyError
+from nicbench.hosts.base import Host
+from nicbench.hosts.netns import outermost
+from nicbench.model.round import OwnFolder
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo import RemovePath
+
+_TIMEOUT_S: Final = 30.0
+"""A server that is gone lets whoever asks for a directory of it wait."""
+_SPARE_RATIO: Final = 0.02
+"""Left free: a file system keeps books as well."""
+_NO_FOLDER: Final = 3
+# $1 is the directory. Free bytes are those that this user may have; `df` prints a heading first.
+_LOOK: Final = (
+    f'test -d "$1" && test -w "$1" || exit {_NO_FOLDER}; '
+    'df --output=source,target,avail --block-size=1 -- "$1" | tail -n 1'
+)
+
+
+class OwnFolders:
+    """Makes folders whose removal is written down before they are there."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._there: set[tuple[str, str]] = set()
+        """Host and path of each, and of the folder of ours that it is in."""
+
+    async def make(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder]) -> None:
+        """Those that are not there yet; ``hosts`` are by endpoint.
+
+        NotReadyError where a directory cannot be used, or has no room for all that is to be in it.
+        """
+        missing = [each for each in folders if (hosts[each.endpoint].name, each.path) not in self._there]
+        await self._require_room(hosts, missing)
+        for each in missing:
+            await self._make(hosts[each.endpoint], each)
+
+    async def require(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder]) -> None:
+        """HostError where one is gone."""
+        for each in folders:
+            host = hosts[each.endpoint]
+            done = await host.run(("test", "-d", each.path), check=False, timeout_s=_TIMEOUT_S)
+            if done.status != 0:
+                raise HostError(
+                    f"the directory {each.path} is gone",
+                    place=host.name,
+                    next_step="mount it again; `nicbench resume` then goes on with this round",
+                )
+
+    async def _require_room(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder]) -> None:
+        needed: dict[tuple[str, str], int] = {}
+        there: dict[tuple[str, str], int] = {}
+        named: dict[tuple[str, str], tuple[str, str]] = {}
+        for each in folders:
+            host = hosts[each.endpoint]
+            source, free = await _free(host, each.parent)
+            key = (outermost(host).name, source)
+            there[key], named[key] = free, (host.name, each.parent)
+            needed[key] = needed.get(key, 0) + each.needed_bytes
+        for key, wanted in needed.items():
+            host_name, parent = named[key]
+            if there[key] < wanted * (1 + _SPARE_RATIO):
+                raise NotReadyError(
+                    f"{parent} has {there[key]} bytes free, and files of {wanted} bytes are to be there",
+                    place=host_name,
+                    next_step="make room, use smaller or fewer frames, fewer instances, or a shorter duration",
+                )
+
+    async def _make(self, host: Host, folder: OwnFolder) -> None:
+        own = f"{folder.parent.rstrip('/')}/{folder.name.partition('/')[0]}"
+        if (host.name, own) not in self._there:
+
+            async def apply() -> None:
+                await host.run(("mkdir", "--", own), timeout_s=_TIMEOUT_S)
+
+            self._there.add((host.name, own))
+            await self._changes.make(host, RemovePath(path=own), apply)
+        if folder.path != own:
+            await host.run(("mkdir", "--", folder.path), timeout_s=_TIMEOUT_S)
+        self._there.add((host.name, folder.path))
+
+
+async def _free(host: Host, directory: str) -> tuple[str, int]:
+    """Which file system it is, and bytes."""
+    done = await host.run(("sh", "-c", _LOOK, "sh", directory), check=False, timeout_s=_TIMEOUT_S)
+    parts = done.stdout.split()
+    if done.status != 0 or len(parts) < 3 or not parts[-1].isdigit():
+        raise NotReadyError(
+            f"there is no directory {directory} that can be written to",
+            place=host.name,
+            next_step=f"mount or make it there (mkdir -p {directory}), or name another one",
+        )
+    return " ".join(parts[:-1]), int(parts[-1])

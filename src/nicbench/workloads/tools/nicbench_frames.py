@@ -1,0 +1,165 @@
+"""nicbench-frames, our own program: media frames as files, written or read, each of them timed (protocol/frames.md).
+
+One process is one editor; it has no server process, for what serves its directory is what is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from nicbench.model.frames import FrameFigures, FrameInterval, FramesAsk, FrameTimes
+from nicbench.model.round import Ask, Figures, Job
+from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
+
+_TIMES: Final = ("open", "io", "sync", "close", "completion", "lateness")
+# Whatever comes next in that directory would fail alike.
+_ENDS_RUN: Final = frozenset({"disk_full", "vanished", "permission"})
+
+
+class NicbenchFrames(Workload):
+    """See the module."""
+
+    kind = "nicbench-frames"
+    package = "nicbench"
+    is_ours = True
+    ports_per_job = 0
+    output_limit_bytes = 64 * MEBIBYTE
+    """An interval of each second is in it."""
+
+    def refusal(self, ask: Ask) -> str | None:
+        if ask.operation != "frames" or ask.frames is None:
+            return "nicbench-frames writes and reads files of media frames; it sends nothing by itself"
+        return None
+
+    def server_command(self, job: Job, client: End, server: End) -> Command | None:
+        return None
+
+    def client_command(self, job: Job, client: End, server: End | None) -> Command:
+        return (self.kind, *_arguments(_asked(job), job.ask.duration_s), "--json")
+
+    def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
+        return ()
+
+    def expected_s(self, job: Job) -> float | None:
+        if job.ask.duration_s is None:
+            return None
+        return _asked(job).warm_up_s + job.ask.duration_s
+
+    def parse_version(self, text: str) -> str | None:
+        found = re.search(r"nicbench-frames (\S+)", text)
+        return found[1] if found else None
+
+    def complaint(self, output: Output) -> str | None:
+        """A frame that failed, in its words, from the result; else what it wrote before it could begin."""
+        failure = _failure(output)
+        if failure is not None:
+            return f"{failure.get('message')} ({failure.get('next')})"
+        if output.status == 0:
+            return None
+        return last_words(output.stderr.removeprefix("nicbench-frames: ")) or None
+
+    def ends_run(self, output: Output) -> bool:
+        failure = _failure(output)
+        return failure is not None and failure.get("kind") in _ENDS_RUN
+
+    def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
+        said = _result(client)
+        try:
+            return Figures(frames=_figures(said))
+        except (ValidationError, KeyError, TypeError, ValueError) as error:
+            raise WorkloadError(f"its result is not as protocol/frames.md says: {error}") from error
+
+
+def _arguments(asked: FramesAsk, duration_s: float | None) -> Iterator[str]:
+    yield from (asked.task, asked.directory)
+    with_values: tuple[tuple[str, Any], ...] = (
+        ("--profile", asked.profile),
+        ("--frame-size", asked.frame_bytes),
+        ("--header-size", asked.header_bytes),
+        ("--frames", asked.frames),
+        ("--seconds", duration_s),
+        ("--warm-up", asked.warm_up_s or None),
+        ("--fps", asked.frames_per_s),
+        ("--read-ahead", asked.read_ahead_frames),
+        ("--order", asked.order),
+        ("--seed", asked.seed),
+        ("--threads", asked.threads),
+        ("--engine", asked.engine.replace("_", "-")),
+        ("--depth", asked.depth),
+        ("--request", asked.request_bytes or "frame"),
+        ("--sync", asked.sync),
+        ("--pattern", asked.pattern),
+        ("--first", asked.first),
+        ("--content", asked.content if asked.task != "read" else None),
+        ("--verify", asked.verify if asked.task == "read" else None),
+        ("--samples", asked.samples),
+    )
+    for name, value in with_values:
+        if value is not None:
+            yield from (name, f"{value:.12g}" if isinstance(value, float) else str(value))
+    for name, wanted in (
+        ("--direct", asked.direct),
+        ("--streamed", asked.streamed),
+        ("--existing", asked.existing),
+        ("--repeat", asked.repeat),
+    ):
+        if wanted:
+            yield name
+
+
+def _asked(job: Job) -> FramesAsk:
+    if job.ask.frames is None:
+        raise ValueError("a job of nicbench-frames without what it is asked")
+    return job.ask.frames
+
+
+def _result(output: Output) -> dict[str, Any]:
+    try:
+        said = json.loads(output.stdout)
+    except (ValueError, RecursionError) as error:
+        raise WorkloadError(
+            f"it printed no result; it ends: {last_words(output.stderr or output.stdout[-300:])}"
+        ) from error
+    if not isinstance(said, dict):
+        raise WorkloadError("its result is no object")
+    return said
+
+
+def _failure(output: Output) -> dict[str, Any] | None:
+    try:
+        failure = json.loads(output.stdout or "null")
+    except (ValueError, RecursionError):
+        return None
+    failure = failure.get("failure") if isinstance(failure, dict) else None
+    return failure if isinstance(failure, dict) else None
+
+
+def _figures(said: dict[str, Any]) -> FrameFigures:
+    return FrameFigures(
+        engine=said["engine"],
+        measured_ns=said["measured_ns"],
+        frames=said["frames"],
+        bytes=said["bytes"],
+        frames_per_s=said["frames_per_s"] or 0.0,
+        bytes_per_s=said["bytes_per_s"] or 0.0,
+        # What never came was not in time either.
+        dropped_frames=said["missed"],
+        due_frames=said["due"],
+        cpu_ns=said["cpu_user_ns"] + said["cpu_system_ns"],
+        all_frames=said["all_frames"],
+        sync_at_end_ns=said["sync_at_end_ns"],
+        intervals=tuple(FrameInterval.model_validate(_known(FrameInterval, each)) for each in said["intervals"]),
+        **{
+            name: FrameTimes.model_validate(_known(FrameTimes, said[name])) for name in _TIMES if said[name] is not None
+        },
+    )
+
+
+def _known(model: type[FrameTimes | FrameInterval], said: dict[str, Any]) -> dict[str, Any]:
+    """A newer program may say more."""
+    return {name: value for name, value in said.items() if name in model.model_fields}
