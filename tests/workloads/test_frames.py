@@ -44,9 +44,7 @@ def test_a_whole_frame_a_request_and_switches(host: End) -> None:
         engine="io_uring",
         sync="end",
     )
-    command = NicbenchFrames().client_command(
-        job("nicbench-frames", Ask(operation="frames", frames=asked)), host, None
-    )
+    command = NicbenchFrames().client_command(job("nicbench-frames", Ask(operation="frames", frames=asked)), host, None)
     words = " ".join(command)
     assert "--frame-size 4096" in words
     assert "--request frame" in words

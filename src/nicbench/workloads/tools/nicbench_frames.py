@@ -5,9 +5,8 @@ One process is one editor; it has no server process, for what serves its directo
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 from nicbench.model.frames import FrameFigures, FrameInterval, FramesAsk, FrameTimes
 from nicbench.model.round import Ask, Figures, Job
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
+from nicbench.workloads.tools._reading import json_object
 
 _TIMES: Final = ("open", "io", "sync", "close", "completion", "lateness")
 # Whatever comes next in that directory would fail alike.
@@ -118,28 +118,23 @@ def _asked(job: Job) -> FramesAsk:
     return job.ask.frames
 
 
-def _result(output: Output) -> dict[str, Any]:
+def _result(output: Output) -> Mapping[str, Any]:
     try:
-        said = json.loads(output.stdout)
-    except (ValueError, RecursionError) as error:
-        raise WorkloadError(
-            f"it printed no result; it ends: {last_words(output.stderr or output.stdout[-300:])}"
-        ) from error
-    if not isinstance(said, dict):
-        raise WorkloadError("its result is no object")
-    return said
+        return json_object(output.stdout, "nicbench-frames")
+    except WorkloadError as error:
+        words = last_words(output.stderr or output.stdout[-300:])
+        raise WorkloadError(f"it printed no result; it ends: {words}") from error
 
 
 def _failure(output: Output) -> dict[str, Any] | None:
     try:
-        failure = json.loads(output.stdout or "null")
-    except (ValueError, RecursionError):
+        failure = json_object(output.stdout, "nicbench-frames").get("failure")
+    except WorkloadError:
         return None
-    failure = failure.get("failure") if isinstance(failure, dict) else None
     return failure if isinstance(failure, dict) else None
 
 
-def _figures(said: dict[str, Any]) -> FrameFigures:
+def _figures(said: Mapping[str, Any]) -> FrameFigures:
     return FrameFigures(
         engine=said["engine"],
         measured_ns=said["measured_ns"],
