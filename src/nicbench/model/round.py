@@ -199,7 +199,7 @@ class Figures(Frozen):
 
 
 class JobOutcome(Frozen):
-    """What came of a job: figures, or why there are none. Files are in the run folder's ``raw``."""
+    """What came of a job: figures, or why there are none. Files are paths in the run folder."""
 
     figures: Figures | None = None
     failure: str | None = None
@@ -213,6 +213,8 @@ class JobOutcome(Frozen):
     client_command: tuple[str, ...] = ()
     server_command: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: notes == ())
+    """What of the files that it left on its host could not be kept."""
     server_ran_on: RanOn | None = None
     """Read while it worked, where it was to be at a place of its own."""
     began_s: float | None = None

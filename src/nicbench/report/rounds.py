@@ -17,7 +17,7 @@ _DIRECTIONS = {"forward": "client sends", "reverse": "server sends", "both": "bo
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One tool at work. ``figures`` is in words; ``failure`` why there are none."""
+    """One tool at work. ``figures`` is in words, with what is missing of its files; ``failure`` why there are none."""
 
     tool: str
     version: str
@@ -135,7 +135,7 @@ def _job(job: Job, outcome: JobOutcome) -> JobRow:
         version=", ".join(versions) or UNKNOWN,
         ends=_ends(job),
         asked=asked_words(job.ask),
-        figures=() if outcome.figures is None else tuple(_figures(outcome.figures)),
+        figures=(*(() if outcome.figures is None else _figures(outcome.figures)), *outcome.notes),
         failure=outcome.failure,
         began=UNKNOWN if outcome.began_s is None else f"{outcome.began_s:.3f}",
         took=UNKNOWN if outcome.took_s is None else f"{outcome.took_s:.3f}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from nicbench.model.round import HostCommand, JobOutcome, Preparation, RoundRequest
+from nicbench.model.round import HostCommand, JobOutcome, Preparation, Round, RoundRequest
 from nicbench.workloads.base import Watch
 
 
@@ -33,6 +33,9 @@ class Player(ABC):
 
         HostError where a host itself is gone.
         """
+
+    async def keep(self, one: Round) -> None:  # noqa: B027 - most workloads leave nothing
+        """Writes into the run folder what the round that was played last left on its hosts; it is journaled next."""
 
     @abstractmethod
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:

@@ -101,6 +101,7 @@ class RoundMaker:
             verdict=judge_round(request, outcomes, watch.cpu, self._thresholds),
             at_s=round(time.monotonic() - self._began, 3),
         )
+        await self._player.keep(made)
         self._bus.publish(RoundFinished(round=made))
         return made
 

@@ -9,13 +9,14 @@ from nicbench.engine.deploy import deployed
 from nicbench.errors import HostError, NicbenchError
 from nicbench.hosts._sections import in_sections, sections
 from nicbench.labs.base import Endpoint, EndpointTestbed
-from nicbench.model.round import HostCommand, Job, JobOutcome, OwnFolder, Preparation, RoundRequest
+from nicbench.model.round import HostCommand, Job, JobOutcome, OwnFolder, Preparation, Round, RoundRequest
 from nicbench.redaction import Redactor
 from nicbench.rounds.base import Player
 from nicbench.rounds.counters import SCRIPT, counters_in
 from nicbench.rounds.files import RoundFiles
 from nicbench.rounds.folders import OwnFolders
 from nicbench.rounds.interrupts import Interrupts
+from nicbench.rounds.left import LeftFiles
 from nicbench.tuning.changes import Changes
 from nicbench.workloads.base import End, Watch, last_words
 from nicbench.workloads.play import play
@@ -45,6 +46,7 @@ class HostPlayer(Player):
         self._testbed = testbed
         self._folder = folder
         self._files = RoundFiles(changes)
+        self._left = LeftFiles(changes, folder)
         self._programs = Programs(lambda host, name: deployed(host, name, engine_folder))
         self._interrupts = Interrupts(changes)
         self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
@@ -81,7 +83,11 @@ class HostPlayer(Player):
             )
 
     async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
-        outcomes = await play(request, self._ends, self._raw(f"r{number:04d}"), programs=self._programs, watch=watch)
+        name = f"r{number:04d}"
+        self._left.begin(name)
+        outcomes = await play(
+            request, self._ends, self._raw(name), programs=self._programs, watch=watch, keeper=self._left
+        )
         if any(outcome.failure is not None for outcome in outcomes):
             await self._require_hosts()
             await self._own.require({name: end.host for name, end in self._ends.items()}, self._used)
@@ -91,6 +97,9 @@ class HostPlayer(Player):
         if self._redactor is None:
             return outcomes
         return tuple(JobOutcome.model_validate(self._redactor(each.model_dump(mode="json"))) for each in outcomes)
+
+    async def keep(self, one: Round) -> None:
+        await self._left.keep(one)
 
     def _raw(self, name: str) -> RawFolder:
         return RawFolder(self._folder, name, self._redactor.text if self._redactor else None)

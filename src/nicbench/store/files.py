@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import BaseModel
 
@@ -60,17 +62,26 @@ def _plain(value: object) -> Any:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replaces ``path`` by ``content``, all or nothing, also when the power fails."""
+    with writing_atomically(path) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def writing_atomically(path: Path) -> Iterator[BinaryIO]:
+    """The same for what is written bit by bit; where the writer fails, ``path`` stays as it was."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
         sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise storage_error(error, path) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def sync_folder(folder: Path) -> None:

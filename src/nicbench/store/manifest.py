@@ -1,7 +1,7 @@
 """MANIFEST.json: the format's version and the checksum of every file of a finished run.
 
-Not in it: itself, the reports (views that are made again at will) and undo.json (the state of the changed machine,
-which ``nicbench restore`` writes later).
+Not in it: itself, the reports (views that are made again at will), undo.json (the state of the changed machine, which
+``nicbench restore`` writes later) and what begins with a dot (files that a killed run was writing).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def differences(folder: Path) -> tuple[str, ...]:
 
 def _files(folder: Path) -> list[str]:
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(name for name in names if name not in _NOT_MEASURED and not name.startswith("."))
+    return sorted(name for name in names if name not in _NOT_MEASURED and not f"/{name}".count("/."))
 
 
 def _checksum(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import re
 import signal
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ from nicbench.model.round import Figures, Job, JobOutcome, Placement, RoundReque
 from nicbench.workloads.base import (
     Command,
     End,
+    Keeper,
+    LeftFile,
     Listening,
     Output,
     Workload,
@@ -50,9 +53,14 @@ class JobError(NicbenchError):
 
 
 class Seat:
-    """A job's place in the round. The steps are ``prepare``, ``open``, ``begin``, ``finish``, ``stop``, ``outcome``."""
+    """A job's place in the round.
 
-    def __init__(self, number: int, job: Job, ends: Mapping[str, End], raw: RawFolder) -> None:
+    The steps are ``prepare``, ``open``, ``begin``, ``finish``, ``stop``, ``collect``, ``outcome``.
+    """
+
+    def __init__(
+        self, number: int, job: Job, ends: Mapping[str, End], raw: RawFolder, keeper: Keeper | None = None
+    ) -> None:
         self.number = number
         self.job = job
         self.client = ends.get(job.client)
@@ -61,6 +69,10 @@ class Seat:
         self.server_command: Command | None = None
         self.failure: NicbenchError | None = None
         self._raw = raw
+        self._keeper = keeper
+        self._left: tuple[LeftFile, ...] = ()
+        self._left_files: tuple[str, ...] = ()
+        self._notes: tuple[str, ...] = ()
         self._client_command: Command = ()
         self._workload: Workload | None = None
         self._versions: tuple[str | None, str | None] = (None, None)
@@ -100,6 +112,10 @@ class Seat:
         for version in self._versions:
             _refuse(None if version is None else workload.refusal_of_version(job.ask, version))
         await self._check_placement(client, job.client_placement, job.client, programs)
+        self._left = workload.leaves(job)
+        if self._left and self._keeper is not None:
+            folder = await self._keeper.folder(client.host, self.number)
+            self.client = client = dataclasses.replace(client, folder=folder)
         command = await programs.located(client.host, workload, workload.client_command(job, client, server))
         self._client_command = placed(command, job.client_placement)
         if server is None:
@@ -178,10 +194,20 @@ class Seat:
             if running is not None:
                 await running.stop()
 
+    async def collect(self) -> None:
+        """Takes what its client left, also of one that failed or was killed."""
+        if self._keeper is None or self._running_client is None or self.client is None or self.client.folder is None:
+            return
+        for left in self._left:
+            kept = await self._keeper.take(self.client.host, self.number, left, f"{self.client.folder}/{left.name}")
+            self._left_files += kept.files
+            # One that failed may not have come so far, and its failure says why.
+            self._notes += kept.notes if kept.files or self.going else ()
+
     def outcome(self) -> JobOutcome:
         """What came of it; writes what its processes wrote."""
         figures = None
-        files = self._kept()
+        files = (*self._kept(), *self._left_files)
         try:
             figures = self._figures() if self.failure is None else None
         except NicbenchError as error:
@@ -200,6 +226,7 @@ class Seat:
             client_command=self._client_command,
             server_command=self.server_command or (),
             files=files,
+            notes=self._notes,
             server_ran_on=self._server_ran_on,
             began_s=self._began_s,
             took_s=self._took_s,

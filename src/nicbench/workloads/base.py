@@ -44,6 +44,34 @@ class End:
     rdma_device: str | None = None
     rdma_port: int = 1
     gid_index: int | None = None
+    folder: str | None = None
+    """There its client may leave the files that its workload ``leaves``; None where nobody keeps them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftFile:
+    """A file that a client leaves on its host beside what it prints: its name in ``End.folder``, and what it holds."""
+
+    name: str
+    what: Literal["frame samples"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What became of a file that was left: paths in the run folder, and what of it is missing, in words."""
+
+    files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Keeper(Protocol):
+    """Gives clients a folder on their hosts, and keeps what they leave there; what it makes on a host is undone."""
+
+    async def folder(self, host: Host, job: int) -> str:
+        """A new folder on the host for the job with this number of the round."""
+
+    async def take(self, host: Host, job: int, left: LeftFile, path: str) -> Kept:
+        """The client has ended: fetches the file. It raises only where the run folder cannot be written."""
 
 
 class Watch(Protocol):
@@ -141,6 +169,10 @@ class Workload(ABC):
     def version_command(self, ask: Ask) -> Command:
         """Prints the version, and does nothing else."""
         return (self.program(ask), "--version")
+
+    def leaves(self, job: Job) -> tuple[LeftFile, ...]:
+        """Files that its client makes in ``client.folder``, which is there if there are any; they are kept for it."""
+        return ()
 
     @abstractmethod
     def parse_version(self, text: str) -> str | None:

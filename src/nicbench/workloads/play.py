@@ -15,7 +15,7 @@ from nicbench.hosts.base import Host
 from nicbench.model.round import JobOutcome, RoundRequest
 from nicbench.registry import find
 from nicbench.workloads._seat import JobError, Seat
-from nicbench.workloads.base import End, Watch, Workload
+from nicbench.workloads.base import End, Keeper, Watch, Workload
 from nicbench.workloads.ports import is_open, sockets_of, wait_until_open
 from nicbench.workloads.programs import Programs
 from nicbench.workloads.raw import RawFolder
@@ -37,15 +37,17 @@ async def play(
     programs: Programs | None = None,
     ready_timeout_s: float = READY_TIMEOUT_S,
     watch: Watch | None = None,
+    keeper: Keeper | None = None,
 ) -> tuple[JobOutcome, ...]:
     """Plays the jobs of ``request`` together and gives what came of each, in their order.
 
     ``ends`` has every endpoint that a job names. ``programs`` remembers versions from round to round; ``watch`` is told
-    when the clients are about to begin and when all of them have ended. It raises only where nothing of the round can
-    go on (the run folder cannot be written, it was cancelled); whatever happens, no process of it is left behind.
+    when the clients are about to begin and when all of them have ended; ``keeper`` keeps what clients leave. It raises
+    only where nothing of the round can go on (the run folder cannot be written, it was cancelled); whatever happens, no
+    process of it is left behind.
     """
     known, memory = kinds(), programs or Programs()
-    seats = [Seat(number, job, ends, raw) for number, job in enumerate(request.jobs, 1)]
+    seats = [Seat(number, job, ends, raw, keeper) for number, job in enumerate(request.jobs, 1)]
     try:
         await _each(seats, lambda seat: seat.prepare(known, memory))
         await _open_servers(seats, ready_timeout_s)
@@ -59,6 +61,7 @@ async def play(
         await _each(seats, lambda seat: seat.finish_server())
     finally:
         await asyncio.shield(asyncio.gather(*(seat.stop() for seat in seats)))
+    await asyncio.gather(*(seat.collect() for seat in seats))
     # Large outputs take time to read: not on the event loop, where others wait.
     return tuple([await asyncio.to_thread(seat.outcome) for seat in seats])
 

@@ -1,0 +1,201 @@
+"""frames/*.parquet: every frame of every process, as the program says it; what cannot be read costs itself alone."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from nicbench.engine.binary import find_binary
+from nicbench.errors import HostError
+from nicbench.model.result import Summary
+from nicbench.model.round import Ask, Job, JobOutcome, Round, RoundRequest
+from nicbench.model.verdict import Verdict
+from nicbench.store import RunFolder, frame_samples
+from nicbench.store.frame_samples import looked_at, write
+
+NUMBERS = (
+    *("position", "frame", "bytes", "turn_ns", "begun_ns", "open_ns", "io_ns", "sync_ns", "close_ns"),
+    *("completed_ns", "late_by_ns"),
+)
+
+
+def timed(folder: Path, *options: str) -> Path:
+    """A file of samples of the real program, and beside it the same as text."""
+    frames, samples = folder / "frames-of-ours", folder / "samples"
+    frames.mkdir(parents=True)
+    program = str(find_binary("nicbench-frames"))
+    made = (program, "prepare", str(frames), "--frame-size", "8k", "--frames", "20")
+    subprocess.run(made, check=True, capture_output=True)
+    kept = ("--samples", str(samples), "--csv", f"{samples}.csv")
+    subprocess.run((program, "read", str(frames), "--repeat", *options, *kept), check=True, capture_output=True)
+    return samples
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return timed(tmp_path_factory.mktemp("limited"), "--fps", "1000", "--seconds", "0.1", "--warm-up", "0.02")
+
+
+@pytest.fixture(scope="module")
+def free(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return timed(tmp_path_factory.mktemp("free"), "--seconds", "0.05", "--threads", "2")
+
+
+def a_round(jobs: int = 2, number: int = 1) -> Round:
+    every = tuple(
+        Job(workload="nicbench-frames", client=f"c{each}", server=None, ask=Ask(), port=5201) for each in range(jobs)
+    )
+    return Round(
+        id=f"r{number:04d}",
+        key="many/0/0",
+        test="many",
+        configuration="bond",
+        run=3,
+        parameters={"instances": jobs},
+        repeat=0,
+        request=RoundRequest(jobs=every, duration_s=1.0),
+        outcomes=(JobOutcome(),) * jobs,
+        verdict=Verdict(),
+    )
+
+
+def text_of(samples: Path) -> list[dict[str, Any]]:
+    """What the program itself wrote as text: what there is not is empty."""
+    with Path(f"{samples}.csv").open() as stream:
+        rows = [{name: int(cell) if cell else None for name, cell in row.items()} for row in csv.DictReader(stream)]
+    return [row | {"measured": row["measured"] == 1, "dropped": row["dropped"] == 1} for row in rows]
+
+
+def test_every_frame_is_a_row_with_the_times_that_the_program_says(limited: Path, free: Path, tmp_path: Path) -> None:
+    write(tmp_path, a_round(), {1: looked_at(limited), 2: looked_at(free)})
+
+    rows = pq.read_table(tmp_path / "frames/r0001.parquet").to_pylist()
+    for instance, samples in ((1, limited), (2, free)):
+        names = ("thread", "measured", "dropped", *NUMBERS)
+        found = [{name: row[name] for name in names} for row in rows if row["instance"] == instance]
+        assert found == [{name: row[name] for name in names} for row in text_of(samples)]
+    first, last = rows[0], rows[-1]
+    assert (first["round"], first["test"], first["configuration"], first["run"]) == ("r0001", "many", "bond", 3)
+    assert (first["client"], last["client"], first["warm_up"]) == ("c0", "c1", False)
+    assert (first["measured"], first["sync_ns"], last["late_by_ns"]) == (False, None, None)
+    assert {row["thread"] for row in rows if row["instance"] == 2} == {0, 1}
+    assert min(row["began_at_ns"] for row in rows) > 0
+
+
+def test_the_rounds_of_a_run_are_one_dataset_whose_columns_say_their_units(limited: Path, tmp_path: Path) -> None:
+    for number in (1, 2):
+        write(tmp_path, a_round(1, number), {1: looked_at(limited)})
+    dataset = ds.dataset(tmp_path / "frames")
+    assert dataset.count_rows() == 2 * looked_at(limited).frames
+    assert set(dataset.to_table(columns=["round"])["round"].to_pylist()) == {"r0001", "r0002"}
+    assert all(dataset.schema.field(name).metadata[b"unit"] for name in dataset.schema.names)
+
+
+def test_a_frame_takes_less_than_a_third_of_its_record(limited: Path, tmp_path: Path) -> None:
+    record_bytes = 96
+    samples = looked_at(limited)
+    write(tmp_path, a_round(12), dict.fromkeys(range(1, 13), samples))
+    stored = (tmp_path / "frames/r0001.parquet").stat().st_size
+    assert stored < 12 * samples.frames * record_bytes / 3
+
+
+def test_a_record_that_a_kill_cut_short_is_left_out(limited: Path, tmp_path: Path) -> None:
+    whole = looked_at(limited)
+    torn = tmp_path / "torn"
+    torn.write_bytes(limited.read_bytes()[:-10])
+
+    samples = looked_at(torn)
+
+    assert (samples.frames, samples.cut_bytes) == (whole.frames - 1, 86)
+    write(tmp_path, a_round(1), {1: samples})
+    assert pq.read_table(tmp_path / "frames/r0001.parquet").num_rows == whole.frames - 1
+
+
+def test_a_process_that_was_killed_before_its_first_frame_has_no_rows(limited: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_bytes(limited.read_bytes()[:64])
+    write(tmp_path, a_round(2), {1: looked_at(empty), 2: looked_at(limited)})
+    table = pq.read_table(tmp_path / "frames/r0001.parquet")
+    assert set(table["instance"].to_pylist()) == {2}
+    write(tmp_path, a_round(1, 2), {1: looked_at(empty)})
+    assert pq.read_table(tmp_path / "frames/r0002.parquet").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda whole: b"", "is no file of samples: it begins with b''"),
+        (lambda whole: whole[:30], "is no file of samples"),
+        (lambda whole: b"\x7fELF" + whole[4:], r"is no file of samples: it begins with b'\x7fELFMPLE'"),
+        (lambda whole: whole[:8] + b"\x02" + whole[9:], "(version 2, records of 96 bytes after 64)"),
+        (lambda whole: whole[:16] + b"\x68" + whole[17:], "(version 1, records of 104 bytes after 64)"),
+        (lambda whole: whole[:64] + b"\xff" * 200, "holds what is no sample, at record 1"),
+        (lambda whole: whole[: 64 + 96] + bytes(4) + b"\x01" + whole[165:], "holds what is no sample, at record 2"),
+    ],
+    ids=["empty", "shorter than a header", "another file", "another version", "longer records", "garbage", "damage"],
+)
+def test_what_is_no_file_of_samples_is_named(change: Any, said: str, limited: Path, tmp_path: Path) -> None:
+    path = tmp_path / "samples-of-c0"
+    path.write_bytes(change(limited.read_bytes()))
+    with pytest.raises(HostError) as caught:
+        looked_at(path)
+    assert said in caught.value.message
+    assert caught.value.place == str(path)
+    assert "stands without its samples" in str(caught.value.next_step)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="No such file") as caught:
+        looked_at(tmp_path / "gone")
+    assert caught.value.place == str(tmp_path / "gone")
+
+
+def test_a_round_without_samples_keeps_none_of_an_earlier_try(limited: Path, tmp_path: Path) -> None:
+    write(tmp_path, a_round(1), {})
+    assert not (tmp_path / "frames").exists()
+    write(tmp_path, a_round(1), {1: looked_at(limited)})
+    write(tmp_path, a_round(1), {})
+    assert list((tmp_path / "frames").iterdir()) == []
+
+
+def test_a_full_disk_is_said_plainly_and_leaves_what_was_there(
+    limited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, a_round(1), {1: looked_at(limited)})
+    before = (tmp_path / "frames/r0001.parquet").read_bytes()
+    samples, opened = looked_at(limited), Path.open
+
+    class Full(io.FileIO):
+        def write(self, content: Any, /) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def full_where_new(path: Path, mode: str = "r", *others: Any) -> Any:
+        return Full(path, "wb") if path.suffix == ".tmp" else opened(path, mode, *others)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", full_where_new)
+        for number in (1, 2):
+            with pytest.raises(HostError, match="the disk is full; what was measured so far is kept") as caught:
+                write(tmp_path, a_round(1, number), {1: samples})
+            assert str(caught.value.place).endswith(f"frames/r000{number}.parquet")
+    assert [path.name for path in (tmp_path / "frames").iterdir()] == ["r0001.parquet"]
+    assert (tmp_path / "frames/r0001.parquet").read_bytes() == before
+
+
+def test_a_finished_run_vouches_for_them(limited: Path, folder: RunFolder, summary: Summary) -> None:
+    write(folder.path, a_round(1), {1: looked_at(limited)})
+    (folder.path / "frames/.r0002.parquet.17.tmp").write_bytes(b"what a killed run was writing")
+    folder.finish(summary)
+    assert folder.differences() == ()
+    (folder.path / "frames/.r0002.parquet.17.tmp").unlink()
+    stored = folder.path / frame_samples.name_of("r0001")
+    stored.write_bytes(stored.read_bytes()[:-1])
+    assert folder.differences() == ("frames/r0001.parquet was changed after the run had finished",)
