@@ -15,6 +15,7 @@ import pytest
 
 from nicbench.engine.binary import find_binary
 from nicbench.errors import HostError
+from nicbench.model.frames import FramesAsk
 from nicbench.model.result import Summary
 from nicbench.model.round import Ask, Job, JobOutcome, Round, RoundRequest
 from nicbench.model.verdict import Verdict
@@ -50,8 +51,9 @@ def free(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def a_round(jobs: int = 2, number: int = 1) -> Round:
+    ask = Ask(operation="frames", frames=FramesAsk(task="read", directory="/mnt/d1", samples=True))
     every = tuple(
-        Job(workload="nicbench-frames", client=f"c{each}", server=None, ask=Ask(), port=5201) for each in range(jobs)
+        Job(workload="nicbench-frames", client=f"c{each}", server=None, ask=ask, port=0) for each in range(jobs)
     )
     return Round(
         id=f"r{number:04d}",
@@ -84,7 +86,7 @@ def test_every_frame_is_a_row_with_the_times_that_the_program_says(limited: Path
         assert found == [{name: row[name] for name in names} for row in text_of(samples)]
     first, last = rows[0], rows[-1]
     assert (first["round"], first["test"], first["configuration"], first["run"]) == ("r0001", "many", "bond", 3)
-    assert (first["client"], last["client"], first["warm_up"]) == ("c0", "c1", False)
+    assert (first["client"], last["client"], first["warm_up"], first["task"]) == ("c0", "c1", False, "read")
     assert (first["measured"], first["sync_ns"], last["late_by_ns"]) == (False, None, None)
     assert {row["thread"] for row in rows if row["instance"] == 2} == {0, 1}
     assert min(row["began_at_ns"] for row in rows) > 0

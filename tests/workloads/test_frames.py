@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nicbench.model.frames import FramesAsk
@@ -30,6 +32,16 @@ def test_its_command_line_says_everything_that_it_does(host: End) -> None:
         *("--read-ahead", "1", "--order", "forward", "--seed", "7", "--threads", "1", "--engine", "auto"),
         *("--depth", "4", "--request", "1048576", "--sync", "none", "--verify", "blocks", "--json"),
     )
+
+
+def test_every_frames_times_are_left_where_somebody_keeps_them(host: End) -> None:
+    asked = READ.frames.model_copy(update={"samples": True})  # type: ignore[union-attr]
+    wanted, workload = job("nicbench-frames", READ.model_copy(update={"frames": asked})), NicbenchFrames()
+    [left] = workload.leaves(wanted)
+    command = workload.client_command(wanted, replace(host, folder="/dev/shm/ours/r0001/1"), None)
+    assert " ".join(command).endswith(f"--samples /dev/shm/ours/r0001/1/{left.name} --json")
+    assert "--samples" not in workload.client_command(wanted, host, None)
+    assert workload.leaves(job("nicbench-frames", READ)) == ()
 
 
 def test_a_whole_frame_a_request_and_switches(host: End) -> None:

@@ -45,6 +45,7 @@ def ask_of(options: FramesOptions, direction: Task, directory: str, seed: int) -
         content=options.content,
         verify=options.verify if direction == "read" and not options.existing else "none",
         repeat=options.frames is not None or options.existing,
+        samples=options.samples,
     )
     return Ask(operation="frames", duration_s=options.duration, frames=asked)
 

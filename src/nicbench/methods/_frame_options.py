@@ -60,6 +60,7 @@ class FramesOptions(Frozen):
     existing: bool = False
     content: Literal["unique", "stamped"] = "unique"
     verify: Literal["none", "blocks", "full"] = "blocks"
+    samples: bool = True
     drop_caches: bool = True
     before_each: tuple[BeforeEach, ...] = ()
 

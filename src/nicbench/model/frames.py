@@ -41,8 +41,8 @@ class FramesAsk(Frozen):
     content: Literal["unique", "stamped"] = "unique"
     verify: Literal["none", "blocks", "full"] = "blocks"
     repeat: bool = False
-    samples: str | None = None
-    """The path of a file for every frame's times, on that host."""
+    samples: bool = False
+    """Whether every frame's times are kept."""
 
 
 class FrameTimes(Frozen):

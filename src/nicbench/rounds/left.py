@@ -20,12 +20,17 @@ from nicbench.tuning.undo import RemovePath
 from nicbench.workloads.base import Keeper, Kept, LeftFile
 from nicbench.workloads.raw import safe_name
 
-# In memory, where there is such a file system, so that writing them is no load on a drive that is measured: root's, the
-# user's own, or everybody's.
-_PLACE: Final = (
-    'for each in /run "$XDG_RUNTIME_DIR" /dev/shm "${TMPDIR:-/tmp}"; do '
-    '[ -n "$each" ] && [ -d "$each" ] && [ -w "$each" ] && [ -x "$each" ] && echo "$each" && exit; done; exit 1'
-)
+# In memory, so that writing them is no load on a drive that is measured, and of several places the one with most room.
+_PLACE: Final = """
+usable() { [ -n "$1" ] && [ -d "$1" ] && [ -w "$1" ] && [ -x "$1" ]; }
+most=$(for each in /dev/shm /run "$XDG_RUNTIME_DIR"; do
+    usable "$each" && echo "$(df --output=avail,fstype -k "$each" | tail -n 1) $each"
+done | grep ' tmpfs ' | sort -n | tail -n 1)
+for each in "${most##* tmpfs }" "$TMPDIR" /tmp /var/tmp; do
+    usable "$each" && echo "$each" && exit
+done
+exit 1
+"""
 _COPIES: Final = ".left"
 """In the run folder, while a round is being kept, of hosts whose files are not this machine's."""
 
@@ -94,7 +99,7 @@ class LeftFiles(Keeper):
         parent = found.stdout.strip()
         if found.status != 0 or not parent.startswith("/"):
             raise NotReadyError(
-                "there is no folder for what its workloads leave: neither /run nor /dev/shm nor /tmp can be written to",
+                "there is no folder for what its workloads leave: neither /dev/shm nor /run nor /tmp can be written to",
                 place=host.name,
                 next_step="make /tmp writable there, or set TMPDIR",
             )

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nicbench.errors import HostError
-from nicbench.model.round import Job, Round
+from nicbench.model.round import Round
 from nicbench.store.files import damaged_error, storage_error, writing_atomically
 
 FOLDER: Final = "frames"
@@ -170,15 +170,11 @@ def _same(one: Round, number: int, samples: Samples) -> dict[str, Any]:
         "configuration": one.configuration,
         "run": one.run,
         "warm_up": one.request.warm_up,
-        "task": _task(job),
+        "task": None if job.ask.frames is None else job.ask.frames.task,
         "instance": number,
         "client": job.client,
         "began_at_ns": samples.began_at_ns,
     }
-
-
-def _task(job: Job) -> str | None:
-    return getattr(job.ask, "task", None)
 
 
 def _batch(same: Mapping[str, Any], records: np.ndarray[Any, np.dtype[Any]]) -> pa.RecordBatch:

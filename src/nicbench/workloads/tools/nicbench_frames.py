@@ -13,10 +13,21 @@ from pydantic import ValidationError
 
 from nicbench.model.frames import FrameFigures, FrameInterval, FramesAsk, FrameTimes
 from nicbench.model.round import Ask, Figures, Job
-from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
+from nicbench.workloads.base import (
+    MEBIBYTE,
+    Command,
+    End,
+    LeftFile,
+    Listening,
+    Output,
+    Workload,
+    WorkloadError,
+    last_words,
+)
 from nicbench.workloads.tools._reading import json_object
 
 _TIMES: Final = ("open", "io", "sync", "close", "completion", "lateness")
+_SAMPLES: Final = "samples"
 # Whatever comes next in that directory would fail alike.
 _ENDS_RUN: Final = frozenset({"disk_full", "vanished", "permission"})
 
@@ -40,7 +51,15 @@ class NicbenchFrames(Workload):
         return None
 
     def client_command(self, job: Job, client: End, server: End | None) -> Command:
-        return (self.kind, *_arguments(_asked(job), job.ask.duration_s), "--json")
+        return (self.kind, *_arguments(_asked(job), job.ask.duration_s), *self._samples(job, client), "--json")
+
+    def leaves(self, job: Job) -> tuple[LeftFile, ...]:
+        return (LeftFile(_SAMPLES, "frame samples"),) if _asked(job).samples else ()
+
+    def _samples(self, job: Job, client: End) -> Command:
+        if client.folder is None or not self.leaves(job):
+            return ()
+        return ("--samples", f"{client.folder}/{_SAMPLES}")
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         return ()
@@ -97,7 +116,6 @@ def _arguments(asked: FramesAsk, duration_s: float | None) -> Iterator[str]:
         ("--first", asked.first),
         ("--content", asked.content if asked.task != "read" else None),
         ("--verify", asked.verify if asked.task == "read" else None),
-        ("--samples", asked.samples),
     )
     for name, value in with_values:
         if value is not None:
