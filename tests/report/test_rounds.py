@@ -123,6 +123,19 @@ def test_every_round_is_there_with_its_tools_commands_and_files(good: Path) -> N
     assert "1-iperf3-c0a-client." in text
 
 
+def test_files_that_clients_left_are_named_and_what_is_missing_of_them_is_said(tmp_path: Path) -> None:
+    def outcome(number: int, job: Job) -> JobOutcome:
+        lost = {"notes": ("its frame samples are lost: the disk was full",)} if job.client == "c0b" else {}
+        return moved(number, job).model_copy(update={"files": (f"frames/r{number:04d}.parquet",), **lost})
+
+    path = finished(tmp_path, outcome)
+    (path / "frames").mkdir()
+    text = text_of(report.build(path).read_text(encoding="utf-8"))
+    assert text.count("its frame samples are lost: the disk was full") == 2
+    assert "frames/r0001.parquet" in text.replace(" ", "")
+    assert "rounds.parquet, frames and raw." in text
+
+
 def test_the_testbed_has_each_port_with_the_clients_that_lead_to_it(good: Path) -> None:
     view = gather(RunFolder.open(good))
     assert [end.name for end in view.endpoints] == ["s0", "c0a", "c0b", "s1", "c1a", "c1b"]

@@ -19,7 +19,7 @@ from nicbench.model.frames import FramesAsk
 from nicbench.model.result import Summary
 from nicbench.model.round import Ask, Job, JobOutcome, Round, RoundRequest
 from nicbench.model.verdict import Verdict
-from nicbench.store import RunFolder, frame_samples
+from nicbench.store import RunFolder
 from nicbench.store.frame_samples import looked_at, write
 
 NUMBERS = (
@@ -160,14 +160,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert caught.value.place == str(tmp_path / "gone")
 
 
-def test_a_round_without_samples_keeps_none_of_an_earlier_try(limited: Path, tmp_path: Path) -> None:
-    write(tmp_path, a_round(1), {})
-    assert not (tmp_path / "frames").exists()
-    write(tmp_path, a_round(1), {1: looked_at(limited)})
-    write(tmp_path, a_round(1), {})
-    assert list((tmp_path / "frames").iterdir()) == []
-
-
 def test_a_full_disk_is_said_plainly_and_leaves_what_was_there(
     limited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +190,6 @@ def test_a_finished_run_vouches_for_them(limited: Path, folder: RunFolder, summa
     folder.finish(summary)
     assert folder.differences() == ()
     (folder.path / "frames/.r0002.parquet.17.tmp").unlink()
-    stored = folder.path / frame_samples.name_of("r0001")
+    stored = folder.path / "frames/r0001.parquet"
     stored.write_bytes(stored.read_bytes()[:-1])
     assert folder.differences() == ("frames/r0001.parquet was changed after the run had finished",)

@@ -44,6 +44,7 @@ from nicbench.report.watched import watched_machines
 from nicbench.stats.growth import runs_made
 from nicbench.stats.runs import over_runs
 from nicbench.store import RunFolder
+from nicbench.store.folder import FRAMES
 
 
 def gather(folder: RunFolder) -> Report:
@@ -118,6 +119,7 @@ def gather(folder: RunFolder) -> Report:
         system=system_table(inventory if isinstance(inventory, dict) else {}, _declared(plan)),
         tuned=tuned_rows(folder.read_json("tuning.json")),
         rounds=played,
+        has_frame_samples=(folder.path / FRAMES).is_dir(),
         tools=tools_of(rounds),
         endpoints=endpoint_rows(plan),
         rounds_used=sum(

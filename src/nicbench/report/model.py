@@ -287,6 +287,8 @@ class Report:
     system: SystemTable = field(default_factory=lambda: SystemTable((), ()))
     tuned: tuple[TunedRow, ...] = ()
     rounds: tuple[RoundGroup, ...] = ()
+    has_frame_samples: bool = False
+    """Whether every frame's times are in the run folder."""
     tools: tuple[Tool, ...] = ()
     endpoints: tuple[EndpointRow, ...] = ()
     rounds_used: int = 0

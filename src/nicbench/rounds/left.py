@@ -7,18 +7,20 @@ import contextlib
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nicbench.errors import NicbenchError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.model.round import Round
-from nicbench.store import frame_samples
 from nicbench.store.files import storage_error
-from nicbench.store.frame_samples import Samples
+from nicbench.store.folder import FRAMES
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import RemovePath
 from nicbench.workloads.base import Keeper, Kept, LeftFile
 from nicbench.workloads.raw import safe_name
+
+if TYPE_CHECKING:
+    from nicbench.store.frame_samples import Samples
 
 # In memory, so that writing them is no load on a drive that is measured, and of several places the one with most room.
 _PLACE: Final = """
@@ -58,8 +60,9 @@ class LeftFiles(Keeper):
         self._making = asyncio.Lock()
 
     def begin(self, round_id: str) -> None:
-        """The files of the next round."""
+        """The files of the next round. What a run that was killed before it could journal this one had kept goes."""
         self._round = _OfRound(round_id)
+        (self._run_folder / _kept_as(round_id)).unlink(missing_ok=True)
 
     async def folder(self, host: Host, job: int) -> str:
         async with self._making:  # the jobs of a round come together
@@ -75,6 +78,8 @@ class LeftFiles(Keeper):
         return path
 
     async def take(self, host: Host, job: int, left: LeftFile, path: str) -> Kept:
+        from nicbench.store import frame_samples  # here: most rounds leave nothing, and loading it takes long
+
         copy = self._run_folder / _COPIES / f"{self._round.id}-{job}-{safe_name(left.name)}"
         try:
             here = Path(path) if host.shares_files else await _fetched(host, path, copy)
@@ -86,11 +91,14 @@ class LeftFiles(Keeper):
             raise storage_error(error, copy) from error
         self._round.samples[job] = samples
         notes = (f"the last of its {left.what} was cut short, and left out",) if samples.cut_bytes else ()
-        return Kept(files=(frame_samples.name_of(self._round.id),), notes=notes)
+        return Kept(files=(_kept_as(self._round.id),), notes=notes)
 
     async def keep(self, one: Round) -> None:
         """Writes what ``take`` took into the run folder, before the round is journaled, and removes what was left."""
-        await asyncio.to_thread(frame_samples.write, self._run_folder, one, self._round.samples)
+        if self._round.samples:
+            from nicbench.store import frame_samples  # as above
+
+            await asyncio.to_thread(frame_samples.write, self._run_folder, one, self._round.samples)
         await asyncio.to_thread(shutil.rmtree, self._run_folder / _COPIES, ignore_errors=True)
         await asyncio.gather(*(_remove(host, path) for path, host in self._round.folders.items()))
 
@@ -110,6 +118,10 @@ class LeftFiles(Keeper):
 
         await self._changes.make(host, RemovePath(path=path), make)
         return path
+
+
+def _kept_as(round_id: str) -> str:
+    return f"{FRAMES}/{round_id}.parquet"
 
 
 async def _fetched(host: Host, path: str, copy: Path) -> Path:

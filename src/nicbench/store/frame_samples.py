@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from nicbench.errors import HostError
 from nicbench.model.round import Round
 from nicbench.store.files import damaged_error, storage_error, writing_atomically
+from nicbench.store.folder import FRAMES
 
-FOLDER: Final = "frames"
 _FORMAT: Final = 1
 _HEADER = struct.Struct("<8sIII4xQ32x")
 _MAGIC: Final = b"NBSAMPLE"
@@ -108,18 +108,10 @@ def _by_header(path: Path) -> Samples:
     return Samples(path, frames, began_at_ns, cut_bytes)
 
 
-def name_of(round_id: str) -> str:
-    """The path in the run folder."""
-    return f"{FOLDER}/{round_id}.parquet"
-
-
 def write(run_folder: Path, one: Round, samples: Mapping[int, Samples]) -> None:
-    """The file of a round, all or nothing; ``samples`` are by job, from 1. Without any, one of an earlier try goes."""
-    path = run_folder / name_of(one.id)
+    """The file of a round, all or nothing; ``samples`` are by job, from 1."""
+    path = run_folder / FRAMES / f"{one.id}.parquet"
     try:
-        if not samples:
-            path.unlink(missing_ok=True)
-            return
         path.parent.mkdir(exist_ok=True)
         with writing_atomically(path) as stream, pq.ParquetWriter(stream, _SCHEMA, **_AS_STORED) as writer:
             for table in _tables(one, samples):
