@@ -1,12 +1,9 @@
-"""The published frames tables (methods.md 1) through the import: statistics of the imported runs are those printed.
-
-No method takes them by its name yet; a kind of the test's own stands in its place and can do nothing but import.
-"""
+"""The published frames tables (methods.md 1) through the import: statistics of the imported runs are those printed."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -17,40 +14,23 @@ from nicbench.importing.headings import plain
 from nicbench.importing.options import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results
 from nicbench.importing.units import parse_unit
-from nicbench.methods._frames_imports import IMPORTS, RATE, SUM, frames_of_import, runs_of
-from nicbench.methods.base import Method, Values
-from nicbench.model.base import Frozen
-from nicbench.model.import_table import ImportTable
+from nicbench.methods._frames_imports import IMPORTS
+from nicbench.methods.frames import Frames
 from nicbench.model.result import ResultVerdict
 from nicbench.problems import WrongFileError
 from nicbench.registry import find
 from nicbench.stats.frames import Target, over_runs, sustained
+from nicbench.stats.frames_runs import RATE, SUM, runs_of
 
 TARGET = Target()
 FPS = parse_unit("fps")
-
-
-class _Importer(Method):
-    """Has what an import asks of a method."""
-
-    kind: ClassVar[str] = "frames"
-    Options: ClassVar[type[Frozen]] = Frozen
-    measures = "rounds"
-
-    @classmethod
-    def imports(cls) -> ImportTable:
-        return IMPORTS
-
-    @classmethod
-    def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
-        return frames_of_import(parameters, values)
 
 
 def imported(text: str, form: str = "plain", **said: Any) -> ImportedResults:
     options = ImportOptions(**said)
     sheet = chosen_rows(read_sheet(text, "x.csv"), options)
     formatted = find("nicbench.importing.formats", Format)[form].sheet(sheet, "x.csv", "frames", options)
-    return import_results(formatted, "x.csv", _Importer, options)
+    return import_results(formatted, "x.csv", Frames, options)
 
 
 def text_of(reference: Path, name: str) -> str:

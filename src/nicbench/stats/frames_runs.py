@@ -1,0 +1,166 @@
+"""From results of film frames to runs: measured and imported ones alike, with the target that each was to reach.
+
+A result is of an instance or of a whole run (``part``); which run that is says ``Result.run`` where nicbench measured,
+and the parameter ``run`` where somebody else did. What warms up is left out. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nicbench.model.result import Result
+from nicbench.stats.frames import Instance, OverRuns, RunFigures, Target, of_run, of_sum, over_runs
+
+RATE: Final = "frames_per_s"
+SUM: Final = "sum_frames_per_s"
+BYTES: Final = "bytes_per_s"
+TARGET: Final = "target_frames_per_s"
+TOLERANCE: Final = "tolerance_percent"
+INSTANCES: Final = "instances"
+RUNS: Final = "runs"
+"""Parts: results of single instances, and of all instances of a run together."""
+
+Point = tuple[str, str | None, int]
+"""Configuration, direction, and how many instances."""
+
+_PLACES: Final = frozenset({"instances", "run", "instance"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One run at a point. ``instances`` has the result of each, in their order; None of one that has none.
+
+    It is empty where only their sum is known; ``whole`` is None where there are only instances.
+    """
+
+    run: int
+    figures: RunFigures
+    whole: Result | None
+    instances: tuple[Result | None, ...]
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Of all instances together; None where that is not known of each."""
+        if self.whole is not None and (known := number_of(self.whole, BYTES)) is not None:
+            return known
+        each = [None if one is None else number_of(one, BYTES) for one in self.instances]
+        known_of_each = [value for value in each if value is not None]
+        return math.fsum(known_of_each) if each and len(known_of_each) == len(each) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """All runs at a point, in their order. Without a ``target`` nothing was limited, and nobody met anything."""
+
+    instances: int
+    target: Target | None
+    runs: tuple[Ran, ...]
+
+    @property
+    def over(self) -> OverRuns:
+        """What they come to; who met the target means nothing where there is none."""
+        return over_runs([ran.figures for ran in self.runs], self.target or Target())
+
+
+def tried(results: Iterable[Result], default: Target | None = None) -> dict[Point, Tried]:
+    """The runs of each point, from results of instances where there are such, else from sums.
+
+    The target is that of the results; of imported ones that have none it is ``default``. An instance that the results
+    do not have, of those that its run had, is unknown; and so is a rate that is missing. Where no run is numbered there
+    is one. A value that is listed as an erratum is as good as unknown; and a result that is about no instance, or whose
+    place among the others cannot be so, is left out.
+    """
+    instances: dict[Point, dict[int, dict[int, Result]]] = {}
+    wholes: dict[Point, dict[int, Result]] = {}
+    for result in results:
+        said = result.parameters
+        if result.warm_up or said["instances"] < 1 or _wrong(result) & _PLACES:
+            continue
+        point = (result.configuration, said.get("direction"), said["instances"])
+        if said["part"] == INSTANCES:
+            of_point = instances.setdefault(point, {})
+            of_point.setdefault(_run_of(result), {})[said["instance"]] = result
+        elif said["part"] == RUNS and _is_of_the_sum(result):
+            wholes.setdefault(point, {})[_run_of(result)] = result
+    return {
+        point: _tried(point[2], instances.get(point, {}), wholes.get(point, {}), default)
+        for point in dict.fromkeys((*instances, *wholes))
+    }
+
+
+def runs_of(results: Iterable[Result], default: Target) -> dict[Point, tuple[RunFigures, ...]]:
+    """The figures of ``tried`` alone."""
+    return {point: tuple(ran.figures for ran in found.runs) for point, found in tried(results, default).items()}
+
+
+def _tried(
+    number: int, instances: Mapping[int, Mapping[int, Result]], wholes: Mapping[int, Result], default: Target | None
+) -> Tried:
+    every = [*wholes.values(), *(one for of_run_ in instances.values() for one in of_run_.values())]
+    stated = next((target for result in every if (target := _target_of(result)) is not None), None)
+    target = stated or (default if any(result.imported for result in every) else None)
+    runs = []
+    for run in sorted({*instances, *wholes}):
+        known, whole = instances.get(run, {}), wholes.get(run)
+        each = tuple(known.get(place) for place in range(1, number + 1)) if known else ()
+        figures = (
+            of_run([_instance(one) for one in each], target or Target())
+            if each
+            else of_sum(number, None if whole is None else number_of(whole, SUM), target or Target())
+        )
+        runs.append(Ran(run, figures, whole, each))
+    return Tried(number, target, tuple(runs))
+
+
+def _is_of_the_sum(result: Result) -> bool:
+    """A source's row may be of a run and say nothing of its sum: it prints the deviation alone. That is not unknown."""
+    if SUM not in result.values:
+        return False
+    is_told = result.imported is None or result.values[SUM] is not None
+    return is_told or all(value is None for value in result.values.values())
+
+
+def _run_of(result: Result) -> int:
+    return result.run or int(result.parameters.get("run", 1))
+
+
+def _instance(result: Result | None) -> Instance:
+    if result is None:
+        return Instance(None)
+    return Instance(number_of(result, RATE), _count(result, "dropped_frames"), _count(result, "due_frames"))
+
+
+def _target_of(result: Result) -> Target | None:
+    """Of one instance, as the result has it: that of a run is for all of its instances together."""
+    total = number_of(result, TARGET)
+    of_one = (
+        total if total is None or result.parameters["part"] == INSTANCES else total / result.parameters["instances"]
+    )
+    if of_one is None or not (of_one > 0.0 and math.isfinite(of_one)):
+        return None
+    tolerance = number_of(result, TOLERANCE)
+    return Target(of_one) if tolerance is None or not 0.0 <= tolerance < 100.0 else Target(of_one, tolerance / 100.0)
+
+
+def _wrong(result: Result) -> frozenset[str]:
+    """Names of what its source prints and cannot be so."""
+    return frozenset(erratum.value for erratum in result.imported.errata) if result.imported else frozenset()
+
+
+def number_of(result: Result, name: str) -> float | None:
+    """A value that is a number and no erratum."""
+    value = None if name in _wrong(result) else result.values.get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _count(result: Result, name: str) -> int | None:
+    value = number_of(result, name)
+    return None if value is None else round(value)
+
+
+def numbers_of_instances(points: Sequence[Point]) -> tuple[int, ...]:
+    """How many instances were tried, rising, each once."""
+    return tuple(sorted({number for _, _, number in points}))
