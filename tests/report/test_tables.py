@@ -6,7 +6,7 @@ from nicbench.methods.single_core import NO_RECORD, SingleCore
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.report.numbers import UNKNOWN, spoken_number
-from nicbench.report.tables import has_table, sections, spoilt
+from nicbench.report.tables import sections, spoilt, with_tables
 
 
 def result(frame_bytes: int, rate: float, *, at_least: bool = False, cycles: float | None = 61.34) -> Result:
@@ -64,9 +64,8 @@ def test_tests_of_one_method_have_a_section_each() -> None:
 
 
 def test_methods_without_a_table_of_their_own_are_left_to_others() -> None:
-    assert has_table("single-core")
-    assert not has_table("throughput")
-    assert not has_table("a method of another version")
+    assert "single-core" in with_tables()
+    assert "throughput" not in with_tables()
     assert sections([result(64, 1e6).model_copy(update={"method": "of another version"})], {}) == ()
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nicbench.cli.editors_table import print_study
 from nicbench.cli.fitting import Shown, escaped, print_fitted
 from nicbench.cli.imported_table import print_imported_table
 from nicbench.model.frame_size import label_of, size_words
@@ -18,10 +19,12 @@ from nicbench.model.ports import PortFigures
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.spread import Spread
+from nicbench.report.editors.answer import brief as editors_in_brief
+from nicbench.report.editors.study import studies
 from nicbench.report.grids import Crossing, GridTable
 from nicbench.report.growth import runs_lines
 from nicbench.report.imported import errata_words
-from nicbench.report.tables import Section, has_table, sections, side_by_side
+from nicbench.report.tables import Section, sections, side_by_side, with_tables
 from nicbench.units import format_mpps
 
 _RATE = "_frames_per_s"
@@ -44,13 +47,14 @@ _UNSPOILT = (ResultVerdict.VALID, ResultVerdict.IMPORTED)
 def print_summary(console: Console, summary: Summary) -> None:
     """Prints one row per frame size; the latencies are those at the highest load that was measured."""
     compared = summary.beside_each_other
-    rates = [result for result in compared if _goals(result) and not has_table(result.method)]
+    own = with_tables()
+    rates = [result for result in compared if _goals(result) and result.method not in own]
     latencies = [result for result in compared if result.method == "latency" and "latency_p50_ns" in result.values]
     console.print(f"\n[bold]{escape(summary.title)}[/bold]: {_verdict(summary.verdict)}")
     if summary.imported is not None:
         said = f"{NOT_MEASURED}; the numbers are those of {summary.imported.named}"
         console.print(said, markup=False, soft_wrap=True)
-    others = [result for result in compared if result.imported and not has_table(result.method)]
+    others = [result for result in compared if result.imported and result.method not in own]
     if others:
         print_imported_table(console, others)
     elif rates or latencies:
@@ -60,6 +64,8 @@ def print_summary(console: Console, summary: Summary) -> None:
             _columns(rates, latencies),
             caption=escape(_rates_are(bases) + (MEDIANS if summary.over_runs else "")),
         )
+    for study in studies(summary.counted, {}, summary.configurations):
+        print_study(console, study)
     in_grids: set[str] = set()
     for section in side_by_side(compared, {}):
         if section.grids and section.brief:
@@ -113,6 +119,9 @@ def _print_few(console: Console, lines: Sequence[str]) -> None:
 
 def headline(summary: Summary) -> str | None:
     """The first rate of the first result, for a list of runs; of each configuration, where several are compared."""
+    of_editors = studies(summary.counted, {}, summary.configurations)
+    if of_editors:
+        return editors_in_brief(of_editors[0])
     if not summary.configurations:
         return _headline(summary.over_runs or summary.counted)
     by_name = {
@@ -123,8 +132,8 @@ def headline(summary: Summary) -> str | None:
 
 
 def _headline(results: Sequence[Result]) -> str | None:
-    own = sections(results, {})
-    if own and not any(_goals(result) and not has_table(result.method) for result in results):
+    own, tables = sections(results, {}), with_tables()
+    if own and not any(_goals(result) and result.method not in tables for result in results):
         return (own[0].sentence or "").partition(", and ")[0] or None  # the report has the rest
     for result in results:
         for goal in _goals(result):
@@ -202,7 +211,8 @@ def _print_section(console: Console, section: Section) -> None:
     ]
     verdicts = tuple(_verdict(row.result.verdict) for row in rows)
     columns.append(Shown(("verdict",), verdicts, rank=0, right=False))
-    print_fitted(console, columns, title=escape(section.table.title), caption=escape(_rates_are(section.scope)))
+    basis = _rates_are(section.scope) if section.table.has_basis else ""
+    print_fitted(console, columns, title=escape(section.table.title), caption=escape(basis))
     if len(rows) < len(section.rows):
         console.print(f"  the report has all {len(section.rows)} results of which these are the main ones")
     _print_few(console, section.notes)

@@ -18,11 +18,13 @@ from nicbench.methods._frame_options import FramesOptions, Task
 from nicbench.methods._frame_places import Seat, seats
 from nicbench.methods._frame_results import figures_of, instance_values, parameters, run_values, target_of
 from nicbench.methods._frames_imports import IMPORTS, frames_of_import
+from nicbench.methods._frames_tables import TABLES
 from nicbench.methods._round_figures import Played
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.model.import_table import ImportTable
 from nicbench.model.result import Result
 from nicbench.model.round import Ask, Round
+from nicbench.model.table import ResultTable
 from nicbench.model.workload import WorkloadChoice
 
 
@@ -128,6 +130,10 @@ class Frames(RoundMethod):
     def main_values(cls, result: Result) -> tuple[str, ...]:
         """What runs are repeated for: what all instances had together."""
         return ("sum_frames_per_s",) if result.parameters.get("part") == "runs" else ()
+
+    @classmethod
+    def tables(cls) -> tuple[ResultTable, ...]:
+        return TABLES
 
     @classmethod
     def imports(cls) -> ImportTable:

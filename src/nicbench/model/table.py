@@ -10,16 +10,19 @@ Form = Literal[
     "mpps",
     "gigabits",
     "megabits",
+    "megabytes",
     "percent",
     "trimmed",
     "of_frames",
     "gigahertz",
     "microseconds",
+    "milliseconds",
     "number",
     "whole",
     "text",
 ]
-"""How a value is written: ``gigahertz`` of Hz, ``microseconds`` of ns, ``number`` with three significant digits,
+"""How a value is written: ``gigahertz`` of Hz, ``microseconds`` and ``milliseconds`` of ns, ``megabytes`` (10^6) of
+bytes, ``number`` with three significant digits,
 ``trimmed`` with at most three decimals and no zero at their end; ``of_frames`` likewise, a percentage that is 0 only of
 none and 100 only of all."""
 
@@ -110,6 +113,8 @@ class ResultTable(Frozen):
     a row sums up the others: such a row answers for them.
     ``notes`` are values that hold words, each with what it is about ("Record of cycles"): said once below the table.
     Where there is a ``grid``, it comes first, and the columns are the details behind it.
+    ``editors``: its results are instances against a target, over numbers of instances and runs (stats/frames_runs.py),
+    which the report sums up beforehand (report/editors); what is here are the details.
     """
 
     title: str
@@ -125,3 +130,6 @@ class ResultTable(Frozen):
     bars: Bars | None = None
     narrowing: Narrowing | None = None
     part: str | None = None
+    editors: bool = False
+    has_basis: bool = True
+    """Whether its rates are of frames on ports, so that it is said whether they are per port or a sum of ports."""

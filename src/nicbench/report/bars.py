@@ -15,7 +15,7 @@ from nicbench.report.svg import SERIES
 from nicbench.report.tables import Section
 
 _SCALES: Final = MappingProxyType[Form, float](
-    {"mpps": 1e-6, "gigabits": 1e-9, "gigahertz": 1e-9, "microseconds": 1e-3}
+    {"mpps": 1e-6, "gigabits": 1e-9, "gigahertz": 1e-9, "microseconds": 1e-3, "milliseconds": 1e-6, "megabytes": 1e-6}
 )
 _MOST: Final = MappingProxyType({True: 96, False: 48})
 """So many bars can be told apart, wide and narrow."""

@@ -27,16 +27,18 @@ from nicbench.model.turn import run_words
 from nicbench.report import answer, compared_answer
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.detail import detail_tables
+from nicbench.report.editors import answer as editors_answer
+from nicbench.report.editors.study import Study, editors_parts, shown_by_studies, studies
 from nicbench.report.endpoints import endpoint_rows
 from nicbench.report.imported import imported_view
 from nicbench.report.latency import latency_tables
 from nicbench.report.ledger import ledger_table
 from nicbench.report.machine import machine_table
-from nicbench.report.model import Report, TrialGroup, place_of
+from nicbench.report.model import LatencyTable, Report, ThroughputTable, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
 from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of
 from nicbench.report.system_table import system_table
-from nicbench.report.tables import has_table, sections
+from nicbench.report.tables import Section, sections, with_tables
 from nicbench.report.tails import tail_tables
 from nicbench.report.throughput import throughput_tables
 from nicbench.report.tuned import tuned_rows
@@ -60,7 +62,10 @@ def gather(folder: RunFolder) -> Report:
     results = _named_by_turns(summary.results, compared)
     throughput = throughput_tables(results, tests, plan, trials)
     latency = latency_tables(results, tests, trials)
-    tables = sections(results, tests)
+    of_editors = studies(summary.counted, tests, summary.configurations)
+    others = with_tables() | {"throughput", "latency"}
+    tables = sections(_details(results, compared), tests)
+    headline, details = _answers(summary, plan, compared, throughput, latency, tables, of_editors)
     groups = _groups(trials, compared)
     rounds = tuple({event.round.key: event.round for event in events if isinstance(event, RoundFinished)}.values())
     played = _round_groups(rounds, compared)
@@ -77,20 +82,14 @@ def gather(folder: RunFolder) -> Report:
         verdict_text=answer.verdict_text(
             summary, plan, folder.run_id, complete=complete, failures=failures_of(rounds), by_rounds=bool(rounds)
         ),
-        headline=(
-            compared_answer.headline(compared)
-            if compared
-            else answer.headline(throughput, latency, summary, plan, tables)
-        ),
-        details=compared_answer.details(compared) if compared else answer.details(throughput, latency, tables),
+        headline=headline,
+        details=details,
         statements=tuple(dict.fromkeys(text for each in plan.each for text in each.statements)) if plan else (),
         labels=_labels(plan, events),
         throughput=throughput,
         latency=latency,
         sections=tables,
-        other_results=tuple(
-            row for row in results if row.method not in ("throughput", "latency") and not has_table(row.method)
-        ),
+        other_results=tuple(row for row in results if row.method not in others),
         ceilings=_latest_ceilings(events),
         own_latencies=tuple(
             {place_of(event): event for event in events if isinstance(event, TesterLatencyFound)}.values()
@@ -122,6 +121,7 @@ def gather(folder: RunFolder) -> Report:
         has_frame_samples=(folder.path / FRAMES).is_dir(),
         tools=tools_of(rounds),
         endpoints=endpoint_rows(plan),
+        studies=of_editors,
         rounds_used=sum(
             1
             for one in rounds
@@ -129,6 +129,38 @@ def gather(folder: RunFolder) -> Report:
         ),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
+
+
+def _details(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:
+    """Without what a study of editors shows, or its details over the runs."""
+    own = editors_parts()
+    return tuple(
+        result
+        for result in results
+        if (result.method, result.parameters.get("part")) not in own
+        or not (compared or (result.imported and shown_by_studies(result)))
+    )
+
+
+def _answers(
+    summary: Summary,
+    plan: Plan | None,
+    compared: Comparison | None,
+    throughput: tuple[ThroughputTable, ...],
+    latency: tuple[LatencyTable, ...],
+    tables: tuple[Section, ...],
+    of_editors: tuple[Study, ...],
+) -> tuple[str, tuple[str, ...]]:
+    """The first sentence and the further ones. A study of editors is the answer unless frames of a tester were sent."""
+    said = tuple(text for study in of_editors for text in editors_answer.sentences(study))
+    if said and not throughput and not latency:
+        first, *rest = said
+        others = compared_answer.details(compared) if compared else answer.details(throughput, latency, tables)
+        return first, (*rest, *others)
+    if compared:
+        return compared_answer.headline(compared), (*compared_answer.details(compared), *said)
+    headline = answer.headline(throughput, latency, summary, plan, tables)
+    return headline, (*answer.details(throughput, latency, tables), *said)
 
 
 def _declared(plan: Plan | None) -> dict[str, Any]:

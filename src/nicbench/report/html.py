@@ -14,6 +14,10 @@ from markupsafe import Markup, escape
 from nicbench.judge.repeats import RepeatPolicy
 from nicbench.judge.rounds import MOST_REPEATS, OF_ROUNDS
 from nicbench.report import answer, charts, disclosure, facts, numbers
+from nicbench.report.editors.dots import dot_figures
+from nicbench.report.editors.overview import overview_caption, overview_chart
+from nicbench.report.editors.tables import instance_tables, measures, sum_tables, sustained_rows
+from nicbench.report.editors.words import target_words
 from nicbench.report.figures import drawn, lead, search_figure, section_figures
 from nicbench.report.gather import gather
 from nicbench.report.model import LatencyRow, Report, ThroughputRow
@@ -74,6 +78,8 @@ def render(report: Report) -> str:
         bins_figure=lambda table, wanted=alone: (
             drawn(bins_chart, table, numbered, f"Long tail at {table.load}") if wanted else None
         ),
+        overview_figure=lambda way: drawn(overview_chart, way, numbered, "Sum of all instances by their number"),
+        dot_figures=lambda study, way: dot_figures(study, way, numbered),
         watched_figure=lambda view: watched_figure(view, numbered),
         tail_figure=lambda table: (
             drawn(charts.tail_chart, table, numbered, f"Latency tail at {table.load}") if alone else None
@@ -138,6 +144,13 @@ def _environment() -> Environment:
         disclosed_command=disclosure.command,
         threshold_why=disclosure.threshold_why,
         near_limit=_near_limit,
+        overview_caption=overview_caption,
+        share=numbers.share,
+        sum_tables=sum_tables,
+        measures=measures,
+        instance_tables=instance_tables,
+        sustained_rows=sustained_rows,
+        target_words=target_words,
     )
     return environment
 

@@ -16,6 +16,7 @@ from nicbench.model.trial import Purpose, Trial
 from nicbench.report import numbers
 from nicbench.report.cells import printed
 from nicbench.report.detail import DetailTable
+from nicbench.report.editors.study import Study
 from nicbench.report.endpoints import EndpointRow
 from nicbench.report.imported import ImportedView
 from nicbench.report.ledger import LedgerTable
@@ -291,6 +292,7 @@ class Report:
     """Whether every frame's times are in the run folder."""
     tools: tuple[Tool, ...] = ()
     endpoints: tuple[EndpointRow, ...] = ()
+    studies: tuple[Study, ...] = ()
     rounds_used: int = 0
     """Rounds in which something was wrong and that results rest on."""
 
@@ -300,6 +302,11 @@ class Report:
         ceilings = {place_of(found): found for found in self.ceilings}
         latencies = {place_of(found): found for found in self.own_latencies}
         return tuple(TesterLimits(ceilings.get(size), latencies.get(size)) for size in sorted({*ceilings, *latencies}))
+
+    @property
+    def runs_by_themselves(self) -> bool:
+        """Whether anything is shown of single runs: of a study of editors its own tables have every run."""
+        return bool(self.throughput or self.latency or self.tails or self.sections)
 
     @property
     def trials(self) -> int:

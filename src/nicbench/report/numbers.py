@@ -52,6 +52,11 @@ def megabits(bits_per_s: float | None) -> str:
     return UNKNOWN if bits_per_s is None else significant(bits_per_s / 1e6)
 
 
+def megabytes(bytes_per_s: float | None) -> str:
+    """MB/s of 10^6 bytes, three significant digits, without the unit."""
+    return UNKNOWN if bytes_per_s is None else significant(bytes_per_s / 1e6)
+
+
 def microseconds(duration_ns: float | None) -> str:
     """A latency in microseconds, three significant digits, no less than whole ones and no more than nanoseconds."""
     if duration_ns is None or duration_ns == 0:

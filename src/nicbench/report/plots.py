@@ -18,7 +18,15 @@ from nicbench.report.tables import Row, Section
 
 _NAMED = 12
 """So many values of x are named one by one; of more, an axis of numbers names some."""
-_SCALES: dict[Form, float] = {"microseconds": 1e-3, "mpps": 1e-6, "gigabits": 1e-9, "megabits": 1e-6, "gigahertz": 1e-9}
+_SCALES: dict[Form, float] = {
+    "microseconds": 1e-3,
+    "milliseconds": 1e-6,
+    "mpps": 1e-6,
+    "gigabits": 1e-9,
+    "megabits": 1e-6,
+    "megabytes": 1e-6,
+    "gigahertz": 1e-9,
+}
 _HEADROOM = 1.06
 
 

@@ -23,6 +23,9 @@ _VARIABLES = {
 }
 
 
+_PLACES = re.compile(r"translate\((-?[0-9.]+),(-?[0-9.]+)\)")
+
+
 def identifiers() -> Iterator[int]:
     """Numbers that keep the ids of several drawings in one page apart."""
     return itertools.count(1)
@@ -33,7 +36,7 @@ def svg(specification: dict[str, Any], number: int, label: str) -> str:
     drawing: str = vl_convert.vegalite_to_svg(specification, vl_version="6.4")
     for stand_in, variable in _VARIABLES.items():
         drawing = drawing.replace(stand_in, variable).replace(_as_rgb(stand_in), variable)
-    drawing = _renamed(drawing, number)
+    drawing = _PLACES.sub(_rounded, _renamed(drawing, number))
     # Marks carry roles of their own for screen readers; the table beside the drawing says the same, better.
     drawing = re.sub(r' (aria-[a-z]+|role)="[^"]*"', "", drawing)
     return drawing.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
@@ -46,6 +49,12 @@ def _renamed(drawing: str, number: int) -> str:
     drawing = re.sub(r'\bid="([^"]+)"', lambda found: f'id="{ours[found[1]]}"', drawing)
     drawing = re.sub(r"url\(#([^)]+)\)", lambda found: f"url(#{ours[found[1]]})", drawing)
     return re.sub(r'href="#([^"]+)"', lambda found: f'href="#{ours[found[1]]}"', drawing)
+
+
+def _rounded(found: re.Match[str]) -> str:
+    """To hundredths of a pixel: thousands of points are a file of half the size."""
+    x, y = (f"{float(text):.2f}".rstrip("0").rstrip(".") for text in found.groups())
+    return f"translate({x},{y})"
 
 
 def _as_rgb(colour: str) -> str:

@@ -119,7 +119,8 @@ def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column
         part = result.parameters.get("part")
         if (result.method, part) in tables:
             test = name_of_test(result, tests)
-            grouped.setdefault((result.method, part, test, result.configuration, result.scope), []).append(result)
+            scope = result.scope if tables[result.method, part].has_basis else ""
+            grouped.setdefault((result.method, part, test, result.configuration, scope), []).append(result)
     found = []
     for (method, part, test, configuration, scope), members in sorted(grouped.items(), key=_place_in(methods, grouped)):
         table = _filled(_with_column(tables[method, part], beside), members[0].parameters)
@@ -127,7 +128,8 @@ def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column
         grids = grid_tables(members, table.grid) if table.grid else ()
         rows, notes = _rows(members, table), _notes(members, table)
         section = Section(test, configuration, scope, table, rows, notes, grids)
-        chosen = methods[method].brief(tuple(members))
+        # Of editors everything is told before, and what is left are details.
+        chosen = () if table.editors else methods[method].brief(tuple(members))
         brief = _rows(chosen, table) if len(chosen) < len(members) else section.sums or rows
         found.append(replace(section, brief=brief))
     return tuple(found)
@@ -187,10 +189,9 @@ def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
     return table.model_copy(update={"columns": (first, column, *rest), "grid": grid, "curve": curve})
 
 
-def has_table(method: str) -> bool:
-    """Whether results of this method have a section of their own."""
-    methods = find("nicbench.methods", Method)
-    return method in methods and bool(methods[method].tables())
+def with_tables() -> frozenset[str]:
+    """The methods whose results have a section of their own."""
+    return frozenset(kind for kind, method in find("nicbench.methods", Method).items() if method.tables())
 
 
 def _of_others(table: ResultTable, method: str, results: Sequence[Result]) -> ResultTable:

@@ -1,0 +1,141 @@
+"""Small charts, one for each number of instances: every instance of every run, configurations side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import altair as alt
+from markupsafe import Markup, escape
+
+from nicbench.report.charts import Format, finished
+from nicbench.report.editors.study import OneWay, Study
+from nicbench.report.svg import GRID, INK, SERIES, svg
+from nicbench.stats.frames_runs import RATE, number_of
+
+FORM: Final = Format(width=292, height=150, font=11, columns=4)
+"""As narrow as a phone: on a broad page several stand in a row."""
+_HEADROOM: Final = 1.08
+
+
+@dataclass(frozen=True, slots=True)
+class DotFigure:
+    """One number of instances; ``met`` says of each configuration in how many runs the target was met."""
+
+    instances: int
+    drawing: Markup
+    met: str
+
+
+def dot_figures(study: Study, way: OneWay, numbered: Iterator[int]) -> tuple[DotFigure, ...]:
+    """All on one scale, so that they compare; none where only sums are known."""
+    top = _HEADROOM * max((*_rates(way), *(target.frames_per_s for target in way.targets)), default=0.0)
+    if not way.has_instances or top <= 0.0:
+        return ()
+    doing = f"{way.doing}: " if way.doing else ""
+    chart = _chart(study, way, top)
+    return tuple(
+        DotFigure(
+            instances=count,
+            drawing=Markup(  # noqa: S704 - from numbers, and an escaped label
+                svg(
+                    {**chart, "datasets": {**chart.get("datasets", {}), **_points(way, count)}},
+                    next(numbered),
+                    str(escape(f"{doing}rate of every instance of every run, {count} at once")),
+                )
+            ),
+            met=_met(study, way, count),
+        )
+        for count in way.counts
+        if any(ran.instances for name in way.configurations for ran in _ran(way, name, count))
+    )
+
+
+def _stride(way: OneWay) -> int:
+    """From a configuration to the next: a column is free at both sides of the runs."""
+    return len(way.runs) + 2
+
+
+def _points(way: OneWay, count: int) -> dict[str, list[dict[str, Any]]]:
+    """What is drawn: ``filled`` instances that met their target, ``hollow`` ones that did not, and the ``targets``."""
+    runs = way.runs
+    found: dict[str, list[dict[str, Any]]] = {"filled": [], "hollow": [], "targets": []}
+    for number, name in enumerate(way.configurations):
+        begin, tried = number * _stride(way), way.at.get((name, count))
+        if tried is None:
+            continue
+        target = tried.target
+        if target is not None:
+            found["targets"].append({"x": begin + 0.4, "x2": begin + len(runs) + 0.6, "y": target.frames_per_s})
+        for ran in tried.runs:
+            place = begin + 1 + runs.index(ran.run)
+            for one in ran.instances:
+                rate = None if one is None else number_of(one, RATE)
+                if rate is not None:
+                    kind = "filled" if target is None or target.is_met(rate) else "hollow"
+                    found[kind].append({"x": place, "y": round(rate, 3), "name": name})
+    return found
+
+
+def _chart(study: Study, way: OneWay, top: float) -> dict[str, Any]:
+    """Everything but the points: a column for each run, a part for each configuration. The same for all numbers."""
+    names, runs, stride = way.configurations, way.runs, _stride(way)
+    columns = len(names) * stride
+    ticks = [begin + place for begin in range(0, columns, stride) for place in _ticks(len(runs))]
+    labels = ", ".join(f"'{run}'" for run in ("", *runs, ""))
+    x_axis = alt.Axis(values=ticks, labelExpr=f"[{labels}][datum.value % {stride}]", grid=False, labelOverlap=False)
+    x = alt.X("x:Q", title="run", scale=alt.Scale(domain=[0, columns - 1], nice=False), axis=x_axis)
+    y = alt.Y("y:Q", title="frames/s", scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(tickCount=5))
+    colours = alt.Scale(domain=list(names), range=[SERIES[place % len(SERIES)] for place in range(len(names))])
+    colour = alt.Color("name:N", scale=colours, legend=None)
+    step = FORM.width / columns
+    size = min(5.0, max(1.8, 0.62 * step)) ** 2
+    layers: list[Any] = [
+        alt.Chart(alt.NamedData("targets")).mark_rule(color=INK, strokeDash=[4, 3]).encode(x=x, x2="x2:Q", y=y),
+        alt.Chart(alt.NamedData("filled")).mark_circle(size=size, opacity=0.55).encode(x=x, y=y, color=colour),
+        alt.Chart(alt.NamedData("hollow"))
+        .mark_point(size=size, filled=False, opacity=0.9, strokeWidth=0.9)
+        .encode(x=x, y=y, color=colour),
+    ]
+    if len(names) > 1:
+        between = [{"x": number * stride - 0.5} for number in range(1, len(names))]
+        layers.append(alt.Chart(alt.InlineData(values=between)).mark_rule(color=GRID).encode(x=x))
+    if study.compares:
+        heads = [{"x": place * stride + (len(runs) + 1) / 2, "name": name} for place, name in enumerate(names)]
+        text = alt.Chart(alt.InlineData(values=heads)).mark_text(
+            align="center", baseline="bottom", fontSize=FORM.font, fontWeight="bold", limit=round(step * stride)
+        )
+        layers.append(text.encode(x=x, y=alt.value(-3), text="name:N", color=colour))
+    return finished(alt.layer(*layers), FORM)
+
+
+def _ticks(runs: int) -> list[int]:
+    """The first run, and then every fifth; of few all."""
+    if runs <= 6:
+        return list(range(1, runs + 1))
+    step = 5 if runs <= 25 else 10 * -(-runs // 60)
+    return [1, *range(step, runs + 1, step)]
+
+
+def _rates(way: OneWay) -> Iterator[float]:
+    for ran in way.ran:
+        for one in ran.instances:
+            rate = None if one is None else number_of(one, RATE)
+            if rate is not None:
+                yield rate
+
+
+def _ran(way: OneWay, name: str, count: int) -> tuple[Any, ...]:
+    found = way.at.get((name, count))
+    return () if found is None else found.runs
+
+
+def _met(study: Study, way: OneWay, count: int) -> str:
+    said = []
+    for name in way.configurations:
+        found = way.at.get((name, count))
+        if found is not None and found.target is not None:
+            whose = f"{study.named(name)} " if study.named(name) else ""
+            said.append(f"{whose}{found.over.runs_met} of {found.over.runs}")
+    return f"runs that met the target: {', '.join(said)}" if said else ""

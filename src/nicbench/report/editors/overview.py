@@ -1,0 +1,100 @@
+"""The chart that answers: the sum of all instances against their number, from the least run to the greatest."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import altair as alt
+
+from nicbench.report.charts import SHAPES, Format, finished
+from nicbench.report.editors.study import OneWay
+from nicbench.report.editors.words import plain_rate
+from nicbench.report.svg import INK, SERIES
+
+_APART: Final = 9
+"""Pixels between configurations at one number of instances."""
+_HEADROOM: Final = 1.06
+_DASH: Final = [5, 3]
+
+
+def overview_chart(way: OneWay, form: Format) -> dict[str, Any] | None:
+    """None where no sum is known."""
+    names = list(way.configurations)
+    points: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "instances": count,
+            "median": over.median_frames_per_s,
+            "least": over.minimum_frames_per_s,
+            "most": over.maximum_frames_per_s,
+        }
+        for name in names
+        for count, over in way.over(name).items()
+        if over.runs_known
+    ]
+    targets: list[dict[str, Any]] = [
+        {"name": _target_name(target.frames_per_s), "instances": count, "sum": target.of(count)}
+        for target in way.targets
+        for count in way.counts
+    ]
+    tops = [point["most"] for point in points] + [target["sum"] for target in targets]
+    if not points or not any(tops):
+        return None
+    counts = list(way.counts)
+    x_axis = alt.Axis(values=counts, grid=False, format="d", labelOverlap=True)
+    x_scale = alt.Scale(domain=[min(0.5, counts[0] - 0.5), counts[-1] + 0.5], nice=False)
+    x = alt.X("instances:Q", title="instances at once", axis=x_axis, scale=x_scale)
+    y_scale = alt.Scale(domain=[0, _HEADROOM * max(top for top in tops if top)], nice=False)
+    y_title = "sum of all instances [frames/s]"
+    lines = list(dict.fromkeys(target["name"] for target in targets))
+    domain = [*names, *lines]
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))] + [INK] * len(lines)
+    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))] + ["stroke"] * len(lines)
+    legend = alt.Legend(
+        orient="top",
+        title=None,
+        columns=max(1, form.columns * 10 // max(map(len, domain))),
+        symbolSize=90,
+        labelLimit=0,
+        symbolOpacity=1,
+        symbolStrokeWidth=2,
+        symbolDash=[1, 0],
+    )
+    colour = alt.Color("name:N", scale=alt.Scale(domain=domain, range=colours), legend=legend)
+    shape = alt.Shape("name:N", scale=alt.Scale(domain=domain, range=shapes), legend=legend)
+    layers: list[Any] = []
+    for line in lines:
+        of_line = [target for target in targets if target["name"] == line]
+        base = alt.Chart(alt.InlineData(values=of_line)).encode(x=x, color=colour)
+        y = alt.Y("sum:Q", title=y_title, scale=y_scale)
+        layers.append(base.mark_line(strokeWidth=1.5, strokeDash=_DASH).encode(y=y))
+        if len(counts) == 1:  # which make no line
+            layers.append(base.mark_point(shape="stroke", size=900, strokeWidth=1.5, opacity=1).encode(y=y))
+    for number, name in enumerate(names):
+        shift = (number - (len(names) - 1) / 2) * _APART
+        known = [point for point in points if point["name"] == name]
+        base = alt.Chart(alt.InlineData(values=known)).encode(x=x, color=colour)
+        median = alt.Y("median:Q", title=y_title, scale=y_scale)
+        layers += [
+            base.mark_rule(strokeWidth=6, opacity=0.4, xOffset=shift).encode(
+                y=alt.Y("least:Q", title=y_title, scale=y_scale), y2="most:Q"
+            ),
+            base.mark_point(size=52, filled=True, opacity=1, xOffset=shift).encode(y=median, shape=shape),
+        ]
+    return finished(alt.layer(*layers), form)
+
+
+def overview_caption(way: OneWay) -> str:
+    """What is drawn, and nothing that is not."""
+    runs = {over.runs for name in way.configurations for over in way.over(name).values()}
+    doing = f"{way.doing}: the" if way.doing else "The"
+    if max(runs, default=1) == 1:
+        drawn = "A point is the one run that was made."
+    else:
+        drawn = "A point is the median run; the bar behind it reaches from the least run to the greatest."
+    line = " Dashed: the target of all instances together." if way.targets else ""
+    return f"{doing} frames/s of all instances together, against how many ran at once. {drawn}{line}"
+
+
+def _target_name(frames_per_s: float) -> str:
+    return f"target, {plain_rate(frames_per_s)} each"

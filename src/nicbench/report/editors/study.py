@@ -1,0 +1,146 @@
+"""A study of film frames: from results to what was tried, by direction, configuration and number of instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nicbench.methods.base import Method
+from nicbench.model.result import Result, name_of_test
+from nicbench.model.turn import DEFAULT
+from nicbench.registry import find
+from nicbench.stats.frames import OverRuns, Sustained, Target, sustained
+from nicbench.stats.frames_runs import INSTANCES, RATE, RUNS, SUM, Ran, Tried, tried
+
+_ORDER: Final = ("read", "write")
+_DOING: Final = {"read": "Reading", "write": "Writing"}
+
+
+@dataclass(frozen=True, slots=True)
+class OneWay:
+    """One direction: everything that was tried, by configuration and number of instances.
+
+    ``direction`` is None where a source does not say it; ``configurations`` are in the order of the bench file.
+    """
+
+    direction: str | None
+    configurations: tuple[str, ...]
+    counts: tuple[int, ...]
+    at: Mapping[tuple[str, int], Tried]
+
+    @property
+    def doing(self) -> str | None:
+        """As a sentence begins: "Reading"."""
+        return None if self.direction is None else _DOING.get(self.direction, self.direction.capitalize())
+
+    @property
+    def runs(self) -> tuple[int, ...]:
+        """The numbers of all runs."""
+        return tuple(sorted({ran.run for found in self.at.values() for ran in found.runs}))
+
+    @property
+    def columns(self) -> tuple[tuple[str, int], ...]:
+        """Configuration and number of instances, of everything that was tried."""
+        return tuple((name, count) for name in self.configurations for count in self.counts if (name, count) in self.at)
+
+    @property
+    def ran(self) -> Iterator[Ran]:
+        """Every run of every number of instances."""
+        return (ran for found in self.at.values() for ran in found.runs)
+
+    def over(self, configuration: str) -> dict[int, OverRuns]:
+        """By the number of instances, rising."""
+        return {count: self.at[name, count].over for name, count in self.columns if name == configuration}
+
+    def target(self, configuration: str) -> Target | None:
+        """Of an instance; None where it was not limited, or not always to the same."""
+        found = {self.at[name, count].target for name, count in self.columns if name == configuration}
+        return found.pop() if len(found) == 1 else None
+
+    def sustained(self, configuration: str) -> Sustained | None:
+        """None where there was no target."""
+        return None if self.target(configuration) is None else sustained(self.over(configuration).values())
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """Each once, of all configurations that have one."""
+        known = (found.target for found in self.at.values())
+        return tuple(dict.fromkeys(target for target in known if target is not None))
+
+    @property
+    def has_instances(self) -> bool:
+        """Whether the rates of single instances are known, of any run."""
+        return any(ran.instances for ran in self.ran)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One test. ``configurations`` are in the order of the bench file, else in that of the results."""
+
+    test: str
+    configurations: tuple[str, ...]
+    ways: tuple[OneWay, ...]
+    is_imported: bool
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is a configuration beside another."""
+        return len(self.configurations) > 1
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """Each once."""
+        return tuple(dict.fromkeys(target for way in self.ways for target in way.targets))
+
+    def named(self, configuration: str) -> str:
+        """A configuration as a word of somebody else; of a single one that nobody named, nothing."""
+        return "" if configuration == DEFAULT and not self.compares else f"“{configuration}”"
+
+
+def studies(results: Iterable[Result], tests: Mapping[str, str], order: Sequence[str] = ()) -> tuple[Study, ...]:
+    """One for each test whose method says that it is one; ``order`` is that of the configurations.
+
+    ``tests`` maps a result's id to the name of its test.
+    """
+    parts = editors_parts()
+    grouped: dict[str, list[Result]] = {}
+    for result in results:
+        part = result.parameters.get("part")
+        if part in (RUNS, INSTANCES) and (result.method, part) in parts:
+            grouped.setdefault(name_of_test(result, tests), []).append(result)
+    found = (_study(test, members, order) for test, members in grouped.items())
+    return tuple(study for study in found if study.ways)
+
+
+def editors_parts() -> frozenset[tuple[str, str | None]]:
+    """Methods, each with a part of theirs, whose results are summed up so."""
+    methods = find("nicbench.methods", Method)
+    return frozenset(
+        (kind, table.part) for kind, method in methods.items() for table in method.tables() if table.editors
+    )
+
+
+def shown_by_studies(result: Result) -> bool:
+    """Whether an imported result has no value beyond what a study's own tables print."""
+    known = {name for name, value in result.values.items() if value is not None}
+    return known <= {RATE, SUM, "dropped_frames", "due_frames"}
+
+
+def _study(test: str, results: Sequence[Result], order: Sequence[str]) -> Study:
+    found = tried(results, Target())
+    places = {name: number for number, name in enumerate(order)}
+    names = sorted(dict.fromkeys(name for name, _, _ in found), key=lambda name: places.get(name, len(places)))
+    directions = dict.fromkeys(direction for _, direction, _ in found)
+    ways = [_way(direction, tuple(names), found) for direction in sorted(directions, key=_place_of)]
+    return Study(test, tuple(names), tuple(ways), is_imported=any(result.imported for result in results))
+
+
+def _way(direction: str | None, names: tuple[str, ...], found: Mapping[tuple[str, str | None, int], Tried]) -> OneWay:
+    at = {(name, count): runs for (name, of, count), runs in found.items() if of == direction}
+    own = tuple(name for name in names if any(name == of for of, _ in at))
+    return OneWay(direction, own, tuple(sorted({count for _, count in at})), at)
+
+
+def _place_of(direction: str | None) -> int:
+    return _ORDER.index(direction) if direction in _ORDER else len(_ORDER)

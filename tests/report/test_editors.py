@@ -1,0 +1,288 @@
+"""The report of a study of editors: its answer, tables and figures say what the results hold, and nothing beyond."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from nicbench import report
+from nicbench.cli.summary_table import headline, print_summary
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.report.editors.answer import brief, sentences
+from nicbench.report.editors.dots import dot_figures
+from nicbench.report.editors.study import Study, studies
+from nicbench.report.editors.tables import (
+    MOST_COLUMNS,
+    SumTable,
+    instance_tables,
+    measures,
+    sum_tables,
+    sustained_rows,
+)
+from nicbench.report.editors.words import rate_decimals, share_text
+from nicbench.report.gather import gather
+from nicbench.report.numbers import UNKNOWN
+from nicbench.report.svg import identifiers
+from nicbench.stats.frames import Target
+from nicbench.stats.frames_runs import RATE, Ran, number_of
+from nicbench.store import RunFolder
+
+from . import _editors
+
+NAMES = ("1x100", "4x25")
+Results = tuple[Result, ...]
+
+
+def study(found: Results, order: tuple[str, ...] = NAMES) -> Study:
+    (one,) = studies([result for result in found if not result.warm_up], {}, order)
+    return one
+
+
+def run(had: dict[int, list[float]], number: int = 1, target: Target | None = _editors.TARGET) -> Results:
+    """One run of one configuration, reading, with these rates by the number of instances."""
+    return tuple(
+        result
+        for rates in had.values()
+        for result in _editors.of_round("default", "read", [(rate, None) for rate in rates], number, target)
+    )
+
+
+@pytest.fixture(scope="module")
+def both() -> Study:
+    """Up to six instances, five runs, and one before them that warms up."""
+    return study(_editors.results(instances=(2, 3, 4, 6), runs=5, warm_up=1))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    found = _editors.results(instances=(2, 3, 4, 10), runs=4, warm_up=1)
+    return report.build(_editors.write(tmp_path_factory.mktemp("runs"), found, NAMES)).read_text()
+
+
+def test_the_answer_says_how_many_editors_each_configuration_fed(both: Study) -> None:
+    read, write = sentences(both)
+    assert read.startswith("Reading, “1x100” sustained at least 6 editors (no more were tried)")
+    assert "at 24\u00a0frames/s each (within 1\u202f%) in each of 5 runs; “4x25” sustained " in read
+    assert write.startswith("Writing, “1x100”")
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        ([{1: [24.0], 2: [24.0, 24.0]}], "The server sustained at least 2 editors (no more were tried) at 24"),
+        (
+            [{1: [24.0], 2: [24.0, 12.0]}],
+            "The server sustained 1 editor at 24\u00a0frames/s each (within 1\u202f%) in the",
+        ),
+        ([{1: [24.0], 4: [12.0] * 4}], "The server sustained 1 editor (the next that was tried: 4) at 24"),
+        ([{1: [20.0]}], "sustained not even 1 editor at 24"),
+        ([{4: [24.0, 24.0, 12.0, 12.0]}], "sustained not even the fewest that were tried at 24"),
+        ([{1: [20.0], 2: [24.0, 24.0], 3: [20.0] * 3}], "sustained 2 editors (though not 1) at 24"),
+        (
+            [{1: [24.0], 2: rates} for rates in ([24.0] * 2, [24.0] * 2, [24.0, 12.0])],
+            "in each of 3 runs, at least 2 in",
+        ),
+    ],
+    ids=["at least", "one", "sparse", "none", "fewest", "gap", "median"],
+)
+def test_what_qualifies_a_number_is_said(runs: list[dict[int, list[float]]], said: str) -> None:
+    found = [result for number, had in enumerate(runs, start=1) for result in run(had, number)]
+    (text,) = (text for text in sentences(study(tuple(found))) if "sustained" in text)
+    assert said in text.replace("Reading, the", "The")
+
+
+def test_an_instance_that_got_less_behind_a_sum_that_was_met_is_not_hidden() -> None:
+    one = study(run({2: [26.0, 22.0]}))
+    assert "each single editor got its rate in every run with not even the fewest" in sentences(one)[1]
+    (row,) = sustained_rows(one)
+    assert (row.in_every_run, row.by_every_instance) == ("≥\u00a02", "fewer than tried")
+
+
+def test_a_run_that_warms_up_counts_for_nothing(both: Study) -> None:
+    assert {way.runs for way in both.ways} == {(2, 3, 4, 5, 6)}
+
+
+def test_without_a_frame_limit_there_is_no_target() -> None:
+    one = study(run({1: [100.0], 2: [60.0, 60.0]}, target=None))
+    (text,) = sentences(one)
+    assert text == (
+        "Reading without a frame limit, the server moved up to 120\u00a0frames/s (6\u202f126\u00a0MB/s), "
+        "with 2 instances (median run)."
+    )
+    assert not sustained_rows(one)
+    assert brief(one) is None
+    (table,) = sum_tables(one.ways[0])
+    assert [row.head for row in table.rows] == ["1", "Average", "Median"]
+    assert {cell.met for row in table.rows for cell in row.cells} == {None}
+
+
+def test_an_instance_that_failed_is_unknown_and_meets_nothing() -> None:
+    found = [
+        result.model_copy(update={"values": {**result.values, "frames_per_s": None}})
+        if result.parameters.get("instance") == 2
+        else result
+        for result in run({2: [24.0, 24.0]})
+    ]
+    one = study(tuple(found))
+    (table,) = sum_tables(one.ways[0])
+    assert [(cell.text, cell.met) for cell in table.rows[0].cells] == [(UNKNOWN, False)]
+    (each,) = instance_tables(one.ways[0])
+    assert [[cell.text for cell in row.cells] for row in each.rows[:3]] == [["24.0"], [UNKNOWN], [UNKNOWN]]
+
+
+def rows_of(table: SumTable) -> dict[str, list[str]]:
+    return {row.head: [cell.text for cell in row.cells] for row in table.rows}
+
+
+def test_sums_stand_by_run_with_average_median_and_target(both: Study) -> None:
+    (table,) = sum_tables(both.ways[0])
+    assert table.heads == (("1x100", 4), ("4x25", 4))
+    rows = rows_of(table)
+    assert list(rows) == ["2", "3", "4", "5", "6", "Average", "Median", "Target"]
+    assert rows["2"][:4] == rows["Average"][:4] == ["48.0", "72.0", "96.0", "144.0"]
+    assert rows["Target"] == ["48.0", "72.0", "96.0", "144.0"] * 2
+    assert table.firsts == (False,) * 4 + (True,) + (False,) * 3
+    met = [cell.met for row in table.rows[:5] for cell in row.cells]
+    assert True in met
+    assert False in met
+
+
+def test_a_study_too_broad_for_one_table_has_one_for_each_configuration() -> None:
+    counts = tuple(range(1, MOST_COLUMNS // 2 + 2))
+    one = study(_editors.results(directions=("read",), instances=counts, runs=1))
+    assert [table.heads for table in sum_tables(one.ways[0])] == [((name, len(counts)),) for name in NAMES]
+
+
+def test_instances_stand_by_run_with_sum_average_and_deviation() -> None:
+    found = (*run({3: [24.0, 24.0, 12.0]}, 1), *run({3: [24.0, 24.0, 24.0]}, 2))
+    (table,) = instance_tables(study(found).ways[0])
+    rows = {row.head: [(cell.text, cell.met) for cell in row.cells] for row in table.rows}
+    assert rows["3"] == [("12.0", False), ("24.0", True)]
+    assert rows["Sum"] == [("60.0", False), ("72.0", True)]
+    assert rows["Average"] == [("20.0", None), ("24.0", None)]
+    assert rows["Std. Deviation"] == [("5.66", None), ("0.00", None)]
+    assert rows["Frames dropped"] == [("240", None), ("0", None)]
+
+
+def test_what_runs_come_to_is_told_as_far_as_it_is_known(both: Study) -> None:
+    told = {each.head: each for each in measures(both.ways[0])}
+    assert [cell.text for cell in told["Runs that met the target [%]"].rows[0].cells] == ["100"] * 4
+    assert [row.head for row in told["Average [MB/s]"].rows] == list(NAMES)
+    bytes_per_s = 48.0 * _editors.FRAME_BYTES
+    assert told["Average [MB/s]"].rows[0].cells[0].text.replace("\u202f", "") == f"{bytes_per_s / 1e6:.0f}"
+    unknown = [
+        result.model_copy(update={"values": {"sum_frames_per_s": 48.0}})
+        for result in run({2: [24.0, 24.0]}, target=None)[:1]
+    ]
+    assert measures(study(tuple(unknown)).ways[0]) == ()
+
+
+def rates_of(ran: Ran) -> list[float | None]:
+    return [None if one is None else number_of(one, RATE) for one in ran.instances]
+
+
+def test_every_instance_of_every_run_is_a_dot_and_those_that_missed_are_hollow(both: Study) -> None:
+    way = replace(both.ways[0], configurations=NAMES)
+    figures = dot_figures(both, way, identifiers())
+    assert [figure.instances for figure in figures] == [2, 3, 4, 6]
+    for figure in figures:
+        marks = re.findall(r'<g class="mark-symbol[^>]*>(.*?)</g>', figure.drawing, re.DOTALL)
+        assert sum(group.count("<path") for group in marks) == 2 * 5 * figure.instances
+    assert "runs that met the target: “1x100” 5 of 5, “4x25”" in figures[0].met
+    hollow = [len(re.findall(r'<path [^>]*d="[^"]*" stroke="var\(--series-2', figure.drawing)) for figure in figures]
+    missed = [
+        sum(not _editors.TARGET.is_met(rate) for ran in way.at["4x25", count].runs for rate in rates_of(ran))
+        for count in (2, 3, 4, 6)
+    ]
+    assert hollow == missed
+    assert all(f">{name}</text>" in figure.drawing for figure in figures for name in NAMES)
+    assert missed[-1] > 0
+
+
+def test_the_page_answers_first_and_has_every_table_and_figure(page: str) -> None:
+    assert page.index("sustained at least") if "sustained at least" in page else page.index("sustained 4")
+    order = ["Reading, ", "<figure>", "Streams sustained", "Reading: sum of all instances", "every instance of every"]
+    places = [page.index(text) for text in order]
+    assert places == sorted(places)
+    assert page.count('class="multiples"') == 2
+    assert page.count("<h4>") == 2 * 2 * 4
+    assert "Average [MB/s]" in page
+    assert "10<sup>6</sup> bytes" in page
+    assert "port 1" in page
+    assert "Frames: each instance" in page
+    assert "Each run by itself" not in page, "its own tables have every run"
+
+
+def test_a_run_alone_has_its_details_and_no_medians(tmp_path: Path) -> None:
+    folder = _editors.write(tmp_path, run({1: [24.0], 2: [24.0, 24.0]}))
+    view = gather(RunFolder.open(folder))
+    assert view.comparison is None
+    assert [section.table.part for section in view.sections] == ["runs", "instances"]
+    assert view.headline.startswith("Reading, the server sustained at least 2 editors")
+    page = report.build(folder).read_text()
+    assert "A point is the one run that was made." in page
+    assert "“default”" not in page
+
+
+def test_a_disturbed_run_is_marked_where_its_number_stands(tmp_path: Path) -> None:
+    found = list(run({1: [24.0]}, 1))
+    found += _editors.of_round("default", "read", [(24.0, None)], 2, _editors.TARGET, verdict=ResultVerdict.DISTURBED)
+    page = report.build(_editors.write(tmp_path, tuple(found))).read_text()
+    assert re.search(r'24\.0</strong><span class="disturbed"|24\.0</strong> <span class="disturbed"', page)
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    names = ("<script>alert(1)</script>", 'a "b" & c')
+    found = _editors.results(configurations=names, directions=("read",), instances=(1, 2), runs=2)
+    page = report.build(_editors.write(tmp_path, found, names)).read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_the_terminal_has_the_answer_and_the_sums() -> None:
+    text = io.StringIO()
+    summed = _editors.summary(_editors.results(instances=(1, 2, 10), runs=3), NAMES)
+    print_summary(Console(file=text, width=120, color_system=None), summed)
+    shown = text.getvalue()
+    assert "Reading, “1x100” sustained 2 editors" in shown
+    assert "Writing: sum of all instances [fps]" in shown
+    assert "0 of 3" in shown
+    assert shown.count("rows are in the report") == 2
+    assert headline(summed) == brief(study(_editors.results(instances=(1, 2, 10), runs=3)))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(0.0, "0"), (1.0, "100"), (0.9999, "> 99.9"), (0.0001, "< 0.1"), (0.467, "46.7"), (None, UNKNOWN)],
+)
+def test_a_share_is_all_or_none_only_where_it_is(ratio: float | None, text: str) -> None:
+    assert share_text(ratio) == text
+
+
+def test_rates_have_the_digits_that_the_smallest_of_a_table_needs() -> None:
+    assert [rate_decimals(rates) for rates in ([235.1], [24.0, 8.1], [0.41], [0.0, None], [])] == [1, 2, 3, 1, 1]
+
+
+@pytest.mark.parametrize("kept", ["runs", "instances"])
+def test_either_part_alone_makes_a_study(kept: str) -> None:
+    found = tuple(result for result in run({2: [24.0, 24.0]}) if result.parameters["part"] == kept)
+    assert sustained_rows(study(found))[0].in_every_run == "≥\u00a02"
+
+
+@pytest.mark.acceptance
+def test_a_whole_study_is_drawn_in_seconds(tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+    found = _editors.results()
+    folder = _editors.write(tmp_path, found, NAMES)
+    began = time.monotonic()
+    path = report.build(folder)
+    took_s, size = time.monotonic() - began, path.stat().st_size
+    assert path.read_text().count('class="multiples"') == 2
+    record_property("shown", f"{len(found)} results of 12 x 15 x 2 x 2: report in {took_s:.1f} s, {size / 1e6:.1f} MB")
