@@ -166,7 +166,7 @@ def test_every_test_is_a_function_because_pytest_collects_no_classes_here() -> N
 
 def test_the_commands_of_the_page_on_imports_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(ROOT)
-    commands = re.findall(r"^nicbench (import .*)$", (ROOT / "docs/import.md").read_text(), re.MULTILINE)
+    commands = re.findall(r"^nicbench (import examples/.*)$", (ROOT / "docs/import.md").read_text(), re.MULTILINE)
     assert len(commands) == 2
     for command in commands:
         assert main([*shlex.split(command), "--output", str(tmp_path)]) == 0
