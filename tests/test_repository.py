@@ -22,6 +22,7 @@ from nicbench.labs.base import Lab
 from nicbench.methods.base import Method
 from nicbench.registry import find
 from nicbench.search.base import Search
+from nicbench.shares.base import ShareKind
 from nicbench.testers.base import TesterKind
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,7 +94,7 @@ def of(package: str, base: type[Any]) -> list[type[BaseModel]]:
 def test_the_reference_names_every_key_of_a_bench_file() -> None:
     reference = "".join((ROOT / "docs" / page).read_text() for page in ("bench-file.md", "streams.md", "verdicts.md"))
     plugins = [*of("methods", Method), *of("duts", Dut), *of("labs", Lab), *of("hosts", Host), *of("search", Search)]
-    plugins += of("testers", TesterKind)
+    plugins += [*of("testers", TesterKind), *of("shares", ShareKind)]
     keys = set().union(*(keys_of(model) for model in (Document, Port, Traffic, *plugins)))
     assert not sorted(key for key in keys if f"`{key}`" not in reference)
 

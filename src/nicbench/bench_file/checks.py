@@ -14,6 +14,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.pattern_checks import pattern_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.share_checks import share_problems
 from nicbench.bench_file.tester_checks import tester_problems
 from nicbench.bench_file.time_stamps import time_stamp_problems
 from nicbench.bench_file.traffic_checks import traffic_problems
@@ -181,6 +182,7 @@ _OF_FRAMES: Final[_Checks] = (
 )
 _OF_ROUNDS: Final[_Checks] = (
     ("hosts, ports and links fit together, or a lab makes them", endpoint_problems),
+    ("shares are of a kind that exists", share_problems),
     ("every tool exists and can do what the tests ask of it", workload_problems),
 )
 _CHECKS: Final[Mapping[Measures, _Checks]] = MappingProxyType(

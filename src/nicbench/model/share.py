@@ -1,8 +1,30 @@
-"""A share: a folder of the measured host that a client has mounted, as methods of workloads see it."""
+"""A share: a folder of the measured host that a client has mounted, and by which kind of server."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from pydantic import ConfigDict, model_validator
+
 from nicbench.model.base import Frozen
+
+
+class ShareChoice(Frozen):
+    """``share: sftp`` or ``share: {kind: sftp, ...}``: a kind, and options of its own that ``shares/`` understands."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_alone(cls, value: Any) -> Any:
+        return {"kind": value} if isinstance(value, str) else value
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All but the kind."""
+        return dict(self.model_extra or {})
 
 
 class Mount(Frozen):

@@ -56,6 +56,20 @@ class RemovePath(Frozen):
     path: str
 
 
+class EndServer(Frozen):
+    """End a server that nicbench put into the background; ``known_by`` is the file with its pid and start time."""
+
+    kind: Literal["end_server"] = "end_server"
+    known_by: str
+
+
+class Unmount(Frozen):
+    """Unmount what nicbench mounted at ``path``, lazily where its server is gone or somebody is in it."""
+
+    kind: Literal["unmount"] = "unmount"
+    path: str
+
+
 class DeleteIpObject(Frozen):
     """Delete an address, route or neighbour that nicbench added: ``ip`` with these arguments."""
 
@@ -108,11 +122,13 @@ Undo = Annotated[
     | RestoreNice
     | RestoreSetting
     | EndPromiscuity
+    | EndServer
     | DeleteNamespace
     | DeleteLink
     | DeleteNftTable
     | DetachXdp
     | KillProcess
-    | RemovePath,
+    | RemovePath
+    | Unmount,
     Field(discriminator="kind"),
 ]

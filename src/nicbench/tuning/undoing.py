@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,7 +15,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.netns import NAMESPACE_FOLDER, NetnsHost
 from nicbench.model.tuning import Values
 from nicbench.registry import find
-from nicbench.tuning import bpf, promiscuity
+from nicbench.tuning import bpf, detached, promiscuity
 from nicbench.tuning.items.base import CannotSetError, Item, Place
 from nicbench.tuning.owner import nice_of_stat, start_ticks_of_stat
 from nicbench.tuning.record import Entry, Record
@@ -26,12 +26,14 @@ from nicbench.tuning.undo import (
     DeleteNftTable,
     DetachXdp,
     EndPromiscuity,
+    EndServer,
     KillProcess,
     RemovePath,
     RestoreFile,
     RestoreNice,
     RestoreSetting,
     Undo,
+    Unmount,
 )
 from nicbench.tuning.values import same_value, shown
 
@@ -47,29 +49,47 @@ async def undo_entries(
     Gives the record back, with what could not be undone.
 
     A change that fails, in whatever way, stays in the record and the rest goes on; one that somebody else overwrote is
-    settled.
+    settled. A path that could not be removed may have been on a mount whose server is gone, and gone itself when that
+    was unmounted: it is looked for once more.
     """
-    troubles: list[str] = []
-    for index in reversed(range(len(record.entries))):
+    told: dict[int, str] = {}
+    record = await _undo_each(record, reversed(range(len(record.entries))), told, make_host, save)
+    if any(isinstance(entry.undo, Unmount) for entry in record.entries):
+        left = [index for index in told if not record.entries[index].done]
+        again = [index for index in left if isinstance(record.entries[index].undo, RemovePath)]
+        record = await _undo_each(record, again, told, make_host, save)
+    return record, list(told.values())
+
+
+async def _undo_each(
+    record: Record,
+    indices: Iterable[int],
+    told: dict[int, str],
+    make_host: Callable[[dict[str, Any]], Host],
+    save: Callable[[Record], None],
+) -> Record:
+    """Those that are not done yet; ``told`` gets a sentence of each that was left alone or failed."""
+    for index in indices:
         entry = record.entries[index]
         if entry.done:
             continue
+        told.pop(index, None)
         try:
             host = make_host(entry.host)
             note = await undo_one(host, entry.undo)
             after = await _after(host, entry.undo)
         except Exception as error:  # also what nobody thought of: the machine is put back as far as it can be
             reason = error.message if isinstance(error, NicbenchError) else f"{type(error).__name__}: {error}"
-            troubles.append(f"could not undo ({_described(entry)}): {reason}")
+            told[index] = f"could not undo ({_described(entry)}): {reason}"
             continue
         if note is not None:
-            troubles.append(note)
+            told[index] = note
         finished = entry.model_copy(update={"done": True, "note": note, "after": after})
         record = record.model_copy(
             update={"entries": (*record.entries[:index], finished, *record.entries[index + 1 :])}
         )
         save(record)
-    return record, troubles
+    return record
 
 
 async def undo_one(host: Host, undo: Undo) -> str | None:
@@ -108,6 +128,12 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
         case KillProcess():
             if await _is_running(host, undo.pid, undo.start_ticks):
                 await _kill(host, undo.pid, undo.start_ticks)
+            return None
+        case EndServer():
+            await detached.end_server(host, undo.known_by)
+            return None
+        case Unmount():
+            await detached.unmount(host, undo.path)
             return None
         case RemovePath():
             return await _remove_path(host, undo.path)

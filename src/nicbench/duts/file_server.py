@@ -1,0 +1,196 @@
+"""A host that serves files: shares in folders of its own, each mounted by a client (`file-server`).
+
+Set up: a folder for each share, the servers, and a mount with connections of its own on a client's host: shares are
+given to the clients in turn, by the port that each leads to. Whatever was made is unmounted, ended and removed
+afterwards, also after a crash, and also where a server is gone. Verified: each mount can be written to by its client.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from nicbench.duts.base import EndpointDut, EndpointDutOptions
+from nicbench.errors import HostError, NicbenchError, NotReadyError
+from nicbench.hosts.base import Host
+from nicbench.labs.base import EndpointTestbed
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import Bytes
+from nicbench.model.share import Mount, ShareChoice
+from nicbench.registry import find
+from nicbench.shares._folders import SHARE, file_system_of, folders_in_memory, folders_inside, make_private
+from nicbench.shares._mounting import mount
+from nicbench.shares._place import find_programs, place_of, require_file_system
+from nicbench.shares._serving import Servers
+from nicbench.shares.base import Command, Share, ShareKind
+from nicbench.tuning.changes import Changes
+
+_SMALLEST_MEMORY: Final = 2**20
+
+
+def _folder(path: str) -> str:
+    rest = path.replace(SHARE, "")
+    if not path.startswith("/") or ".." in path.split("/"):
+        raise ValueError(f"a folder is given with its whole path, as in /stor/d{SHARE}, not {path!r}")
+    if any(character in rest for character in "{}\0\n\t '\"\\,:"):
+        raise ValueError(f"{path!r}: a folder that is shared has none of {{ }} , : quotes or blanks but {SHARE}")
+    return path.rstrip("/") or "/"
+
+
+class FileServerOptions(EndpointDutOptions):
+    """``dut: {kind: file-server, share: sftp, shares: 12, folder: "/stor/d{share}"}``.
+
+    Shares are in folders of the server, or in ``memory``: so many bytes each.
+    """
+
+    share: ShareChoice
+    shares: int = Field(default=1, ge=1, le=256)
+    folder: Annotated[str, AfterValidator(_folder)] | None = None
+    memory: Bytes | None = Field(default=None, ge=_SMALLEST_MEMORY)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.folder is None) == (self.memory is None):
+            raise ValueError(f"give either `folder` (/stor/d{SHARE}) or `memory` (1 GiB, of each share)")
+        if self.folder is not None and self.shares > 1 and SHARE not in self.folder:
+            raise ValueError(f"{self.shares} shares need folders of their own: write {SHARE} in `folder`")
+        return self
+
+
+class FileServer(EndpointDut):
+    """The measured host and its shares."""
+
+    kind = "file-server"
+    Options = FileServerOptions
+    options: FileServerOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        kinds = find("nicbench.shares", ShareKind)
+        self._kind = kinds[self.options.share.kind](self.options.share.options)
+        self._mounts: list[Mount] = []
+        self._facts: dict[str, Any] = {}
+
+    def mounts(self) -> tuple[Mount, ...]:
+        return tuple(self._mounts)
+
+    async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
+        name = hashlib.sha256(changes.run_id.encode()).hexdigest()[:12]
+        server = place_of(testbed.server).host
+        found = await self._require(testbed)
+        ours = f"/run/nicbench-shares-{name}"
+        await make_private(changes, server, ours)
+        folders = await self._folders(changes, server, ours, f"nicbench-{name}")
+        shares = shares_of(testbed, folders, f"/run/nicbench-mounts-{name}")
+        servers = self._kind.servers(shares, found)
+        running = Servers(testbed.server, changes, ours)
+        await running.start(servers)
+        commands: dict[str, list[str]] = {testbed.server.name: [" ".join(each.command) for each in servers]}
+        made: set[str] = set()
+        for share in shares:
+            client = place_of(share.client.host).host
+            if repr(client.spec()) not in made:
+                made.add(repr(client.spec()))
+                await make_private(changes, client, f"/run/nicbench-mounts-{name}")
+            command = self._kind.mount_command(share)
+            commands.setdefault(share.client.host.name, []).append(" ".join(command))
+            await self._mount(changes, share, command)
+        self._facts = {
+            "versions": await self._versions(testbed),
+            "file_systems": {
+                str(share.number): f"{share.folder}: {await file_system_of(server, share.folder)}" for share in shares
+            },
+            **self._facts,
+            "commands": commands,
+        }
+
+    async def _require(self, testbed: EndpointTestbed) -> dict[str, str]:
+        """Programs and file systems on each host, before anything is changed."""
+        kind = self._kind
+        if kind.server_file_system is not None:
+            await require_file_system(testbed.server, kind.server_file_system)
+        found = await find_programs(testbed.server, kind.server_programs)
+        for each in testbed.test_hosts[1:]:
+            await require_file_system(each.host, kind.client_file_system)
+            await find_programs(each.host, kind.client_programs)
+        return found
+
+    async def _folders(self, changes: Changes, server: Host, ours: str, own_name: str) -> tuple[str, ...]:
+        options = self.options
+        if options.memory is not None:
+            return await folders_in_memory(changes, server, ours, options.shares, options.memory)
+        return await folders_inside(changes, server, str(options.folder), own_name, options.shares)
+
+    async def _mount(self, changes: Changes, share: Share, command: Command) -> None:
+        try:
+            line = await mount(changes, share, command)
+        except HostError as error:
+            raise NotReadyError(
+                f"share {share.number} of {share.server.host.name} cannot be mounted: {error.message}",
+                place=share.client.host.name,
+                next_step=f"try it there by hand: {' '.join(command)}",
+            ) from error
+        self._facts.setdefault("mounts", {})[str(share.number)] = f"{share.client.host.name}: {line}"
+        self._mounts.append(
+            Mount(
+                share=share.number,
+                kind=self._kind.kind,
+                endpoint=share.client.name,
+                directory=share.directory,
+                server_port=share.server.name,
+                address=share.server.facts.address,
+                tcp_port=self._kind.tcp_port(share.number),
+            )
+        )
+
+    async def _versions(self, testbed: EndpointTestbed) -> dict[str, str]:
+        told = await _first_lines(testbed.server, self._kind.version_commands)
+        for each in testbed.test_hosts[1:]:
+            for name, line in (await _first_lines(each.host, self._kind.client_version_commands)).items():
+                if told.setdefault(name, line) != line:
+                    told[f"{name} of {each.name}"] = line
+        return told
+
+    def disclosure(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "name": self.options.name or f"file server ({self._kind.kind})",
+            "host": self.options.host,
+            "shares": self.options.shares,
+            "share": {"kind": self._kind.kind, **self._kind.options.model_dump(mode="json")},
+            "statement": self._kind.statement,
+            **self._facts,
+        }
+
+
+def shares_of(testbed: EndpointTestbed, folders: tuple[str, ...], mounted_in: str) -> tuple[Share, ...]:
+    """Share i on client i, modulo their number, by the measured port that this client leads to."""
+    ports = {end.name: end for end in testbed.servers}
+    clients = testbed.clients
+    return tuple(
+        Share(
+            number=number,
+            folder=folder,
+            server=ports[str(clients[(number - 1) % len(clients)].facts.port)],
+            client=clients[(number - 1) % len(clients)],
+            directory=f"{mounted_in}/{number}",
+        )
+        for number, folder in enumerate(folders, 1)
+    )
+
+
+async def _first_lines(host: Host, commands: Mapping[str, Command]) -> dict[str, str]:
+    """What each command says of a version; one that says nothing is left out."""
+    told: dict[str, str] = {}
+    for name, command in commands.items():
+        try:
+            done = await host.run(command, check=False)
+        except NicbenchError:
+            continue
+        lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        if lines:
+            told[name] = lines[0]
+    return told
