@@ -97,7 +97,8 @@ def test_wrong_content_fails_this_instance_alone() -> None:
 def test_what_it_says_before_it_can_begin_is_told() -> None:
     output = Output("", stderr="nicbench-frames: /mnt/d1 is not a directory\n  next: mount it", status=3)
     assert NicbenchFrames().complaint(output) == "/mnt/d1 is not a directory / next: mount it"
-    assert not NicbenchFrames().ends_run(output)
+    assert NicbenchFrames().ends_run(output)
+    assert not NicbenchFrames().ends_run(Output("", stderr="killed", status=-9))
 
 
 @pytest.mark.parametrize(

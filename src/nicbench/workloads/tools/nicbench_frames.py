@@ -30,6 +30,8 @@ _TIMES: Final = ("open", "io", "sync", "close", "completion", "lateness")
 _SAMPLES: Final = "samples"
 # Whatever comes next in that directory would fail alike.
 _ENDS_RUN: Final = frozenset({"disk_full", "vanished", "permission"})
+_COULD_NOT_BEGIN: Final = 3
+"""Its exit status where there is no directory, no room or no frames."""
 
 
 class NicbenchFrames(Workload):
@@ -84,7 +86,7 @@ class NicbenchFrames(Workload):
 
     def ends_run(self, output: Output) -> bool:
         failure = _failure(output)
-        return failure is not None and failure.get("kind") in _ENDS_RUN
+        return output.status == _COULD_NOT_BEGIN or (failure is not None and failure.get("kind") in _ENDS_RUN)
 
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
         said = _result(client)

@@ -1,0 +1,118 @@
+"""A study of frames that is killed, loses a directory and finds a full disk: it goes on each time behind its rounds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nicbench.model.result import ResultVerdict
+from nicbench.model.round import Round
+from nicbench.store.folder import RunFolder
+from nicbench.store.kill_switch import VARIABLE
+
+from .lab_bench import machine_state
+
+pytestmark = pytest.mark.lab
+
+BENCH = """
+nicbench: 1
+title: Frames with accidents
+lab: {{kind: clients}}
+dut: {{kind: server}}
+monitor: off
+tests:
+  - name: editors
+    method: frames
+    instances: [1, 2]
+    directories: {folder}/d{{instance}}
+    frame_size: 64 KiB
+    warm_up: 100 ms
+    duration: 900 ms
+    pause: 0 s
+    drop_caches: false
+    before_each: [{{host: c0, run: sh {folder}/accident.sh}}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    for number in (1, 2):
+        mount(tmp_path / f"d{number}")
+    yield tmp_path
+    for number in (1, 2):
+        subprocess.run(("umount", "-l", tmp_path / f"d{number}"), check=False, capture_output=True)
+
+
+def mount(directory: Path) -> None:
+    directory.mkdir(exist_ok=True)
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=16m", "frames", directory), check=True)
+
+
+def nicbench(*arguments: str, **environment: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "nicbench", *arguments, "--wait", "10min", "--no-progress"]
+    done = subprocess.run(command, env={**os.environ, **environment}, check=False, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+def rounds_of(path: Path) -> list[Round]:
+    return [*RunFolder.open(path).journal.rounds().values()]
+
+
+def test_nothing_that_was_measured_is_lost_by_a_kill_a_vanished_directory_or_a_full_disk(folder: Path) -> None:
+    before = machine_state()
+    accident, bench = folder / "accident.sh", folder / "bench.yaml"
+    accident.write_text("")
+    bench.write_text(BENCH.format(folder=folder))
+
+    # run_started, testbed, test_started, the first round, its two results, half of the second round; or a note first
+    status, _ = nicbench("run", str(bench), "--output", str(folder / "runs"), **{VARIABLE: "7:torn"})
+    assert status == -9
+    (path,) = (folder / "runs").iterdir()
+    kept = rounds_of(path)
+    assert len(kept) <= 1
+
+    # By a process of the test, for a command on a host of the lab has a view of its own of what is mounted.
+    now, gone = folder / "now", folder / "gone"
+    wait = f"touch {now}; until [ -e {gone} ]; do sleep 0.05; done"
+    accident.write_text(f"[ $(grep -c round_finished {path}/journal.ndjson) -eq 0 ] || {{ {wait}; }}")
+    vanish = f"until [ -e {now} ]; do sleep 0.05; done; umount -l {folder}/d2; touch {gone}"
+    with subprocess.Popen(("sh", "-c", vanish)):
+        status, said = nicbench("resume", str(path))
+    assert status == 4
+    assert f"the directory {folder}/d2/nicbench-" in said
+    so_far = rounds_of(path)
+    assert so_far[: len(kept)] == kept
+    assert len(so_far) == 1, "the round in which the directory vanished is not kept"
+
+    mount(folder / "d2")
+    full = folder / "d1" / "full"
+    accident.write_text(
+        f"[ $(ls {folder}/d1/nicbench-*/editors-1-write | wc -l) -eq 0 ] || head -c 20m /dev/zero >{full}"
+    )
+    status, said = nicbench("resume", str(path))
+    assert status == 4
+    assert "room for" in said or "No space left" in said
+    kept, so_far = so_far, rounds_of(path)
+    assert so_far[:1] == kept
+    assert [(one.parameters["direction"], one.parameters["instances"]) for one in so_far] == [
+        ("read", 1),
+        ("read", 2),
+        ("write", 1),
+    ]
+
+    full.unlink()
+    accident.write_text("")
+    status, said = nicbench("resume", str(path))
+    assert status == 0, said
+    assert rounds_of(path)[:3] == so_far
+    summary = RunFolder.open(path).summary()
+    assert summary is not None
+    assert len(summary.results) == 2 * (2 + 3)
+    assert summary.verdict in (ResultVerdict.VALID, ResultVerdict.DISTURBED)
+    assert not [*folder.glob("d?/*")], "nothing of it is left"
+    assert machine_state() == before
