@@ -78,7 +78,8 @@ class OwnFolders:
         if (host.name, own) not in self._there:
 
             async def apply() -> None:
-                await host.run(("mkdir", "--", own), timeout_s=_TIMEOUT_S)
+                # Another client may see the same directory: its name is this run's, and so it is ours whoever made it.
+                await host.run(("mkdir", "-p", "--", own), timeout_s=_TIMEOUT_S)
 
             self._there.add((host.name, own))
             await self._changes.make(host, RemovePath(path=own), apply)
