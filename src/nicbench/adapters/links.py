@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-_BOND = ("mode", "miimon", "xmit_hash_policy", "ad_lacp_rate", "ad_select", "lp_interval", "updelay", "downdelay")
+_BOND = (
+    *("mode", "miimon", "xmit_hash_policy", "ad_lacp_rate", "ad_select", "ad_info", "active_slave"),
+    *("lp_interval", "updelay", "downdelay"),
+)
 _BRIDGE = ("stp_state", "vlan_filtering", "vlan_protocol", "ageing_time", "mcast_snooping", "nf_call_iptables")
 _VLAN = ("id", "protocol", "flags")
 _XDP_MODES = {1: "native", 2: "generic", 3: "offloaded"}  # XDP_ATTACHED_* of linux/if_link.h

@@ -1,19 +1,34 @@
-"""Bonds, bridges and VLANs of a host, whether the test names them or only stands on their members."""
+"""Bonds, bridges and VLANs of a host, whether the test names them or only stands on their members.
+
+Of a bond also the order in which its ports joined it, which its hashing counts by.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from nicbench.adapters.bonding import parse_order
 from nicbench.adapters.links import aggregates, parse_links
 from nicbench.hosts.base import Host
 from nicbench.inventory._asking import output_of
-from nicbench.inventory.base import Fact
+from nicbench.inventory.base import Fact, UnknownFactError
 
 
 class Aggregates(Fact):
-    """From ``ip -j -d link``, of every interface in the namespace."""
+    """From ``ip -j -d link`` and sysfs, of every interface in the namespace."""
 
     kind = "aggregates"
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return aggregates(parse_links(await output_of(host, "ip", "-j", "-d", "link", "show")))
+        found = aggregates(parse_links(await output_of(host, "ip", "-j", "-d", "link", "show")))
+        if any(one["kind"] == "bond" for one in found.values()):
+            for name, ports in (await _orders(host)).items():
+                found.get(name, {}).update(order=list(ports))
+        return found
+
+
+async def _orders(host: Host) -> dict[str, tuple[str, ...]]:
+    try:
+        return parse_order(await output_of(host, "sh", "-c", 'grep -sH "" /sys/class/net/*/bonding/slaves'))
+    except UnknownFactError:
+        return {}
