@@ -113,6 +113,8 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("adapters.devlink:parse_parameters", "adapters/golden/*/devlink_param.json"),
     ("adapters.mlxconfig:parse_mlxconfig", "adapters/golden/*/mlxconfig*.txt"),
     ("adapters.links:parse_links", "adapters/golden/*/link*.json"),
+    ("adapters.bonding:parse_order", "adapters/golden/*/slaves.txt"),
+    ("adapters.bonding:parse_speeds", "adapters/golden/*/speeds.txt"),
     ("adapters.queueing:parse_qdiscs", "adapters/golden/*/qdisc.json"),
     ("inventory.facts.flow_steering:parse_steering", "inventory/golden/queues*.txt"),
     ("inventory.facts.interfaces:parse_link", "inventory/golden/ip_link*.json"),
@@ -149,6 +151,11 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("health.probes.processor_temperature:ProcessorTemperature.read", "health/golden/hwmon_processor.txt", HEALTH),
     ("health.probes.throttling:Throttling.read", "health/golden/throttling.txt", HEALTH),
     ("hosts._sections:sections", "health/golden/show_fec*.txt"),
+    # bonds of rounds
+    ("rounds.connections:parse_sockets", "rounds/golden/ss_*.txt"),
+    ("rounds.mounts:mount_of", "rounds/golden/mount_*.txt"),
+    ("rounds.bond_reading:moment_in", "rounds/golden/moment.txt"),
+    ("rounds.bond_reading:bonds_in", "adapters/golden/bonding/facts.txt", ("bond0",)),
     # tuning
     ("tuning.huge_pages:huge_pages_of_meminfo", "inventory/golden/meminfo*.txt"),
     ("tuning.items._mounts:mounts_of", "tuning/golden/mountinfo.txt"),

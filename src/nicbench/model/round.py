@@ -8,6 +8,7 @@ from pydantic import Field
 
 from nicbench.model.base import Frozen
 from nicbench.model.frames import FrameFigures, FramesAsk
+from nicbench.model.bond import BondSeen
 from nicbench.model.numa import RanOn
 from nicbench.model.verdict import Verdict
 
@@ -259,6 +260,8 @@ class Round(Frozen):
     cpu: tuple[MachineCpu, ...] = ()
     counters: dict[str, dict[str, int]] = Field(default_factory=dict)
     """By endpoint: what its interface counted over the round (bytes, packets, drops; PFC and ECN where there are)."""
+    bonds: tuple[BondSeen, ...] = ()
+    """Every bond under an interface of the test: which connection used which port."""
     verdict: Verdict
     at_s: float | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from nicbench.model.bond import BondSeen
 from nicbench.model.round import HostCommand, JobOutcome, Preparation, Round, RoundRequest
 from nicbench.workloads.base import Watch
 
@@ -36,6 +37,10 @@ class Player(ABC):
 
     async def keep(self, one: Round) -> None:  # noqa: B027 - most workloads leave nothing
         """Writes into the run folder what the round that was played last left on its hosts; it is journaled next."""
+
+    def bonds(self) -> tuple[BondSeen, ...]:
+        """Of the round that was played last: its bonds, and which connection used which of their ports."""
+        return ()
 
     @abstractmethod
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:

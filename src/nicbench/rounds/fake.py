@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from nicbench.model.bond import BondSeen
 from nicbench.model.round import HostCommand, Job, JobOutcome, Preparation, RoundRequest
 from nicbench.rounds.base import Player
 from nicbench.workloads.base import Watch
@@ -12,7 +13,7 @@ from nicbench.workloads.base import Watch
 
 @dataclass
 class FakePlayer(Player):
-    """``outcome`` gives what comes of a job of the round with this number."""
+    """``outcome`` gives what comes of a job of the round with this number, ``bonded`` what is seen of its bonds."""
 
     outcome: Callable[[int, Job], JobOutcome]
     heard: list[RoundRequest] = field(default_factory=list)
@@ -22,6 +23,7 @@ class FakePlayer(Player):
     own_folder: str = "nicbench-fake"
     prepared: list[Preparation] = field(default_factory=list)
     before: list[HostCommand] = field(default_factory=list)
+    bonded: Callable[[RoundRequest], tuple[BondSeen, ...]] = lambda request: ()
 
     async def prepare(self, preparation: Preparation) -> None:
         self.prepared.append(preparation)
@@ -33,6 +35,9 @@ class FakePlayer(Player):
         await watch.begin()
         self.heard.append(request)
         return tuple(self.outcome(number, job) for job in request.jobs)
+
+    def bonds(self) -> tuple[BondSeen, ...]:
+        return self.bonded(self.heard[-1])
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
         path = f"{folder}/{endpoint}-{purpose}"

@@ -98,6 +98,7 @@ class RoundMaker:
             outcomes=outcomes,
             cpu=watch.cpu,
             counters=_differences(before, await self._player.counters()),
+            bonds=self._player.bonds(),
             verdict=judge_round(request, outcomes, watch.cpu, self._thresholds),
             at_s=round(time.monotonic() - self._began, 3),
         )

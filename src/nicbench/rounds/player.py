@@ -9,9 +9,11 @@ from nicbench.engine.deploy import deployed
 from nicbench.errors import HostError, NicbenchError
 from nicbench.hosts._sections import in_sections, sections
 from nicbench.labs.base import Endpoint, EndpointTestbed
+from nicbench.model.bond import BondSeen
 from nicbench.model.round import HostCommand, Job, JobOutcome, OwnFolder, Preparation, Round, RoundRequest
 from nicbench.redaction import Redactor
 from nicbench.rounds.base import Player
+from nicbench.rounds.bonds import Bonds
 from nicbench.rounds.counters import SCRIPT, counters_in
 from nicbench.rounds.files import RoundFiles
 from nicbench.rounds.folders import OwnFolders
@@ -49,6 +51,8 @@ class HostPlayer(Player):
         self._left = LeftFiles(changes, folder)
         self._programs = Programs(lambda host, name: deployed(host, name, engine_folder))
         self._interrupts = Interrupts(changes)
+        self._bonds = Bonds(testbed)
+        self._seen: tuple[BondSeen, ...] = ()
         self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
         self._own = OwnFolders(changes)
         self._used: tuple[OwnFolder, ...] = ()
@@ -85,9 +89,11 @@ class HostPlayer(Player):
     async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
         name = f"r{number:04d}"
         self._left.begin(name)
-        outcomes = await play(
-            request, self._ends, self._raw(name), programs=self._programs, watch=watch, keeper=self._left
-        )
+        async with self._bonds.around(watch, request) as watching:
+            outcomes = await play(
+                request, self._ends, self._raw(name), programs=self._programs, watch=watching, keeper=self._left
+            )
+            self._seen = self._bonds.seen()
         if any(outcome.failure is not None for outcome in outcomes):
             await self._require_hosts()
             await self._own.require({name: end.host for name, end in self._ends.items()}, self._used)
@@ -103,6 +109,11 @@ class HostPlayer(Player):
 
     def _raw(self, name: str) -> RawFolder:
         return RawFolder(self._folder, name, self._redactor.text if self._redactor else None)
+
+    def bonds(self) -> tuple[BondSeen, ...]:
+        if self._redactor is None:
+            return self._seen
+        return tuple(BondSeen.model_validate(self._redactor(each.model_dump(mode="json"))) for each in self._seen)
 
     async def _require_hosts(self) -> None:
         """HostError where a job failed because a host is gone: nothing could be measured any more.

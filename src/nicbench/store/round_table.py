@@ -1,7 +1,8 @@
 """rounds.parquet: one row for each job of each round of the journal, with what was asked and said, for other programs.
 
 Figures are the tools' own word, of payload. ``forward`` is from the client to the server. Null is unknown, or does not
-apply. The counters of interfaces and the CPUs of machines are of the round, and stand in each of its rows as JSON.
+apply. The counters of interfaces, the bonds and the CPUs of machines are of the round, and stand in each of its rows as
+JSON.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ _SCHEMA = pa.schema(
         pa.field("files", pa.list_(pa.string()), nullable=False),
         pa.field("cpu_json", pa.string(), nullable=False),
         pa.field("counters_json", pa.string(), nullable=False),
+        pa.field("bonds_json", pa.string(), nullable=False),
     ]
 )
 
@@ -96,6 +98,7 @@ def _rows(one: Round) -> Iterator[dict[str, Any]]:
         "findings": [finding.text for finding in one.verdict.findings],
         "cpu_json": json_text([cpu.model_dump(mode="json") for cpu in one.cpu], indent=None),
         "counters_json": json_text(one.counters, indent=None),
+        "bonds_json": json_text([seen.model_dump(mode="json") for seen in one.bonds], indent=None),
     }
     for number, (job, outcome) in enumerate(zip(one.request.jobs, one.outcomes, strict=True), 1):
         yield {**shared, "job": number, **_of_job(job), **_of_outcome(outcome)}

@@ -1,0 +1,300 @@
+"""Bonds during a round: the connections of each job read once in its midst, and the counters of every port around it.
+
+Where no interface of the test is a bond, or lies on one, hosts are asked that once and never again. Else each host with
+a bond is read three times a round: before the clients begin, in the midst, and after the last has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from nicbench.errors import NicbenchError
+from nicbench.hosts.base import Host
+from nicbench.labs.base import Endpoint, EndpointTestbed
+from nicbench.model.bond import Bond, BondSeen, Connection, PortBytes
+from nicbench.model.round import Job, RoundRequest
+from nicbench.rounds.bond_reading import FACTS, Moment, bonds_in, moment_in, moment_script
+from nicbench.rounds.connections import Socket, plain
+from nicbench.rounds.mounts import SCRIPT, mount_of
+from nicbench.stats.bond_hash import needs_peer_mac
+from nicbench.stats.bonds import judged
+from nicbench.workloads.base import Watch
+from nicbench.workloads.play import kinds
+
+_TIMEOUT_S: Final = 10.0
+_HEADERS_BYTES: Final = 28
+"""Of IPv4 and UDP; of IPv6 there are 20 more, which few datagrams fall between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The connections of a job: from ``client`` (any of its ports where ``client_ports`` is None) to ``server``."""
+
+    job: int
+    client: str
+    server: str
+    server_ports: range
+    client_ports: frozenset[int] | None = None
+    udp: bool = False
+    datagram_bytes: int | None = None
+
+    def has(self, socket: Socket) -> bool:
+        """Whether a connection is one of them, seen from either end."""
+        return self._is(socket.local, socket.local_port, socket.peer, socket.peer_port) or self._is(
+            socket.peer, socket.peer_port, socket.local, socket.local_port
+        )
+
+    def _is(self, client: str, client_port: int, server: str, server_port: int) -> bool:
+        return (
+            (client, server) == (self.client, self.server)
+            and server_port in self.server_ports
+            and (self.client_ports is None or client_port in self.client_ports)
+        )
+
+
+@dataclass(slots=True)
+class _Bonded:
+    """A bond of a host, with the endpoints that are or lie on it, and what was read of it in this round."""
+
+    host: Host
+    endpoints: tuple[str, ...]
+    device: str
+    bond: Bond
+    before: Moment | None = None
+    midst: Moment | None = None
+    after: Moment | None = None
+    missing: str | None = None
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        return tuple(port.name for port in self.bond.ports)
+
+    async def look(self, wanted: Sequence[Wanted], *, connections: bool) -> Moment | None:
+        """None where the host does not answer."""
+        peers = {one.server for one in wanted} | {one.client for one in wanted} if needs_peer_mac(self.bond) else set()
+        script = moment_script(
+            self.ports,
+            sorted(peers) if connections else (),
+            connections=connections,
+            udp=any(one.udp for one in wanted),
+        )
+        try:
+            done = await self.host.network.run(("sh", "-c", script), check=False, timeout_s=_TIMEOUT_S)
+            return moment_in(done.stdout)
+        except (NicbenchError, ValueError) as error:
+            self.missing = f"its host could not be read: {error}"
+            return None
+
+
+class Bonds:
+    """Those of a testbed: found once, at the first round."""
+
+    def __init__(self, testbed: EndpointTestbed) -> None:
+        self._testbed = testbed
+        self._hosts: list[Host] | None = None
+        """Those with a bond under an interface of the test; None before they were asked."""
+        self._around: BondWatch | None = None
+
+    @contextlib.asynccontextmanager
+    async def around(self, watch: Watch, request: RoundRequest) -> AsyncIterator[Watch]:
+        """While entered, the watch to play this round with, which also reads its bonds: ``seen`` has them then."""
+        self._around = None
+        if self._hosts is None:
+            self._hosts = [one.host for one in self._testbed.test_hosts if await self._read(one.host)]
+        if not self._hosts:
+            yield watch
+            return
+        bonded = [one for host in self._hosts for one in await self._read(host)]
+        self._around = BondWatch(watch, request, self._testbed, bonded)
+        try:
+            yield self._around
+        finally:
+            await self._around.close()
+
+    def seen(self) -> tuple[BondSeen, ...]:
+        """The bonds of the round that was played last."""
+        return () if self._around is None else self._around.seen()
+
+    async def _read(self, host: Host) -> list[_Bonded]:
+        """Its bonds as they are now."""
+        ends = [end for end in self._testbed.endpoints.values() if end.host is host and end.facts.device]
+        try:
+            done = await host.network.run(("sh", "-c", FACTS), check=False, timeout_s=_TIMEOUT_S)
+        except NicbenchError:
+            return []
+        found = bonds_in(done.stdout, {str(end.facts.device) for end in ends})
+        by_bond: dict[str, list[Endpoint]] = {}
+        for end in ends:
+            if str(end.facts.device) in found:
+                by_bond.setdefault(found[str(end.facts.device)].name, []).append(end)
+        return [
+            _Bonded(host, tuple(end.name for end in over), str(over[0].facts.device), found[str(over[0].facts.device)])
+            for over in by_bond.values()
+        ]
+
+
+@dataclass
+class BondWatch:
+    """Looks at bonds around what another watch looks at: ``begin``, ``end``, ``seen``, and ``close`` in any case."""
+
+    watch: Watch
+    request: RoundRequest
+    testbed: EndpointTestbed
+    bonded: list[_Bonded]
+    _wanted: list[Wanted] = field(default_factory=list)
+    _looking: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """The clients come next: mounts and counters first, which takes none of the round's time."""
+        for number, job in enumerate(self.request.jobs, 1):
+            self._wanted += await self._connections_of(number, job)
+        befores = await self._look()
+        for one, before in zip(self.bonded, befores, strict=True):
+            one.before = before
+        await self.watch.begin()
+        self._looking = asyncio.create_task(self._look_in_the_midst())
+
+    async def end(self) -> None:
+        """Every client has ended."""
+        await self.watch.end()
+        await self.close()
+        afters = await self._look(connections=False)
+        for one, after in zip(self.bonded, afters, strict=True):
+            one.after = after
+
+    async def close(self) -> None:
+        """Looks no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._looking
+
+    def seen(self) -> tuple[BondSeen, ...]:
+        """What came of it; nothing of a bond whose counters were not read."""
+        return tuple(found for one in self.bonded for found in self._seen(one))
+
+    def _seen(self, one: _Bonded) -> Iterable[BondSeen]:
+        if one.before is None or one.after is None:
+            return
+        missing = one.missing
+        if one.midst is None and missing is None:
+            missing = "the round was over before its connections were looked at"
+        flows = [] if one.midst is None else list(_flows(one.bond, one.before, one.midst, self._wanted))
+        yield judged(", ".join(one.endpoints), one.bond, flows, _port_bytes(one), missing)
+
+    async def _look_in_the_midst(self) -> None:
+        expected = [job.ask.duration_s for job in self.request.jobs if job.ask.duration_s is not None]
+        await asyncio.sleep(min(expected, default=self.request.duration_s) / 2)
+        for one, midst in zip(self.bonded, await self._look(), strict=True):
+            one.midst = midst
+
+    async def _look(self, *, connections: bool = True) -> list[Moment | None]:
+        """Every bond now."""
+        wanted = self._wanted if connections else ()
+        return await asyncio.gather(*(one.look(wanted, connections=connections) for one in self.bonded))
+
+    async def _connections_of(self, number: int, job: Job) -> list[Wanted]:
+        """Of its processes, or of the mount where it has its files."""
+        client = self.testbed.endpoints.get(job.client)
+        if client is None or job.ask.transport == "rdma":
+            return []
+        if job.server is not None:
+            server = self.testbed.endpoints.get(job.server)
+            kind = kinds().get(job.workload)
+            if server is None or kind is None:
+                return []
+            udp = job.ask.transport == "udp"
+            ports = range(job.port, job.port + kind.ports_per_job)
+            ends = plain(client.facts.address), plain(server.facts.address)
+            return [Wanted(number, *ends, ports, udp=udp, datagram_bytes=job.ask.write_bytes if udp else None)]
+        directory = directory_of(job)
+        return [] if directory is None else await of_mount(number, client.host, directory)
+
+
+def directory_of(job: Job) -> str | None:
+    """Where a job without a server has its files; None of one that has none."""
+    directory = getattr(getattr(job.ask, "frames", None), "directory", None)
+    return directory if isinstance(directory, str) else None
+
+
+async def of_mount(number: int, host: Host, directory: str) -> list[Wanted]:
+    """The connections of the mount that a directory lies in; none where it is local, or its host does not tell."""
+    try:
+        done = await host.run(("sh", "-c", SCRIPT, "sh", directory), check=False, timeout_s=_TIMEOUT_S)
+        mount = mount_of(done.stdout)
+    except (NicbenchError, ValueError):
+        return []
+    return [
+        Wanted(
+            number,
+            one.local,
+            one.peer,
+            range(one.peer_port, one.peer_port + 1),
+            client_ports=frozenset({one.local_port}),
+        )
+        for one in (() if mount is None else mount.connections)
+    ]
+
+
+def _flows(
+    bond: Bond, before: Moment, midst: Moment, wanted: Sequence[Wanted]
+) -> Iterable[tuple[tuple[int, ...], Connection]]:
+    """The connections of the round, each once, with the jobs that it may belong to."""
+    for sockets, earlier, udp in ((midst.tcp, before.tcp, False), (midst.udp, before.udp, True)):
+        known: Mapping[tuple[str, int, str, int], Socket] = {one.key: one for one in earlier}
+        for socket in sockets:
+            fitting = [one for one in wanted if one.udp == udp and one.has(socket)]
+            # Not the connection of TCP by which iperf3 and others agree on what they send by UDP.
+            if fitting:
+                yield (
+                    tuple(dict.fromkeys(one.job for one in fitting)),
+                    _connection(bond, midst, _since(socket, known.get(socket.key)), fitting[0]),
+                )
+
+
+def _since(socket: Socket, earlier: Socket | None) -> Socket:
+    """What it moved since the round began: a mount's connection is older."""
+    if earlier is None or socket.sent_bytes is None or socket.received_bytes is None:
+        return socket
+    sent, received = (
+        socket.sent_bytes - (earlier.sent_bytes or 0),
+        socket.received_bytes - (earlier.received_bytes or 0),
+    )
+    return replace(socket, sent_bytes=max(sent, 0), received_bytes=max(received, 0))
+
+
+def _connection(bond: Bond, moment: Moment, socket: Socket, wanted: Wanted) -> Connection:
+    longest = bond.mtu_bytes
+    return Connection(
+        transport="udp" if wanted.udp else "tcp",
+        source=socket.local,
+        source_port=socket.local_port,
+        destination=socket.peer,
+        destination_port=socket.peer_port,
+        peer_mac=moment.mac_towards(socket.peer),
+        fragmented=bool(longest and wanted.datagram_bytes and wanted.datagram_bytes + _HEADERS_BYTES > longest),
+        sent_bytes=socket.sent_bytes,
+        received_bytes=socket.received_bytes,
+    )
+
+
+def _port_bytes(one: _Bonded) -> dict[str, PortBytes]:
+    """Of ports that were read before and after; a counter that was reset meanwhile says nothing."""
+    before, midst, after = (moment.ports if moment else {} for moment in (one.before, one.midst, one.after))
+    found = {}
+    for port in one.ports:
+        if port in before and port in after:
+            sent, received = (after[port][way] - before[port][way] for way in (0, 1))
+            until = midst.get(port)
+            if sent >= 0 and received >= 0:
+                found[port] = PortBytes(
+                    sent=sent,
+                    received=received,
+                    sent_until_midst=None if until is None else until[0] - before[port][0],
+                    received_until_midst=None if until is None else until[1] - before[port][1],
+                )
+    return found
