@@ -17,10 +17,11 @@ from nicbench.hosts._fake import FakeHost
 from nicbench.judge.thresholds import Thresholds
 from nicbench.labs.base import Endpoint, EndpointTestbed
 from nicbench.methods.stream import Stream
+from nicbench.model.bond import Bond, BondFlow, BondPort, BondSeen, Connection, PortBytes
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.plan import Plan
 from nicbench.model.result import ResultVerdict, Summary
-from nicbench.model.round import Figures, Flow, Job, JobOutcome
+from nicbench.model.round import Figures, Flow, Job, JobOutcome, RoundRequest
 from nicbench.model.turn import Turn
 from nicbench.monitor.fake import FakeMonitors
 from nicbench.report.gather import gather
@@ -31,6 +32,7 @@ from nicbench.store import RunFolder
 
 LINK = 100e6
 Outcome = Callable[[int, Job], JobOutcome]
+Bonded = Callable[[RoundRequest], tuple[BondSeen, ...]]
 
 
 def moved(number: int, job: Job) -> JobOutcome:
@@ -49,7 +51,13 @@ def missing(number: int, job: Job) -> JobOutcome:
     return JobOutcome(failure="iperf3 is not installed on the client; next: apt-get install iperf3", repeatable=False)
 
 
-def finished(parent: Path, outcome: Outcome, verdict: ResultVerdict = ResultVerdict.VALID) -> Path:
+def no_bonds(request: RoundRequest) -> tuple[BondSeen, ...]:
+    return ()
+
+
+def finished(
+    parent: Path, outcome: Outcome, verdict: ResultVerdict = ResultVerdict.VALID, bonded: Bonded = no_bonds
+) -> Path:
     """A run of `stream` over two ports with two clients each."""
     folder, bus = RunFolder.create(parent, "title: Two ports\n", "Two ports"), Bus()
     bus.subscribe(folder.journal.append)
@@ -61,7 +69,9 @@ def finished(parent: Path, outcome: Outcome, verdict: ResultVerdict = ResultVerd
         RunStarted(run_id=folder.run_id, title="Two ports", nicbench_version="0", wall_time="2026-01-31", seed=1)
     )
     folder.write_json("plan.json", _plan(folder.run_id, ends))
-    maker = RoundMaker(FakePlayer(outcome), FakeMonitors(), Thresholds(), {}, bus, Turn(), time.monotonic())
+    maker = RoundMaker(
+        FakePlayer(outcome, bonded=bonded), FakeMonitors(), Thresholds(), {}, bus, Turn(), time.monotonic()
+    )
     context = TestRoundContext("tcp", 1, testbed, maker, 1e6, {}, bus)
     asyncio.run(Stream("tcp", Stream.Options(duration=1.0)).run(context))
     bus.publish(RunFinished(verdict=verdict))
@@ -162,3 +172,51 @@ def test_one_client_that_fails_takes_nothing_from_the_others(tmp_path: Path) -> 
     assert [rate is None for name, rate in rates.items() if name.endswith("c0b")] == [True, True]
     assert all(rate == 48e6 for name, rate in rates.items() if not name.endswith("c0b"))
     assert "lack a figure" in view.headline
+
+
+def seen_of(request: RoundRequest) -> tuple[BondSeen, ...]:
+    """The bond of the server: connections of the first two jobs leave by one port, those of the others by another."""
+    ports = tuple(BondPort(name=name, usable=True, speed_bits_per_s=25e9) for name in ("eth2", "eth3"))
+    flows = tuple(
+        BondFlow(
+            jobs=(number,),
+            connection=Connection(
+                source="198.18.0.1",
+                source_port=job.port,
+                destination="198.18.0.2",
+                destination_port=40000,
+                sent_bytes=5_000_000,
+                received_bytes=100,
+            ),
+            port="eth2" if number < 3 else "eth3",
+        )
+        for number, job in enumerate(request.jobs, 1)
+    )
+    counted = PortBytes(sent=10_456_000, received=5000, sent_until_midst=5_228_000, received_until_midst=2500)
+    bond = Bond(name="bond0", mode="802.3ad", policy="layer3+4", ports=ports, aggregator=1, kernel="6.1.0")
+    seen = BondSeen(endpoint="s0", bond=bond, flows=flows, ports={"eth2": counted, "eth3": counted}, confirmed=True)
+    return (seen,)
+
+
+def test_with_a_bond_it_is_said_who_shared_a_port(tmp_path: Path) -> None:
+    folder = finished(tmp_path, moved, bonded=seen_of)
+    view = gather(RunFolder.open(folder))
+    combined, _, clients = view.sections
+    assert any(
+        "c0a and c0b shared eth2 (25 Gb/s): 48 Mb/s and 48 Mb/s; c1a and c1b shared eth3" in one
+        for one in combined.notes
+    )
+    heads = [column.head for column in clients.table.columns]
+    ports = {row.result.parameters["client"]: row.cells[heads.index("Port of the bond")] for row in clients.rows[-4:]}
+    assert ports == {"c0a": "eth2", "c0b": "eth2", "c1a": "eth3", "c1b": "eth3"}
+    text = text_of(report.build(folder).read_text(encoding="utf-8"))
+    assert "Bond bond0 of s0, 802.3ad, layer3+4, active aggregator 1" in text
+    assert "The counters of its ports support the prediction." in text
+    (row, *_) = pq.read_table(folder / "rounds.parquet").to_pylist()
+    assert '"confirmed":true' in row["bonds_json"].replace(" ", "")
+
+
+def test_without_a_bond_no_word_is_said_of_one(good: Path) -> None:
+    view = gather(RunFolder.open(good))
+    assert not any("ond" in column.head for section in view.sections for column in section.table.columns)
+    assert "bond" not in text_of(report.build(good).read_text(encoding="utf-8")).lower()

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from nicbench.methods._bonds import note_of, port_of
 from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
 from nicbench.methods._round_figures import (
     Played,
@@ -59,6 +60,7 @@ _CPU = (
     Column(value="server_cpu_maximum_percent", head="most", unit="%", form="number"),
     Column(value="server_monitor_percent", head="of it the monitor", unit="%", form="number"),
 )
+_NOTES = (("limit", "Limit"), ("bond", "Bond"))
 _RETRANSMISSIONS = Column(value="retransmissions", head="Retransmissions", form="whole")
 
 
@@ -169,6 +171,7 @@ class Stream(RoundMethod):
             "retransmissions": retransmissions_of(outcomes),
             "lost_datagrams_percent": None if mean(lost) is None else 100.0 * (mean(lost) or 0.0),
             **cpu_values(played.rounds, client.machine, "client"),
+            **port_of(played.rounds, client.name),
         }
         parameters = {
             **point,
@@ -209,7 +212,7 @@ class Stream(RoundMethod):
             values["throughput_bits_per_s"], values["server_cpu_mean_percent"]
         )
         limit = found_limit(context, played.rounds[-1])
-        return {**values, "limited_by": limit.limit.value, "limit": limit.text}
+        return {**values, "limited_by": limit.limit.value, "limit": limit.text, **note_of(played.rounds, names)}
 
     def _result(self, played: Played, name: str, parameters: dict[str, Any], values: Values) -> Result:
         return Result(
@@ -260,7 +263,7 @@ class Stream(RoundMethod):
                     "moves {throughput_bits_per_s} over {at_once} together ({mode}): {limit}",
                     "moves {throughput_bits_per_s} over {at_once} together ({mode})",
                 ),
-                notes=(("limit", "Limit"),),
+                notes=_NOTES,
             ),
             ResultTable(
                 part="ports",
@@ -274,7 +277,7 @@ class Stream(RoundMethod):
                     "moves {throughput_bits_per_s} over the port {port} ({mode}): {limit}",
                     "moves {throughput_bits_per_s} over the port {port} ({mode})",
                 ),
-                notes=(("limit", "Limit"),),
+                notes=_NOTES,
                 bars=Bars(
                     x=_PORT,
                     y=_RATE,
@@ -296,6 +299,7 @@ class Stream(RoundMethod):
                 caption="Payload of each client; the details have the busy share of all CPUs of its machine.",
                 columns=(
                     *(_MODE, _AT_ONCE, _PORT, _CLIENT, _RATE),
+                    Column(value="bond_port", head="Port of the bond", form="text", is_optional=True),
                     Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
                     Column(value="client_cpu_minimum_percent", head="least", unit="%", form="number"),
                     Column(value="client_cpu_maximum_percent", head="most", unit="%", form="number"),

@@ -39,6 +39,8 @@ class Column(Frozen):
     form: Form = "number"
     is_main: bool = False
     """The figure that the table is about, printed bold."""
+    is_optional: bool = False
+    """Left out where no result has it."""
 
 
 class Grid(Frozen):

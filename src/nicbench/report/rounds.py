@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round
+from nicbench.report.bonds import BondRow, bond_row
 from nicbench.report.numbers import UNKNOWN, microseconds, significant, whole
 from nicbench.stats.rounds import pairs_of, what_of
 from nicbench.units import format_bits_per_s, format_duration_s
@@ -57,6 +58,7 @@ class RoundRow:
     jobs: tuple[JobRow, ...]
     cpu: tuple[str, ...]
     counted: tuple[CountedRow, ...]
+    bonds: tuple[BondRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ def _row(one: Round) -> RoundRow:
         jobs=tuple(_job(job, outcome) for job, outcome in pairs_of(one)),
         cpu=tuple(_cpu(cpu) for cpu in one.cpu),
         counted=tuple(_counted(one)),
+        bonds=tuple(map(bond_row, one.bonds)),
     )
 
 

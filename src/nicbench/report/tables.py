@@ -124,7 +124,7 @@ def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column
     found = []
     for (method, part, test, configuration, scope), members in sorted(grouped.items(), key=_place_in(methods, grouped)):
         table = _filled(_with_column(tables[method, part], beside), members[0].parameters)
-        table = _of_others(table, method, members)
+        table = _of_others(_without_empty(table, members), method, members)
         grids = grid_tables(members, table.grid) if table.grid else ()
         rows, notes = _rows(members, table), _notes(members, table)
         section = Section(test, configuration, scope, table, rows, notes, grids)
@@ -192,6 +192,16 @@ def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
 def with_tables() -> frozenset[str]:
     """The methods whose results have a section of their own."""
     return frozenset(kind for kind, method in find("nicbench.methods", Method).items() if method.tables())
+
+
+def _without_empty(table: ResultTable, results: Sequence[Result]) -> ResultTable:
+    """Without columns that may be left out and that no result fills."""
+    known = [
+        column
+        for column in table.columns
+        if not column.is_optional or any(value_of(result, column.value) is not None for result in results)
+    ]
+    return table.model_copy(update={"columns": tuple(known)})
 
 
 def _of_others(table: ResultTable, method: str, results: Sequence[Result]) -> ResultTable:
