@@ -37,7 +37,7 @@ class FakePlayer(Player):
         return tuple(self.outcome(number, job) for job in request.jobs)
 
     def bonds(self) -> tuple[BondSeen, ...]:
-        return self.bonded(self.heard[-1])
+        return self.bonded(self.heard[-1]) if self.heard else ()
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
         path = f"{folder}/{endpoint}-{purpose}"
