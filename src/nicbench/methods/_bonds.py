@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from nicbench.methods._round_figures import bits_per_s, mean
@@ -25,6 +25,19 @@ def note_of(rounds: Sequence[Round], clients: Collection[str]) -> Values:
     names = {job: name for job, name in _loads(rounds).items() if name in clients}
     rates = {job: mean(bits_per_s(one.outcomes[job - 1].figures) for one in rounds) for job in names}
     note = bond_note(rounds, names, {job: format_bits_per_s(rate) for job, rate in rates.items() if rate is not None})
+    return {} if note is None else {"bond": note}
+
+
+def port_of_job(one: Round, job: int) -> Values:
+    """``bond_port`` of a job of a round, by its number from 1."""
+    words = bond_port([one], job)
+    return {} if words is None else {"bond_port": words}
+
+
+def note_of_jobs(one: Round, names: Mapping[int, str], frames_per_s: Mapping[int, float | None]) -> Values:
+    """``bond``: the same of one round of instances, by the numbers of their jobs, with the frames that each had."""
+    rates = {job: f"{rate:.1f}" for job, rate in frames_per_s.items() if rate is not None}
+    note = bond_note([one], names, rates, "frames/s")
     return {} if note is None else {"bond": note}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from nicbench.methods._bonds import note_of_jobs
 from nicbench.methods._frame_options import FramesOptions
 from nicbench.methods._frame_places import Seat
 from nicbench.methods._round_figures import cpu_values, mean
@@ -76,6 +77,7 @@ def run_values(
         **cpu_values([one], context.servers[0].machine, "server"),
         "client_cpu_mean_percent": _clients_cpu(one, seats, context),
         **_limit(one, seats, figures, run, options, context),
+        **_bond(one, seats, figures),
     }
     if target is not None:
         values["instances_met"] = run.instances_met
@@ -105,6 +107,13 @@ def _times(name: str, parts: Sequence[FrameTimes | None]) -> Values:
         f"{name}_p99_ns": told.get("99"),
         f"{name}_maximum_ns": maximum_ns,
     }
+
+
+def _bond(one: Round, seats: Sequence[Seat], figures: Sequence[FrameFigures | None]) -> Values:
+    """Who shared a port of a bond."""
+    names = {job: f"instance {seat.instance}" for job, seat in enumerate(seats, 1)}
+    rates = {job: None if each is None else each.frames_per_s for job, each in enumerate(figures, 1)}
+    return note_of_jobs(one, names, rates)
 
 
 def _clients_cpu(one: Round, seats: Sequence[Seat], context: RoundContext) -> float | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from nicbench.methods._bonds import port_of_job
 from nicbench.methods._frame_jobs import WORKLOAD, ask_of, preparation, request, round_s
 from nicbench.methods._frame_options import FramesOptions, Task
 from nicbench.methods._frame_places import Seat, seats
@@ -100,11 +101,11 @@ class Frames(RoundMethod):
 
     def _instances(self, played: Played, one: Round, direction: Task, working: Sequence[Seat]) -> Iterator[Result]:
         target = target_of(self.options)
-        for seat, figures in zip(working, figures_of(one), strict=True):
+        for job, (seat, figures) in enumerate(zip(working, figures_of(one), strict=True), 1):
             yield self._result(
                 played,
                 parameters(seat, direction, len(working)),
-                instance_values(figures, target),
+                {**instance_values(figures, target), **port_of_job(one, job)},
                 is_known=figures is not None,
             )
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nicbench.model.base import Frozen
-from nicbench.model.frames import FrameFigures, FramesAsk
 from nicbench.model.bond import BondSeen
+from nicbench.model.frames import FrameFigures, FramesAsk
 from nicbench.model.numa import RanOn
 from nicbench.model.verdict import Verdict
 

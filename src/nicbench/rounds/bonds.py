@@ -187,7 +187,11 @@ class BondWatch:
         yield judged(", ".join(one.endpoints), one.bond, flows, _port_bytes(one), missing)
 
     async def _look_in_the_midst(self) -> None:
-        expected = [job.ask.duration_s for job in self.request.jobs if job.ask.duration_s is not None]
+        expected = [
+            job.ask.duration_s + (job.ask.frames.warm_up_s if job.ask.frames else 0.0)
+            for job in self.request.jobs
+            if job.ask.duration_s is not None
+        ]
         await asyncio.sleep(min(expected, default=self.request.duration_s) / 2)
         for one, midst in zip(self.bonded, await self._look(), strict=True):
             one.midst = midst
@@ -211,14 +215,8 @@ class BondWatch:
             ports = range(job.port, job.port + kind.ports_per_job)
             ends = plain(client.facts.address), plain(server.facts.address)
             return [Wanted(number, *ends, ports, udp=udp, datagram_bytes=job.ask.write_bytes if udp else None)]
-        directory = directory_of(job)
-        return [] if directory is None else await of_mount(number, client.host, directory)
-
-
-def directory_of(job: Job) -> str | None:
-    """Where a job without a server has its files; None of one that has none."""
-    directory = getattr(getattr(job.ask, "frames", None), "directory", None)
-    return directory if isinstance(directory, str) else None
+        frames = job.ask.frames
+        return [] if frames is None else await of_mount(number, client.host, frames.directory)
 
 
 async def of_mount(number: int, host: Host, directory: str) -> list[Wanted]:
