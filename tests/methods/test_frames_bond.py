@@ -68,7 +68,7 @@ def seen_by_the_server(request: RoundRequest) -> tuple[BondSeen, ...]:
 
 
 def studied(laboratory: Laboratory) -> list[Result]:
-    options = {"directories": "/mnt/d{instance}", "direction": ["read"], "instances": [3]}
+    options = {"directories": "/mnt/d{instance}", "direction": ["read"], "instances": [3], "pause": 0}
     method = Frames("editors", Frames.Options.model_validate(options))
     return list(asyncio.run(method.run(laboratory.context)))
 
