@@ -51,7 +51,10 @@ def published(name: str) -> str:
 def test_sums_of_runs(nicbench: Any) -> None:
     shown, page = page_of(nicbench, "sums.csv", published("sums"))
     assert sustained_in(page) == SUSTAINED
-    said = "Reading, “1x100” sustained 9 editors at 24\u00a0frames/s each (within 1\u202f%) in each of 15 imported runs"
+    said = (
+        "Reading, “1x100” sustained 9 editors at 24\u00a0frames/s each (by the sum of their rates, within 1\u202f%) "
+        "in each of 15 imported runs; “4x25” sustained 2 editors"
+    )
     assert said in page
     assert said in shown
     assert "Imported: not measured by nicbench. The numbers are those of Published frames tables (2022)." in page
@@ -60,6 +63,7 @@ def test_sums_of_runs(nicbench: Any) -> None:
     assert rows["1"][:3] == ["25.2", "50.4", "75.5"]
     assert rows["Median"][:4] == ["25.2", "50.4", "75.6", "100.7"]
     assert rows["Target"] == [f"{24 * count:.1f}" for count in range(1, 13)] * 2
+    assert "the file names no target; this is the usual one" in page
     assert "every instance of every run" not in page, "of sums alone nobody knows"
 
 
@@ -67,6 +71,7 @@ def test_rates_of_instances(nicbench: Any) -> None:
     _, page = page_of(nicbench, "instances.csv", published("read_instances"))
     assert sustained_in(page) == {place: held for place, held in SUSTAINED.items() if place[0] == "read"}
     assert "Reading: every instance of every run" in page
+    assert "by the sum of their rates" not in page, "each of them is known"
     assert page.count("<h4>") == 20
     assert "Std. Deviation is that of the population" in page
 

@@ -44,22 +44,22 @@ TABLES: Final = (
         title="Frames: all instances of a run together",
         caption=(
             "Completion is the time to open, move and close a frame; lateness is how long after its time a frame was "
-            "complete. MB/s are 10^6 bytes."
+            "complete. MB/s are 10^6 bytes. Of several runs: the median, and beneath it the least and the greatest."
         ),
         columns=(
             _DIRECTION,
             _INSTANCES,
             _rate(SUM, "Sum", is_main=True),
+            *_COMPLETION,
+            Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+            Column(value="client_cpu_mean_percent", head="Clients' CPU, mean", unit="%", form="number"),
+            Column(value="limited_by", head="Limited by", form="text"),
             _rate("average_frames_per_s", "Average of an instance"),
             _rate("standard_deviation_frames_per_s", "Std. Deviation (population)"),
             _rate("minimum_frames_per_s", "Least"),
             _rate("maximum_frames_per_s", "Greatest"),
             _BYTES,
             *_DROPPED,
-            *_COMPLETION,
-            Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
-            Column(value="client_cpu_mean_percent", head="Clients' CPU, mean", unit="%", form="number"),
-            Column(value="limited_by", head="Limited by", form="text"),
         ),
     ),
     ResultTable(

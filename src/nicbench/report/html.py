@@ -78,7 +78,9 @@ def render(report: Report) -> str:
         bins_figure=lambda table, wanted=alone: (
             drawn(bins_chart, table, numbered, f"Long tail at {table.load}") if wanted else None
         ),
-        overview_figure=lambda way: drawn(overview_chart, way, numbered, "Sum of all instances by their number"),
+        overview_figure=lambda study, way: drawn(
+            partial(overview_chart, compares=study.compares), way, numbered, "Sum of all instances by their number"
+        ),
         dot_figures=lambda study, way: dot_figures(study, way, numbered),
         watched_figure=lambda view: watched_figure(view, numbered),
         tail_figure=lambda table: (

@@ -7,7 +7,7 @@ and the parameter ``run`` where somebody else did. What warms up is left out. Pu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,11 +53,15 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """All runs at a point, in their order. Without a ``target`` nothing was limited, and nobody met anything."""
+    """All runs at a point, in their order. Without a ``target`` nothing was limited, and nobody met anything.
+
+    ``is_assumed``: the target is not of the results, whose source names none.
+    """
 
     instances: int
     target: Target | None
     runs: tuple[Ran, ...]
+    is_assumed: bool = False
 
     @property
     def over(self) -> OverRuns:
@@ -112,7 +116,7 @@ def _tried(
             else of_sum(number, None if whole is None else number_of(whole, SUM), target or Target())
         )
         runs.append(Ran(run, figures, whole, each))
-    return Tried(number, target, tuple(runs))
+    return Tried(number, target, tuple(runs), is_assumed=stated is None and target is not None)
 
 
 def _is_of_the_sum(result: Result) -> bool:
@@ -159,8 +163,3 @@ def number_of(result: Result, name: str) -> float | None:
 def _count(result: Result, name: str) -> int | None:
     value = number_of(result, name)
     return None if value is None else round(value)
-
-
-def numbers_of_instances(points: Sequence[Point]) -> tuple[int, ...]:
-    """How many instances were tried, rising, each once."""
-    return tuple(sorted({number for _, _, number in points}))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import GAP, held_words, listed, plain_rate, target_words
 from nicbench.report.numbers import megabytes, share
-from nicbench.stats.frames import Held, Sustained
+from nicbench.stats.frames import Held, Sustained, Target
 
 
 def sentences(study: Study) -> tuple[str, ...]:
@@ -48,21 +48,28 @@ def _of_targets(study: Study, way: OneWay, names: list[str]) -> str:
         assert found is not None  # noqa: S101 - those that have
         assert target is not None  # noqa: S101 - likewise
         alike = place > 0 and target == way.target(names[0])
-        each = "" if alike else f" at {target_words(target)} each"
-        within = f" (within {share(target.tolerance_ratio)})" if each and target.tolerance_ratio else ""
         subject = study.named(name) or "the server"
-        clauses.append(f"{subject} sustained {_numbers(study, way, name, found, f'{each}{within}')}")
+        rate = "" if alike else _each(target, found)
+        clauses.append(f"{subject} sustained {_numbers(study, way, name, found, rate)}")
     text = f"{doing}{'; '.join(clauses)}."
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _numbers(study: Study, way: OneWay, name: str, found: Sustained, each: str) -> str:
+def _each(target: Target, found: Sustained) -> str:
+    """The rate of an editor, and how it was judged: of sums alone nobody knows whether one made up for another."""
+    by_sum = ["by the sum of their rates"] if found.by_every_instance is None else []
+    within = [f"within {share(target.tolerance_ratio)}"] if target.tolerance_ratio else []
+    qualified = ", ".join((*by_sum, *within))
+    return f" at {target_words(target)} each{f' ({qualified})' if qualified else ''}"
+
+
+def _numbers(study: Study, way: OneWay, name: str, found: Sustained, rate: str) -> str:
     runs = {over.runs for over in way.over(name).values()}
     imported = "imported " if study.is_imported else ""
     if runs == {1}:
-        return f"{_editors(found.in_every_run, way.over(name))}{each} in the one {imported}run"
+        return f"{_editors(found.in_every_run, way.over(name))}{rate} in the one {imported}run"
     many = f"each of {runs.pop()} {imported}runs" if len(runs) == 1 else f"every {imported}run"
-    said = f"{_editors(found.in_every_run, way.over(name))}{each} in {many}"
+    said = f"{_editors(found.in_every_run, way.over(name))}{rate} in {many}"
     if found.in_median_run == found.in_every_run:
         return said
     return f"{said}, {held_words(found.in_median_run)} in the median run"

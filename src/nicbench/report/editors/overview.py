@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from nicbench.report.charts import SHAPES, Format, finished
+from nicbench.report.charts import PLAIN_NUMBERS, SHAPES, Format, finished
 from nicbench.report.editors.study import OneWay
 from nicbench.report.editors.words import plain_rate
 from nicbench.report.svg import INK, SERIES
@@ -15,20 +15,24 @@ _APART: Final = 9
 """Pixels between configurations at one number of instances."""
 _HEADROOM: Final = 1.06
 _DASH: Final = [5, 3]
+_BROAD: Final = 500
+"""Pixels; less has no room for a second axis."""
+_ALIKE: Final = 0.005
+"""Relatively: rates are measured over whole frames."""
 
 
-def overview_chart(way: OneWay, form: Format) -> dict[str, Any] | None:
-    """None where no sum is known."""
-    names = list(way.configurations)
+def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, Any] | None:
+    """None where no sum is known. A single configuration is not named."""
+    names = [_name(name, compares) for name in way.configurations]
     points: list[dict[str, Any]] = [
         {
-            "name": name,
+            "name": _name(name, compares),
             "instances": count,
             "median": over.median_frames_per_s,
             "least": over.minimum_frames_per_s,
             "most": over.maximum_frames_per_s,
         }
-        for name in names
+        for name in way.configurations
         for count, over in way.over(name).items()
         if over.runs_known
     ]
@@ -44,7 +48,9 @@ def overview_chart(way: OneWay, form: Format) -> dict[str, Any] | None:
     x_axis = alt.Axis(values=counts, grid=False, format="d", labelOverlap=True)
     x_scale = alt.Scale(domain=[min(0.5, counts[0] - 0.5), counts[-1] + 0.5], nice=False)
     x = alt.X("instances:Q", title="instances at once", axis=x_axis, scale=x_scale)
-    y_scale = alt.Scale(domain=[0, _HEADROOM * max(top for top in tops if top)], nice=False)
+    top = _HEADROOM * max(top for top in tops if top)
+    y_scale = alt.Scale(domain=[0, top], nice=False)
+    y_axis = alt.Axis(tickCount=6, labelExpr=PLAIN_NUMBERS)
     y_title = "sum of all instances [frames/s]"
     lines = list(dict.fromkeys(target["name"] for target in targets))
     domain = [*names, *lines]
@@ -66,7 +72,7 @@ def overview_chart(way: OneWay, form: Format) -> dict[str, Any] | None:
     for line in lines:
         of_line = [target for target in targets if target["name"] == line]
         base = alt.Chart(alt.InlineData(values=of_line)).encode(x=x, color=colour)
-        y = alt.Y("sum:Q", title=y_title, scale=y_scale)
+        y = alt.Y("sum:Q", title=y_title, scale=y_scale, axis=y_axis)
         layers.append(base.mark_line(strokeWidth=1.5, strokeDash=_DASH).encode(y=y))
         if len(counts) == 1:  # which make no line
             layers.append(base.mark_point(shape="stroke", size=900, strokeWidth=1.5, opacity=1).encode(y=y))
@@ -74,14 +80,22 @@ def overview_chart(way: OneWay, form: Format) -> dict[str, Any] | None:
         shift = (number - (len(names) - 1) / 2) * _APART
         known = [point for point in points if point["name"] == name]
         base = alt.Chart(alt.InlineData(values=known)).encode(x=x, color=colour)
-        median = alt.Y("median:Q", title=y_title, scale=y_scale)
+        median = alt.Y("median:Q", title=y_title, scale=y_scale, axis=y_axis)
         layers += [
             base.mark_rule(strokeWidth=6, opacity=0.4, xOffset=shift).encode(
-                y=alt.Y("least:Q", title=y_title, scale=y_scale), y2="most:Q"
+                y=alt.Y("least:Q", title=y_title, scale=y_scale, axis=y_axis), y2="most:Q"
             ),
             base.mark_point(size=52, filled=True, opacity=1, xOffset=shift).encode(y=median, shape=shape),
         ]
-    return finished(alt.layer(*layers), form)
+    of_a_frame = _frame_bytes(way)
+    if of_a_frame is None or form.width < _BROAD:
+        return finished(alt.layer(*layers), form)
+    # Nothing is drawn against the axis at the right: it is the left one in other units.
+    bytes_axis = alt.Axis(orient="right", grid=False, title="MB/s (10^6 bytes)", labelExpr=PLAIN_NUMBERS, tickCount=6)
+    bytes_scale = alt.Scale(domain=[0, top * of_a_frame / 1e6], nice=False)
+    beside = alt.Chart(alt.InlineData(values=[{"instances": counts[0], "bytes": 0}])).mark_point(opacity=0)
+    beside = beside.encode(x=x, y=alt.Y("bytes:Q", scale=bytes_scale, axis=bytes_axis))
+    return finished(alt.layer(alt.layer(*layers), beside).resolve_scale(y="independent"), form)
 
 
 def overview_caption(way: OneWay) -> str:
@@ -94,6 +108,20 @@ def overview_caption(way: OneWay) -> str:
         drawn = "A point is the median run; the bar behind it reaches from the least run to the greatest."
     line = " Dashed: the target of all instances together." if way.targets else ""
     return f"{doing} frames/s of all instances together, against how many ran at once. {drawn}{line}"
+
+
+def _name(configuration: str, compares: bool) -> str:
+    return configuration if compares else "sum"
+
+
+def _frame_bytes(way: OneWay) -> float | None:
+    """Where all frames are of one size: then bytes/s are frames/s in another unit."""
+    found = [
+        ran.bytes_per_s / ran.figures.sum_frames_per_s
+        for ran in way.ran
+        if ran.bytes_per_s is not None and ran.figures.sum_frames_per_s
+    ]
+    return found[0] if found and max(found) - min(found) <= _ALIKE * max(found) else None
 
 
 def _target_name(frames_per_s: float) -> str:

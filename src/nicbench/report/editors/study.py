@@ -40,6 +40,11 @@ class OneWay:
         return tuple(sorted({ran.run for found in self.at.values() for ran in found.runs}))
 
     @property
+    def has_several_runs(self) -> bool:
+        """Whether any number of instances was tried more than once."""
+        return any(len(found.runs) > 1 for found in self.at.values())
+
+    @property
     def columns(self) -> tuple[tuple[str, int], ...]:
         """Configuration and number of instances, of everything that was tried."""
         return tuple((name, count) for name in self.configurations for count in self.counts if (name, count) in self.at)
@@ -87,6 +92,11 @@ class Study:
     def compares(self) -> bool:
         """Whether there is a configuration beside another."""
         return len(self.configurations) > 1
+
+    @property
+    def assumes_target(self) -> bool:
+        """Whether the source names no target, so that the usual one was taken."""
+        return any(found.is_assumed for way in self.ways for found in way.at.values())
 
     @property
     def targets(self) -> tuple[Target, ...]:

@@ -111,6 +111,7 @@ def measures(way: OneWay) -> tuple[Measure, ...]:
             ),
         )
         for head, text in _MEASURES.items()
+        if way.has_several_runs or head != _FAIRNESS_LEAST
     )
     return tuple(each for each in found if any(cell.text != UNKNOWN for row in each.rows for cell in row.cells))
 
@@ -158,7 +159,7 @@ def _sum_table(way: OneWay, columns: tuple[tuple[str, int], ...]) -> SumTable:
         )
         for run in way.runs
     ]
-    return SumTable(columns, (*rows, *_summing_up(found, decimals)))
+    return SumTable(columns, (*rows, *_summing_up(found, decimals, several=way.has_several_runs)))
 
 
 def _sum_cell(ran: Ran | None, tried: Tried, decimals: int) -> Cell:
@@ -170,22 +171,24 @@ def _sum_cell(ran: Ran | None, tried: Tried, decimals: int) -> Cell:
     return Cell(text, figures.is_met if tried.target else None, own)
 
 
-def _summing_up(found: Sequence[Tried], decimals: int) -> list[Row]:
-    """Average, Median and Target, as published."""
+def _summing_up(found: Sequence[Tried], decimals: int, *, several: bool) -> list[Row]:
+    """Average, Median and Target, as published; of single runs there is nothing to average."""
     overs = [each.over for each in found]
     targets = [each.target.of(each.instances) if each.target else None for each in found]
-    rows = [
-        _row("Average", [rate_text(over.average_frames_per_s, decimals) for over in overs]),
-        _row("Median", [rate_text(over.median_frames_per_s, decimals) for over in overs]),
-        _row("Target", [rate_text(target, decimals) for target in targets]),
-    ]
-    return rows if any(target is not None for target in targets) else rows[:-1]
+    rows = []
+    if several:
+        rows.append(_row("Average", [rate_text(over.average_frames_per_s, decimals) for over in overs]))
+        rows.append(_row("Median", [rate_text(over.median_frames_per_s, decimals) for over in overs]))
+    if any(target is not None for target in targets):
+        rows.append(_row("Target", [rate_text(target, decimals) for target in targets]))
+    return rows
 
 
 def _told(tried: Tried | None, text: Callable[[Tried], str]) -> str:
     return UNKNOWN if tried is None else text(tried)
 
 
+_FAIRNESS_LEAST: Final = "Fairness, least run"
 _MEASURES: Final[Mapping[str, Callable[[Tried], str]]] = MappingProxyType(
     {
         "Runs that met the target [%]": lambda tried: share_text(tried.over.runs_met_ratio if tried.target else None),
@@ -193,7 +196,7 @@ _MEASURES: Final[Mapping[str, Callable[[Tried], str]]] = MappingProxyType(
         "Frames dropped": lambda tried: whole(tried.over.dropped_frames),
         "Dropped of those due [%]": lambda tried: share_text(tried.over.dropped_ratio),
         "Fairness, median run": lambda tried: _fairness(tried.runs, statistics.median),
-        "Fairness, least run": lambda tried: _fairness(tried.runs, min),
+        _FAIRNESS_LEAST: lambda tried: _fairness(tried.runs, min),
         "Average [MB/s]": lambda tried: megabytes(_mean(ran.bytes_per_s for ran in tried.runs)),
     }
 )
