@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
 
 from nicbench.model.result import ResultVerdict
@@ -63,6 +65,13 @@ def rounds_of(path: Path) -> list[Round]:
     return [*RunFolder.open(path).journal.rounds().values()]
 
 
+def _all_frames(one: Round) -> Iterator[int]:
+    for outcome in one.outcomes:
+        assert outcome.figures is not None
+        assert outcome.figures.frames is not None
+        yield outcome.figures.frames.all_frames or 0
+
+
 def test_nothing_that_was_measured_is_lost_by_a_kill_a_vanished_directory_or_a_full_disk(folder: Path) -> None:
     before = machine_state()
     accident, bench = folder / "accident.sh", folder / "bench.yaml"
@@ -114,5 +123,10 @@ def test_nothing_that_was_measured_is_lost_by_a_kill_a_vanished_directory_or_a_f
     assert summary is not None
     assert len(summary.results) == 2 * (2 + 3)
     assert summary.verdict in (ResultVerdict.VALID, ResultVerdict.DISTURBED)
+    frames = {one.id: sum(_all_frames(one)) for one in rounds_of(path)}
+    kept_frames = ds.dataset(path / "frames").to_table(columns=["round"])["round"].to_pylist()
+    assert Counter(kept_frames) == frames, "the samples of every round, and of no try that came to nothing"
+    assert RunFolder.open(path).differences() == ()
     assert not [*folder.glob("d?/*")], "nothing of it is left"
+    assert not [*Path("/dev/shm").glob("nicbench-left-*"), *Path("/run").glob("nicbench-left-*")]
     assert machine_state() == before
