@@ -7,6 +7,7 @@ from typing import Any
 
 from nicbench.hosts._fake import FakeHost
 from nicbench.inventory.collect import REASONS, collect_host
+from nicbench.inventory.facts.aggregates import Aggregates
 
 GOLDEN = Path(__file__).parents[1] / "adapters" / "golden"
 DEVICE = "ens3f0np0"
@@ -99,3 +100,14 @@ async def test_without_a_test_interface_the_reason_says_so() -> None:
     facts = await collect_host(FakeHost(), ())
     assert facts["rings"] is None
     assert facts[REASONS]["rings"] == "this host has no kernel interface in the test"
+
+
+async def test_a_bond_has_its_ports_in_the_order_in_which_they_joined() -> None:
+    host = FakeHost()
+    host.answer("ip -j -d link show", golden("bonding/links.json"))
+    bond = (await Aggregates().read(host, ()))["bond0"]
+    assert "order" not in bond  # sysfs did not tell
+    host.answer(("sh", "-c", 'grep -sH "" /sys/class/net/*/bonding/slaves'), golden("bonding/slaves.txt"))
+    bond = (await Aggregates().read(host, ()))["bond0"]
+    assert bond["order"] == ["eth3", "eth2", "eth4", "eth5"]
+    assert bond["ad_info"]["num_ports"] == 2

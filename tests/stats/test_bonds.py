@@ -171,6 +171,28 @@ def test_instances_of_one_connection_share_its_port() -> None:
     assert note == "bond0 of s0 (802.3ad, layer3+4): instances 1 and 2 shared eth2 (25 Gb/s)"
 
 
+def test_mounts_that_cannot_be_told_apart_are_said_to_be_so() -> None:
+    flows = [((1, 2), nfs(TO_ETH2[0])), ((1, 2), nfs(TO_ETH3[0]))]
+    one = judged("s0", LACP, flows, counted(eth2=1e8, eth3=1e8))
+    assert bond_port([played(one)], 1) == "eth2 and eth3"
+    note = bond_note([played(one)], NAMES, {})
+    assert note is not None
+    assert "instances 1 and 2 shared eth2 (25 Gb/s) and eth3 (25 Gb/s), by mounts that cannot be told apart" in note
+
+
+def test_of_traffic_both_ways_each_end_tells_of_what_left_it() -> None:
+    # The server's connection to the client, and the client's to the server, which sends a little more.
+    flows = [((1,), nfs(TO_ETH2[0], 10**8, 10**5)), ((1,), nfs(TO_ETH3[0], 10**5, 11 * 10**7))]
+    ports = {
+        name: PortBytes(sent=sent, received=received, sent_until_midst=sent, received_until_midst=received)
+        for name, sent, received in (("eth2", 104_600_000, 115_000_000), ("eth3", 3_000_000, 10_000))
+    }
+    one = judged("s0", LACP, flows, ports)
+    assert (one.confirmed, bond_port([played(one)], 1)) == (True, "eth2")
+    note = bond_note([played(one)], NAMES, RATES, "frames/s")
+    assert note == "bond0 of s0 (802.3ad, layer3+4): instance 1 had eth2 (25 Gb/s) to itself: 24.0 frames/s"
+
+
 def test_several_rounds_say_how_often_each_port_was_used() -> None:
     first = played(seen([nfs(TO_ETH2[0])], counted(eth2=1e8, eth3=0.0)))
     second = played(seen([nfs(TO_ETH3[0])], counted(eth2=0.0, eth3=1e8)), id="r0002")

@@ -19,7 +19,7 @@ from nicbench.model.bond import Bond, BondSeen, Connection, PortBytes
 from nicbench.model.round import Job, RoundRequest
 from nicbench.rounds.bond_reading import FACTS, Moment, bonds_in, moment_in, moment_script
 from nicbench.rounds.connections import Socket, plain
-from nicbench.rounds.mounts import SCRIPT, mount_of
+from nicbench.rounds.mounts import SCRIPT, Mount, mount_of
 from nicbench.stats.bond_hash import needs_peer_mac
 from nicbench.stats.bonds import judged
 from nicbench.workloads.base import Watch
@@ -150,8 +150,9 @@ class BondWatch:
 
     async def begin(self) -> None:
         """The clients come next: mounts and counters first, which takes none of the round's time."""
-        for number, job in enumerate(self.request.jobs, 1):
-            self._wanted += await self._connections_of(number, job)
+        jobs = enumerate(self.request.jobs, 1)
+        found = await asyncio.gather(*(self._connections_of(number, job) for number, job in jobs))
+        self._wanted = [one for of_job in found for one in of_job]
         befores = await self._look()
         for one, before in zip(self.bonded, befores, strict=True):
             one.before = before
@@ -220,12 +221,19 @@ class BondWatch:
 
 
 async def of_mount(number: int, host: Host, directory: str) -> list[Wanted]:
-    """The connections of the mount that a directory lies in; none where it is local, or its host does not tell."""
-    try:
-        done = await host.run(("sh", "-c", SCRIPT, "sh", directory), check=False, timeout_s=_TIMEOUT_S)
-        mount = mount_of(done.stdout)
-    except (NicbenchError, ValueError):
-        return []
+    """The connections of the mount that a directory lies in; none where it is local, or its host does not tell.
+
+    A container may lack the programs that tell: then the host that it has its network from is asked.
+    """
+    mount: Mount | None = None
+    for place in dict.fromkeys((host, host.network)):
+        try:
+            done = await place.run(("sh", "-c", SCRIPT, "sh", directory), check=False, timeout_s=_TIMEOUT_S)
+            mount = mount_of(done.stdout)
+        except (NicbenchError, ValueError):
+            continue
+        if mount is not None and mount.connections:
+            break
     return [
         Wanted(
             number,

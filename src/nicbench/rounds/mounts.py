@@ -21,9 +21,7 @@ section mount; findmnt -J -T "$1" -o TARGET,SOURCE,FSTYPE,OPTIONS
 target=$(findmnt -n -o TARGET -T "$1")
 section pids
 case $(findmnt -n -o FSTYPE -T "$1") in fuse*)
-  for process in /proc/[0-9]*; do
-    tr '\0' '\n' < "$process/cmdline" 2>/dev/null | grep -qxF -- "$target" && echo "${process#/proc/}"
-  done;; esac
+  grep -lzxF -- "$target" /proc/[0-9]*/cmdline 2>/dev/null | cut -d / -f 3;; esac
 section mountstats; cat /proc/self/mountstats 2>/dev/null
 section tcp; ss -tinpH
 """

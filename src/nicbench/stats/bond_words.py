@@ -66,12 +66,12 @@ def spread_evenly(connections: int, ports: int) -> float:
 def leaving(seen: BondSeen, job: int) -> tuple[BondFlow, ...]:
     """The connections by which a job's bytes left this end of it; none where this end received them."""
     own = [flow for flow in seen.flows if job in flow.jobs]
-    sent = sum(flow.connection.sent_bytes or 0 for flow in own)
-    if any(flow.connection.sent_bytes is None for flow in own):
+    counts = [(flow.connection.sent_bytes, flow.connection.received_bytes) for flow in own]
+    if any(sent is None or received is None for sent, received in counts):
         return () if mostly_receives(seen) else tuple(own)
-    if sent < sum(flow.connection.received_bytes or 0 for flow in own):
-        return ()
-    return tuple(flow for flow in own if (flow.connection.sent_bytes or 0) >= _SMALLEST * sent)
+    least = _SMALLEST * sum((sent or 0) + (received or 0) for sent, received in counts)
+    pairs = zip(own, counts, strict=True)
+    return tuple(flow for flow, (sent, received) in pairs if (sent or 0) >= max(received or 0, least, 1))
 
 
 def _port_words(one: Round, job: int) -> str | None:
@@ -103,14 +103,14 @@ def _of_bond(seen: BondSeen, names: Mapping[int, str], rates: Mapping[int, str],
     bond = seen.bond
     policy = f", {bond.policy}" if bond.policy and bond.mode in HASHED_MODES else ""
     head = f"{bond.name} of {seen.endpoint} ({bond.mode}{policy})"
-    if mostly_receives(seen):
-        shares = ", ".join(f"{percent(share)} by {port}" for port, share in received_by(seen).items())
-        return f"{head} received {shares}; by which port a frame comes in is chosen at the other end"
     by_ports: dict[tuple[str, ...], list[int]] = {}
     for job in names:
         ports = _ports(leaving(seen, job))
         if ports:
             by_ports.setdefault(ports, []).append(job)
+    if not by_ports and mostly_receives(seen):
+        shares = ", ".join(f"{percent(share)} by {port}" for port, share in received_by(seen).items())
+        return f"{head} received {shares}; by which port a frame comes in is chosen at the other end"
     if not by_ports:
         return f"{head}: which connection used which port is not known, because {seen.why or 'none was seen'}"
     said = "; ".join(_shared(seen, ports, jobs, names, rates, unit) for ports, jobs in sorted(by_ports.items()))
@@ -134,10 +134,12 @@ def _shared(
     others = any(
         job not in jobs and set(ports) & set(_ports(leaving(seen, job))) for flow in seen.flows for job in flow.jobs
     )
-    alone = " to itself" if len(jobs) == 1 and not others else ""
+    remark = " to itself" if len(jobs) == 1 and not others else ""
+    if len(ports) > 1 and any(set(flow.jobs) > {job} for job in jobs for flow in leaving(seen, job)):
+        remark = ", by mounts that cannot be told apart"
     where = _listed([f"{port}{_speed(seen, port)}" for port in ports])
     figures = [rates[job] for job in jobs if job in rates]
-    return f"{who} {verb} {where}{alone}" + (f": {_listed(figures)} {unit}".rstrip() if figures else "")
+    return f"{who} {verb} {where}{remark}" + (f": {_listed(figures)} {unit}".rstrip() if figures else "")
 
 
 def _chance(seen: BondSeen, jobs: Sequence[int]) -> str | None:

@@ -98,11 +98,11 @@ def _agreement(flows: Iterable[BondFlow], ports: dict[str, PortBytes]) -> tuple[
         return None, "the kernel does not count the bytes of each of these connections"
     whole, explained = sum(count or 0 for count in counted.values()), sum(count or 0 for count in sent)
     received = sum(flow.connection.received_bytes or 0 for flow in flows)
-    if explained < received:
-        return None, "this end mostly received: which port a frame comes in by is chosen at the other end"
-    if explained < LEAST_BYTES:
-        return None, "too little was sent to tell"
-    if explained < LEAST_EXPLAINED * whole:
+    if explained < max(LEAST_BYTES, LEAST_EXPLAINED * whole):
+        if explained < received:
+            return None, "this end mostly received: which port a frame comes in by is chosen at the other end"
+        if explained < LEAST_BYTES:
+            return None, "too little was sent to tell"
         return None, f"the connections of the round explain only {percent(explained / whole)} of what its ports sent"
     by_flows = _shares({name: sum(f.connection.sent_bytes or 0 for f in flows if f.port == name) for name in counted})
     by_counters = _shares({name: count or 0 for name, count in counted.items()})
