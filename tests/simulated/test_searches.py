@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
@@ -70,8 +70,9 @@ def passing_probability(case: Case, goal: Goal, load: float, duration_s: float |
         lost = max(0, frames - int(dut.capacity_frames_per_s * duration_s + 1e-6))
         return 1.0 if lost <= allowed else 0.0
     probability = dut.loss_probability(load)
-    usual = float(binom.cdf(allowed, frames, probability))
-    spurious = float(binom.cdf(allowed - int(frames * dut.spurious_loss), frames, probability))
+    usual = float(bdtr(allowed, frames, probability))
+    fewer = allowed - int(frames * dut.spurious_loss)
+    spurious = float(bdtr(fewer, frames, probability)) if fewer >= 0 else 0.0
     return (1.0 - dut.spurious_share) * usual + dut.spurious_share * spurious
 
 
