@@ -100,14 +100,14 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, goals: {NDR: 0 %}, precision: 1 %, maximum_trials: 14, trials_per_bound: 1}
-    trial: {duration: 2 s, drain: 100 ms, settle: 50 ms}
+    search: {kind: bisect, goals: {NDR: 0 %}, precision: 3 %, maximum_trials: 10, trials_per_bound: 1}
+    trial: {duration: 500 ms, drain: 100 ms, settle: 50 ms}
   - name: bursts
     method: back-to-back
     at: throughput
     frame_bytes: [64]
     rate: 300 kpps
-    repetitions: 3
+    repetitions: 2
     longest_burst: 40 ms
     loss_verification: 1
     trial: {drain: 50 ms, settle: 50 ms}

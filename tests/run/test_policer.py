@@ -30,10 +30,11 @@ def check_known_rate(summary: Summary, rate: int, trial_s: float) -> None:
         )
 
 
-def test_a_rate_drawn_by_the_test_is_found(draw: random.Random, tmp_path: Path) -> None:
+@pytest.mark.parametrize("trial_s", [1, pytest.param(8, marks=pytest.mark.acceptance)])
+def test_a_rate_drawn_by_the_test_is_found(trial_s: int, draw: random.Random, tmp_path: Path) -> None:
     rate, size = draw.randrange(120_000, 300_000), draw.choice((64, 1518))
-    summary, trials = run_bench(tmp_path, POLICER.format(rate=rate, sizes=f"[{size}]", search="mlr", trial_s=4))
-    check_known_rate(summary, rate, 4)
+    summary, trials = run_bench(tmp_path, POLICER.format(rate=rate, sizes=f"[{size}]", search="mlr", trial_s=trial_s))
+    check_known_rate(summary, rate, trial_s)
     lossy = [trial.reading for trial in trials if trial.test == "throughput" and trial.reading.counts.lost]
     assert lossy
     assert all(reading.unexplained == 0 for reading in lossy)  # the policer's own counter accounts for every frame
