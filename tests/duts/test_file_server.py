@@ -61,7 +61,12 @@ class Machine(FakeHost):
     def _grep(self, command: tuple[str, ...]) -> Completed:
         path = command[-2].strip()
         there = path in self.mounted
-        return Completed(command, 0 if there else 1, f"50 27 0:41 / {path} rw\n" if there else "", "")
+        return Completed(
+            command,
+            0 if there else 1,
+            f"50 27 0:41 / {path} rw,nodev - fuse.sshfs s:/x rw,user_id=0\n" if there else "",
+            "",
+        )
 
     def _mount(self, command: tuple[str, ...]) -> Completed:
         if self.refuses_to_mount:
@@ -158,9 +163,9 @@ def test_the_report_is_told_everything_that_is_needed_to_do_it_again(tmp_path: P
     told = server.disclosure()
     assert "nothing is encrypted" in told["statement"]
     assert told["commands"]["server"][0].startswith("/usr/bin/socat TCP4-LISTEN:3201,")
-    assert told["commands"]["h0"][0].startswith("sshfs -o directport=3201 198.18.0.1:/run/nicbench-shares-")
-    assert told["mounts"]["1"].startswith("h0: 50 27 0:41 / /run/nicbench-mounts-")
-    assert told["file_systems"]["1"].startswith("/run/nicbench-shares-")
+    assert told["commands"]["h0"][0].endswith(" 198.18.0.1:/run/nicbench-shares-RUN/1 /run/nicbench-mounts-RUN/1")
+    assert told["mounts"]["1"] == "h0: fuse.sshfs s:/x rw,nodev rw,user_id=0"
+    assert told["file_systems"]["1"].startswith("/run/nicbench-shares-RUN/1: ")
 
 
 @pytest.mark.parametrize(("lacking", "package"), [("socat", "socat"), ("sftp-server", "openssh-sftp-server")])

@@ -8,6 +8,7 @@ afterwards, also after a crash, and also where a server is gone. Verified: each 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
 
@@ -73,12 +74,13 @@ class FileServer(EndpointDut):
         self._kind = kinds[self.options.share.kind](self.options.share.options)
         self._mounts: list[Mount] = []
         self._facts: dict[str, Any] = {}
+        self._run = ""
 
     def mounts(self) -> tuple[Mount, ...]:
         return tuple(self._mounts)
 
     async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
-        name = hashlib.sha256(changes.run_id.encode()).hexdigest()[:12]
+        name = self._run = hashlib.sha256(changes.run_id.encode()).hexdigest()[:12]
         server = place_of(testbed.server).host
         found = await self._require(testbed)
         ours = f"/run/nicbench-shares-{name}"
@@ -155,6 +157,8 @@ class FileServer(EndpointDut):
         return told
 
     def disclosure(self) -> dict[str, Any]:
+        """With RUN in place of what stands for the run in names, so that two runs can be compared."""
+        facts: dict[str, Any] = json.loads(json.dumps(self._facts).replace(self._run or "RUN", "RUN"))
         return {
             "kind": self.kind,
             "name": self.options.name or f"file server ({self._kind.kind})",
@@ -162,7 +166,7 @@ class FileServer(EndpointDut):
             "shares": self.options.shares,
             "share": {"kind": self._kind.kind, **self._kind.options.model_dump(mode="json")},
             "statement": self._kind.statement,
-            **self._facts,
+            **facts,
         }
 
 

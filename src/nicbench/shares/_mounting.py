@@ -17,7 +17,7 @@ _USE_S: Final = 20.0
 
 
 async def mount(changes: Changes, share: Share, command: Command) -> str:
-    """Gives the line of ``/proc/self/mountinfo``: options as they came to be. HostError where it cannot be had."""
+    """Gives the mount as the client's kernel shows it: options as they came to be. HostError where it cannot be had."""
     place = place_of(share.client.host)
 
     async def apply() -> None:
@@ -29,7 +29,13 @@ async def mount(changes: Changes, share: Share, command: Command) -> str:
         raise HostError(f"{' '.join(command)}: has ended, and nothing is mounted", place=share.client.host.name)
     await _require_use(share)
     shown = await place.host.run(("grep", "-F", "--", f" {share.directory} ", "/proc/self/mountinfo"))
-    return shown.stdout.strip()
+    return in_words(shown.stdout)
+
+
+def in_words(mountinfo: str) -> str:
+    """A line of ``/proc/self/mountinfo`` (proc(5)) without its numbers: type, source, options of mount and server."""
+    here, _, there = mountinfo.strip().partition(" - ")
+    return " ".join((*there.split()[:2], *here.split()[5:6], *there.split()[2:]))
 
 
 async def _require_use(share: Share) -> None:
