@@ -52,7 +52,7 @@ def rates(configuration: str, count: int, draw: random.Random) -> list[tuple[flo
     if configuration != "4x25":
         return [(min(24.0, 4 * PORT_FRAMES_PER_S / count), None)] * count
     ports = [draw.randrange(4) for _ in range(count)]
-    return [(min(24.0, PORT_FRAMES_PER_S / ports.count(port)), f"port {port + 1}") for port in ports]
+    return [(min(24.0, PORT_FRAMES_PER_S / ports.count(port)), f"eth{port + 1}") for port in ports]
 
 
 def of_round(

@@ -18,6 +18,7 @@ from nicbench.cli.summary_table import headline, print_summary
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.report.editors.answer import brief, sentences
 from nicbench.report.editors.dots import dot_figures
+from nicbench.report.editors.sharing import sharing_rows
 from nicbench.report.editors.study import Study, studies
 from nicbench.report.editors.tables import (
     MOST_COLUMNS,
@@ -189,6 +190,26 @@ def rates_of(ran: Ran) -> list[float | None]:
     return [None if one is None else number_of(one, RATE) for one in ran.instances]
 
 
+def test_what_an_instance_had_is_told_by_how_many_were_on_its_port_of_the_bond(both: Study, page: str) -> None:
+    rows = sharing_rows(both.ways[0])
+    assert {row.configuration for row in rows} == {"4x25"}, "the other has no bond"
+    had = {row.together: (row.least, row.median, row.greatest, row.met) for row in rows}
+    assert had[1] == had[2] == ("24.0", "24.0", "24.0", "100")
+    assert had[3] == ("19.6", "19.6", "19.6", "0")
+    assert sum(row.instances for row in rows) == 5 * (2 + 3 + 4 + 6)
+    assert "Reading: instances that shared a port of the bond" in page
+
+
+def test_of_a_port_that_is_only_predicted_nothing_is_concluded() -> None:
+    found = [
+        result.model_copy(update={"values": {**result.values, "bond_port": port}})
+        for number, port in ((1, "eth1 (predicted)"), (2, "eth1"))
+        for result in run({2: [12.0, 12.0]})
+        if result.parameters.get("instance") == number
+    ]
+    assert sharing_rows(study(tuple(found)).ways[0]) == ()
+
+
 def test_every_instance_of_every_run_is_a_dot_and_those_that_missed_are_hollow(both: Study) -> None:
     way = replace(both.ways[0], configurations=NAMES)
     figures = dot_figures(both, way, identifiers())
@@ -216,7 +237,7 @@ def test_the_page_answers_first_and_has_every_table_and_figure(page: str) -> Non
     assert page.count("<h4>") == 2 * 2 * 4
     assert "Average [MB/s]" in page
     assert "10<sup>6</sup> bytes" in page
-    assert "port 1" in page
+    assert ">eth1</span>" in page
     assert "Frames: each instance" in page
     assert "Each run by itself" not in page, "its own tables have every run"
 

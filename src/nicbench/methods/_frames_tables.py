@@ -80,7 +80,7 @@ TABLES: Final = (
             *_COMPLETION,
             Column(value="cpu_per_frame_ns", head="CPU of a frame", unit="us", form="microseconds"),
             Column(value="engine", head="Engine", form="text"),
-            Column(value="bond_port", head="Port of the bond", form="text"),
+            Column(value="bond_port", head="Port of the bond", form="text", is_optional=True),
         ),
     ),
     ResultTable(

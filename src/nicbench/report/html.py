@@ -16,6 +16,7 @@ from nicbench.judge.rounds import MOST_REPEATS, OF_ROUNDS
 from nicbench.report import answer, charts, disclosure, facts, numbers
 from nicbench.report.editors.dots import dot_figures
 from nicbench.report.editors.overview import overview_caption, overview_chart
+from nicbench.report.editors.sharing import sharing_rows
 from nicbench.report.editors.tables import instance_tables, measures, sum_tables, sustained_rows
 from nicbench.report.editors.words import target_words
 from nicbench.report.figures import drawn, lead, search_figure, section_figures
@@ -150,6 +151,7 @@ def _environment() -> Environment:
         share=numbers.share,
         sum_tables=sum_tables,
         measures=measures,
+        sharing_rows=sharing_rows,
         instance_tables=instance_tables,
         sustained_rows=sustained_rows,
         target_words=target_words,

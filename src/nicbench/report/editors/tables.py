@@ -270,12 +270,13 @@ def _instance_cell(result: Result | None, tried: Tried, decimals: int) -> Cell:
 
 
 def _limits(runs: Sequence[Ran]) -> tuple[str, ...]:
-    """What limited runs, each sentence once with the runs that it is of."""
+    """What limited runs, and who shared a port of a bond: each sentence once with the runs that it is of."""
     by_words: dict[str, list[int]] = {}
     for ran in runs:
-        words = ran.whole.values.get("limit") if ran.whole else None
-        if isinstance(words, str) and words:
-            by_words.setdefault(words, []).append(ran.run)
+        for name in ("limit", "bond"):
+            words = ran.whole.values.get(name) if ran.whole else None
+            if isinstance(words, str) and words:
+                by_words.setdefault(words, []).append(ran.run)
     return tuple(f"{_of_runs(of, len(runs))}: {words}" for words, of in by_words.items())
 
 
