@@ -122,3 +122,18 @@ async def test_a_round_that_never_came_to_its_clients_ends_no_watch() -> None:
         await bench.context.play({}, request())
     assert bench.monitors.heard == []
     assert not bench.rounds
+
+
+async def test_a_round_whose_files_cannot_be_kept_is_not_journaled_and_is_played_again() -> None:
+    bench = Bench(lambda number, job: DONE)
+
+    async def full(one: Round) -> None:
+        raise HostError("the disk is full; what was measured so far is kept", place="frames/r0001.parquet")
+
+    bench.player.keep = full  # type: ignore[method-assign]
+    with pytest.raises(HostError, match="the disk is full"):
+        await bench.context.play({}, request())
+    assert not bench.rounds
+    resumed = Bench(lambda number, job: DONE)
+    one, _ = await resumed.context.play({}, request())
+    assert (one.id, resumed.rounds) == ("r0001", [one])
