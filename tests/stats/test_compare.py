@@ -72,7 +72,7 @@ def test_of_the_published_study_two_instances_write_alike() -> None:
 
 def test_a_difference_that_does_not_exist_is_claimed_of_at_most_one_in_twenty(draw: random.Random) -> None:
     """The promise of the page, of few runs too; by chance above it in one of a million sessions."""
-    sets, claimed, pairs_claimed = 500, 0, 0
+    sets, claimed, pairs_claimed = 300, 0, 0
     for _ in range(sets):
         n = draw.randint(3, 8)
         first, second = ([round(draw.gauss(100, 2)) for _ in range(n)] for _ in range(2))
@@ -100,11 +100,13 @@ def test_three_runs_never_show_a_difference_and_four_can() -> None:
 
 
 def test_an_interval_that_leaves_out_one_is_not_enough() -> None:
-    """Five runs above and two wild ones below: the medians differ, the ranks do not show it."""
-    first = [10.0, 10.0, 10.0, 10.1, 10.1, 10.1, 1.0, 1.1, 1.2]
-    second = [9.0, 9.0, 9.0, 9.1, 9.1, 9.1, 9.1, 9.2, 9.2]
-    found = compare(("a", first), ("b", second), ASKED)
-    assert found.claim.shown in (Shown.TEST_DOES_NOT, Shown.INTERVAL_HOLDS)
+    """Twelve runs above and three far below five others: the medians differ, and the ranks do not show it."""
+    first = [*(10 + run / 100 for run in range(12)), 1.0, 1.1, 1.2]
+    found = compare(("a", first), ("b", [9.0, 9.1, 9.2, 9.3, 9.4]), ASKED)
+    assert ends(found)[0] > 1.05
+    assert found.test is not None
+    assert found.test.p == pytest.approx(816 / 15504)  # of C(20, 5) deals
+    assert found.claim.shown is Shown.TEST_DOES_NOT
     assert found.claim.higher is None
 
 
@@ -129,7 +131,7 @@ def test_unknown_runs_are_counted_and_take_their_pair_with_them() -> None:
 _RUNS = st.lists(st.none() | st.floats() | st.floats(0.9, 1.1) | st.sampled_from([0.0, 1.0, 24.0]), max_size=9)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(first=_RUNS, second=_RUNS)
 def test_whatever_is_compared_no_number_is_nan_and_nothing_fails(
     first: list[float | None], second: list[float | None]
@@ -146,7 +148,7 @@ def test_whatever_is_compared_no_number_is_nan_and_nothing_fails(
 _POSITIVE = st.lists(st.floats(1e-3, 1e6).map(lambda value: float(f"{value:.4g}")), min_size=2, max_size=9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(first=_POSITIVE, second=_POSITIVE, order=st.randoms(use_true_random=False))
 def test_sides_units_and_order_do_not_matter(first: list[float], second: list[float], order: random.Random) -> None:
     found, turned = compare(("a", first), ("b", second), ASKED), compare(("b", second), ("a", first), ASKED)

@@ -42,11 +42,11 @@ def test_what_rises_steadily_is_found_among_forty_with_its_size(draw: random.Ran
         warm.note
         == "a difference between thirds could not be shown by 15 values beside so many other tests: not tested"
     )
-    assert warm.over_run_percent == pytest.approx(100 * 14 / 107, abs=2)
+    assert warm.over_run_percent == pytest.approx(100 * 14 / 107, abs=3)
     assert warm.over_run_lower_percent is not None
     assert warm.over_run_upper_percent is not None
     assert warm.over_run_lower_percent <= warm.over_run_percent <= warm.over_run_upper_percent
-    assert warm.thirds_percent == pytest.approx(100 * 10 / 107, abs=2)
+    assert warm.thirds_percent == pytest.approx(100 * 10 / 107, abs=3)
 
 
 def test_of_forty_values_that_do_not_drift_hardly_ever_one_is_called_so(draw: random.Random) -> None:

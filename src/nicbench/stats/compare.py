@@ -8,7 +8,6 @@ difference that does not exist is claimed of at most one in twenty comparisons (
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -26,7 +25,7 @@ from nicbench.stats.detectable import Detectable, Spread, detectable
 from nicbench.stats.dominance import Dominance, cliffs_delta
 from nicbench.stats.rank_tests import mann_whitney, signed_ranks
 from nicbench.stats.ranks import RankTest
-from nicbench.stats.sample import Sample, Values, describe, known
+from nicbench.stats.sample import Sample, Values, describe, known, standard_deviation
 
 
 class Effect(StrEnum):
@@ -156,7 +155,7 @@ def _compared(
 ) -> Comparison:
     """``scaled``: the values of each side, or of the pairs, on the scale on which differences are judged."""
     seen = effect.estimate if effect.estimate is None or not kind.is_ratio else math.log(effect.estimate)
-    spreads = [Spread(statistics.stdev(numbers), len(numbers)) for numbers in scaled if len(numbers) > 1]
+    spreads = [Spread(standard_deviation(numbers), len(numbers)) for numbers in scaled if len(numbers) > 1]
     return Comparison(
         first=first,
         second=second,

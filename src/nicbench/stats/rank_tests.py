@@ -44,7 +44,9 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest:
     if _is_counted(m, n):
         # The fewer are counted; what is left to the others is as far from what they expect.
         fewer, seen = (m, rank_sum) if m <= n else (n, sum(ranks[m:]))
-        p, smallest = two_sided(ways_of_size(ranks, fewer), seen, 2 * fewer * (m + n + 1))
+        unit = 1 if any(rank % 2 for rank in ranks) else 2  # without ties no rank is a half
+        counts = ways_of_size([rank // unit for rank in ranks], fewer)
+        p, smallest = two_sided(counts, seen // unit, 2 * fewer * (m + n + 1) // unit)
         return RankTest(MANN_WHITNEY, u, p, Exactness.EXACT, smallest, smallest_p(m, n))
     together = m + n
     tied = sum(tie**3 - tie for tie in ties((*first, *second)))

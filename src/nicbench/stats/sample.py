@@ -6,6 +6,7 @@ A *sample* is one value of each of several runs. ``None`` is unknown, and so is 
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,8 +64,8 @@ def describe(values: Values) -> Sample:
     unknown = len(values) - len(found)
     if not found:
         return Sample(n=0, unknown=unknown)
-    mean = min(max(statistics.fmean(found), found[0]), found[-1])  # rounding may lift it out of the range
-    deviation = statistics.stdev(found) if len(found) > 1 else None
+    mean = _mean(found)
+    deviation = standard_deviation(found) if len(found) > 1 else None
     lower, _, upper = statistics.quantiles(found, n=4, method="inclusive") if len(found) > 1 else found * 3
     return Sample(
         n=len(found),
@@ -72,10 +73,26 @@ def describe(values: Values) -> Sample:
         mean=mean,
         median=statistics.median(found),
         sample_standard_deviation=deviation,
-        population_standard_deviation=statistics.pstdev(found) if len(found) > 1 else None,
+        population_standard_deviation=math.sqrt(_squares(found) / len(found)) if len(found) > 1 else None,
         coefficient_of_variation=None if deviation is None or mean == 0.0 else deviation / abs(mean),
         minimum=found[0],
         lower_quartile=lower,
         upper_quartile=upper,
         maximum=found[-1],
     )
+
+
+def standard_deviation(values: Sequence[float]) -> float:
+    """Of two known values at least, with n - 1 in the divisor."""
+    return math.sqrt(_squares(values) / (len(values) - 1))
+
+
+def _squares(values: Sequence[float]) -> float:
+    """In two passes and without loss; the exact fractions of ``statistics`` would be most of a comparison's time."""
+    mean = _mean(values)
+    return math.fsum((value - mean) ** 2 for value in values)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Within their range, out of which rounding may lift it."""
+    return min(max(statistics.fmean(values), min(values)), max(values))
