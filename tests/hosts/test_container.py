@@ -60,6 +60,11 @@ async def test_cpus_memory_rights_and_further_arguments_go_to_the_engine() -> No
     assert command.index("--device=/dev/x") < command.index("debian")
 
 
+async def test_it_sees_folders_of_the_machine_and_has_memory_of_a_node() -> None:
+    command = await _run_command(image="debian", memory_node=1, folders=("/mnt/d1", "/mnt/d2"))
+    assert {"--cpuset-mems=1", "--volume=/mnt/d1:/mnt/d1", "--volume=/mnt/d2:/mnt/d2"} <= set(command)
+
+
 async def test_arguments_of_the_engine_stand_before_each_of_its_commands() -> None:
     machine = FakeHost()
     words = ("podman", "--storage-driver=vfs")

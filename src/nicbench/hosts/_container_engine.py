@@ -46,6 +46,8 @@ def run_command(
         f"--network={network}",
         *((f"--cpuset-cpus={options.cpus}",) if options.cpus is not None else ()),
         *((f"--memory={options.memory}",) if options.memory is not None else ()),
+        *((f"--cpuset-mems={options.memory_node}",) if options.memory_node is not None else ()),
+        *(f"--volume={folder}:{folder}" for folder in options.folders),
         *(("--privileged",) if options.privileged else ()),
         f"--env={_BEGIN_VARIABLE}={_BEGIN}",
         *(argument for adaptation in adaptations for argument in adaptation.arguments),

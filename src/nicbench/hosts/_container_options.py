@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from nicbench.hosts._inner import Inner
 from nicbench.model.base import Frozen
@@ -37,6 +37,11 @@ def _network(text: str) -> str:
     return text
 
 
+def _number_as_text(value: Any) -> Any:
+    """``cpus: 3`` is a number in YAML."""
+    return str(value) if type(value) is int else value
+
+
 def _cpus(text: str) -> str:
     try:
         cpus = parse_cpu_list(text)
@@ -61,20 +66,14 @@ class ContainerOptions(Frozen):
     image: Annotated[str, AfterValidator(_image)] | None = None
     root: Annotated[str, AfterValidator(_folder)] | None = None
     network: Annotated[str, AfterValidator(_network)] = "host"
-    cpus: Annotated[str, AfterValidator(_cpus)] | None = None
+    cpus: Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_cpus)] | None = None
     memory: Annotated[Bytes, Field(ge=_SMALLEST_MEMORY_BYTES)] | None = None
+    memory_node: Annotated[int, Field(ge=0, le=1023)] | None = None
+    folders: tuple[Annotated[str, AfterValidator(_folder)], ...] = ()
     privileged: bool = False
     arguments: Annotated[tuple[str, ...], AfterValidator(_arguments)] = ()
     engine_arguments: tuple[str, ...] = ()
     inner: Inner = Field(default_factory=lambda: {"kind": "local"})
-
-    @model_validator(mode="before")
-    @classmethod
-    def _cpu_numbers(cls, values: Any) -> Any:
-        """``cpus: 3`` is a number in YAML."""
-        if isinstance(values, dict) and type(values.get("cpus")) is int:
-            return {**values, "cpus": str(values["cpus"])}
-        return values
 
     @model_validator(mode="after")
     def _one_file_system(self) -> ContainerOptions:

@@ -60,7 +60,9 @@ class Place(Frozen):
 
 
 def _one_or_several(value: Any) -> Any:
-    return value if isinstance(value, list | tuple) or value is None else (value,)
+    if value is None:
+        return None
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 Places = Annotated[tuple[Place, ...], BeforeValidator(_one_or_several), Field(min_length=1)]
