@@ -192,9 +192,12 @@ def seen_of(request: RoundRequest) -> tuple[BondSeen, ...]:
         )
         for number, job in enumerate(request.jobs, 1)
     )
-    counted = PortBytes(sent=10_456_000, received=5000, sent_until_midst=5_228_000, received_until_midst=2500)
+    counted = {}
+    for port in ("eth2", "eth3"):
+        frames = 5_228_000 * sum(flow.port == port for flow in flows)
+        counted[port] = PortBytes(sent=2 * frames, received=5000, sent_until_midst=frames, received_until_midst=2500)
     bond = Bond(name="bond0", mode="802.3ad", policy="layer3+4", ports=ports, aggregator=1, kernel="6.1.0")
-    seen = BondSeen(endpoint="s0", bond=bond, flows=flows, ports={"eth2": counted, "eth3": counted}, confirmed=True)
+    seen = BondSeen(endpoint="s0", bond=bond, flows=flows, ports=counted, confirmed=True)
     return (seen,)
 
 
