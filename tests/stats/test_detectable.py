@@ -58,7 +58,7 @@ def test_a_difference_of_that_size_is_shown_about_as_often_as_it_says(
     paired: bool, draw: random.Random, record_property: pytest.RecordProperty
 ) -> None:
     """80 % by the formula; between 62 and 94 %, or by chance in one of a million sessions."""
-    sets, runs, spread = 200, 15, 0.05
+    sets, runs, spread = 300, 15, 0.05
     sides = [Spread(spread * math.sqrt(2), runs)] if paired else [Spread(spread, runs), Spread(spread, runs)]
     least = detectable(sides, None, 0.95).difference
     assert least is not None
