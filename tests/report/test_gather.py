@@ -15,11 +15,13 @@ from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Purpose
 from nicbench.report.answer import verdict_text
 from nicbench.report.charts import throughput_caption
-from nicbench.report.gather import gather
+from nicbench.report.gather import _statements, gather
 from nicbench.report.latency import tail
 from nicbench.report.model import Report
 from nicbench.report.points import points_of
 from nicbench.store import RunFolder
+
+from ._synthetic_plan import synthetic_plan
 
 
 def test_every_throughput_result_is_a_row_with_the_summarys_numbers(view: Report, whole_run: Path) -> None:
@@ -319,3 +321,14 @@ def test_the_caption_names_only_what_is_drawn(partly_below: Report, view: Report
     assert "line rate" not in caption
     assert "ceiling" not in caption
     assert "hollow" not in throughput_caption(view.throughput[0], view.plan)
+
+
+def test_what_is_said_of_one_configuration_alone_has_its_name() -> None:
+    wide = synthetic_plan("run", "links").model_copy(
+        update={"configuration": "wide", "statements": ("One machine.", "Links of 400 Mb/s.")}
+    )
+    narrow = wide.model_copy(update={"configuration": "narrow", "statements": ("One machine.", "Links of 150 Mb/s.")})
+    both = wide.model_copy(update={"compared": ("wide", "narrow"), "others": (narrow,)})
+    assert _statements(both) == ("One machine.", "“wide”: Links of 400 Mb/s.", "“narrow”: Links of 150 Mb/s.")
+    assert _statements(wide) == wide.statements
+    assert _statements(None) == ()

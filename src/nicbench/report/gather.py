@@ -84,7 +84,7 @@ def gather(folder: RunFolder) -> Report:
         ),
         headline=headline,
         details=details,
-        statements=tuple(dict.fromkeys(text for each in plan.each for text in each.statements)) if plan else (),
+        statements=_statements(plan),
         labels=_labels(plan, events),
         throughput=throughput,
         latency=latency,
@@ -222,6 +222,17 @@ def _label_of_time(wall_time: str) -> str:
     except ValueError:
         return wall_time
     return f"{moment.astimezone(UTC) if moment.tzinfo else moment:%Y-%m-%d %H:%M}{' UTC' if moment.tzinfo else ''}"
+
+
+def _statements(plan: Plan | None) -> tuple[str, ...]:
+    """Each once; with the name of the configuration where it is not true of all that are compared."""
+    each = plan.each if plan else ()
+    texts = dict.fromkeys(text for one in each for text in one.statements)
+    told: list[str] = []
+    for text in texts:
+        of = [one.configuration for one in each if text in one.statements]
+        told += [text] if len(of) == len(each) else [f"“{name}”: {text}" for name in of]
+    return tuple(told)
 
 
 def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:
