@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from nicbench.errors import HostError
 from nicbench.hosts._fake import FakeHost
 from nicbench.labs.base import Endpoint, EndpointTestbed
@@ -198,6 +200,22 @@ def test_a_host_that_answers_no_more_is_no_reason_to_end_a_round() -> None:
             return bonds.seen()
 
     assert asyncio.run(play()) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"lladdr": "02:00:00:00:00:01"}]',
+        '[{"dst": "no address", "lladdr": "02:00:00:00:00:01"}]',
+        '{"dst": 1}',
+        "not JSON",
+    ],
+)
+def test_what_cannot_be_read_is_no_reason_to_end_a_round(text: str) -> None:
+    strange = f"\n=== nicbench section neighbours\n{text}"
+    moments = [counters(0, 0), counters(10**8, 0) + connections(*BOTH[:1]) + strange, counters(2 * 10**8, 0)]
+    (seen,) = played(Server(moments))
+    assert seen.ports["eth2"].sent == 2 * 10**8
 
 
 async def test_the_files_of_a_job_are_reached_by_the_connection_of_their_mount() -> None:

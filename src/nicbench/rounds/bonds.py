@@ -26,6 +26,8 @@ from nicbench.workloads.base import Watch
 from nicbench.workloads.play import kinds
 
 _TIMEOUT_S: Final = 10.0
+_UNREADABLE: Final = (NicbenchError, AttributeError, LookupError, TypeError, ValueError)
+"""What a host that is gone, or text that is not what was asked for, ends in: no reason to end a round."""
 _HEADERS_BYTES: Final = 28
 """Of IPv4 and UDP; of IPv6 there are 20 more, which few datagrams fall between."""
 
@@ -85,8 +87,9 @@ class _Bonded:
         try:
             done = await self.host.network.run(("sh", "-c", script), check=False, timeout_s=_TIMEOUT_S)
             return moment_in(done.stdout)
-        except (NicbenchError, ValueError) as error:
-            self.missing = f"its host could not be read: {error}"
+        except _UNREADABLE as error:
+            why = error.message if isinstance(error, NicbenchError) else "what it said is not understood"
+            self.missing = f"its host could not be read: {why}"
             return None
 
 
@@ -124,9 +127,9 @@ class Bonds:
         ends = [end for end in self._testbed.endpoints.values() if end.host is host and end.facts.device]
         try:
             done = await host.network.run(("sh", "-c", FACTS), check=False, timeout_s=_TIMEOUT_S)
-        except NicbenchError:
+            found = bonds_in(done.stdout, {str(end.facts.device) for end in ends})
+        except _UNREADABLE:
             return []
-        found = bonds_in(done.stdout, {str(end.facts.device) for end in ends})
         by_bond: dict[str, list[Endpoint]] = {}
         for end in ends:
             if str(end.facts.device) in found:
@@ -214,7 +217,10 @@ class BondWatch:
                 return []
             udp = job.ask.transport == "udp"
             ports = range(job.port, job.port + kind.ports_per_job)
-            ends = plain(client.facts.address), plain(server.facts.address)
+            try:
+                ends = plain(client.facts.address), plain(server.facts.address)
+            except ValueError:
+                return []
             return [Wanted(number, *ends, ports, udp=udp, datagram_bytes=job.ask.write_bytes if udp else None)]
         frames = job.ask.frames
         return [] if frames is None else await of_mount(number, client.host, frames.directory)
@@ -230,7 +236,7 @@ async def of_mount(number: int, host: Host, directory: str) -> list[Wanted]:
         try:
             done = await place.run(("sh", "-c", SCRIPT, "sh", directory), check=False, timeout_s=_TIMEOUT_S)
             mount = mount_of(done.stdout)
-        except (NicbenchError, ValueError):
+        except _UNREADABLE:
             continue
         if mount is not None and mount.connections:
             break

@@ -138,7 +138,10 @@ def _address(text: str, order: Literal["little", "big"]) -> int:
 
 
 def _mac(text: str | None, what: str) -> bytes:
-    raw = bytes.fromhex((text or "").replace(":", ""))
+    try:
+        raw = bytes.fromhex((text or "").replace(":", ""))
+    except ValueError:
+        raw = b""
     if len(raw) != 6:
         raise UnpredictableError(f"{what} is not known")
     return raw
