@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,14 +89,24 @@ def request(duration_s: float = 0.02) -> RoundRequest:
     return RoundRequest(jobs=tuple(jobs), duration_s=duration_s)
 
 
-def played(server: Server, asked: RoundRequest | None = None, wait_s: float = 0.1) -> tuple[BondSeen, ...]:
-    """What is seen of a round that takes so long."""
+async def until(done: Callable[[], bool]) -> None:
+    """Waits for what happens by itself, and then lets it come to its end."""
+    for _ in range(60_000):
+        if done():
+            break
+        await asyncio.sleep(0.001)
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def played(server: Server, asked: RoundRequest | None = None, looks: int = 2) -> tuple[BondSeen, ...]:
+    """What is seen of a round that is over once the server was looked at so often."""
     watched, bonds = Watched(), Bonds(rack(server.host))
 
     async def play() -> tuple[BondSeen, ...]:
         async with bonds.around(watched, asked or request()) as watch:
             await watch.begin()
-            await asyncio.sleep(wait_s)
+            await until(lambda: server.looks >= looks)
             await watch.end()
             return bonds.seen()
 
@@ -149,7 +160,7 @@ def test_a_connection_that_is_older_than_the_round_counts_from_its_beginning() -
 
 
 def test_a_round_that_is_over_too_early_says_so() -> None:
-    (seen,) = played(Server([counters(0, 0), counters(1, 1)]), request(duration_s=60.0), wait_s=0.0)
+    (seen,) = played(Server([counters(0, 0), counters(1, 1)]), request(duration_s=60.0), looks=1)
     assert seen.confirmed is None
     assert seen.why == "the round was over before its connections were looked at"
 
@@ -187,7 +198,10 @@ def test_a_round_that_breaks_off_is_looked_at_no_more() -> None:
 def test_a_host_that_answers_no_more_is_no_reason_to_end_a_round() -> None:
     server = Server([counters(0, 0)])
 
+    asked: list[tuple[str, ...]] = []
+
     def gone(command: tuple[str, ...]) -> str:
+        asked.append(command)
         raise HostError("the connection was lost", place="server")
 
     async def play() -> tuple[BondSeen, ...]:
@@ -195,7 +209,7 @@ def test_a_host_that_answers_no_more_is_no_reason_to_end_a_round() -> None:
         async with bonds.around(Watched(), request()) as watch:
             await watch.begin()
             server.host.answer(("sh", "-c"), gone)
-            await asyncio.sleep(0.1)
+            await until(lambda: bool(asked))
             await watch.end()
             return bonds.seen()
 

@@ -113,12 +113,12 @@ def test_connections_and_counters_of_a_round_are_read_as_they_are(
             workload="iperf3",
             client=f"c{link}",
             server=f"s{link}",
-            ask=Ask(duration_s=1.0, direction="reverse", rate_bits_per_s=rate),
+            ask=Ask(duration_s=2.0, direction="reverse", rate_bits_per_s=rate),
             port=5401 + 160 * link,
         )
         for link, rate in zip(LINKS, (200e6, 100e6), strict=True)
     )
-    outcomes, (seen,) = asyncio.run(played(testbed, RoundRequest(jobs=jobs, duration_s=3.0), tmp_path))
+    outcomes, (seen,) = asyncio.run(played(testbed, RoundRequest(jobs=jobs, duration_s=4.0), tmp_path))
     assert [outcome.failure for outcome in outcomes] == [None, None]
     assert (seen.endpoint, seen.confirmed, seen.why) == ("s0, s1", True, None)
     # Of each job its connection and iperf3's control, which take the port that their bytes took.
