@@ -22,6 +22,8 @@ from .simulated_bench import make_folder, nothing_told, run_in_child, run_whole,
 
 pytestmark = pytest.mark.slow
 
+MOMENTS = ("before", "torn", "after")
+
 
 class Reference:
     """The run that nobody killed."""
@@ -75,11 +77,14 @@ def _machine_untold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_machine_untold")
-@pytest.mark.parametrize("moment", ["before", "torn", "after"])
+@pytest.mark.parametrize("each", [3, pytest.param(1, marks=pytest.mark.acceptance)])
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
-    moment: str, reference: Reference, tmp_path: Path
+    moment: str, each: int, reference: Reference, session_seed: int, tmp_path: Path
 ) -> None:
-    for write in range(1, reference.writes + 1):
+    """At every write once, before it, in it or after it as the seed has it; ``make acceptance``: at every write, each."""
+    first = 1 + (MOMENTS.index(moment) + session_seed) % each
+    for write in range(first, reference.writes + 1, each):
         folder = make_folder(tmp_path)
         assert run_in_child(folder, kill_at=f"{write}:{moment}") == -signal.SIGKILL
         if moment == "torn":
@@ -88,7 +93,7 @@ def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
         check_resumed(folder, reference)
 
 
-@pytest.mark.parametrize("times", [15, pytest.param(50, marks=pytest.mark.acceptance)])
+@pytest.mark.parametrize("times", [8, pytest.param(50, marks=pytest.mark.acceptance)])
 def test_killed_at_random_moments_it_resumes_to_the_same_bytes(
     times: int, reference: Reference, draw: random.Random, tmp_path: Path
 ) -> None:
