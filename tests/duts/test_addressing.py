@@ -24,7 +24,7 @@ def test_the_registry_finds_every_kind_of_dut() -> None:
     kernel, user_space, others = (
         ["bridge", "kernel-forward", "policer"],
         ["l3fwd", "reflector", "testpmd"],
-        ["external", "simulated"],
+        ["external", "file-server", "simulated"],
     )
     assert sorted(find("nicbench.duts", Dut)) == sorted([*kernel, *user_space, *others, "router", "server"])
 
