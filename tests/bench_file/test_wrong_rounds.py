@@ -77,6 +77,30 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
         "incast\n    probe_bytes: 0 B\n",
         *(8, 18, "it must be at least 1", None),
     ),
+    "frames: nowhere to work": (
+        "frames\n    instances: [1]\n",
+        *(8, 16, "nobody says where `t` works: `server` serves no shares", "write `directories: /mnt/d{instance}`"),
+    ),
+    "frames: a directory that begins nowhere": (
+        "frames\n    directories: mnt/d1\n",
+        *(8, 18, "a directory is given with its whole path", None),
+    ),
+    "frames: a command on a host that is not there": (
+        "frames\n    directories: /mnt\n    before_each: [{host: nas, run: sync}]\n",
+        *(9, 5, "there is no host `nas`", "write one of `server`, `c0`"),
+    ),
+    "frames: a rate without a unit": (
+        "frames\n    directories: /mnt\n    frames_per_s: 24\n",
+        *(9, 19, "`tests[0].frames_per_s`: 24 has no unit", "\"24 fps\""),
+    ),
+    "frames: without a limit and without a number": (
+        "frames\n    directories: /mnt\n    frames_per_s: null\n",
+        *(6, 5, "write `frames`", None),
+    ),
+    "placement: of frames, which run nothing on the server": (
+        "placement\n    of: {method: frames, directories: /mnt}\n",
+        *(8, 9, "`frames` runs no process of a tool on the measured host", None),
+    ),
     "stream: the same twice": (
         "stream\n    direction: [forward, reverse, forward]\n",
         *(8, 16, "`tests[0].direction`: `forward` is named twice", None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.models import BenchFile, TestSpec
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.port_devices import device_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
@@ -90,11 +90,29 @@ def _test_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
             message = f"{quote(test.method_kind)} sends through the DUT, and {quote(bench.dut.kind)} forwards nothing"
             yield Problem(position, message, "write `dut: {kind: router}`")
             continue
+        yield from _share_problems(bench, test, root, index)
         ports = _count_of_ports(bench)
         if ports < test.plugin.fewest_ports:
             message = f"{quote(test.method_kind)} needs {test.plugin.fewest_ports} ports, and there is {ports}"
             lab = "write `lab: {kind: clients, ports: 2}`"
             yield Problem(position, message, lab if bench.lab else f"add ports of {measured_host(bench)} to `ports`")
+
+
+def _share_problems(bench: BenchFile, test: TestSpec, root: Node, index: int) -> Iterator[Problem]:
+    """Whether the DUT serves as many shares as a test works on."""
+    wanted = test.build().shares_wanted()
+    there = int(bench.dut.options.model_dump()["shares"]) if bench.dut.plugin.has_shares else 0
+    if wanted <= there:
+        return
+    path = ("tests", index, "instances")
+    position = root.position_of(path if root.find(path[:2]).child("instances") is not None else (*path[:2], "method"))
+    if not there:
+        message = f"nobody says where {quote(test.name)} works: {quote(bench.dut.kind)} serves no shares"
+        step = "write `directories: /mnt/d{instance}`, or `dut: {kind: file-server, share: sftp, shares: N, ...}`"
+    else:
+        message = f"{wanted} instances are asked for, and {quote(bench.dut.kind)} serves {there} shares"
+        step = f"write `shares: {wanted}` under `dut`, or fewer `instances`"
+    yield Problem(position, message, step)
 
 
 def _count_of_ports(bench: BenchFile) -> int:

@@ -156,6 +156,8 @@ class EndpointDut(Dut):
     most_ports = 64
     forwards: ClassVar[bool] = False
     """Whether clients of one port reach those of another through it."""
+    has_shares: ClassVar[bool] = False
+    """Whether it serves files: so many ``shares`` as its options say."""
     options: EndpointDutOptions
 
     @abstractmethod

@@ -65,6 +65,7 @@ class FileServer(EndpointDut):
     """The measured host and its shares."""
 
     kind = "file-server"
+    has_shares = True
     Options = FileServerOptions
     options: FileServerOptions
 

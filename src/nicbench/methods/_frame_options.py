@@ -11,7 +11,7 @@ from nicbench.methods._frame_places import Places
 from nicbench.methods._frame_profiles import PROFILES
 from nicbench.model.base import Frozen
 from nicbench.model.distinct import Distinct
-from nicbench.model.quantity import Bytes, FramesPerSecond, Ratio, Seconds, SomeBytes
+from nicbench.model.quantity import Bytes, FilmRate, Ratio, Seconds, SomeBytes
 from nicbench.model.traffic import Name
 from nicbench.stats.frames import TARGET_FRAMES_PER_S, TOLERANCE_RATIO
 
@@ -39,8 +39,8 @@ class FramesOptions(Frozen):
     frame_size: SomeBytes | None = None
     header_size: Bytes | None = None
     frames: int | None = Field(default=None, ge=1, le=10_000_000)
-    frames_per_s: FramesPerSecond | None = Field(default=TARGET_FRAMES_PER_S, gt=0.0, le=100_000.0)
-    target: FramesPerSecond | None = Field(default=None, gt=0.0, le=100_000.0)
+    frames_per_s: FilmRate | None = Field(default=TARGET_FRAMES_PER_S, gt=0.0, le=100_000.0)
+    target: FilmRate | None = Field(default=None, gt=0.0, le=100_000.0)
     tolerance: Ratio = Field(default=TOLERANCE_RATIO, lt=1.0)
     warm_up: Seconds = Field(default=3.0, le=3600.0)
     duration: Seconds = Field(default=20.0, ge=0.1, le=86_400.0)
@@ -76,6 +76,8 @@ class FramesOptions(Frozen):
                 "without a limit (`frames_per_s`) nobody knows how many frames there will be: write `frames` "
                 "with the number that is read or written again and again"
             )
+        if self.existing and self.directories is None:
+            raise ValueError("`existing` frames are somewhere: write `directories`")
         if self.existing and self.direction != ("read",):
             raise ValueError("`existing` frames are read and never written: write `direction: [read]`")
         if self.pattern is not None and not self.streamed and not _PATTERN.fullmatch(self.pattern):

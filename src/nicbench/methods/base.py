@@ -257,6 +257,10 @@ class RoundMethod(Method):
         """
         yield from ()
 
+    def shares_wanted(self) -> int:
+        """How many shares of a DUT that serves files it needs."""
+        return 0
+
     def objection(self, context: RoundContext) -> Objection | None:
         """Why these ports do not suit it; asked of every test before the first of them begins."""
         return None

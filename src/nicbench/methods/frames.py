@@ -62,10 +62,11 @@ class Frames(RoundMethod):
                 message = f"there is no host `{command.host}`"
                 yield Misfit(option=("before_each",), message=message, next_step=step)
 
+    def shares_wanted(self) -> int:
+        return 0 if self.options.directories is not None else max(self.options.instances)
+
     def objection(self, context: RoundContext) -> Objection | None:
-        if self.options.directories is not None:
-            return None
-        wanted, there = max(self.options.instances), len(context.mounts)
+        wanted, there = self.shares_wanted(), len(context.mounts)
         if wanted <= there:
             return None
         if not there:

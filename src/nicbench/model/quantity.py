@@ -99,6 +99,9 @@ PercentOver = Annotated[float, Field(gt=100.0, le=1000.0), _reader("a percentage
 FramesPerSecond = Annotated[float, _reader("a frame rate", '"200 kpps"', _frame_rate)]
 """Frames per second, from "200 kpps", "1.5 Mpps"."""
 
+FilmRate = Annotated[float, _reader("a frame rate", '"24 fps"', _frame_rate)]
+"""Frames of film per second, from "24 fps"."""
+
 BitsPerSecond = Annotated[float, _reader("a bit rate", '"10 Gb/s"', units.parse_bits_per_s)]
 """Bits per second, from "10 Gb/s"."""
 
