@@ -15,7 +15,7 @@ from nicbench.importing.options import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results, method_of
 from nicbench.registry import find
 
-REFERENCE = Path(__file__).parents[1] / "reference"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data"
 GOLDEN = Path(__file__).parent / "golden"
 
 

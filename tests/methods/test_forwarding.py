@@ -19,7 +19,7 @@ from nicbench.report.grids import grid_tables
 
 from .round_contexts import Laboratory, streamed
 
-REFERENCE = Path(__file__).parents[1] / "reference" / "nsfnic4_2000_streams.csv"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data" / "nsfnic4_2000_streams.csv"
 RATES = {("s0", "s1"): 90e6, ("s0", "s2"): 60e6, ("s1", "s0"): 80e6, ("s1", "s2"): 40e6}
 
 

@@ -18,7 +18,7 @@ from nicbench.model.round import Job, JobOutcome, MachineCpu
 
 from .round_contexts import Laboratory, streamed
 
-REFERENCE = Path(__file__).parents[1] / "reference"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data"
 
 
 def lines(name: str) -> list[dict[str, str]]:

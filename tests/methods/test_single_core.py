@@ -22,7 +22,7 @@ from nicbench.units import l2_bits_per_s, line_rate_frames_per_s
 
 from .known import KnownContext, reading_of, run
 
-PUBLISHED = Path(__file__).parents[1] / "reference" / "connectx5_dpdk1908_single_core.csv"
+PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "connectx5_dpdk1908_single_core.csv"
 WORK = DutWork(
     source="testpmd --record-core-cycles", packets=1000, tsc_cycles=60_000, tsc_hz=2.6e9, core_clock_hz=(3.9e9, 3.9e9)
 )

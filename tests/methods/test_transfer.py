@@ -23,7 +23,7 @@ from nicbench.report.tables import sections
 
 from .round_contexts import Laboratory, streamed
 
-REFERENCE = Path(__file__).parents[1] / "reference" / "nsfnic4_2000_streams.csv"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data" / "nsfnic4_2000_streams.csv"
 
 
 def transferred(laboratory: Laboratory, **options: object) -> tuple[Result, ...]:

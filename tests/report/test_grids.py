@@ -16,7 +16,7 @@ from nicbench.report import charts, numbers
 from nicbench.report.curves import curve_chart
 from nicbench.report.tables import Section, sections, spoilt
 
-PUBLISHED = Path(__file__).parents[1] / "reference" / "nsfnic4_2000_load_sweep.csv"
+PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "nsfnic4_2000_load_sweep.csv"
 
 
 def published() -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ from nicbench.report.model import Report
 from nicbench.report.tail_bins import bins_chart
 from nicbench.report.tails import tail_tables
 
-PUBLISHED = Path(__file__).parents[1] / "reference" / "netxtreme25_2018_findings.csv"
+PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "netxtreme25_2018_findings.csv"
 LOSSLESS = "RFC 2544, 100M frames at lossless rate"
 
 

@@ -18,7 +18,7 @@ from nicbench.report.throughput import throughput_tables
 from nicbench.report.zero_loss import ZeroLossTable, tells_something, zero_loss_chart, zero_loss_table
 from nicbench.units import line_rate_frames_per_s
 
-PUBLISHED = Path(__file__).parents[1] / "reference" / "connectx5_dpdk1908_zero_loss.csv"
+PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "connectx5_dpdk1908_zero_loss.csv"
 LINKS = {"2x25GbE": 50e9, "1x100GbE": 100e9}  # the sum of both ports, where there are two
 # Printed rate, line rate and share of a row contradict each other in none of these tables.
 ERRATA: set[str] = set()

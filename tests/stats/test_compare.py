@@ -20,7 +20,7 @@ from nicbench.stats.bootstrap import Asked
 from nicbench.stats.compare import Comparison, Effect, Shown, compare, compare_pairs
 
 ASKED = Asked(seed=2022)
-SUMS = Path(__file__).parents[1] / "reference" / "frametest_r750_2022_sums.csv"
+SUMS = Path(__file__).parents[2] / "src/nicbench/reference/data" / "frametest_r750_2022_sums.csv"
 
 
 def published(direction: str, configuration: str, instances: int) -> list[float]:

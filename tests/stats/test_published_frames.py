@@ -22,7 +22,7 @@ from nicbench.stats.frames import Instance, OverRuns, Sustained, Target, of_run,
 
 from .reachable import Reach, average_reach, deviation_reach, median_reach, sum_reach
 
-REFERENCE = Path(__file__).parents[1] / "reference"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data"
 TARGET = Target()
 SUMMARY_OF = {("read", "1x100"): "1", ("read", "4x25"): "2", ("write", "1x100"): "3", ("write", "4x25"): "4"}
 CHANGE = Fraction(1)

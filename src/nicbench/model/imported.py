@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from pydantic import Field
+
 from nicbench.model.base import Frozen
 
 NOT_MEASURED: Final = "imported: not measured by nicbench"
@@ -20,7 +22,8 @@ class Printed(Frozen):
 class Erratum(Frozen):
     """A printed value that cannot be so. ``computed`` is what it would have to be; ``place`` is line:column.
 
-    None where nothing can be computed: a negative latency is just impossible.
+    None where nothing can be computed: a negative latency is just impossible. One that ``stands`` could be so by
+    itself, and other tables of its source contradict it: it is listed and marked, and counted as it is printed.
     """
 
     value: str
@@ -28,6 +31,8 @@ class Erratum(Frozen):
     printed: str
     computed: str | None
     reason: str
+    stands: bool = Field(default=False, exclude_if=lambda stands: not stands)
+    """Since format 1.4."""
 
 
 class ImportedRow(Frozen):

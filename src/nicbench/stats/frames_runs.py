@@ -151,7 +151,8 @@ def _target_of(result: Result) -> Target | None:
 
 def _wrong(result: Result) -> frozenset[str]:
     """Names of what its source prints and cannot be so."""
-    return frozenset(erratum.value for erratum in result.imported.errata) if result.imported else frozenset()
+    errata = result.imported.errata if result.imported else ()
+    return frozenset(erratum.value for erratum in errata if not erratum.stands)
 
 
 def number_of(result: Result, name: str) -> float | None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import typer
 
 from nicbench.cli import import_options as read
-from nicbench.cli.conduct import build_report
-from nicbench.cli.import_table import print_import
+from nicbench.cli.imported_run import keep_import, show_import
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
-from nicbench.cli.output import print_json, results, say
-from nicbench.cli.summary_table import print_summary
 from nicbench.errors import UsageError
 from nicbench.importing.cells import DELIMITERS, read_sheet
 from nicbench.importing.columns import chosen_rows
 from nicbench.importing.decoding import decode, read_bytes
-from nicbench.importing.folder import name_of, provenance, summary_of, write_run
+from nicbench.importing.folder import name_of, provenance, summary_of
 from nicbench.importing.formats.base import Format
 from nicbench.importing.numbers import THOUSANDS
 from nicbench.importing.options import ImportOptions
@@ -85,13 +81,6 @@ def _import(
     found = import_results(formats[form].sheet(rows, name, method, options), name, kind, options)
     known = provenance(path, content, found, source=source, year=year, device=device, method=method, format=form)
     summary = summary_of(title or Path(name_of(path)).stem, found, known)
-    if dry_run:
-        if json:
-            print_json(summary)
-        else:
-            print_import(results(), summary, found)
-            say("\nnothing was written (--dry-run)")
-        return
     said = {
         "method": method,
         "format": form,
@@ -99,10 +88,7 @@ def _import(
         "link_bits_per_s": link.bits_per_s if link else None,
         "columns": {one.head.text: one.key for one in found.columns},
     }
-    folder = write_run(output, path, content, summary, said, sys.argv[1:])
-    report = build_report(folder)
-    if json:
-        print_json(summary)
+    if dry_run:
+        show_import(summary, found, as_json=json)
     else:
-        print_summary(results(), summary)
-    say(f"\nrun folder: {folder.path}\nreport: {report}")
+        keep_import(output, path, content, summary, said, as_json=json)

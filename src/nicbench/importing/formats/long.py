@@ -1,4 +1,4 @@
-"""A table with a figure on each row: ``metric``, ``value`` and ``unit``, and beside them what the figure is of."""
+"""A table with a figure on each row: ``metric`` (or ``statistic``), ``value`` and ``unit``, and what that is of."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Long(Format):
     @classmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
         metric, value, unit = (sheet.index_of(name) for name in ("metric", "value", "unit"))
+        metric = sheet.index_of("statistic") if metric is None else metric
         if metric is None or value is None:
             missing = "metric" if metric is None else "value"
             raise WrongFileError(

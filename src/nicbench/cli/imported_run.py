@@ -1,0 +1,37 @@
+"""How an import ends: a run folder with its report, or a look at what it would bring."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from nicbench.cli.conduct import build_report
+from nicbench.cli.import_table import print_import
+from nicbench.cli.output import print_json, results, say
+from nicbench.cli.summary_table import print_summary
+from nicbench.importing.folder import write_run
+from nicbench.importing.results import ImportedResults
+from nicbench.model.result import Summary
+
+
+def show_import(summary: Summary, found: ImportedResults, *, as_json: bool) -> None:
+    """For ``--dry-run``."""
+    if as_json:
+        print_json(summary)
+        return
+    print_import(results(), summary, found)
+    say("\nnothing was written (--dry-run)")
+
+
+def keep_import(
+    output: Path, path: Path, content: bytes, summary: Summary, said: dict[str, Any], *, as_json: bool
+) -> None:
+    """The run folder, with its report. ``path`` and ``content``: its file; ``said``: how it was read."""
+    folder = write_run(output, path, content, summary, said, sys.argv[1:])
+    report = build_report(folder)
+    if as_json:
+        print_json(summary)
+    else:
+        print_summary(results(), summary)
+    say(f"\nrun folder: {folder.path}\nreport: {report}")
