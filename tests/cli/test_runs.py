@@ -97,3 +97,60 @@ def test_a_folder_that_is_not_there_holds_no_runs(nicbench: Any) -> None:
     ended = nicbench("list", "--output", "nothing/here")
     assert ended.status == 0
     assert "no runs in nothing/here" in ended.stderr
+
+
+def test_a_tag_finds_its_run_and_no_other(run_folder: Path, nicbench: Any) -> None:
+    other = run_folder.with_name("2020-01-01T000000Z-other")
+    shutil.copytree(run_folder, other)
+    assert nicbench("tag", run_folder.name, "baseline").stdout == f"{run_folder.name}: baseline\n"
+    assert json.loads(nicbench("tag", "latest", "--json").stdout)["tags"] == ["baseline"]
+    [found] = json.loads(nicbench("list", "--tag", "baseline", "--json").stdout)["runs"]
+    assert found["run_id"] == run_folder.name
+    assert nicbench("tag", "latest", "baseline", "--remove").status == 0
+    ended = nicbench("list", "--tag", "baseline")
+    assert (ended.status, ended.stdout) == (0, "")
+    assert "none of the 2 runs" in ended.stderr
+
+
+def test_a_run_is_tagged_as_it_begins(nicbench: Any, run_is: Callable[..., None], finished_run: Any) -> None:
+    run_is(finished_run)
+    assert nicbench("run", "bench.yaml", "--tag", "nightly", "--tag", "v1.2").status == 0
+    assert "nightly, v1.2" in nicbench("list", "of the tests").stdout
+    [found] = json.loads(nicbench("list", "nightly", "--method", "throughput", "--json").stdout)["runs"]
+    assert found["tags"] == ["nightly", "v1.2"]
+
+
+@pytest.mark.parametrize("name", ["latest", "a b", "../up", "-x", "ü", "x" * 64, ""])
+def test_what_is_no_tag_ends_with_2_before_anything_is_measured(name: str, nicbench: Any) -> None:
+    ended = nicbench("run", "bench.yaml", f"--tag={name}")
+    assert ended.status == 2
+    assert "next: " in ended.stderr
+    assert not Path("runs").exists()
+
+
+def test_a_tag_that_the_run_does_not_have_cannot_be_taken_away(run_folder: Path, nicbench: Any) -> None:
+    ended = nicbench("tag", run_folder.name, "gone", "--remove")
+    assert ended.status == 2
+    assert "does not have the tag" in ended.stderr
+
+
+def test_a_date_that_is_none_ends_with_2(nicbench: Any) -> None:
+    ended = nicbench("list", "--since", "yesterday")
+    assert ended.status == 2
+    assert "2026-01-31" in ended.stderr
+
+
+def test_a_damaged_index_is_a_note_beside_the_list(run_folder: Path, nicbench: Any) -> None:
+    Path("runs/.index.sqlite").write_text("no index")
+    ended = nicbench("list", "--json")
+    assert [run["run_id"] for run in json.loads(ended.stdout)["runs"]] == [run_folder.name]
+    assert "made anew" in ended.stderr
+    assert nicbench("list").stderr == ""
+
+
+def test_hundreds_of_runs_are_a_line_each(run_folder: Path, nicbench: Any) -> None:
+    for number in range(250):
+        shutil.copytree(run_folder, run_folder.with_name(f"2020-01-01T000000Z-copy-{number:03}"))
+    lines = nicbench("list").stdout.splitlines()
+    assert len(lines) == 252
+    assert lines[1].startswith("2020-01-01T000000Z-copy-000  ")

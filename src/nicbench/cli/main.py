@@ -22,6 +22,7 @@ from nicbench.cli.commands import (
     restore,
     resume,
     run,
+    tag,
     tune,
     validate,
 )
@@ -38,6 +39,7 @@ COMMANDS: Final = (
     report,
     diff,
     list_runs,
+    tag,
     validate,
     tune,
     import_results,

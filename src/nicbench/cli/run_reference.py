@@ -6,22 +6,23 @@ from pathlib import Path
 
 from nicbench.errors import UsageError
 from nicbench.store.folder import RunFolder
-from nicbench.store.listing import list_runs
+from nicbench.store.listing import latest_run
 
 LATEST = "latest"
 
 
 def open_run(reference: str, output: Path) -> RunFolder:
     """The run folder that ``reference`` names; UsageError where there is none."""
-    return RunFolder.open(_path_of(reference, output))
+    return RunFolder.open(path_of(reference, output))
 
 
-def _path_of(reference: str, output: Path) -> Path:
+def path_of(reference: str, output: Path) -> Path:
+    """Where the run would be; UsageError where there are no runs of which one could be the last."""
     if reference == LATEST:
-        runs = list_runs(output)
-        if not runs:
+        run = latest_run(output)
+        if run is None:
             raise UsageError("there are no runs here", place=str(output), next_step="nicbench run BENCH.yaml makes one")
-        return runs[-1].path
+        return run
     path = Path(reference)
     by_id = output / reference
     # An id has no folder in it; a folder of that name here comes first, as the user sees it.

@@ -1,84 +1,168 @@
-"""The runs under a folder, a headline each, for ``nicbench list``; a damaged run is listed with its trouble."""
+"""The runs under a folder, a headline each, for ``nicbench list``; a damaged run is listed with its trouble.
+
+What is read here is whatever somebody put into a folder: text is cleaned of control characters and bounded in length,
+and no content makes it an error.
+"""
 
 from __future__ import annotations
 
-import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
 
 from nicbench.errors import NicbenchError
 from nicbench.model.base import Frozen
-from nicbench.model.result import ResultVerdict
-from nicbench.store.folder import JOURNAL, RunFolder, is_run_folder
+from nicbench.model.result import ResultVerdict, Summary
+from nicbench.store.folder import JOURNAL, SUMMARY, RunFolder, is_run_folder
+from nicbench.store.machines import machines_of
+from nicbench.store.skim import skim
+from nicbench.store.tags import tags_of
+
+LONGEST_TEXT: Final = 300
+MOST_NAMES: Final = 64
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Of a summary: more than any run leaves, and little enough to be read."""
+_NAME_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d)(\d\d)(\d\d)Z")
+
+Tell = Callable[[Summary], str | None]
+"""One line on what a run found."""
+
+
+def clean(text: str) -> str:
+    """On one line, without characters that steer a terminal, and not longer than ``LONGEST_TEXT``."""
+    if not text.isprintable():
+        text = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in text[: 2 * LONGEST_TEXT])
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+# Patterns, not functions: ten thousand headlines are read from an index in a tenth of a second.
+Text = Annotated[str, StringConstraints(max_length=LONGEST_TEXT, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")]
+Names = Annotated[tuple[Text, ...], Field(max_length=MOST_NAMES)]
 
 
 class RunHeadline(Frozen):
     """What a list shows of a run. ``started`` is wall time, a label; ``trouble`` says why a run cannot be read."""
 
-    run_id: str
+    run_id: Text
     path: Path
-    title: str | None = None
-    started: str | None = None
+    title: Text | None = None
+    started: Text | None = None
     verdict: ResultVerdict | None = None
     finished: bool = False
     trials: int = 0
     results: int = 0
     has_report: bool = False
-    trouble: str | None = None
+    trouble: Text | None = None
+    tags: Names = ()
+    cards: Names = ()
+    """Vendor, model and PCI number of the cards under test, or the device of an import."""
+    kernels: Names = ()
+    drivers: Names = ()
+    methods: Names = ()
+    configurations: Names = ()
+    nicbench_version: Text | None = None
+    format: Text | None = None
+    """The format's version of its summary."""
+    headline: Text | None = None
+
+    @property
+    def at(self) -> str:
+        """When it started, in UTC and to be sorted; of a run that does not say, what its folder's name says."""
+        found = _NAME_TIME.match(self.run_id)
+        return self.started or (f"{found[1]}{found[2]}:{found[3]}:{found[4]}+00:00" if found else "")
 
 
-def list_runs(parent: Path) -> tuple[RunHeadline, ...]:
+def list_runs(parent: Path, tell: Tell = lambda _: None) -> tuple[RunHeadline, ...]:
     """Every run folder directly under ``parent``, oldest first (their names begin with the time)."""
     if not parent.is_dir():
         return ()
-    return tuple(headline(path) for path in sorted(parent.iterdir()) if is_run_folder(path))
+    return tuple(headline(path, tell) for path in sorted(parent.iterdir()) if is_run_folder(path))
 
 
-def headline(path: Path) -> RunHeadline:
-    """The headline of one run folder."""
-    title, started, trials, results, trouble = _skim(path / JOURNAL)
-    verdict = ResultVerdict.INCOMPLETE
+def latest_run(parent: Path) -> Path | None:
+    """The run folder that would be the last of the list, without reading any of them."""
+    if not parent.is_dir():
+        return None
+    return next((path for path in sorted(parent.iterdir(), reverse=True) if is_run_folder(path)), None)
+
+
+def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
+    """The headline of one run folder; ``tell`` has a line on what it found."""
+    journal = skim(path / JOURNAL)
+    title, results, trouble = journal.title, journal.results, journal.trouble
+    methods, configurations = journal.methods, journal.configurations
+    verdict, said, version = ResultVerdict.INCOMPLETE, None, None
     folder = RunFolder(path)
+    device: tuple[str, ...] = ()
+    summary = None
     try:
-        summary = folder.summary()
+        summary = _summary(folder)
+        if summary is not None:
+            version, said = summary.format, tell(summary)
+            methods = tuple(result.method for result in summary.results) or methods
+            configurations = summary.configurations or tuple(result.configuration for result in summary.results)
+            device = (summary.imported.device or "",) if summary.imported else ()
         if summary is not None and folder.finished:
             title, verdict, results = summary.title, summary.verdict, len(summary.results)
     except NicbenchError as error:
         trouble = error.message
+    machines = machines_of(path)
     return RunHeadline(
-        run_id=path.name,
+        run_id=clean(path.name),
         path=path,
-        title=title,
-        started=started,
+        title=_text(title),
+        started=_in_utc(journal.started),
         verdict=verdict if trouble is None else None,
         finished=folder.finished,
-        trials=trials,
+        trials=journal.trials,
         results=results,
         has_report=(path / "report.html").is_file(),
-        trouble=trouble,
+        trouble=_text(trouble),
+        tags=tags_of(path),
+        cards=_names((*device, *machines.cards)),
+        kernels=_names(machines.kernels),
+        drivers=_names(machines.drivers),
+        methods=_names(methods),
+        configurations=_names(configurations),
+        nicbench_version=_text(journal.nicbench_version),
+        format=_text(version),
+        headline=_text(said),
     )
 
 
-def _skim(journal: Path) -> tuple[str | None, str | None, int, int, str | None]:
-    """Title, start, trials, results and trouble of a journal, without checking every line of it."""
-    title = started = None
-    trials, results = 0, set()
+def _text(text: str | None) -> str | None:
+    return None if text is None else clean(text)
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    """Each once, in order, no more than ``MOST_NAMES``."""
+    return tuple(islice(dict.fromkeys(clean(name) for name in names if name), MOST_NAMES))
+
+
+def _summary(folder: RunFolder) -> Summary | None:
+    path = folder.path / SUMMARY
     try:
-        with journal.open("rb") as stream:
-            for line in stream:
-                try:
-                    event = json.loads(line)
-                except ValueError:
-                    continue  # torn or damaged: opening the run says which
-                if not isinstance(event, dict):
-                    continue
-                if event.get("event") == "run_started" and title is None:
-                    title, started = event.get("title"), event.get("wall_time")
-                elif event.get("event") == "trial_finished":
-                    trials += 1
-                elif event.get("event") == "result_ready":
-                    results.add(json.dumps(event.get("result", {}).get("id")))
-    except FileNotFoundError:
-        return None, None, 0, 0, None
-    except OSError as error:
-        return None, None, 0, 0, str(error)
-    return title, started, trials, len(results), None
+        size = path.stat().st_size
+    except OSError:
+        return folder.summary()  # which says what is wrong, if anything is
+    if size > MOST_BYTES:
+        raise NicbenchError(f"{SUMMARY} has {size / 1e6:.0f} MB, more than any run leaves: it was not read")
+    return folder.summary()
+
+
+def _in_utc(wall_time: str | None) -> str | None:
+    """None where it is no time."""
+    try:
+        told = datetime.fromisoformat(wall_time or "")
+    except ValueError:
+        return None
+    try:
+        return told.replace(tzinfo=told.tzinfo or UTC).astimezone(UTC).isoformat(timespec="seconds")
+    except OverflowError:
+        return None

@@ -1,7 +1,8 @@
 """MANIFEST.json: the format's version and the checksum of every file of a finished run.
 
 Not in it: itself, the reports (views that are made again at will), undo.json (the state of the changed machine, which
-``nicbench restore`` writes later) and what begins with a dot (files that a killed run was writing).
+``nicbench restore`` writes later), tags.json (names that people give a run later) and what begins with a dot
+(files that a killed run was writing).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from nicbench.store.files import damaged_error, json_text, storage_error, write_
 
 NAME = "MANIFEST.json"
 FORMAT = "1.0"
-_NOT_MEASURED = frozenset({NAME, "report.html", "report.pdf", "undo.json"})
+_NOT_MEASURED = frozenset({NAME, "report.html", "report.pdf", "undo.json", "tags.json"})
 
 
 class Manifest(Frozen):

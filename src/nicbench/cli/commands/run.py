@@ -13,8 +13,14 @@ from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, Ou
 from nicbench.cli.output import results, say
 from nicbench.cli.plan_table import print_plan
 from nicbench.store.folder import RunFolder
+from nicbench.store.tags import add_tag, checked
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and what would be tuned; change nothing.")]
+
+
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="NAME", help="Give the run this name to find it by (repeatable).")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -29,9 +35,11 @@ def _run(
     no_progress: NoProgress = False,
     redact: Redact = False,
     wait: Wait = 0.0,
+    tag: Tags = None,
     dry_run: DryRun = False,
 ) -> None:
     """Run every test of a bench file and write a report."""
+    tags = [checked(name) for name in tag or ()]
     bench_file = load(bench)
     if dry_run:
         if not json:
@@ -39,5 +47,7 @@ def _run(
         show_tuning(bench_file, as_json=json)
         return
     folder = RunFolder.create(output, bench_file.source, bench_file.title)
+    for name in tags:
+        add_tag(folder.path, name)
     say(f"run folder: {folder.path}")
     conduct(bench_file, folder, as_json=json, with_progress=not no_progress, redact=redact, wait_s=wait)

@@ -1,0 +1,42 @@
+"""``nicbench tag RUN NAME``: a name that a person gives a run, to find it by."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
+from nicbench.cli.output import FORMAT, print_json, results
+from nicbench.cli.run_reference import open_run
+from nicbench.store.tags import add_tag, remove_tag, tags_of
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("tag")(_tag)
+
+
+_Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tag; without it, the run's tags are shown.")]
+_Remove = Annotated[bool, typer.Option("--remove", help="Take this tag away.")]
+
+
+def _tag(
+    run: RunReference,
+    name: _Name = None,
+    remove: _Remove = False,
+    output: Output = DEFAULT_OUTPUT,
+    json: Json = False,
+) -> None:
+    """Give a run a name to find it by (`list --tag`, `check --against`), or take one away."""
+    folder = open_run(run, output)
+    if name is None:
+        if remove:
+            raise typer.BadParameter("--remove needs the NAME of a tag")
+        tags = tags_of(folder.path)
+    else:
+        tags = (remove_tag if remove else add_tag)(folder.path, name)
+    if json:
+        print_json({"format": FORMAT, "run": folder.run_id, "tags": list(tags)})
+    else:
+        results().print(f"{folder.run_id}: {', '.join(tags) or 'no tags'}", markup=False, soft_wrap=True)

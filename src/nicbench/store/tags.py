@@ -1,0 +1,108 @@
+"""Tags: names that people give to runs, in ``tags.json`` of the run folder, beside what was measured.
+
+The manifest does not vouch for them: a tag given a year later changes nothing that was measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from nicbench.errors import UsageError
+from nicbench.store.files import damaged_error, json_text, storage_error, write_atomically
+
+NAME: Final = "tags.json"
+FORMAT: Final = "1.0"
+MOST: Final = 64
+"""Of one run."""
+_MOST_BYTES: Final = 64 * 1024
+_TAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_RESERVED: Final = frozenset({"latest"})
+"""What names a run already."""
+
+
+def checked(tag: str) -> str:
+    """The tag; UsageError where it is none."""
+    if not _TAG.fullmatch(tag) or tag in _RESERVED:
+        raise UsageError(
+            "is not the name of a tag" if tag not in _RESERVED else "names the last run already",
+            place=repr(tag),
+            next_step="a tag has letters, digits, dots, hyphens and underscores, begins with a letter or digit, "
+            "and is at most 63 characters long",
+        )
+    return tag
+
+
+def tags_of(folder: Path) -> tuple[str, ...]:
+    """The tags of a run, sorted; what is no tag is passed over, and so is a file that cannot be read."""
+    try:
+        return _read(folder / NAME)
+    except (OSError, ValueError, RecursionError):
+        return ()
+
+
+def add_tag(folder: Path, tag: str) -> tuple[str, ...]:
+    """All tags that the run then has; the same tag twice is one."""
+    return _change(folder, lambda tags: {*tags, checked(tag)})
+
+
+def remove_tag(folder: Path, tag: str) -> tuple[str, ...]:
+    """All tags that are left. UsageError where the run does not have it."""
+    if tag not in tags_of(folder):
+        had = ", ".join(tags_of(folder)) or "none"
+        raise UsageError(f"does not have the tag {tag!r}", place=str(folder), next_step=f"its tags: {had}")
+    return _change(folder, lambda tags: {*tags} - {tag})
+
+
+def _change(folder: Path, change: Callable[[tuple[str, ...]], set[str]]) -> tuple[str, ...]:
+    path = folder / NAME
+    with _locked(folder):
+        try:
+            tags = _read(path)
+        except OSError as error:
+            raise storage_error(error, path) from error
+        except (ValueError, RecursionError) as error:
+            raise damaged_error(error, path) from error
+        changed = sorted(change(tags))
+        if len(changed) > MOST:
+            raise UsageError(
+                f"has {MOST} tags, the most there can be", place=str(folder), next_step="take one away (--remove)"
+            )
+        write_atomically(path, (json_text({"format": FORMAT, "tags": changed}) + "\n").encode())
+    return tuple(changed)
+
+
+def _read(path: Path) -> tuple[str, ...]:
+    """ValueError where the file is of another shape, OSError where it cannot be read; no file, no tags."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        return ()
+    if len(content) > _MOST_BYTES:
+        raise ValueError("too large for a file of tags")
+    found = json.loads(content)
+    tags = found.get("tags") if isinstance(found, dict) else None
+    if not isinstance(tags, list):
+        raise ValueError("has no list of tags")
+    return tuple(sorted({tag for tag in tags[:MOST] if isinstance(tag, str) and _TAG.fullmatch(tag)} - _RESERVED))
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Two people who tag one run at once both have their tag."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise storage_error(error, folder) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
