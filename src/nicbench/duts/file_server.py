@@ -24,7 +24,7 @@ from nicbench.model.share import Mount, ShareChoice
 from nicbench.registry import find
 from nicbench.shares._folders import SHARE, file_system_of, folders_in_memory, folders_inside, make_private
 from nicbench.shares._mounting import mount
-from nicbench.shares._place import find_programs, place_of, require_file_system
+from nicbench.shares._place import find_programs, place_of, require_check, require_file_system
 from nicbench.shares._serving import Servers
 from nicbench.shares.base import Command, Share, ShareKind
 from nicbench.tuning.changes import Changes
@@ -91,7 +91,7 @@ class FileServer(EndpointDut):
         servers = self._kind.servers(shares, found)
         running = Servers(testbed.server, changes, ours)
         await running.start(servers)
-        commands: dict[str, list[str]] = {testbed.server.name: [" ".join(each.command) for each in servers]}
+        commands: dict[str, list[str]] = {testbed.server.name: [each.words for each in servers]}
         made: set[str] = set()
         for share in shares:
             client = place_of(share.client.host).host
@@ -116,6 +116,8 @@ class FileServer(EndpointDut):
         if kind.server_file_system is not None:
             await require_file_system(testbed.server, kind.server_file_system)
         found = await find_programs(testbed.server, kind.server_programs)
+        if kind.server_check is not None:
+            await require_check(testbed.server, kind.server_check)
         for each in testbed.test_hosts[1:]:
             await require_file_system(each.host, kind.client_file_system)
             await find_programs(each.host, kind.client_programs)

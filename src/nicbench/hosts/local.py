@@ -86,7 +86,7 @@ class LocalHost(Host):
     async def read_file(self, path: str) -> str | None:
         try:
             return _read_whole(path)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):  # the last: a process that has just ended
             return None
         except OSError as error:
             raise HostError(f"cannot read {path}: {error.strerror}", place=self.name) from error

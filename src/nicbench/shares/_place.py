@@ -69,5 +69,16 @@ async def require_file_system(host: Host, wanted: FileSystem) -> None:
     )
 
 
+async def require_check(host: Host, check: Command) -> None:
+    """NotReadyError with what it prints, where it fails."""
+    done = await host.run(check, check=False)
+    if done.status != 0:
+        raise NotReadyError(
+            last_words(done.stdout) or last_words(done.stderr) or f"{' '.join(check)} fails",
+            place=host.name,
+            next_step="end that server for the time of the test, or name directories that are mounted already",
+        )
+
+
 def _has(file_systems: str | None, name: str) -> bool:
     return any(line.split()[-1:] == [name] for line in (file_systems or "").splitlines())

@@ -82,7 +82,7 @@ class Servers:
         raise NotReadyError(
             f"the {server.name} {what}{await self.last_words(server.name)}",
             place=self._host.name,
-            next_step=f"run it by hand to see more: {' '.join(server.command)}",
+            next_step=f"run it by hand to see more: {server.words}",
         )
 
     def _known_by(self, name: str) -> str:

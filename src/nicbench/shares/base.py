@@ -50,7 +50,7 @@ class FileSystem:
 class Server:
     """A process in the background, and the TCP port on which it is ready. ``address`` None: it listens on all.
 
-    ``undo`` is of what it leaves in the kernel.
+    ``undo`` is of what it leaves in the kernel; ``shown`` is how it is told where its command is a script.
     """
 
     name: str
@@ -58,6 +58,12 @@ class Server:
     tcp_port: int
     address: str | None = None
     undo: Undo | None = None
+    shown: str | None = None
+
+    @property
+    def words(self) -> str:
+        """As a person would write it."""
+        return self.shown or " ".join(self.command)
 
 
 class ShareKind(ABC):
@@ -69,6 +75,8 @@ class ShareKind(ABC):
     client_programs: ClassVar[tuple[Program, ...]] = ()
     server_file_system: ClassVar[FileSystem | None] = None
     client_file_system: ClassVar[FileSystem]
+    server_check: ClassVar[Command | None] = None
+    """Run on the server's host before anything is changed: where it fails, what it prints is why."""
     statement: ClassVar[str]
     """What a reader of the report must know of it."""
     version_commands: ClassVar[Mapping[str, Command]] = {}

@@ -45,6 +45,13 @@ _IF_MOUNTED: Final = 'grep -qF -- " $1 " /proc/self/mountinfo || exit 0; '
 _UNMOUNT: Final = f'{_IF_MOUNTED}umount --no-canonicalize "$1" 2>/dev/null || {_DETACH}'
 _UNMOUNT_S: Final = 10.0
 
+# Its control files are those of the network namespace that they are mounted in (nfsd(7)). The number of threads is the
+# last thing that it has: at 0 it lets go of its exports.
+STOP_NFS_SERVER: Final = (
+    *("unshare", "--mount", "sh", "-c"),
+    "grep -qw nfsd /proc/filesystems || exit 0; mount -t nfsd nicbench /proc/fs/nfsd && echo 0 >/proc/fs/nfsd/threads",
+)
+
 
 def start_command(known_by: str, log: str, command: tuple[str, ...]) -> tuple[str, ...]:
     """Starts a server in the background; how to end it is then in the file ``known_by``."""

@@ -63,6 +63,12 @@ class EndServer(Frozen):
     known_by: str
 
 
+class StopNfsServer(Frozen):
+    """Stop the kernel's NFS server of a network namespace; there was none before."""
+
+    kind: Literal["stop_nfs_server"] = "stop_nfs_server"
+
+
 class Unmount(Frozen):
     """Unmount what nicbench mounted at ``path``, lazily where its server is gone or somebody is in it."""
 
@@ -129,6 +135,7 @@ Undo = Annotated[
     | DetachXdp
     | KillProcess
     | RemovePath
+    | StopNfsServer
     | Unmount,
     Field(discriminator="kind"),
 ]

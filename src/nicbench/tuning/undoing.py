@@ -32,6 +32,7 @@ from nicbench.tuning.undo import (
     RestoreFile,
     RestoreNice,
     RestoreSetting,
+    StopNfsServer,
     Undo,
     Unmount,
 )
@@ -131,6 +132,9 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
             return None
         case EndServer():
             await detached.end_server(host, undo.known_by)
+            return None
+        case StopNfsServer():
+            await host.run(detached.STOP_NFS_SERVER)
             return None
         case Unmount():
             await detached.unmount(host, undo.path)

@@ -1,0 +1,128 @@
+"""Files by NFS version 4, from kernel to kernel (`nfs`): nfsd on the server, the kernel's own client.
+
+The defaults are those of the published study of frames: 112 threads, version 3 off. The server is one of its own: it
+has its state (``/var/lib/nfs``) and its exports in a mount namespace, so that nothing of the machine's own exports is
+read or written; where the machine already serves NFS in this network namespace it is refused. Shares are one tree, as
+NFS 4 wants it (exports(5), ``fsid=0``), in which each client is given its own alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field, StringConstraints
+
+from nicbench.model.base import Frozen
+from nicbench.model.quantity import Bytes
+from nicbench.shares.base import Command, FileSystem, Program, Server, Share, ShareKind, in_brackets
+from nicbench.tuning.undo import StopNfsServer
+
+_PORT: Final = 2049
+_STATE: Final = "/var/lib/nfs"
+_TREE: Final = f"{_STATE}/tree"
+_EXPORT: Final = "no_root_squash,insecure,no_subtree_check"
+# $1: `sync` or `async`, $2: number of arguments for rpc.nfsd, which follow; then for each share its number, client and
+# folder. nfsdcld keeps which clients there are: without it the server waits 90 s for those of before (nfsdcld(8)).
+_SERVE: Final = f"""
+set -e
+PATH=$PATH:/usr/sbin:/sbin
+when=$1 count=$2
+shift 2
+arguments=
+while [ "$count" -gt 0 ]; do arguments="$arguments $1"; shift; count=$((count - 1)); done
+mount -t tmpfs -o mode=755 nicbench {_STATE}
+mkdir -p {_STATE}/v4recovery {_STATE}/nfsdcld {_STATE}/rpc_pipefs {_TREE}
+touch {_STATE}/etab {_STATE}/rmtab {_STATE}/state
+mount -t rpc_pipefs nicbench {_STATE}/rpc_pipefs
+mount -t nfsd nicbench /proc/fs/nfsd
+nfsdcld --foreground --storagedir={_STATE}/nfsdcld --pipefsdir={_STATE}/rpc_pipefs &
+while [ $# -gt 0 ]; do
+    mkdir {_TREE}/$1
+    mount --bind "$3" {_TREE}/$1
+    exportfs -i -o ro,fsid=0,{_EXPORT} "$2:{_TREE}"
+    exportfs -i -o "rw,$when,fsid=$1,{_EXPORT}" "$2:{_TREE}/$1"
+    shift 3
+done
+sleep 1
+rpc.nfsd $arguments
+exec rpc.mountd --foreground --no-nfs-version 2 --no-nfs-version 3
+"""
+_RUNS: Final = (
+    "mount -t nfsd nicbench /proc/fs/nfsd && read -r threads </proc/fs/nfsd/threads && "
+    '{ [ "$threads" = 0 ] || { echo "it serves NFS already, with $threads threads"; exit 1; }; }'
+)
+Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_=.:/+-]+$", max_length=200)]
+
+
+class NfsOptions(Frozen):
+    """``share: {kind: nfs, threads: 112, read_bytes: 1 MiB, options: [noatime]}``.
+
+    ``read_bytes`` and ``write_bytes`` are of one request (rsize, wsize of nfs(5)); ``connections`` those of a client's
+    host to one address of the server (nconnect); ``sync``: whether the server answers once data are on its disk.
+    """
+
+    version: Literal["4.0", "4.1", "4.2"] = "4.2"
+    threads: int = Field(default=112, ge=1, le=4096)
+    connections: int = Field(default=1, ge=1, le=16)
+    read_bytes: Bytes | None = Field(default=None, ge=4096, le=16 * 2**20)
+    write_bytes: Bytes | None = Field(default=None, ge=4096, le=16 * 2**20)
+    sync: bool = True
+    options: tuple[Word, ...] = ()
+
+
+class Nfs(ShareKind):
+    """One server for all shares."""
+
+    kind = "nfs"
+    Options = NfsOptions
+    options: NfsOptions
+    server_programs = (
+        Program("rpc.nfsd", "nfs-kernel-server", ("/usr/sbin/rpc.nfsd",)),
+        Program("rpc.mountd", "nfs-kernel-server", ("/usr/sbin/rpc.mountd",)),
+        Program("exportfs", "nfs-kernel-server", ("/usr/sbin/exportfs",)),
+        Program("nfsdcld", "nfs-kernel-server", ("/usr/sbin/nfsdcld", "/sbin/nfsdcld")),
+    )
+    client_programs = (Program("mount.nfs", "nfs-common", ("/sbin/mount.nfs", "/usr/sbin/mount.nfs")),)
+    server_file_system = FileSystem("nfsd", "NFS server")
+    client_file_system = FileSystem("nfs", "NFS client")
+    statement = (
+        "Shares are by NFS 4, version 3 off, without Kerberos; each is exported to the address of its client alone. "
+        "The kernel's client gives all mounts that one host has of one address of the server the same connections."
+    )
+    server_check = ("unshare", "--mount", "sh", "-c", _RUNS)
+    version_commands: ClassVar[Mapping[str, Command]] = {"server": ("/usr/sbin/rpc.mountd", "--version")}
+    client_version_commands: ClassVar[Mapping[str, Command]] = {"client": ("/sbin/mount.nfs", "-V")}
+
+    def tcp_port(self, share: int) -> int:
+        return _PORT
+
+    def servers(self, shares: Sequence[Share], found: Mapping[str, str]) -> tuple[Server, ...]:
+        addresses = list(dict.fromkeys(share.server.facts.address for share in shares))
+        hosts = [word for address in addresses for word in ("--host", address)]
+        arguments = (*hosts, "--no-nfs-version", "3", "--nfs-version", self.options.version, str(self.options.threads))
+        exports = [word for share in shares for word in (str(share.number), share.client.facts.address, share.folder)]
+        when = "sync" if self.options.sync else "async"
+        command = ("unshare", "--mount", "sh", "-c", _SERVE, "nfs", when, str(len(arguments)), *arguments, *exports)
+        return (
+            Server(
+                name="NFS server",
+                command=command,
+                tcp_port=_PORT,
+                address=addresses[0],
+                shown=f"rpc.nfsd {' '.join(arguments)}",
+                undo=StopNfsServer(),
+            ),
+        )
+
+    def mount_command(self, share: Share) -> Command:
+        options = [f"vers={self.options.version}", "proto=tcp"]
+        if self.options.connections > 1:
+            options.append(f"nconnect={self.options.connections}")
+        if self.options.read_bytes is not None:
+            options.append(f"rsize={self.options.read_bytes}")
+        if self.options.write_bytes is not None:
+            options.append(f"wsize={self.options.write_bytes}")
+        options += self.options.options
+        source = f"{in_brackets(share.server.facts.address)}:/{share.number}"
+        return ("mount", "-t", "nfs", "-o", ",".join(options), source, share.directory)
