@@ -9,7 +9,7 @@ from nicbench.hosts._fake import FakeHost
 from nicbench.tuning._guard_script import Step, script
 from nicbench.tuning._rehearsal import Change, Question, Rehearsed, rehearse
 from nicbench.tuning.items.irqbalance import Irqbalance
-from nicbench.tuning.undo import DeleteLink, RestoreFile, RestoreSetting, Undo
+from nicbench.tuning.undo import DeleteLink, EndServer, RestoreFile, RestoreSetting, Undo, Unmount
 
 
 class _Remote(FakeHost):
@@ -57,6 +57,19 @@ async def test_what_is_no_more_needs_no_undo() -> None:
     host.fail(("ip", "-j", "link"), "Device does not exist")
 
     assert await rehearse(host, DeleteLink(device="e0"), applied=True) is None
+
+
+async def test_a_mount_and_a_server_on_another_machine_are_ended_there_and_not_while_that_is_found_out() -> None:
+    host = _Remote()
+    mount = await rehearse(host, Unmount(path="/run/mounts/1"), applied=True)
+    server = await rehearse(host, EndServer(known_by="/run/server.pid"), applied=True)
+
+    assert mount is not None
+    assert server is not None
+    assert all(change.command[-1] == "/run/mounts/1" for change in mount.changes)
+    assert "umount" in mount.changes[0].command[2]
+    assert [change.command[-1] for change in server.changes] == ["/run/server.pid"]
+    assert all(command[0] == "grep" for command in host.commands)
 
 
 def test_the_script_undoes_the_last_change_first_and_leaves_what_somebody_changed(tmp_path: Path) -> None:
