@@ -47,7 +47,7 @@ class Frames:
     """``nicbench-frames``. ``content`` when writing, ``verify`` when reading."""
 
     engine: str = "sync"
-    content: str = "stamped"
+    content: str = "same"
     verify: str = "none"
 
     def command(self, task: str, folder: Path, frames: int) -> list[str]:

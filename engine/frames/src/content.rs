@@ -2,8 +2,8 @@
 //!
 //! A block of 4096 bytes begins with a stamp of 32 (mark, seed, frame, offset in the frame) and goes on with random words of the
 //! seed, each combined (exclusive or) with a word of this seed, frame and block. That costs about what copying within the
-//! processor's cache costs. Where only stamps are to differ, that word is of the place within 1 MiB alone, so that a buffer that was
-//! filled once needs new stamps only. A frame's last block is cut off where the frame ends.
+//! processor's cache costs. Where only stamps are to differ, or only those of a frame's first block, that word is of the place within
+//! 1 MiB alone, so that a buffer that was filled once needs new stamps only. A frame's last block is cut off where the frame ends.
 
 use nicbench_protocol::{FramesContent, Verify};
 
@@ -82,13 +82,14 @@ impl Content {
         let wanted = Holds { phase: offset % PERIOD_BYTES, bytes: bytes.len() };
         match holds {
             Some(there) if there.phase == wanted.phase && there.bytes >= wanted.bytes => {
-                for (block, at) in bytes.chunks_mut(BLOCK_BYTES).zip((offset..).step_by(BLOCK_BYTES)) {
+                let stamps = if self.kind == FramesContent::Same { 1 } else { usize::MAX };
+                for (block, at) in bytes.chunks_mut(BLOCK_BYTES).zip((offset..).step_by(BLOCK_BYTES)).take(stamps) {
                     self.stamp_block(frame, at, block);
                 }
             }
             _ => {
                 self.fill(frame, offset, bytes);
-                *holds = (self.kind == FramesContent::Stamped).then_some(wanted);
+                *holds = (self.kind != FramesContent::Unique).then_some(wanted);
             }
         }
     }
@@ -176,12 +177,16 @@ impl Content {
     fn key(&self, frame: u64, offset: u64) -> u64 {
         match self.kind {
             FramesContent::Unique => mix(mix(self.seed ^ mix(frame)) ^ offset),
-            FramesContent::Stamped => mix(mix(self.seed) ^ (offset % PERIOD_BYTES)),
+            FramesContent::Stamped | FramesContent::Same => mix(mix(self.seed) ^ (offset % PERIOD_BYTES)),
         }
     }
 
     #[inline(always)]
     fn stamp(&self, frame: u64, offset: u64) -> [u8; STAMP_BYTES] {
+        let (frame, offset) = match self.kind {
+            FramesContent::Same if offset > 0 => (u64::MAX, offset % PERIOD_BYTES),
+            _ => (frame, offset),
+        };
         let mut stamp = [0; STAMP_BYTES];
         stamp[..8].copy_from_slice(&MARK);
         stamp[8..16].copy_from_slice(&self.seed.to_le_bytes());

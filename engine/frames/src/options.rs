@@ -92,7 +92,7 @@ pub struct Work {
     /// Read files of somebody else, whatever sizes they have
     #[arg(long)]
     existing: bool,
-    /// What is written: stamped is cheapest, and repeats itself after 1 MiB but for a stamp in every 4096 bytes
+    /// What is written: unique, or what repeats itself after 1 MiB, with a stamp in every 4096 bytes or in a frame's first ones alone
     #[arg(long, value_enum, default_value = "unique")]
     content: Kind,
     /// What is compared of what was read: the stamp of every 4096 bytes, or every byte
@@ -144,6 +144,7 @@ enum Sync {
 enum Kind {
     Unique,
     Stamped,
+    Same,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -195,6 +196,7 @@ impl Work {
             content: match self.content {
                 Kind::Unique => FramesContent::Unique,
                 Kind::Stamped => FramesContent::Stamped,
+                Kind::Same => FramesContent::Same,
             },
             verify: match self.verify {
                 Compare::None => Verify::None,

@@ -105,9 +105,11 @@ pub enum FramesContent {
     /// No eight bytes are predictable from others: nothing compresses, nothing occurs twice.
     #[default]
     Unique,
-    /// Each block of 4096 bytes has a stamp of its own and is otherwise that of 1 MiB before: cheapest; it compresses where a compressor
+    /// Each block of 4096 bytes has a stamp of its own and is otherwise that of 1 MiB before: cheap; it compresses where a compressor
     /// looks back so far.
     Stamped,
+    /// The same, and only the first block of a frame has a stamp of its own: nothing is done for the others. It deduplicates.
+    Same,
 }
 
 /// What is compared of what was read.

@@ -58,7 +58,7 @@ class FramesOptions(Frozen):
     pattern: str | None = None
     first: int | None = Field(default=None, ge=0, le=1_000_000_000)
     existing: bool = False
-    content: Literal["unique", "stamped"] = "unique"
+    content: Literal["unique", "stamped", "same"] = "unique"
     verify: Literal["none", "blocks", "full"] = "blocks"
     samples: bool = True
     drop_caches: bool = True

@@ -38,7 +38,7 @@ class FramesAsk(Frozen):
     pattern: str | None = None
     first: int | None = None
     existing: bool = False
-    content: Literal["unique", "stamped"] = "unique"
+    content: Literal["unique", "stamped", "same"] = "unique"
     verify: Literal["none", "blocks", "full"] = "blocks"
     repeat: bool = False
     samples: bool = False

@@ -75,7 +75,12 @@ fn every_byte_occurs_about_as_often_as_every_other() {
 
 #[test]
 fn a_buffer_that_is_stamped_again_holds_what_a_fresh_one_would() {
-    let content = Content::new(FramesContent::Stamped, 7);
+    for kind in [FramesContent::Unique, FramesContent::Stamped, FramesContent::Same] {
+        stamped_again(&Content::new(kind, 7));
+    }
+}
+
+fn stamped_again(content: &Content) {
     let mut kept = vec![0; 3 * 4096];
     let mut holds = None;
     for (frame, offset, length) in [
@@ -103,4 +108,15 @@ fn stamped_blocks_differ_by_their_stamps_alone_after_a_mebibyte() {
     let (first, last) = (&bytes[..4096], &bytes[1 << 20..]);
     assert!(first != last && first[STAMP_BYTES..] == last[STAMP_BYTES..]);
     assert!(first[STAMP_BYTES..] != bytes[4096..][STAMP_BYTES..4096]);
+}
+
+#[test]
+fn frames_that_are_the_same_differ_by_the_stamp_of_their_first_block_alone() {
+    let content = Content::new(FramesContent::Same, 7);
+    let (mut one, mut other) = (vec![0; (1 << 20) + 8192], vec![0; (1 << 20) + 8192]);
+    content.fill(3, 0, &mut one);
+    content.fill(4, 0, &mut other);
+    assert!(one[..4096] != other[..4096] && one[4096..] == other[4096..]);
+    assert_eq!(stamped(&one[..4096]), Some((7, 3, 0)));
+    assert!(content.check(Verify::Full, 3, 0, &one).is_ok() && content.check(Verify::Blocks, 4, 0, &one).is_err());
 }
