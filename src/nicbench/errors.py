@@ -8,6 +8,7 @@
     ├── HostError            4  a host or peer failed
     │   └── EngineError      4  the engine died or refused
     ├── NothingMeasuredError 5
+    │   └── CannotTellError  5  runs cannot be compared: too little of them may be relied on
     ├── ThresholdError       6  a threshold was missed
     └── InterruptedRunError  130
 
@@ -73,6 +74,10 @@ class NothingMeasuredError(NicbenchError):
     """The run ended without one result."""
 
     exit_status = 5
+
+
+class CannotTellError(NothingMeasuredError):
+    """Whether a run is worse than another cannot be told; it is neither well nor a regression."""
 
 
 class ThresholdError(NicbenchError):

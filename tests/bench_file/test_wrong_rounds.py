@@ -91,7 +91,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "frames: a rate without a unit": (
         "frames\n    directories: /mnt\n    frames_per_s: 24\n",
-        *(9, 19, "`tests[0].frames_per_s`: 24 has no unit", "\"24 fps\""),
+        *(9, 19, "`tests[0].frames_per_s`: 24 has no unit", '"24 fps"'),
     ),
     "frames: without a limit and without a number": (
         "frames\n    directories: /mnt\n    frames_per_s: null\n",

@@ -11,6 +11,7 @@ import typer
 from nicbench import __version__
 from nicbench.cli import failure
 from nicbench.cli.commands import (
+    check,
     diff,
     doctor,
     import_results,
@@ -37,6 +38,7 @@ COMMANDS: Final = (
     run,
     resume,
     report,
+    check,
     diff,
     list_runs,
     tag,

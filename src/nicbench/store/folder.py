@@ -169,6 +169,12 @@ class RunFolder:
         try:
             return None if content is None else kind.model_validate(content)
         except ValidationError as error:
+            if kind is Summary and _is_newer(content):
+                raise UsageError(
+                    f"has the format {content['format']}, which a newer nicbench wrote",
+                    place=str(self.path / name),
+                    next_step="open it with that nicbench, or a newer one",
+                ) from error
             raise damaged_error(ValueError(_first_problem(error)), self.path / name) from error
 
 
@@ -176,6 +182,14 @@ def _first_problem(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"])
     return f"{where}: {first['msg']}" if where else str(first["msg"])
+
+
+def _is_newer(content: Any) -> bool:
+    """Whether a summary says that it is of a format after ours; older ones all open."""
+    said = content.get("format") if isinstance(content, dict) else None
+    found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", said) if isinstance(said, str) else None
+    ours = str(Summary.model_fields["format"].default).split(".")
+    return found is not None and (int(found[1]), int(found[2])) > (int(ours[0]), int(ours[1]))
 
 
 def slug(title: str) -> str:

@@ -64,6 +64,12 @@ def differences(folder: Path) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def is_as_written(folder: Path, name: str) -> bool:
+    """Whether one file is what it was when the run had finished; also where the run is not finished."""
+    manifest = read(folder)
+    return manifest is None or manifest.sha256.get(name) in (None, _checksum(folder / name))
+
+
 def _files(folder: Path) -> list[str]:
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     return sorted(name for name in names if name not in _NOT_MEASURED and not f"/{name}".count("/."))

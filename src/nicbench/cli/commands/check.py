@@ -1,0 +1,198 @@
+"""``nicbench check RUN --against RUN|TAG``: whether a run is worse than others before it. For people and for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
+from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.cli.run_index import runs_under
+from nicbench.cli.run_reference import open_run, path_of
+from nicbench.diff.compare import Difference, differences
+from nicbench.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
+from nicbench.regressions.check import Check, Row, check
+from nicbench.regressions.comparable import objections
+from nicbench.regressions.judge import Outcome
+from nicbench.regressions.measured import Measured, finished_run
+from nicbench.stats.numerals import figures
+from nicbench.store.folder import RunFolder
+from nicbench.store.listing import clean
+
+_MOST_RUNS: Final = 50
+"""Of a tag: the newest."""
+_MOST_DIFFERENCES: Final = 12
+
+_Against = Annotated[
+    str,
+    typer.Option("--against", metavar="RUN|TAG", help="What it is compared with: a run, or all runs with a tag."),
+]
+_Tolerance = Annotated[
+    float, typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=100.0, help="A change up to here is none.")
+]
+_Force = Annotated[bool, typer.Option("--force", help="Compare what is not comparable; why it is not, is said.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("check")(_check)
+
+
+def _check(
+    run: RunReference,
+    against: _Against,
+    tolerance: _Tolerance = 5.0,
+    force: _Force = False,
+    output: Output = DEFAULT_OUTPUT,
+    json: Json = False,
+) -> None:
+    """Tell whether a run is worse than another, or than those with a tag: status 6 where it is, 5 if unknown."""
+    folder = open_run(run, output)
+    measured = finished_run(folder)
+    if isinstance(measured, str):
+        raise CannotTellError(measured, place=str(folder.path), next_step="`nicbench resume` finishes a run")
+    others = _others(against, output, folder)
+    reasons = tuple(dict.fromkeys(reason for other in others for reason in objections(measured, other)))
+    if reasons and not force:
+        more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
+        raise UsageError(
+            f"is not comparable with {others[0].name}: {clean('; '.join(reasons[:3]))}{more}",
+            place=measured.name,
+            next_step="name a run made in the same way, or add --force",
+        )
+    found = check(measured, others, tolerance / 100.0)
+    changed = () if measured.folder.is_imported else differences(others[-1].folder, folder).settings
+    error = _error(found, measured, others)
+    if json:
+        print_json(_document(found, measured, others, tolerance, reasons, changed, error))
+        if error is not None:
+            say(f"error: {error}")
+            raise typer.Exit(error.exit_status)
+        return
+    _print(found, measured, others, reasons, changed)
+    if error is not None:
+        raise error
+
+
+def _others(against: str, output: Path, folder: RunFolder) -> list[Measured]:
+    """Oldest first. UsageError where there is none, CannotTellError where none of them is whole."""
+    if path_of(against, output).exists():
+        folders = [open_run(against, output)]
+    else:
+        tagged = [run.path for run in runs_under(output).runs if against in run.tags]
+        folders = [RunFolder.open(path) for path in tagged[-_MOST_RUNS - 1 :]]
+        if not folders:
+            raise UsageError(
+                "is neither a run nor a tag of any run",
+                place=repr(against),
+                next_step="`nicbench list` shows runs and tags; `nicbench tag RUN NAME` gives one",
+            )
+    others = [other for other in folders if other.path.resolve() != folder.path.resolve()][-_MOST_RUNS:]
+    if not others:
+        raise UsageError("would be compared with itself", place=str(folder.path), next_step="name another run")
+    found = [_whole(other) for other in others]
+    for trouble in found:
+        if isinstance(trouble, str):
+            say(f"note: left out: {trouble}")
+    whole = [one for one in found if not isinstance(one, str)]
+    if not whole:
+        raise CannotTellError("nothing to compare with is whole", place=against, next_step="name a finished run")
+    return whole
+
+
+def _whole(folder: RunFolder) -> Measured | str:
+    """As ``finished_run``, and a sentence also of a damaged run: it is one of many."""
+    try:
+        return finished_run(folder)
+    except NicbenchError as error:
+        return f"{folder.run_id}: {error.message}"
+
+
+def _error(found: Check, run: Measured, others: list[Measured]) -> NicbenchError | None:
+    worse, unknown, every = found.of(Outcome.WORSE), found.of(Outcome.UNKNOWN), len(found.rows)
+    if worse:
+        return ThresholdError(
+            f"{len(worse)} of {every} values are worse than before",
+            place=run.name,
+            next_step=f"nicbench diff {others[-1].name} {run.name}",
+        )
+    if not every or unknown:
+        what = f"{len(unknown)} of {every} values cannot be compared" if every else "there is no value that both have"
+        return CannotTellError(
+            f"{what}, so that nobody can say it is not worse",
+            place=run.name,
+            next_step="measure again what was disturbed or left out",
+        )
+    return None
+
+
+def _document(
+    found: Check,
+    run: Measured,
+    others: list[Measured],
+    tolerance: float,
+    reasons: tuple[str, ...],
+    changed: tuple[Difference, ...],
+    error: NicbenchError | None,
+) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "run": run.name,
+        "against": [other.name for other in others],
+        "tolerance_percent": tolerance,
+        "outcome": Outcome.WORSE if found.of(Outcome.WORSE) else Outcome.UNKNOWN if error else "not worse",
+        "exit_status": error.exit_status if error else 0,
+        "not_comparable": list(reasons),
+        "values": [_plain(row) for row in found.rows],
+        "new": [point.words for point in found.new],
+        "differences": [{"path": row.path, "places": list(row.places), "why": row.why} for row in changed],
+    }
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    judgement = row.judgement
+    change = judgement.change_ratio
+    return {
+        "point": row.point.words,
+        "method": row.point.method,
+        "value": row.value,
+        "outcome": judgement.outcome,
+        "before": judgement.before,
+        "after": judgement.after,
+        "change_percent": None if change is None else 100.0 * change,
+        "why": judgement.why,
+    }
+
+
+def _print(
+    found: Check, run: Measured, others: list[Measured], reasons: tuple[str, ...], changed: tuple[Difference, ...]
+) -> None:
+    console = results()
+    many = others[0].name if len(others) == 1 else f"{len(others)} runs, {others[0].name} to {others[-1].name}"
+    console.print(escape(f"{run.name} against {many}"), soft_wrap=True)
+    for reason in reasons:
+        console.print(escape(f"not comparable, forced: {clean(reason)}"), soft_wrap=True)
+    counts = {outcome: len(found.of(outcome)) for outcome in Outcome}
+    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing to compare"
+    console.print(f"{len(found.rows)} values: {told}\n")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in ("what", "value", "before", "now", "change", "", "why"):
+        table.add_column(head, overflow="fold", justify="right" if head in ("before", "now", "change") else "left")
+    for row in found.rows:
+        judgement = row.judgement
+        change = "-" if judgement.change_ratio is None else f"{100.0 * judgement.change_ratio:+.1f} %"
+        numbers = ["-" if value is None else figures(value) for value in (judgement.before, judgement.after)]
+        cells = (row.point.words, row.value, *numbers, change, judgement.outcome.value, judgement.why)
+        table.add_row(*(escape(clean(cell)) for cell in cells))
+    if found.rows:
+        console.print(table)
+    if found.new:
+        console.print(escape(f"\nnot measured before: {clean('; '.join(point.words for point in found.new))}"))
+    if changed and (counts[Outcome.WORSE] or counts[Outcome.BETTER] or counts[Outcome.DIFFERENT]):
+        console.print(f"\nWhat differs between the runs and may explain it ({len(changed)} settings):")
+        for setting in changed[:_MOST_DIFFERENCES]:
+            console.print(escape(clean(f"  {setting.path}: {setting.why}")), soft_wrap=True)

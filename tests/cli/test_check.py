@@ -1,0 +1,196 @@
+"""``nicbench check``: the exit status that CI sees, and the reason that a person sees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.store.folder import RunFolder
+from nicbench.store.tags import add_tag
+
+Make = Callable[..., RunFolder]
+
+
+def result(size: int, rate: float, verdict: str = "valid", **more: Any) -> dict[str, Any]:
+    return {
+        "id": f"throughput/{size}",
+        "method": "throughput",
+        "scope": "per port",
+        "parameters": {"frame_bytes": size},
+        "values": {
+            "ndr_frames_per_s": {"value": rate, "lower": rate, "upper": rate * 1.01, "limited_by": "dut", "n": 3}
+        },
+        "verdict": verdict,
+        "disturbances": ["held up for 31 ms"] if verdict == "disturbed" else [],
+        **more,
+    }
+
+
+@pytest.fixture
+def make(nicbench: Any) -> Make:
+    """Makes run folders under ``runs``."""
+
+    def made(name: str, *results: dict[str, Any], form: str = "1.4", **different: Any) -> RunFolder:
+        path = Path("runs") / f"2026-01-{name}"
+        path.mkdir(parents=True)
+        (path / "bench.yaml").write_text("nicbench: 1\n")
+        test = {"name": "throughput", "method": "throughput", "description": "", "points": 1, "estimate_s": 1.0}
+        plan = {
+            "run_id": path.name,
+            "title": "t",
+            "nicbench_version": "0",
+            "seed": 1,
+            "lab": {"kind": different.get("lab", "veth")},
+            "traffic": {"flows": different.get("flows", 8)},
+            "tests": [
+                {**test, "options": different.get("options", {"frame_bytes": [64], "trial": {"duration": 60.0}})}
+            ],
+        }
+        (path / "plan.json").write_text(json.dumps(plan))
+        kernel = {"release": different.get("kernel", "6.1")}
+        (path / "inventory.json").write_text(
+            json.dumps({"dut": {"kernel": kernel, "cpu": {"model": different.get("cpu")}}})
+        )
+        (path / "summary.json").write_text(
+            json.dumps({"format": form, "title": "t", "verdict": "valid", "results": list(results)})
+        )
+        (path / "MANIFEST.json").write_text('{"format": "1.0", "sha256": {}}')
+        return RunFolder(path.resolve())
+
+    return made
+
+
+def test_a_slower_run_ends_with_6_and_says_by_how_much_and_what_else_differs(make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0), result(1518, 50.0))
+    make("02", result(64, 80.0), result(1518, 50.0), kernel="6.18")
+    ended = nicbench("check", "latest", "--against", "2026-01-01")
+    assert ended.status == 6
+    assert "1 of 2 values are worse" in ended.stderr
+    assert "nicbench diff 2026-01-01 2026-01-02" in ended.stderr
+    for text in ("-20.0 %", "do not overlap", "inventory.kernel.release"):
+        assert text in ended.stdout
+
+
+def test_a_run_that_is_as_good_or_better_ends_with_0(make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0), result(128, 100.0))
+    make("02", result(64, 99.0), result(128, 120.0), result(256, 1.0))
+    ended = nicbench("check", "latest", "--against", "2026-01-01")
+    assert ended.status == 0
+    assert "1 better, 1 no difference shown" in ended.stdout
+    assert "not measured before: throughput: frame_bytes 256" in ended.stdout
+
+
+def test_the_tolerance_is_the_users(make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0))
+    make("02", result(64, 90.0))
+    assert nicbench("check", "latest", "--against", "2026-01-01", "--tolerance", "15").status == 0
+    assert nicbench("check", "latest", "--against", "2026-01-01", "--tolerance", "9").status == 6
+
+
+@pytest.mark.parametrize("verdict", ["disturbed", "incomplete"])
+def test_what_cannot_be_relied_on_is_no_regression_and_not_well_either(verdict: str, make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0), result(128, 100.0))
+    make("02", result(64, 10.0, verdict), result(128, 100.0))
+    ended = nicbench("check", "latest", "--against", "2026-01-01", "--json")
+    assert ended.status == 5
+    document = json.loads(ended.stdout)
+    assert (document["outcome"], document["exit_status"]) == ("cannot be told", 5)
+    assert [row["outcome"] for row in document["values"]] == ["cannot be told", "no difference shown"]
+    assert verdict in document["values"][0]["why"]
+
+
+def test_a_point_that_is_missing_now_cannot_be_told(make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0), result(128, 100.0))
+    make("02", result(64, 100.0))
+    ended = nicbench("check", "latest", "--against", "2026-01-01")
+    assert ended.status == 5
+    assert "this run did not measure it" in ended.stdout
+
+
+def test_all_runs_of_a_tag_are_the_other_side(make: Make, nicbench: Any) -> None:
+    for day, rate in enumerate((100.0, 101.0, 99.0, 100.5), 1):
+        add_tag(make(f"0{day}", result(64, rate)).path, "nightly")
+    latest = make("09", *(result(64, rate, run=run) for run, rate in enumerate((90.0, 90.5, 89.5, 90.2), 1)))
+    add_tag(latest.path, "nightly")
+    document = json.loads(nicbench("check", "latest", "--against", "nightly", "--json").stdout)
+    assert document["against"] == [f"2026-01-0{day}" for day in range(1, 5)]
+    assert document["outcome"] == "worse"
+    assert "4 runs against 4: ratio of medians" in document["values"][0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("different", "reason"),
+    [
+        ({"lab": "interfaces"}, "another lab: veth instead of interfaces"),
+        ({"flows": 1}, "traffic.flows is 8 instead of 1"),
+        ({"cpu": "another CPU"}, "another processor"),
+        (
+            {"options": {"frame_bytes": [64], "trial": {"duration": 1.0}}},
+            "throughput.trial.duration is 60.0 instead of 1.0",
+        ),
+    ],
+)
+def test_what_is_not_comparable_is_refused_with_the_reason_unless_forced(
+    different: dict[str, Any], reason: str, make: Make, nicbench: Any
+) -> None:
+    make("01", result(64, 100.0), **{"cpu": "a CPU", **different})
+    make("02", result(64, 80.0), cpu="a CPU")
+    ended = nicbench("check", "latest", "--against", "2026-01-01")
+    assert ended.status == 2
+    assert reason in ended.stderr
+    assert "--force" in ended.stderr
+    forced = nicbench("check", "latest", "--against", "2026-01-01", "--force")
+    assert forced.status == 6
+    assert f"not comparable, forced: {reason}" in forced.stdout
+
+
+def test_more_points_and_another_kernel_are_comparable(make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0), kernel="5.10", options={"frame_bytes": [64, 128], "trial": {"duration": 60.0}})
+    make("02", result(64, 100.0))
+    assert nicbench("check", "latest", "--against", "2026-01-01").status == 0
+
+
+def test_a_run_that_is_not_finished_cannot_be_told(make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0))
+    (make("02", result(64, 100.0)).path / "MANIFEST.json").unlink()
+    ended = nicbench("check", "2026-01-02", "--against", "2026-01-01")
+    assert ended.status == 5
+    assert "nicbench resume" in ended.stderr
+    assert nicbench("check", "2026-01-01", "--against", "2026-01-02").status == 5
+
+
+def test_a_summary_changed_by_hand_is_not_believed(make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0))
+    changed = make("02", result(64, 100.0))
+    (changed.path / "MANIFEST.json").write_text(json.dumps({"format": "1.0", "sha256": {"summary.json": "0" * 64}}))
+    ended = nicbench("check", "latest", "--against", "2026-01-01")
+    assert ended.status == 5
+    assert "was changed after the run had finished" in ended.stderr
+
+
+def test_a_name_that_is_neither_run_nor_tag_ends_with_2(make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0))
+    ended = nicbench("check", "latest", "--against", "nothing")
+    assert ended.status == 2
+    assert "neither a run nor a tag" in ended.stderr
+    assert nicbench("check", "latest", "--against", "latest").status == 2
+
+
+@pytest.mark.parametrize("form", ["1.0", "1.1", "1.2", "1.3"])
+def test_runs_of_older_formats_are_listed_and_checked(form: str, make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0), form=form)
+    make("02", result(64, 80.0))
+    assert nicbench("check", "latest", "--against", "2026-01-01").status == 6
+    assert [run["format"] for run in json.loads(nicbench("list", "--json").stdout)["runs"]] == [form, "1.4"]
+
+
+def test_a_run_of_a_newer_format_says_so(make: Make, nicbench: Any) -> None:
+    make("01", result(64, 100.0, from_the_future=1), form="1.99")
+    ended = nicbench("check", "latest", "--against", "latest")
+    assert ended.status == 2
+    assert "a newer nicbench wrote" in ended.stderr
+    assert "newer" in json.loads(nicbench("list", "--json").stdout)["runs"][0]["trouble"]
