@@ -31,7 +31,7 @@ class Mount(Frozen):
     """Share number ``share`` (from 1) of the measured host, mounted on the host of the client ``endpoint``.
 
     ``directory`` is where its files are on that client's host. ``server_port`` names the measured port that it is
-    reached by, at ``address`` and the TCP port ``tcp_port``. Connections are its own, but for mounts by the kernel's NFS.
+    reached by, at ``address`` and the TCP port ``tcp_port``. Its connections are its own, but for the kernel's NFS.
     """
 
     share: int
