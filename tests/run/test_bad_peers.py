@@ -80,7 +80,7 @@ def send_foreign_frames(folder: RunFolder) -> None:
 
 
 def test_frames_that_we_did_not_send_are_foreign_and_never_counted_as_ours(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path, short(POLICER, duration="2 s"))
+    folder = make_folder(tmp_path, short(POLICER, trials=2, duration="2 s"))
     run_with(folder, lambda: send_foreign_frames(folder))
     counts = [trial.reading.counts for trial in trials_of(folder)]
     assert max(count.foreign for count in counts) >= 500
