@@ -34,3 +34,10 @@ def print_json(content: BaseModel | dict[str, Any]) -> None:
     plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
     sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     sys.stdout.flush()
+
+
+def write_bytes(content: bytes) -> None:
+    """A file's content on stdout, as it is; errors are those of ``streams``."""
+    to = getattr(sys.stdout, "write_bytes", None) or sys.stdout.buffer.write
+    to(content)
+    sys.stdout.flush()

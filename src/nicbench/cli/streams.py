@@ -36,6 +36,16 @@ class _Stream(ABC):
                 self._failed(error)
         return len(text)
 
+    def write_bytes(self, content: bytes) -> None:
+        if self._inner is None:
+            self._failed(OSError(errno.EBADF, os.strerror(errno.EBADF)))
+        else:
+            try:
+                self._inner.flush()
+                self._inner.buffer.write(content)
+            except (OSError, ValueError) as error:  # ValueError: closed
+                self._failed(error)
+
     def flush(self) -> None:
         if self._inner is not None:
             try:

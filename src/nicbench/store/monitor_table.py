@@ -74,8 +74,8 @@ def finish(folder: Path) -> None:
         raise damaged_error(error, folder / NAME) from error
 
 
-def read(folder: Path, metrics: tuple[str, ...]) -> Monitored | None:
-    """Rows of these metrics, from the table and the log of a run that is not finished; None where there is nothing."""
+def read(folder: Path, metrics: tuple[str, ...] | None) -> Monitored | None:
+    """Rows of these metrics (None: of all), from the table and the log of a run that goes on; None: there are none."""
     try:
         return _read(folder, metrics)
     except OSError as error:
@@ -84,14 +84,15 @@ def read(folder: Path, metrics: tuple[str, ...]) -> Monitored | None:
         raise damaged_error(error, folder / NAME) from error
 
 
-def _read(folder: Path, metrics: tuple[str, ...]) -> Monitored | None:
+def _read(folder: Path, metrics: tuple[str, ...] | None) -> Monitored | None:
     tables: list[pa.Table] = []
     about = _about(folder)
     if (folder / NAME).is_file():
-        tables.append(pq.read_table(folder / NAME, schema=SCHEMA, filters=[("metric", "in", list(metrics))]))
+        chosen = None if metrics is None else [("metric", "in", list(metrics))]
+        tables.append(pq.read_table(folder / NAME, schema=SCHEMA, filters=chosen))
     log = folder / monitor_log.NAME
     if log.is_file():
-        batches = _Parser(about, frozenset(metrics)).batches(log)
+        batches = _Parser(about, None if metrics is None else frozenset(metrics)).batches(log)
         tables.append(pa.Table.from_batches(batches, schema=SCHEMA))
     return Monitored(pa.concat_tables(tables), _summed(about.costs)) if tables else None
 

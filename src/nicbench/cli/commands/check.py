@@ -12,7 +12,6 @@ from rich.table import Table
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.cli.run_index import runs_under
-from nicbench.cli.run_reference import open_run, path_of
 from nicbench.diff.compare import Difference, differences
 from nicbench.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
 from nicbench.regressions.check import Check, Row, check
@@ -22,6 +21,7 @@ from nicbench.regressions.measured import Measured, finished_run
 from nicbench.stats.numerals import figures
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import clean
+from nicbench.store.reference import open_run, path_of
 
 _MOST_RUNS: Final = 50
 """Of a tag: the newest."""

@@ -13,10 +13,10 @@ from rich.table import Table
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.cli.run_reference import open_run
 from nicbench.diff.compare import NOT_RECORDED, Difference, Differences, differences
 from nicbench.errors import UsageError
 from nicbench.store.folder import RunFolder
+from nicbench.store.reference import open_run
 
 _LONGEST_SHOWN = 160
 

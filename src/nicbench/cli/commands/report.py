@@ -7,7 +7,7 @@ import typer
 from nicbench.cli.conduct import build_report
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
 from nicbench.cli.output import FORMAT, print_json, results, say
-from nicbench.cli.run_reference import open_run
+from nicbench.store.reference import open_run
 
 
 def register(app: typer.Typer) -> None:

@@ -9,8 +9,8 @@ import typer
 from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import DEFAULT_OUTPUT, Output, RunReference
 from nicbench.cli.output import results
-from nicbench.cli.run_reference import LATEST, open_run
 from nicbench.errors import UsageError
+from nicbench.store.reference import LATEST, open_run
 from nicbench.tuning.lock import forget_dead_holder, locked_by
 from nicbench.tuning.record import RUNTIME_FOLDER, record_path
 from nicbench.tuning.restore import restore, run_id_of

@@ -11,10 +11,10 @@ from nicbench.bench_file import load
 from nicbench.cli.conduct import conduct
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, Output, Redact, RunReference, Wait
 from nicbench.cli.output import say
-from nicbench.cli.run_reference import open_run
 from nicbench.errors import UsageError
 from nicbench.events import Event, RunFinished, RunStarted
 from nicbench.store.folder import BENCH, RunFolder
+from nicbench.store.reference import open_run
 
 
 def register(app: typer.Typer) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.cli.run_reference import open_run
+from nicbench.store.reference import open_run
 from nicbench.store.tags import add_tag, remove_tag, tags_of
 
 

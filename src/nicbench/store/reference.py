@@ -1,4 +1,4 @@
-"""How a run is named on the command line: by its folder, by its id under ``--output``, or as ``latest``."""
+"""How a run is named: by its folder, by its id in the folder that holds runs, or as ``latest``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,107 @@
+"""``nicbench export RUN --to KIND``: a run's results as a file for other programs."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from nicbench.cli.import_options import choice
+from nicbench.cli.options import DEFAULT_OUTPUT
+from nicbench.cli.output import results, say, write_bytes
+from nicbench.errors import UsageError
+from nicbench.export.formats.base import ExportFormat
+from nicbench.export.source import TABLES, ExportSource
+from nicbench.registry import find
+from nicbench.store.files import writing_atomically
+from nicbench.store.folder import is_run_folder
+from nicbench.store.reference import open_run
+
+_STDOUT: Final = "-"
+
+Run = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", show_default=False)
+]
+Kind = Annotated[
+    str,
+    typer.Option("--to", metavar="KIND", help="csv, json, junit, openmetrics, parquet or xlsx.", show_default=False),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--output", metavar="FILE", help="The file to write, `-` for stdout; else RUN-ID.KIND in this folder."
+    ),
+]
+TableName = Annotated[
+    str,
+    typer.Option(
+        "--table",
+        metavar="NAME",
+        help="Of csv and parquet: results (a row each), values (a row each, long), trials or rounds.",
+    ),
+]
+Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder that holds the runs.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("export")(_export)
+
+
+def _export(
+    run: Run,
+    to: Kind,
+    output: Target = None,
+    table: TableName = "results",
+    runs: Runs = DEFAULT_OUTPUT,
+) -> None:
+    """Write a run's results as a file for other programs, nothing rounded, and print where it is."""
+    formats = find("nicbench.export.formats", ExportFormat)
+    choice("--to", to, formats)
+    choice("--table", table, TABLES)
+    form = formats[to]()
+    if table != "results" and not form.one_table:
+        raise UsageError(f"a file of kind {to} holds no single table", place="--table", next_step="leave it out")
+    folder = open_run(run, runs)
+    source = ExportSource(folder)
+    for sentence in source.document.run.changed_files:
+        say(f"warning: {sentence}")
+    if output == _STDOUT:
+        _to_stdout(form, source, table)
+        return
+    named = folder.run_id if table == "results" else f"{folder.run_id}-{table}"
+    path = Path(output) if output else Path(f"{named}{form.suffix}")
+    _refuse(path)
+    with writing_atomically(path) as stream:
+        form.write(source, table, stream)
+    results().print(str(path), markup=False, soft_wrap=True)
+
+
+def _refuse(path: Path) -> None:
+    """UsageError where the file cannot be there, or is no place for it."""
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise UsageError("there is no such folder", place=str(parent), next_step="make it, or name another --output")
+    if path.is_dir():
+        raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --output")
+    if any(is_run_folder(folder) for folder in (parent, *parent.parents)):
+        raise UsageError(
+            "lies in the folder of a run, whose files are checked against what was measured",
+            place=str(path),
+            next_step="name a file outside of it with --output",
+        )
+
+
+def _to_stdout(form: ExportFormat, source: ExportSource, table: str) -> None:
+    whole = io.BytesIO()
+    form.write(source, table, whole)
+    if sys.stdout.isatty() and not form.is_text:
+        raise UsageError(
+            f"a file of kind {form.kind} is not for a terminal",
+            place="--output",
+            next_step="name a file, or send stdout to one",
+        )
+    write_bytes(whole.getvalue())

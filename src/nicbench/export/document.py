@@ -1,0 +1,112 @@
+"""The JSON export: every result of a run with its values, in one shape (docs/export.schema.json)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from nicbench.model.base import Frozen
+from nicbench.model.imported import Erratum
+from nicbench.model.ports import PortFigures
+
+FORMAT = "1.0"
+"""Of the document. A new key makes it 1.1; a key that is gone, or means something else, 2.0."""
+
+Number = Annotated[int | float, Field(allow_inf_nan=False)]
+"""As summary.json has it, to the last digit: a whole number stays one."""
+
+
+class ExportedValue(Frozen):
+    """One value of a result. ``name`` carries the unit, which ``unit`` repeats. Unknown is null, never 0.
+
+    A ``spread`` is over runs: ``value`` is the median, ``lower`` and ``upper`` the least and the most of the runs.
+    A ``rate`` was searched for: ``lower`` is the highest load that passed, ``upper`` the lowest that failed.
+    """
+
+    name: str
+    unit: str | None
+    kind: Literal["number", "rate", "spread", "text", "unknown"]
+    value: Number | None = None
+    text: str | None = None
+    lower: Number | None = None
+    upper: Number | None = None
+    at_least: bool | None = None
+    """Of a rate or a spread: whether the true value may be higher."""
+    limited_by: str | None = None
+    """What stopped a rate from being higher: ``dut``, ``tester`` or ``line_rate``."""
+    n: int | None = None
+    """How many trials or runs are behind it."""
+    runs: int | None = None
+    """Of a spread: how many runs there were, with and without a value."""
+    mean: Number | None = None
+    """Of a spread whose number of runs grows: the mean of the runs, with its confidence interval."""
+    mean_lower: Number | None = None
+    mean_upper: Number | None = None
+    mean_confidence_ratio: Number | None = None
+    reason_null: str | None = None
+    near_limit: str | None = None
+    """Why it may be the tester's own, in words."""
+    printed: str | None = None
+    """Of an imported value: as its source printed it."""
+    printed_unit: str | None = None
+    computed: bool = False
+    """Of an imported value: it is not printed in the source, and follows from what is."""
+    errata: tuple[Erratum, ...] = ()
+    """Of an imported value: why what is printed cannot be so."""
+
+
+class ExportedResult(Frozen):
+    """One result: one test, one configuration, one set of parameters, of one run or over all (``span``)."""
+
+    result: str
+    """Its id in summary.json."""
+    span: Literal["run", "over_runs"]
+    test: str
+    method: str
+    configuration: str
+    run: int | None
+    """Of the configuration, from 1; null over all its runs."""
+    warm_up: bool
+    """Of a run that warms up: it counts for nothing."""
+    scope: str
+    """Whether rates are per port or the sum of ports."""
+    verdict: str
+    disturbances: tuple[str, ...]
+    imported: bool
+    """Not measured by nicbench."""
+    imported_line: int | None = None
+    """The line of the imported file."""
+    samples: tuple[str, ...]
+    """The ids of the trials or rounds behind it."""
+    parameters: dict[str, Any]
+    values: tuple[ExportedValue, ...]
+    by_port: PortFigures | None = None
+
+
+class ExportedRun(Frozen):
+    """Of which run the results are."""
+
+    run_id: str
+    title: str
+    started: str | None
+    """Wall time, a label."""
+    nicbench_version: str | None
+    verdict: str
+    finished: bool
+    """Whether the run ended by itself; what there is of another is exported all the same."""
+    changed_files: tuple[str, ...] = ()
+    """What was changed in the run folder since, a sentence each."""
+    configurations: tuple[str, ...] = ()
+    imported: str | None = None
+    """That it was not measured by nicbench."""
+    source: str | None = None
+    """Of imported results: title and year of what they are taken from."""
+
+
+class ExportDocument(Frozen):
+    """The whole of an export."""
+
+    format: str = FORMAT
+    run: ExportedRun
+    results: tuple[ExportedResult, ...]

@@ -1,0 +1,171 @@
+"""From a run folder to the document of an export. It reads the folder and nothing else, and changes nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel
+
+from nicbench.events import ResultReady, RunStarted
+from nicbench.export.document import ExportDocument, ExportedResult, ExportedRun, ExportedValue
+from nicbench.export.text import storable, storable_deeply
+from nicbench.export.units import unit_of
+from nicbench.model.imported import ImportedRow
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, ResultVerdict, Summary, Value, name_of_test
+from nicbench.model.spread import Spread
+from nicbench.store.files import damaged_error
+from nicbench.store.folder import SUMMARY, RunFolder
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def summary_of(folder: RunFolder) -> Summary:
+    """The summary; of a run that wrote none, or goes on, its results so far, which are incomplete."""
+    summary = folder.summary()
+    if summary is not None and folder.finished:
+        return summary
+    plan = folder.plan()
+    return Summary(
+        title=plan.title if plan else folder.run_id,
+        verdict=ResultVerdict.INCOMPLETE,
+        results=folder.journal.results(),
+        configurations=plan.compared if plan else (),
+    )
+
+
+def document_of(folder: RunFolder, summary: Summary | None = None) -> ExportDocument:
+    """Everything that is exported of a run, in the order of its summary; what is over runs comes last."""
+    summary = summary or summary_of(folder)
+    tests = _tests(folder, summary)
+    results = [_result(folder, result, "run", tests) for result in summary.results]
+    results += [_result(folder, result, "over_runs", tests) for result in summary.over_runs]
+    return ExportDocument(run=_run(folder, summary), results=tuple(results))
+
+
+def _run(folder: RunFolder, summary: Summary) -> ExportedRun:
+    plan = folder.plan()
+    started = next((event for event in folder.journal.events() if isinstance(event, RunStarted)), None)
+    version = plan.nicbench_version if plan else started.nicbench_version if started else None
+    imported = summary.imported
+    return ExportedRun(
+        run_id=storable(folder.run_id),
+        title=storable(summary.title),
+        started=storable(started.wall_time) if started else None,
+        nicbench_version=storable(version) if version else None,
+        verdict=summary.verdict.value,
+        finished=folder.finished,
+        changed_files=tuple(storable(sentence) for sentence in folder.differences()),
+        configurations=tuple(storable(name) for name in summary.configurations),
+        imported=storable(imported.statement) if imported else None,
+        source=storable(imported.named) if imported else None,
+    )
+
+
+def _tests(folder: RunFolder, summary: Summary) -> dict[str, str]:
+    """The test of each result that is too old to say it."""
+    if all(result.test is not None for result in (*summary.results, *summary.over_runs)):
+        return {}
+    return {event.result.id: event.test for event in folder.journal.events() if isinstance(event, ResultReady)}
+
+
+def _result(
+    folder: RunFolder, result: Result, span: Literal["run", "over_runs"], tests: dict[str, str]
+) -> ExportedResult:
+    near = {found.value: found.text for found in result.near_tester_limit or ()}
+    _check(folder, result.id, "parameters", result.parameters)
+    return ExportedResult(
+        result=storable(result.id),
+        span=span,
+        test=storable(name_of_test(result, tests)),
+        method=storable(result.method),
+        configuration=storable(result.configuration),
+        run=result.run,
+        warm_up=result.warm_up,
+        scope=storable(result.scope),
+        verdict=result.verdict.value,
+        disturbances=tuple(storable(text) for text in result.disturbances),
+        imported=result.imported is not None or result.verdict is ResultVerdict.IMPORTED,
+        imported_line=result.imported.line if result.imported else None,
+        samples=tuple(storable(name) for name in result.trials),
+        parameters=storable_deeply(result.parameters),
+        values=tuple(_value(folder, result, name, near.get(name)) for name in result.values),
+        by_port=_clean(result.by_port) if result.by_port else None,
+    )
+
+
+def _value(folder: RunFolder, result: Result, name: str, near: str | None) -> ExportedValue:
+    found = _figures(result.values[name])
+    _check(folder, result.id, name, found)
+    row = result.imported or ImportedRow(line=0, printed={})
+    printed = row.printed.get(name)
+    return ExportedValue(
+        name=storable(name),
+        unit=unit_of(name),
+        near_limit=None if near is None else storable(near),
+        printed=storable(printed.text) if printed else None,
+        printed_unit=storable(printed.unit) if printed and printed.unit else None,
+        computed=name in row.computed,
+        errata=tuple(_clean(erratum) for erratum in row.errata if erratum.value == name),
+        **found,
+    )
+
+
+def _figures(value: Value) -> dict[str, Any]:
+    """What a value comes to, as it is: no arithmetic is done with it."""
+    if isinstance(value, Bounded):
+        return {
+            "kind": "rate",
+            "value": value.value,
+            "lower": value.lower,
+            "upper": value.upper,
+            "at_least": value.at_least,
+            "limited_by": value.limited_by.value if value.limited_by else None,
+            "n": value.n,
+            "reason_null": None if value.reason_null is None else storable(value.reason_null),
+        }
+    if isinstance(value, Spread):
+        mean = value.of_mean
+        return {
+            "kind": "spread",
+            "value": value.median,
+            "lower": value.minimum,
+            "upper": value.maximum,
+            "at_least": value.at_least,
+            "limited_by": value.limited_by.value if value.limited_by else None,
+            "n": value.n,
+            "runs": value.runs,
+            "mean": mean.mean if mean else None,
+            "mean_lower": mean.lower if mean else None,
+            "mean_upper": mean.upper if mean else None,
+            "mean_confidence_ratio": mean.confidence_ratio if mean else None,
+        }
+    if isinstance(value, str):
+        return {"kind": "text", "text": storable(value)}
+    return {"kind": "unknown"} if value is None else {"kind": "number", "value": value}
+
+
+def _clean(record: Record) -> Record:
+    """A record of the summary whose texts can be written."""
+    return type(record).model_validate(storable_deeply(record.model_dump()))
+
+
+def _check(folder: RunFolder, result: str, name: str, value: Any) -> None:
+    """HostError where something is no number that a file can hold: nicbench never writes one, a damaged folder may."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _check(folder, result, f"{name}.{key}", each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            _check(folder, result, name, each)
+    elif isinstance(value, int | float) and not _is_finite(value):
+        problem = ValueError(f"{result}: {name} is not a finite number")
+        raise damaged_error(problem, folder.path / SUMMARY)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False

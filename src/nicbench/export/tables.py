@@ -1,0 +1,233 @@
+"""The tables of an export, all kinds of files alike: a row for each value (long), a row for each result (wide).
+
+The order of columns is stable: the fixed ones, then ``parameter_NAME`` for each parameter in the order in which results
+name them, then, of the wide table, the values likewise. Cells are the numbers of summary.json. None is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
+from nicbench.export.units import unit_of
+from nicbench.model.imported import Erratum
+from nicbench.store.files import json_text
+
+Cell = str | int | float | bool | None
+Kind = Literal["text", "number", "integer", "flag"]
+_LARGEST_INTEGER: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, the unit of its numbers, what its cells are, and what it is about."""
+
+    name: str
+    kind: Kind = "text"
+    unit: str | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under columns; every row has a cell for each."""
+
+    name: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+OF_RESULT: Final = (
+    Column("run_id", about="the run's folder"),
+    Column("result", about="the result's id in summary.json"),
+    Column("span", about="`run`: of one run; `over_runs`: over all runs of its configuration"),
+    Column("test", about="the test's name in the bench file"),
+    Column("method", about="the way of measuring"),
+    Column("configuration", about="its name in the bench file, else `default`"),
+    Column("run", "integer", about="of the configuration, from 1; empty over runs, and before format 1.2"),
+    Column("warm_up", "flag", about="of a run that warms up: it counts for nothing"),
+    Column("scope", about="whether rates are per port or a sum of ports"),
+    Column("verdict", about="`valid`, `disturbed`, `incomplete` or `imported`"),
+    Column("disturbances", about="what disturbed it, sentences joined by `; `"),
+    Column("imported", "flag", about="not measured by nicbench"),
+)
+"""First in both tables."""
+
+OF_VALUE: Final = (
+    Column("name", about="of the value; it ends with the unit"),
+    Column("unit", about="the same unit; empty of words and of pure numbers"),
+    Column("kind", about="`number`, `rate`, `spread`, `text` or `unknown`"),
+    Column("value", "number", about="of a spread the median"),
+    Column("text", about="of a value that is words"),
+    Column("lower", "number", about="of a rate the highest load that passed; of a spread the least run"),
+    Column("upper", "number", about="of a rate the lowest load that failed; of a spread the greatest run"),
+    Column("at_least", "flag", about="the true value may be higher than any load tried"),
+    Column("limited_by", about="`dut`, `tester` or `line_rate`"),
+    Column("n", "integer", about="trials or runs behind it"),
+    Column("runs", "integer", about="of a spread: runs with and without a value"),
+    Column("mean", "number", about="of a spread whose number of runs grows"),
+    Column("mean_lower", "number", about="its confidence interval"),
+    Column("mean_upper", "number", about="its confidence interval"),
+    Column("mean_confidence_ratio", "number", "ratio", about="the interval's confidence"),
+    Column("reason_null", about="why there is no value"),
+    Column("near_limit", about="why the value may be the tester's own"),
+    Column("printed", about="of an imported value: as its source printed it"),
+    Column("printed_unit", about="the unit printed with it"),
+    Column("computed", "flag", about="of an imported value: not printed, it follows from what is"),
+    Column("errata", about="of an imported value: why what is printed cannot be so"),
+)
+"""After these in the long table."""
+
+BESIDE: Final = ("text", "lower", "upper", "at_least", "limited_by", "n", "runs", "mean", "mean_lower", "mean_upper",
+                 "reason_null", "near_limit", "printed", "printed_unit", "errata")  # fmt: skip
+"""Of the wide table: what stands beside a value as ``VALUE_lower``, where any result has it."""
+_WITH_UNIT: Final = frozenset({"value", "lower", "upper", "mean", "mean_lower", "mean_upper"})
+
+
+def long_table(document: ExportDocument) -> Table:
+    """A row for each value of each result."""
+    parameters = _parameters(document.results)
+    rows = [
+        (*_of_result(document, result), *_of_value(value), *(plain(result.parameters.get(name)) for name in parameters))
+        for result in document.results
+        for value in result.values
+    ]
+    columns = (*OF_RESULT, *OF_VALUE, *_parameter_columns(parameters, document.results))
+    return Table("values", _distinct(columns), tuple(rows))
+
+
+def wide_table(document: ExportDocument) -> Table:
+    """A row for each result, with a column for each value that any of them has."""
+    parameters = _parameters(document.results)
+    by_result = [{value.name: value for value in result.values} for result in document.results]
+    places = _places(by_result)
+    rows = [
+        (
+            *_of_result(document, result),
+            *(plain(result.parameters.get(name)) for name in parameters),
+            *(_figure(values.get(place.value), place.figure) for place in places),
+        )
+        for result, values in zip(document.results, by_result, strict=True)
+    ]
+    columns = [
+        place.column([_figure(values.get(place.value), place.figure) for values in by_result]) for place in places
+    ]
+    fixed = (*OF_RESULT, *_parameter_columns(parameters, document.results))
+    return Table("results", _distinct((*fixed, *columns)), tuple(rows))
+
+
+def plain(value: Any) -> Cell:
+    """A cell: what is a list or a dictionary is JSON in it."""
+    return value if value is None or isinstance(value, str | int | float) else json_text(value, indent=None)
+
+
+def kind_of(cells: Iterable[Cell]) -> Kind:
+    """What a column of these cells is."""
+    known = [cell for cell in cells if cell is not None]
+    if not known or any(isinstance(cell, str) for cell in known):
+        return "text"
+    if all(isinstance(cell, bool) for cell in known):
+        return "flag"
+    if all(isinstance(cell, int) and abs(cell) <= _LARGEST_INTEGER for cell in known):
+        return "integer"
+    return "number"
+
+
+def _of_result(document: ExportDocument, result: ExportedResult) -> tuple[Cell, ...]:
+    return (
+        document.run.run_id,
+        result.result,
+        result.span,
+        result.test,
+        result.method,
+        result.configuration,
+        result.run,
+        result.warm_up,
+        result.scope,
+        result.verdict,
+        "; ".join(result.disturbances),
+        result.imported,
+    )
+
+
+def _of_value(value: ExportedValue) -> tuple[Cell, ...]:
+    return tuple(
+        _errata(value.errata) if column.name == "errata" else getattr(value, column.name) for column in OF_VALUE
+    )
+
+
+def _figure(value: ExportedValue | None, figure: str) -> Cell:
+    if value is None:
+        return None
+    return _errata(value.errata) if figure == "errata" else cast(Cell, getattr(value, figure))
+
+
+def _errata(errata: tuple[Erratum, ...]) -> str | None:
+    return "; ".join(f"{each.place}: {each.reason}" for each in errata) or None
+
+
+def _parameters(results: Iterable[ExportedResult]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for result in results for name in result.parameters))
+
+
+def _parameter_columns(names: Iterable[str], results: tuple[ExportedResult, ...]) -> tuple[Column, ...]:
+    return tuple(
+        Column(
+            f"parameter_{name}",
+            kind_of(plain(result.parameters.get(name)) for result in results),
+            unit_of(name),
+            "parameter of the test",
+        )
+        for name in names
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A column of the wide table: which figure of which value."""
+
+    value: str
+    figure: str
+    is_main: bool
+    """The value itself, which has the column of its own name."""
+
+    def column(self, cells: Sequence[Cell]) -> Column:
+        kind = kind_of(cells)
+        if self.figure == "value" and kind == "text":
+            kind = "number"  # of nothing but unknowns
+        has_unit = kind in ("number", "integer") and self.figure in _WITH_UNIT
+        unit = unit_of(self.value) if has_unit else None
+        if self.is_main:
+            return Column(self.value, kind, unit)
+        return Column(f"{self.value}_{self.figure}", kind, unit, f"{self.figure} of {self.value}")
+
+
+def _places(by_result: Sequence[Mapping[str, ExportedValue]]) -> list[_Place]:
+    """Each value, and beside it what is known of it in any result."""
+    places = []
+    for name in dict.fromkeys(name for values in by_result for name in values):
+        found = [values[name] for values in by_result if name in values]
+        kinds = {value.kind for value in found}
+        main = "text" if "text" in kinds and kinds <= {"text", "unknown"} else "value"
+        places.append(_Place(name, main, is_main=True))
+        places += [
+            _Place(name, figure, is_main=False)
+            for figure in BESIDE
+            if figure != main and any(_figure(value, figure) is not None for value in found)
+        ]
+    return places
+
+
+def _distinct(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Names that are taken, as of a value called ``run``, become ``value_run``."""
+    taken: set[str] = set()
+    found = []
+    for column in columns:
+        name = column.name
+        while name in taken:
+            name = f"value_{name}"
+        taken.add(name)
+        found.append(Column(name, column.kind, column.unit, column.about))
+    return tuple(found)

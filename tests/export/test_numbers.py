@@ -1,0 +1,228 @@
+"""Every kind of export has the numbers of summary.json, to the last digit, and unknown stays unknown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nicbench.export.document import ExportDocument
+from nicbench.export.formats.base import ExportFormat
+from nicbench.export.reading import document_of
+from nicbench.export.schema import export_schema, export_schema_text
+from nicbench.export.source import ExportSource
+from nicbench.export.tables import long_table, wide_table
+from nicbench.export.units import unit_of
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.registry import find
+from nicbench.store import RunFolder
+
+ROOT = Path(__file__).parents[2]
+FORMATS = find("nicbench.export.formats", ExportFormat)  # type: ignore[type-abstract]
+
+
+def exported(path: Path, kind: str, table: str = "results") -> bytes:
+    stream = io.BytesIO()
+    FORMATS[kind]().write(ExportSource(RunFolder.open(path)), table, stream)
+    return stream.getvalue()
+
+
+def rows(path: Path, table: str = "results") -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(exported(path, "csv", table).decode(), newline="")))
+
+
+def numbers_of(stored: Any) -> dict[str, Any]:
+    """Of a value of summary.json: itself, and its bounds."""
+    if isinstance(stored, dict):
+        if "median" in stored:
+            return {"value": stored["median"], "lower": stored["minimum"], "upper": stored["maximum"]}
+        return {name: stored[name] for name in ("value", "lower", "upper")}
+    return {"value": None if isinstance(stored, str) else stored, "lower": None, "upper": None}
+
+
+def test_the_published_schema_is_current_and_an_export_fits_it(every_shape: Path, measured: Path) -> None:
+    published = (ROOT / "docs" / "export.schema.json").read_text(encoding="utf-8")
+
+    assert published == export_schema_text(), "make it anew: python -m nicbench.export.schema > docs/export.schema.json"
+    for path in (every_shape, measured):
+        jsonschema.validate(json.loads(exported(path, "json")), export_schema())
+
+
+def test_the_json_export_has_every_number_of_the_summary(every_shape: Path, measured: Path) -> None:
+    for path in (every_shape, measured):
+        summary = json.loads((path / "summary.json").read_text())
+        document = json.loads(exported(path, "json"))
+        stored = [*summary["results"], *summary.get("over_runs", ())]
+        assert [each["result"] for each in document["results"]] == [each["id"] for each in stored]
+        for told, kept in zip(document["results"], stored, strict=True):
+            for value in told["values"]:
+                found = {name: value[name] for name in ("value", "lower", "upper")}
+                assert json.dumps(found) == json.dumps(numbers_of(kept["values"][value["name"]]))
+
+
+@given(
+    value=st.one_of(st.none(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)),
+    upper=st.floats(allow_nan=False, allow_infinity=False),
+)
+@settings(max_examples=60)
+def test_any_number_comes_through_json_and_csv_as_it_is(
+    value: float | None, upper: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = RunFolder(tmp_path_factory.getbasetemp() / "never made")
+    given_values = {"x_ns": value, "rate_frames_per_s": Bounded(value=upper, lower=None, upper=upper, n=1)}
+    row = Result(id="a", test="a", method="m", parameters={}, values=given_values)
+    document = document_of(folder, Summary(title="t", verdict=ResultVerdict.VALID, results=(row,)))
+    read = ExportDocument.model_validate_json(document.model_dump_json())
+    assert [found.value for found in read.results[0].values] == [value, upper]
+    table = wide_table(document)
+    cells = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
+    assert repr(cells["x_ns"]) == repr(value)
+    assert repr(cells["rate_frames_per_s_upper"]) == repr(upper)
+
+
+def test_csv_has_a_row_for_each_result_and_reads_back_exactly(every_shape: Path) -> None:
+    found = rows(every_shape)
+
+    assert [row["result"] for row in found] == ["first/64", "first/64/2", "first/mix", "second/64", "first/64/over"]
+    first, second, mix, imported, over = found
+    assert float(second["ndr_frames_per_s"]) == 0.1 + 0.2
+    assert float(second["ndr_frames_per_s_upper"]) == 1234567.8901234567
+    assert float(second["tiny_ratio"]) == 5e-324
+    assert int(second["sent_frames"]) == 2**53 + 1
+    assert second["loss_ratio"] == "", "unknown is empty"
+    assert second["loss_percent"] == "0.0", "zero is not"
+    assert second["ndr_frames_per_s_limited_by"] == "dut"
+    assert second["pdr_frames_per_s_at_least"] == "true"
+    assert second["idle_frames_per_s_reason_null"].startswith("passes nothing")
+    assert (first["warm_up"], second["warm_up"]) == ("true", "false")
+    assert mix["verdict"] == "disturbed"
+    assert mix["disturbances"].endswith("; and more")
+    assert (mix["parameter_frame_bytes"], mix["parameter_ports"]) == ("imix", '["a","b"]')
+    assert (mix["latency_p50_ns"], mix["latency_p50_ns_text"]) == ("", "not timed")
+    assert (imported["imported"], imported["latency_p50_ns_printed"]) == ("true", "5.4")
+    assert imported["latency_p50_ns_errata"] == "7:3: digits swapped"
+    assert (over["span"], over["run"], over["ndr_frames_per_s_runs"]) == ("over_runs", "", "4")
+    assert (over["ndr_frames_per_s_lower"], over["ndr_frames_per_s_mean"]) == ("310000.0", "325000.0")
+
+
+def test_the_long_table_has_a_row_for_each_value_with_its_unit(every_shape: Path) -> None:
+    found = {(row["result"], row["name"]): row for row in rows(every_shape, "values")}
+
+    assert found["first/64", "latency_p50_ns"]["unit"] == "ns"
+    assert found["first/64", "latency_p50_ns"]["value"] == "5400"
+    assert found["first/64", "latency_source"]["text"] == "software"
+    assert found["first/64", "loss_ratio"]["kind"] == "unknown"
+    assert found["first/64/2", "ndr_frames_per_s"]["near_limit"] == "near the ceiling"
+    assert found["second/64", "loss_percent"]["computed"] == "true"
+    assert found["first/64/over", "ndr_frames_per_s"]["mean_confidence_ratio"] == "0.95"
+
+
+def test_csv_is_rfc_4180(every_shape: Path) -> None:
+    text = exported(every_shape, "csv").decode("utf-8")
+
+    assert text.endswith("\r\n")
+    assert "\n" not in text.replace("\r\n", "")
+
+
+def test_parquet_has_types_and_units(every_shape: Path) -> None:
+    table = pq.read_table(io.BytesIO(exported(every_shape, "parquet")))
+
+    assert table.schema.field("ndr_frames_per_s").metadata[b"unit"] == b"frames_per_s"
+    assert table.schema.field("parameter_frame_bytes").metadata[b"unit"] == b"bytes"
+    assert [str(table.schema.field(name).type) for name in ("sent_frames", "tiny_ratio", "warm_up", "verdict")] == [
+        "int64",
+        "double",
+        "bool",
+        "string",
+    ]
+    assert table["sent_frames"].to_pylist() == [2**53 + 1, 2**53 + 1, None, 2**53 + 1, None]
+    assert table["ndr_frames_per_s"].to_pylist()[0] == 0.1 + 0.2
+
+
+@pytest.mark.parametrize("table", ["results", "values", "trials"])
+def test_parquet_and_csv_have_the_same_rows(table: str, measured: Path) -> None:
+    parquet = pq.read_table(io.BytesIO(exported(measured, "parquet", table)))
+    found = rows(measured, table)
+
+    assert parquet.column_names == list(found[0])
+    assert parquet.num_rows == len(found) > 0
+
+
+def sheets(content: bytes) -> dict[str, list[list[tuple[str | None, str]]]]:
+    """Of each sheet its rows of cells: type, and what is stored."""
+    space = {"m": "http://schemas.openxmlformats.org/spreadsheetml/2006/main"}
+    book = zipfile.ZipFile(io.BytesIO(content))
+    names = [
+        sheet.get("name")
+        for sheet in ElementTree.fromstring(book.read("xl/workbook.xml")).iterfind(".//m:sheet", space)
+    ]
+    found = {}
+    for number, name in enumerate(names, start=1):
+        root = ElementTree.fromstring(book.read(f"xl/worksheets/sheet{number}.xml"))
+        assert root.find(".//m:f", space) is None, "there is no formula"
+        assert root.find(".//m:hyperlink", space) is None, "there is no link"
+        found[str(name)] = [
+            [(cell.get("t"), "".join(cell.itertext())) for cell in row.iterfind("m:c", space)]
+            for row in root.iterfind(".//m:row", space)
+        ]
+    return found
+
+
+def test_a_workbook_has_numbers_as_numbers_with_all_their_digits(every_shape: Path, measured: Path) -> None:
+    found = sheets(exported(every_shape, "xlsx"))
+    assert list(found) == ["results", "values", "settings", "machine"]
+    assert (None, "0.30000000000000004") in found["results"][1]
+    assert (None, "1234567.8901234567") in found["results"][1]
+    assert ("inlineStr", str(2**53 + 1)) in found["results"][1], "text where a spreadsheet would drop digits"
+    assert "ndr_frames_per_s [frames_per_s]" in [text for _, text in found["results"][0]]
+    assert any(row[0][1] == "plan.thresholds[0].name" for row in found["settings"])
+
+    assert list(sheets(exported(measured, "xlsx"))) == ["results", "values", "trials", "settings", "machine"]
+
+
+def test_the_same_run_is_the_same_bytes_in_every_kind(measured: Path) -> None:
+    for kind in FORMATS:
+        assert exported(measured, kind) == exported(measured, kind), kind
+
+
+def test_fixed_columns_come_first_in_a_stable_order(every_shape: Path, measured: Path) -> None:
+    for make in (wide_table, long_table):
+        one, other = (
+            [column.name for column in make(document_of(RunFolder.open(path))).columns]
+            for path in (every_shape, measured)
+        )
+        fixed = next(place for place, name in enumerate(one) if name.startswith("parameter_"))
+        assert one[:fixed] == other[:fixed]
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("frames_per_s", "frames_per_s"),
+        ("ndr_frames_per_s", "frames_per_s"),
+        ("throughput_l1_bits_per_s", "bits_per_s"),
+        ("bytes_per_s", "bytes_per_s"),
+        ("ndr_percent_of_line_rate", "percent"),
+        ("latency_p99_9_ns", "ns"),
+        ("search_traffic_s", "s"),
+        ("latency_p50_ns_change_percent", "percent"),
+        ("tsc_cycles_per_packet", "cycles_per_packet"),
+        ("core_clock_hz", "hz"),
+        ("fairness", None),
+        ("met", None),
+        ("status", None),
+    ],
+)
+def test_the_unit_is_the_end_of_the_name(name: str, unit: str | None) -> None:
+    assert unit_of(name) == unit
