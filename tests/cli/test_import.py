@@ -186,3 +186,30 @@ def test_a_wrong_option_is_told(options: tuple[str, ...], message: str, nicbench
     assert ended.status == 2
     assert message in " ".join(ended.stderr.split())
     assert "next:" in ended.stderr or "--pdr-loss" in options
+
+
+def test_several_files_make_one_run(nicbench: Any) -> None:
+    Path("a.csv").write_text(TABLE)
+    Path("b.csv").write_text(TABLE)
+    refused = nicbench("import", "a.csv", "b.csv", *SAID)
+    assert refused.status == 2
+    assert "b.csv: is about the same as a.csv" in refused.stderr
+    ended = nicbench("import", "a.csv", "b.csv", *SAID, "--configuration", "file")
+    assert ended.status == 0, ended.stderr
+    [path] = Path("runs").iterdir()
+    summary = json.loads((path / "summary.json").read_text())
+    jsonschema.validate(summary, summary_schema())
+    assert [result["configuration"] for result in summary["results"]] == ["a", "a", "b", "b"]
+    assert summary["imported"]["file"] == "raw/a.csv"
+    assert [file["file"] for file in summary["imported"]["more_files"]] == ["raw/b.csv"]
+    assert (path / "raw/b.csv").read_text() == TABLE
+    assert "raw/b.csv" in (path / "report.html").read_text()
+
+
+def test_files_of_one_name_are_refused(nicbench: Any) -> None:
+    for folder in ("x", "y"):
+        Path(folder).mkdir()
+        (Path(folder) / "card.csv").write_text(TABLE)
+    ended = nicbench("import", "x/card.csv", "y/card.csv", *SAID)
+    assert ended.status == 2
+    assert "y/card.csv: has the name of x/card.csv" in ended.stderr

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from nicbench.importing.cells import read_sheet
 from nicbench.importing.columns import chosen_rows
 from nicbench.importing.formats.base import Format
 from nicbench.importing.options import ImportOptions
@@ -21,8 +20,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def _imported(text: str, method: str, form: str = "plain", **options: Any) -> ImportedResults:
     said = ImportOptions(**options)
-    sheet = chosen_rows(read_sheet(text, "x.csv"), said)
-    formatted = find("nicbench.importing.formats", Format)[form].sheet(sheet, "x.csv", method, said)
+    known = find("nicbench.importing.formats", Format)[form]
+    sheet = chosen_rows(known.cells(text, "x.csv", None, 1), said)
+    formatted = known.sheet(sheet, "x.csv", method, said)
     return import_results(formatted, "x.csv", method_of(method), said)
 
 

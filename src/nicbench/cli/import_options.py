@@ -20,7 +20,9 @@ def _option(name: str, metavar: str, text: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=text, show_default=False, **more)
 
 
-ImportPath = Annotated[Path, typer.Argument(metavar="FILE.csv", help="A table of results.", show_default=False)]
+ImportPaths = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Tables of results; several make one run.", show_default=False)
+]
 MethodName = Annotated[str, _option("--method", "NAME", "What was measured: throughput, latency, ...")]
 FormatName = Annotated[str, typer.Option("--from", metavar="FORMAT", help="plain, or whose export it is.")]
 Title = Annotated[str | None, _option("--title", "TEXT", "The run's title; else the file's name.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from nicbench.cli.conduct import build_report
 from nicbench.cli.import_table import print_import
 from nicbench.cli.output import print_json, results, say
 from nicbench.cli.summary_table import print_summary
+from nicbench.importing.files import GivenFile
 from nicbench.importing.folder import write_run
 from nicbench.importing.results import ImportedResults
 from nicbench.model.result import Summary
@@ -25,10 +27,10 @@ def show_import(summary: Summary, found: ImportedResults, *, as_json: bool) -> N
 
 
 def keep_import(
-    output: Path, path: Path, content: bytes, summary: Summary, said: dict[str, Any], *, as_json: bool
+    output: Path, files: Sequence[GivenFile], summary: Summary, said: dict[str, Any], *, as_json: bool
 ) -> None:
-    """The run folder, with its report. ``path`` and ``content``: its file; ``said``: how it was read."""
-    folder = write_run(output, path, content, summary, said, sys.argv[1:])
+    """The run folder, with its report. ``said``: how the ``files`` were read."""
+    folder = write_run(output, files, summary, said, sys.argv[1:])
     report = build_report(folder)
     if as_json:
         print_json(summary)

@@ -10,13 +10,16 @@ from typing import Any
 
 from nicbench import __version__
 from nicbench.events import Note, ResultReady, RunFinished, RunStarted
+from nicbench.importing.files import GivenFile
 from nicbench.importing.results import ImportedResults
-from nicbench.model.imported import NOT_MEASURED, Imported
+from nicbench.model.imported import NOT_MEASURED, Imported, ImportedFile
 from nicbench.model.plan import Plan, PlannedTest
 from nicbench.model.result import ResultVerdict, Summary
 from nicbench.model.turn import DEFAULT
 from nicbench.store.files import write_atomically
 from nicbench.store.folder import RAW, RunFolder
+
+_MOST_NAMED = 5
 
 
 def summary_of(title: str, found: ImportedResults, source: Imported) -> Summary:
@@ -24,11 +27,16 @@ def summary_of(title: str, found: ImportedResults, source: Imported) -> Summary:
     return Summary(title=title, verdict=ResultVerdict.IMPORTED, results=found.results, imported=source)
 
 
-def provenance(path: Path, content: bytes, found: ImportedResults, **said: Any) -> Imported:
+def provenance(files: Sequence[GivenFile], found: ImportedResults, **said: Any) -> Imported:
     """Where the results come from; ``said`` are the fields that only the user knows."""
+    first, *more = (
+        ImportedFile(file=f"{RAW}/{name_of(file.path)}", sha256=hashlib.sha256(file.content).hexdigest())
+        for file in files
+    )
     return Imported(
-        file=f"{RAW}/{name_of(path)}",
-        sha256=hashlib.sha256(content).hexdigest(),
+        file=first.file,
+        sha256=first.sha256,
+        more_files=tuple(more),
         rows=len(found.results),
         ignored_columns=found.ignored,
         **said,
@@ -41,19 +49,22 @@ def name_of(path: Path) -> str:
 
 
 def write_run(
-    parent: Path, path: Path, content: bytes, summary: Summary, options: dict[str, Any], command: Sequence[str]
+    parent: Path, files: Sequence[GivenFile], summary: Summary, options: dict[str, Any], command: Sequence[str]
 ) -> RunFolder:
-    """Makes the folder under ``parent``; ``path`` and ``content`` are the file's, ``options`` how it was read."""
+    """Makes the folder under ``parent``; ``options`` say how the ``files`` were read."""
     source = summary.imported
     assert source is not None  # noqa: S101 - summary_of() gave it
     folder = RunFolder.create_imported(parent, {"import": 1, "file": source.file, **options}, summary.title)
-    write_atomically(folder.raw / name_of(path), content)
+    for file in files:
+        write_atomically(folder.raw / name_of(file.path), file.content)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder.write_json("plan.json", _plan(folder.run_id, summary, options, command))
     folder.journal.append(
         RunStarted(run_id=folder.run_id, title=summary.title, nicbench_version=__version__, wall_time=now, seed=0)
     )
-    folder.journal.append(Note(text=f"Imported from {name_of(path)}, not measured by nicbench: {source.named}."))
+    names = ", ".join(name_of(file.path) for file in files[:_MOST_NAMED])
+    names += f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
+    folder.journal.append(Note(text=f"Imported from {names}, not measured by nicbench: {source.named}."))
     for result in summary.results:
         folder.journal.append(ResultReady(test=source.method, result=result))
     folder.journal.append(RunFinished(verdict=summary.verdict))

@@ -16,7 +16,10 @@ IMPORTS: Final = ImportTable(
         ImportColumn(value="server_cpu_mean_percent", name="cpu", quantity="percent", also=("server cpu",)),
         ImportColumn(value="server_cpu_minimum_percent", name="least cpu", quantity="percent"),
         ImportColumn(value="server_cpu_maximum_percent", name="most cpu", quantity="percent"),
+        ImportColumn(value="retransmissions", name="retransmissions", quantity="count"),
+        ImportColumn(value="lost_datagrams_percent", name="datagrams lost", quantity="percent"),
         ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
+        ImportColumn(value="mode", name="mode", quantity="text", tells_apart=True),
         ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
         ImportColumn(value="client", name="client", quantity="text", tells_apart=True),
         ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
@@ -35,8 +38,8 @@ def stream_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[s
     Its mode is the link's speed and duplex, as the published tables have it.
     """
     duplex = parameters.get("duplex")
-    link = ", ".join(text for text in (parameters.get("link"), f"{duplex} duplex" if duplex else None) if text)
-    mode = link or parameters.get("workload") or "link not named"
+    said = (parameters.get("link"), f"{duplex} duplex" if duplex else None, parameters.get("mode"))
+    mode = ", ".join(text for text in said if text) or parameters.get("workload") or "link not named"
     together = parameters.get("port", "").lower() == ALL_PORTS
     part = "combined" if together else "clients" if "client" in parameters else "ports"
     port = f"port {parameters['port']}" if "port" in parameters else "port not named"

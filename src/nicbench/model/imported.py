@@ -45,6 +45,13 @@ class ImportedRow(Frozen):
     errata: tuple[Erratum, ...] = ()
 
 
+class ImportedFile(Frozen):
+    """One of the files that an import was made of, in the run folder as it was given."""
+
+    file: str
+    sha256: str
+
+
 class Imported(Frozen):
     """Of a whole run: the source and the file. ``file`` lies in the run folder as it was given, ``raw/NAME``."""
 
@@ -58,6 +65,8 @@ class Imported(Frozen):
     sha256: str
     rows: int
     ignored_columns: tuple[str, ...] = ()
+    more_files: tuple[ImportedFile, ...] = Field(default=(), exclude_if=lambda files: files == ())
+    """Since format 1.4, where there are several: all but the first."""
 
     @property
     def named(self) -> str:

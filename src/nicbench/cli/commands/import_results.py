@@ -1,4 +1,4 @@
-"""``nicbench import FILE.csv --method NAME``: a run folder of results that somebody else measured."""
+"""``nicbench import FILE... --method NAME``: a run folder of results that somebody else measured."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from nicbench.cli import import_options as read
 from nicbench.cli.imported_run import keep_import, show_import
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.errors import UsageError
-from nicbench.importing.cells import DELIMITERS, read_sheet
-from nicbench.importing.columns import chosen_rows
-from nicbench.importing.decoding import decode, read_bytes
+from nicbench.importing.cells import DELIMITERS
+from nicbench.importing.files import Dialect, given_files, import_files
 from nicbench.importing.folder import name_of, provenance, summary_of
 from nicbench.importing.formats.base import Format
 from nicbench.importing.numbers import THOUSANDS
 from nicbench.importing.options import ImportOptions
-from nicbench.importing.results import import_results, method_of
+from nicbench.importing.results import method_of
 from nicbench.registry import find
 
 
@@ -27,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _import(
-    path: read.ImportPath,
+    paths: read.ImportPaths,
     method: read.MethodName,
     form: read.FormatName = "plain",
     title: read.Title = None,
@@ -75,12 +74,10 @@ def _import(
     if options.decimal == options.thousands:
         raise UsageError(f"--decimal and --thousands cannot both be {decimal}", next_step="leave one of them out")
     mark = DELIMITERS[delimiter] if read.choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
-    content = read_bytes(path)
-    name = str(path)
-    rows = chosen_rows(read_sheet(decode(content, name, encoding), name, mark, heading_line), options)
-    found = import_results(formats[form].sheet(rows, name, method, options), name, kind, options)
-    known = provenance(path, content, found, source=source, year=year, device=device, method=method, format=form)
-    summary = summary_of(title or Path(name_of(path)).stem, found, known)
+    files = given_files(paths)
+    found = import_files(files, formats[form], kind, options, Dialect(mark, encoding, heading_line))
+    known = provenance(files, found, source=source, year=year, device=device, method=method, format=form)
+    summary = summary_of(title or Path(name_of(paths[0])).stem, found, known)
     said = {
         "method": method,
         "format": form,
@@ -91,4 +88,4 @@ def _import(
     if dry_run:
         show_import(summary, found, as_json=json)
     else:
-        keep_import(output, path, content, summary, said, as_json=json)
+        keep_import(output, files, summary, said, as_json=json)

@@ -14,6 +14,7 @@ from nicbench.cli.imported_run import keep_import
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.importing.cells import Sheet
+from nicbench.importing.files import GivenFile
 from nicbench.importing.folder import provenance, summary_of
 from nicbench.reference.descriptor import DataSet, data_set, data_sets
 from nicbench.reference.reading import PlacedErratum, command_line, errata_of, options_of, plain, results_of, sheet_of
@@ -73,10 +74,9 @@ def _import(name: Name, output: Output = DEFAULT_OUTPUT, json: Json = False) -> 
     reading = chosen.reading
     assert reading is not None  # noqa: S101 - results_of() refused it otherwise
     options = options_of(reading)
-    table, content = Path(chosen.table), chosen.content()
+    files = (GivenFile(Path(chosen.table), chosen.content()),)
     known = provenance(
-        table,
-        content,
+        files,
         found,
         source=chosen.source,
         year=chosen.year,
@@ -92,7 +92,7 @@ def _import(name: Name, output: Output = DEFAULT_OUTPUT, json: Json = False) -> 
         "link_bits_per_s": options.link.bits_per_s if options.link else None,
         "columns": {one.head.text: one.key for one in found.columns},
     }
-    keep_import(output, table, content, summary_of(chosen.title, found, known), said, as_json=json)
+    keep_import(output, files, summary_of(chosen.title, found, known), said, as_json=json)
 
 
 def _headline(one: DataSet) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from nicbench.importing.cells import Sheet
+from nicbench.importing.cells import Sheet, read_sheet
 from nicbench.importing.options import ImportOptions
 
 
@@ -14,6 +14,14 @@ class Format(ABC):
 
     kind: ClassVar[str]
     about: ClassVar[str]
+
+    @classmethod
+    def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
+        """The file as it is, before rows are chosen: a CSV, unless the tester writes something else.
+
+        WrongFileError with a place where it is none.
+        """
+        return read_sheet(text, path, delimiter, heading_line)
 
     @classmethod
     @abstractmethod

@@ -1,0 +1,134 @@
+"""The JSON of an iperf3 client (``iperf3 -c .. -J``, 3.0 and later): a row for each direction of a test.
+
+It is read by the parser that reads iperf3 when nicbench runs it, and refused by the same rules. A throughput is what
+the receiver got, where iperf3 says so. Its CPU time is that of its own process, not how busy the machine was.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from nicbench.errors import UsageError
+from nicbench.importing.cells import Cell, Sheet
+from nicbench.importing.formats.base import Format
+from nicbench.importing.options import ImportOptions
+from nicbench.model.round import Ask, Direction, Flow, Job
+from nicbench.problems import Position, Problem, WrongFileError
+from nicbench.workloads.base import Output, WorkloadError
+from nicbench.workloads.plausible import implausible
+from nicbench.workloads.tools._reading import Reading, json_object
+from nicbench.workloads.tools.iperf3 import Iperf3
+
+_HEADS: Final = ("tool", "mode", "direction", "port", "throughput [b/s]", "retransmissions", "datagrams lost [%]")
+_WORDS: Final = {"forward": "to the server", "reverse": "from the server"}
+_LEFT_OUT: Final = ("intervals", "cpu_utilization_percent", "jitter_ms")
+_LONGEST_NAME: Final = 200
+
+
+class Iperf3Json(Format):
+    """One test for each file; several files make one run."""
+
+    kind: ClassVar[str] = "iperf3"
+    about: ClassVar[str] = "JSON of an iperf3 client (-J), one test for each file"
+
+    @classmethod
+    def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
+        try:
+            whole = Reading(json_object(text, "iperf3"), "iperf3")
+            said = Iperf3().complaint(Output(text))
+            if said is not None:
+                raise WorkloadError(f"iperf3 failed: {said}")
+            job = _job(whole)
+            figures = Iperf3().parse(job, Output(text), None)
+            wrong = implausible(job, figures)
+        except WorkloadError as error:
+            hint = "is it the output of one `iperf3 -c .. -J`, whole?"
+            raise WrongFileError(path, [Problem(Position(1, 1), error.message, hint)]) from error
+        if wrong:
+            hint = "correct the file, or leave it out"
+            raise WrongFileError(path, [Problem(_place(text, "end"), f"cannot be: {each}", hint) for each in wrong])
+        start = whole.part("start")
+        rows = []
+        for number, flow in enumerate(figures.flows):
+            place = _place(text, f"sum_received{'_bidir_reverse' if number else ''}")
+            rows.append(tuple(Cell(said, place) for said in _row(start, job, flow)))
+        first = Position(1, 1)
+        return Sheet(tuple(Cell(head, first) for head in _HEADS), tuple(rows), _LEFT_OUT)
+
+    @classmethod
+    def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
+        if method != "stream":
+            raise UsageError(
+                f"iperf3 measures streams, not what `{method}` does", place="--from", next_step="write --method stream"
+            )
+        return sheet
+
+
+def _job(whole: Reading) -> Job:
+    """What was asked of iperf3, by its own word."""
+    start = whole.part("start")
+    if start.has("accepted_connection"):
+        raise WorkloadError("this was written by iperf3's server, which does not know what the client received")
+    test = start.part("test_start")
+    protocol = (test.text("protocol") or "").lower()
+    if protocol not in ("tcp", "udp"):
+        raise WorkloadError(f"iperf3 sent {protocol or 'an unknown protocol'}, and only TCP and UDP are imported")
+    end = whole.part("end")
+    is_both = any(end.has(name) for name in ("sum_received_bidir_reverse", "sum_bidir_reverse"))
+    direction: Direction = "both" if is_both else "reverse" if test.maybe_number("reverse") else "forward"
+    ask = Ask(
+        transport="udp" if protocol == "udp" else "tcp",
+        direction=direction,
+        duration_s=test.maybe_number("duration") or None,
+        total_bytes=test.maybe_count("bytes") or None,
+        write_bytes=test.maybe_count("blksize") or None,
+        streams=test.maybe_count("num_streams") or 1,
+    )
+    options = {"omit_s": test.maybe_count("omit") or 0}
+    return Job(workload="iperf3", client="client", server="server", ask=ask, port=5201, options=options)
+
+
+def _row(start: Reading, job: Job, flow: Flow) -> tuple[str, ...]:
+    """In the order of ``_HEADS``."""
+    ask = job.ask
+    way = _WORDS[flow.direction]
+    words = f"{ask.transport.upper()} {'both ways at once, ' if ask.direction == 'both' else ''}{way}"
+    writes = f", writes of {ask.write_bytes} bytes" if ask.write_bytes else ""
+    many = f", {ask.streams} connections" if ask.streams > 1 else ""
+    lost = _lost_percent(flow)
+    return (
+        _name(start.text("version") or "iperf3").replace("iperf ", "iperf3 "),
+        words + writes + many,
+        flow.direction,
+        _name(_server(start) or "-"),
+        _number(flow.bits_per_s),
+        _number(flow.retransmissions),
+        _number(lost),
+    )
+
+
+def _server(start: Reading) -> str | None:
+    connecting = start.maybe("connecting_to")
+    connected = start.parts("connected")
+    return (connecting and connecting.text("host")) or (connected[0].text("remote_host") if connected else None)
+
+
+def _lost_percent(flow: Flow) -> float | None:
+    if not flow.datagrams or flow.lost_datagrams is None:
+        return None
+    return 100.0 * flow.lost_datagrams / flow.datagrams
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.15g}"
+
+
+def _name(text: str) -> str:
+    """A text of the file, on one line and not endless: it goes to headings."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:_LONGEST_NAME]).split()) or "-"
+
+
+def _place(text: str, name: str) -> Position:
+    """Where a key stands for the last time; the beginning where it does not."""
+    at = max(text.rfind(f'"{name}"'), 0)
+    return Position(text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1)
