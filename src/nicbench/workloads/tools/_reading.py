@@ -79,6 +79,10 @@ class Reading:
         value = self._content.get(name)
         return value if isinstance(value, str) and value else None
 
+    def names(self) -> tuple[str, ...]:
+        """Its fields, in the order of the output."""
+        return tuple(str(name) for name in self._content)
+
     def has(self, name: str) -> bool:
         """Whether it is there."""
         return self._content.get(name) is not None
