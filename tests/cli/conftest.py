@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from nicbench.bench_file import BenchFile
-from nicbench.cli.main import main
+from nicbench.cli.main import main, make_app
 from nicbench.events import Bus, ResultReady, RunFinished, RunStarted, TestStarted
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
@@ -74,6 +74,8 @@ def run_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], None]:
     def build(folder: Path) -> Path:
         (folder / "report.html").write_text("<html></html>")
         return folder / "report.html"
+
+    make_app()  # loads every command, which they are not before they are asked for: stand-ins are no packages
 
     def replace(stand_in: StandIn) -> None:
         async def run(bench: BenchFile, folder: RunFolder, bus: Bus, **_: object) -> Summary:

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+
+from nicbench.cli import main as main_module
 
 HEAVY = {"altair", "vl_convert", "pyarrow", "scipy", "MLRsearch", "asyncssh"}
 
@@ -28,3 +31,12 @@ def test_charts_tables_statistics_and_ssh_are_not_loaded_before_they_are_used(
     script.write_text(START.format(command=command, loaded=str(loaded)))
     subprocess.run([sys.executable, script], check=True, capture_output=True)
     assert HEAVY.isdisjoint(loaded.read_text().split())
+
+
+def test_every_command_is_loaded_by_its_name_and_all_of_them_without_one() -> None:
+    files = {path.stem for path in (Path(main_module.__file__).parent / "commands").glob("*.py")} - {"__init__"}
+    assert set(main_module.COMMANDS.values()) == files
+    every = typer.main.get_command(main_module.make_app())
+    assert set(every.commands) == set(main_module.COMMANDS)  # type: ignore[attr-defined]
+    for name in main_module.COMMANDS:
+        assert list(typer.main.get_command(main_module.make_app(name)).commands) == [name]  # type: ignore[attr-defined]
