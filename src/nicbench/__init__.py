@@ -1,4 +1,8 @@
-"""nicbench: a NIC performance lab in one tool."""
+"""nicbench: a NIC performance lab in one tool.
+
+In Python: ``nicbench.load(RUN)`` opens a run; ``nicbench.Bounded``, ``nicbench.Spread`` and ``nicbench.Result`` are the
+types of what is in it. Importing nicbench loads none of it before it is used.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,14 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from nicbench.loading import LoadedRun
+    from nicbench.model.rate import Bounded
+    from nicbench.model.result import Result
+    from nicbench.model.spread import Spread
 
+__all__ = ["Bounded", "Result", "Spread", "__version__", "load"]
 __version__ = "0.1.0"
+
+_TYPES = {"Bounded": "nicbench.model.rate", "Result": "nicbench.model.result", "Spread": "nicbench.model.spread"}
 
 
 def load(run: str | PathLike[str], *, runs: str | PathLike[str] = "runs") -> LoadedRun:
@@ -20,3 +30,12 @@ def load(run: str | PathLike[str], *, runs: str | PathLike[str] = "runs") -> Loa
     from nicbench.loading import load as load_run  # here: importing nicbench loads nothing else
 
     return load_run(run, runs=runs)
+
+
+def __getattr__(name: str) -> object:
+    """The types, when they are first asked for."""
+    import importlib
+
+    if name in _TYPES:
+        return getattr(importlib.import_module(_TYPES[name]), name)
+    raise AttributeError(f"module 'nicbench' has no attribute {name!r}")

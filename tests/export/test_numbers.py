@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nicbench.export.document import ExportDocument
+from nicbench.export.document import FORMAT, ExportDocument
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.reading import document_of
 from nicbench.export.schema import export_schema, export_schema_text
 from nicbench.export.source import ExportSource
-from nicbench.export.tables import long_table, wide_table
+from nicbench.export.tables import BESIDE, OF_RESULT, OF_VALUE, long_table, wide_table
 from nicbench.export.units import unit_of
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict, Summary
@@ -226,3 +226,12 @@ def test_fixed_columns_come_first_in_a_stable_order(every_shape: Path, measured:
 )
 def test_the_unit_is_the_end_of_the_name(name: str, unit: str | None) -> None:
     assert unit_of(name) == unit
+
+
+def test_the_documentation_names_every_column_and_every_kind() -> None:
+    page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+
+    assert [c.name for c in (*OF_RESULT, *OF_VALUE) if f"| `{c.name}` |" not in page] == []
+    assert [figure for figure in BESIDE if f"`{figure}`" not in page] == []
+    assert [kind for kind in FORMATS if f"| `{kind}` |" not in page] == []
+    assert f"now {FORMAT}." in page

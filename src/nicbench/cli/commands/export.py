@@ -17,7 +17,7 @@ from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import TABLES, ExportSource
 from nicbench.registry import find
 from nicbench.store.files import writing_atomically
-from nicbench.store.folder import is_run_folder
+from nicbench.store.folder import JOURNAL, is_run_folder
 from nicbench.store.reference import open_run
 
 _STDOUT: Final = "-"
@@ -87,7 +87,8 @@ def _refuse(path: Path) -> None:
         raise UsageError("there is no such folder", place=str(parent), next_step="make it, or name another --output")
     if path.is_dir():
         raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --output")
-    if any(is_run_folder(folder) for folder in (parent, *parent.parents)):
+    # A bench file alone makes no run: it may well lie where the user works.
+    if any(is_run_folder(folder) and (folder / JOURNAL).exists() for folder in (parent, *parent.parents)):
         raise UsageError(
             "lies in the folder of a run, whose files are checked against what was measured",
             place=str(path),

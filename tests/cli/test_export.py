@@ -1,0 +1,79 @@
+"""``nicbench export``: where the file goes, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.cli.commands import export
+from nicbench.events import RunFinished
+from nicbench.export.formats.base import ExportFormat
+from nicbench.model.result import ResultVerdict, Summary
+from nicbench.registry import find
+from nicbench.store import RunFolder
+
+from .conftest import RESULT, Command
+
+
+@pytest.fixture
+def run(nicbench: Command, tmp_path: Path) -> RunFolder:
+    folder = RunFolder.create(tmp_path / "runs", "nicbench: 1\n", "exported")
+    folder.journal.append(RunFinished(verdict=ResultVerdict.VALID, measured_s=1.0))
+    folder.finish(Summary(title="exported", verdict=ResultVerdict.VALID, results=(RESULT,)))
+    return folder
+
+
+def test_a_file_is_written_here_and_its_name_printed(run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
+    for kind, form in find("nicbench.export.formats", ExportFormat).items():  # type: ignore[type-abstract]
+        ended = nicbench("export", "latest", "--to", kind)
+        assert ended.status == 0, ended.stderr
+        assert ended.stdout == f"{run.run_id}{form.suffix}\n"
+        assert (tmp_path / ended.stdout.strip()).stat().st_size > 0
+
+
+def test_a_named_file_and_a_named_table(run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
+    ended = nicbench("export", run.run_id, "--to", "csv", "--table", "values", "--output", "some.csv")
+
+    assert (ended.status, ended.stdout) == (0, "some.csv\n")
+    assert (tmp_path / "some.csv").read_text().count("ndr_frames_per_s") == 1
+
+
+def test_a_dash_is_stdout(run: RunFolder, nicbench: Command) -> None:
+    ended = nicbench("export", str(run.path), "--to", "json", "--output", "-")
+
+    assert json.loads(ended.stdout)["results"][0]["values"][0]["value"] == 4e5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--to", "ods"), "it is one of csv, json, junit, openmetrics, parquet, xlsx"),
+        (("--to", "csv", "--table", "frames"), "it is one of results, values, trials, rounds"),
+        (("--to", "json", "--table", "values"), "a file of kind json holds no single table"),
+        (("--to", "csv", "--output", "none/x.csv"), "there is no such folder"),
+        (("--to", "csv", "--output", "runs"), "is a folder, not a file"),
+    ],
+)
+def test_what_cannot_be_says_so(arguments: tuple[str, ...], says: str, run: RunFolder, nicbench: Command) -> None:
+    ended = nicbench("export", "latest", *arguments)
+
+    assert ended.status == 2
+    assert says in ended.stderr
+
+
+def test_nothing_is_written_into_the_folder_of_a_run(run: RunFolder, nicbench: Command) -> None:
+    ended = nicbench("export", "latest", "--to", "json", "--output", str(run.path / "summary.json"))
+
+    assert ended.status == 2
+    assert "lies in the folder of a run" in ended.stderr
+    assert run.differences() == ()
+
+
+def test_the_help_names_every_kind() -> None:
+    option: Any = export.Kind
+    told = option.__metadata__[0].help
+
+    assert [kind for kind in find("nicbench.export.formats", ExportFormat) if kind not in told] == []  # type: ignore[type-abstract]
