@@ -13,6 +13,8 @@ _BEGINS_A_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uf
 
 def storable(text: str) -> str:
     """Text that can be written as UTF-8: halves of surrogate pairs, which JSON may spell, become U+FFFD."""
+    if text.isascii():  # nearly all are, and there are millions of cells
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

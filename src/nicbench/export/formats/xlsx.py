@@ -78,7 +78,8 @@ def _sheet(sheet: Any, table: Table, head: Any) -> None:
         sheet.write_string(0, place, heading, head)
     for number, row in enumerate(table.rows, start=1):
         for place, cell in enumerate(row):
-            _write(sheet, number, place, cell)
+            if cell is not None and cell != "":
+                _write(sheet, number, place, cell)
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, len(table.rows), max(0, len(table.columns) - 1))
 
@@ -88,8 +89,6 @@ def _heading(column: Column) -> str:
 
 
 def _write(sheet: Any, row: int, place: int, cell: Cell) -> None:
-    if cell is None or cell == "":
-        return
     if isinstance(cell, bool):
         sheet.write_boolean(row, place, cell)
     elif isinstance(cell, float) or (isinstance(cell, int) and abs(cell) <= _LARGEST_EXACT):
