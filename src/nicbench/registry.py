@@ -6,6 +6,7 @@ share). A malformed file stops start-up and is named, so that it is mended befor
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -19,6 +20,12 @@ Base = TypeVar("Base")
 
 def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
     """The concrete subclasses of ``base`` in the modules of ``package``, by ``kind``, in the order of file names."""
+    return dict(_found(package, base))  # type: ignore[arg-type]  # a class can be hashed
+
+
+@functools.cache
+def _found(package: str, base: type[Base]) -> dict[str, type[Base]]:
+    """Looked for once: a list of ten thousand runs asks as often, and files do not come while a program runs."""
     found: dict[str, type[Base]] = {}
     for info in sorted(pkgutil.iter_modules(importlib.import_module(package).__path__), key=lambda info: info.name):
         if info.name == "base" or info.name.startswith("_"):
