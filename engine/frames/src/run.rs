@@ -168,7 +168,7 @@ fn result(job: &Job, control: &Control, sync_at_end_ns: Option<u64>) -> FramesRe
         // The last second may not be a whole one.
         recorder.interval(last_ns / INTERVAL_NS).interval_ns = (last_ns % INTERVAL_NS).max(1);
     }
-    let measured_ns = job.schedule.measured_ns(recorder.positions, last_ns);
+    let measured_ns = job.schedule.measured_ns(recorder.positions, last_ns, ended_by == FramesEndedBy::Duration);
     let (frames, bytes) = (recorder.measured_frames, recorder.measured_bytes);
     let per_s = |count: u64| (measured_ns > 0 && frames > 0).then(|| count as f64 * 1e9 / measured_ns as f64);
     let times = recorder.times();

@@ -43,7 +43,7 @@ impl Schedule {
         self.limit.and_then(|limit| self.turn_ns(position + u64::from(limit.read_ahead)))
     }
 
-    /// Whether a frame whose turn is at this time comes too late to begin.
+    /// Whether a frame that would begin at this time comes too late to begin.
     pub fn is_over(&self, turn_ns: u64) -> bool {
         self.end_ns.is_some_and(|end| turn_ns >= end)
     }
@@ -75,9 +75,10 @@ impl Schedule {
 
     /// Length of a measurement of which the last of `positions` frames completed at `last_ns`. The last frame's time is part of it, as
     /// that of every other: 24 frames at 24 frames/s take a second, also where the last one was read at once.
-    pub fn measured_ns(&self, positions: u64, last_ns: u64) -> u64 {
+    /// `is_cut`: the time was over before the frames were.
+    pub fn measured_ns(&self, positions: u64, last_ns: u64, is_cut: bool) -> u64 {
         let until = match self.end_ns {
-            Some(end) if last_ns >= end || self.turn_ns(positions).is_some_and(|turn| turn >= end) => end,
+            Some(end) if is_cut || last_ns >= end || self.turn_ns(positions).is_some_and(|turn| turn >= end) => end,
             _ => last_ns.max(self.turn_ns(positions).unwrap_or(0)),
         };
         until.saturating_sub(self.warm_up_ns)
@@ -132,13 +133,15 @@ mod tests {
     #[test]
     fn the_last_frame_lasts_as_long_as_every_other() {
         let schedule = Schedule::new(Some(24.0), 1, 1.0, None);
-        assert_eq!(schedule.measured_ns(48, SECOND * 47 / 24 + 5), SECOND);
-        assert_eq!(schedule.measured_ns(48, 3 * SECOND), 2 * SECOND);
-        assert_eq!(Schedule::new(None, 1, 0.5, None).measured_ns(9, 2 * SECOND), SECOND * 3 / 2);
+        assert_eq!(schedule.measured_ns(48, SECOND * 47 / 24 + 5, false), SECOND);
+        assert_eq!(schedule.measured_ns(48, 3 * SECOND, false), 2 * SECOND);
+        assert_eq!(Schedule::new(None, 1, 0.5, None).measured_ns(9, 2 * SECOND, false), SECOND * 3 / 2);
         // Stopped in the middle, and run to its end.
         let timed = Schedule::new(Some(24.0), 1, 1.0, Some(2.0));
-        assert_eq!(timed.measured_ns(36, SECOND * 3 / 2 - 9), SECOND / 2);
-        assert_eq!(timed.measured_ns(72, 3 * SECOND - 9), 2 * SECOND);
-        assert_eq!(timed.measured_ns(72, 4 * SECOND), 2 * SECOND);
+        assert_eq!(timed.measured_ns(36, SECOND * 3 / 2 - 9, false), SECOND / 2);
+        assert_eq!(timed.measured_ns(72, 3 * SECOND - 9, false), 2 * SECOND);
+        assert_eq!(timed.measured_ns(72, 4 * SECOND, false), 2 * SECOND);
+        // A frame that was late, and the next of which could not begin any more.
+        assert_eq!(timed.measured_ns(60, SECOND * 9 / 4, true), 2 * SECOND);
     }
 }

@@ -136,7 +136,8 @@ impl<'a> Worker<'a> {
         }
         let (now, began) = (monotonic_ns(), self.control.began_at_ns());
         let turn = self.job.schedule.turn_ns(position).map_or(now.max(began), |turn| began + turn);
-        if self.job.schedule.is_over(turn.saturating_sub(began)) {
+        // Its turn, or where it is late the time that it would begin: what has not begun by the end never does.
+        if self.job.schedule.is_over(turn.max(now).saturating_sub(began)) {
             return Ok(Next::Never);
         }
         if turn > now {

@@ -108,6 +108,22 @@ fn a_limit_is_held_and_frames_that_miss_their_time_are_dropped_ones() {
 }
 
 #[test]
+fn what_is_late_does_not_begin_once_the_time_is_over() {
+    let folder = Folder::new();
+    // Ten thousand frames have their turn: far more than any machine writes in that time.
+    let cut = folder.done("write", "--frame-size 4m --frames 10 --repeat --fps 100000 --seconds 0.1 --depth 2");
+    assert_eq!(
+        (&cut["ended_by"], &cut["measured_ns"], &cut["due"]),
+        (&"duration".into(), &100_000_000.into(), &10_000.into())
+    );
+    assert!(cut["unmeasured_frames"].as_u64().unwrap() <= 2, "those that were in work: {}", cut["unmeasured_frames"]);
+    assert_eq!(
+        cut["missed"].as_u64().unwrap(),
+        10_000 - (cut["frames"].as_u64().unwrap() - cut["dropped"].as_u64().unwrap())
+    );
+}
+
+#[test]
 fn time_ends_a_run_and_its_warm_up_is_not_measured() {
     let folder = Folder::new();
     folder.done("prepare", "--frame-size 64k --frames 5");
