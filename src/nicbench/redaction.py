@@ -54,8 +54,8 @@ _NO_SECRETS = frozenset(
 """Also words that a host may be called by and that stand in every inventory: they identify nothing."""
 _NO_SECRET_MACS = frozenset({"000000000000", "ffffffffffff"})
 _SHORTEST_LEARNT = 3
-_KEPT = frozenset({"run_id", "bench_sha256"})
-"""Fields of a run folder by which files find one another."""
+_KEPT = frozenset({"run_id", "bench_sha256", "histogram"})
+"""Fields of a run folder by which files find one another, and encoded numbers."""
 
 
 class Redactor:

@@ -179,10 +179,33 @@ def test_commands_come_before_caches_are_dropped_on_each_machine_once() -> None:
     studied(laboratory, instances=[2], direction=["read"], before_each=[{"host": "server", "run": "restart"}])
     said = [(each.host, each.run, each.on_machine) for each in laboratory.player.before]
     assert said[0] == ("server", "restart", False)
-    assert [(host, on_machine) for host, _, on_machine in said[1:]] == [("server", True), ("h00", True), ("h01", True)]
+    assert [(host, on_machine) for host, _, on_machine in said[1:]] == [("h00", True), ("h01", True), ("server", True)]
     laboratory = Laboratory(by_instance(24.0))
     studied(laboratory, instances=[1], direction=["read"], drop_caches=False)
     assert laboratory.player.before == []
+
+
+def test_what_was_written_before_goes_before_anything_else() -> None:
+    laboratory = Laboratory(by_instance(24.0, 24.0), clients_per_port=2)
+    studied(laboratory, instances=[2], direction=["write"], before_each=[{"host": "server", "run": "fstrim -a"}])
+    folder = "/mnt/d2/nicbench-fake/editors-2-write"
+    said = [(each.host, each.run) for each in laboratory.player.before]
+    assert said[1] == ("h01", f"rm -rf --one-file-system -- {folder} && mkdir -- {folder}")
+    assert said[2] == ("server", "fstrim -a")
+
+
+def test_a_large_seed_is_one_of_64_bits() -> None:
+    laboratory = Laboratory(by_instance(24.0), seed=2**63 - 1)
+    studied(laboratory, instances=[1], direction=["read"])
+    (job,) = laboratory.player.prepared[0].jobs
+    assert job.ask.frames is not None
+    assert 0 <= job.ask.frames.seed < 2**64
+
+
+def test_clients_with_fewer_instances_are_not_slow_for_that() -> None:
+    laboratory = Laboratory(lambda _, job: saw(8.0), clients_per_port=3, link_bits_per_s=1e12)
+    (whole, *_) = studied(laboratory, instances=[5], direction=["read"])
+    assert whole.values["limited_by"] == "unknown"
 
 
 def test_places_have_clients_cpus_and_memory_of_their_own() -> None:
@@ -248,6 +271,10 @@ def test_clients_and_hosts_that_are_not_there_are_named() -> None:
         ({"directories": [{"directory": "/a", "cpus": "0-x"}]}, "0-3,8"),
         ({"pattern": "shot.dpx"}, "%d or %06d"),
         ({"pattern": "a/%d"}, "no slash"),
+        ({"pattern": "x" * 300 + "%d"}, "at most 200 bytes"),
+        ({"streamed": True, "pattern": "../x"}, "without a slash"),
+        ({"streamed": True, "pattern": ".."}, "without a slash"),
+        ({"streamed": True, "pattern": "nicbench-frames.json"}, "and not nicbench-frames.json"),
         ({"request_size": 1000}, "whole blocks"),
         ({"profile": "5k"}, "4k"),
         ({"instances": []}, "at least 1"),

@@ -226,6 +226,13 @@ fn pattern_text(asked: &FramesConfigure) -> String {
 
 fn stream_name(asked: &FramesConfigure) -> Result<String, ErrorReport> {
     let name = asked.pattern.clone().unwrap_or_else(|| DEFAULT_STREAM.into());
+    if name == NAME {
+        return Err(error(
+            ErrorKind::BadRequest,
+            format!("{NAME} is the list of what was written"),
+            "give the stream another name",
+        ));
+    }
     if is_plain(&name) { Ok(name) } else { Err(bad_request(&format!("{name:?} is not a plain file name"))) }
 }
 

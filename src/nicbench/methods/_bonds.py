@@ -8,7 +8,7 @@ from typing import Final
 from nicbench.methods._round_figures import bits_per_s, mean
 from nicbench.methods.base import Values
 from nicbench.model.round import Round
-from nicbench.stats.bond_words import bond_note, bond_port
+from nicbench.stats.bond_words import bond_end, bond_note, bond_port
 from nicbench.units import format_bits_per_s
 
 _LOAD: Final = "load"
@@ -29,9 +29,9 @@ def note_of(rounds: Sequence[Round], clients: Collection[str]) -> Values:
 
 
 def port_of_job(one: Round, job: int) -> Values:
-    """``bond_port`` of a job of a round, by its number from 1."""
+    """``bond_port`` of a job of a round, by its number from 1, and ``bond_end``: the endpoint whose bond it is of."""
     words = bond_port([one], job)
-    return {} if words is None else {"bond_port": words}
+    return {} if words is None else {"bond_port": words, "bond_end": bond_end(one, job)}
 
 
 def note_of_jobs(one: Round, names: Mapping[int, str], frames_per_s: Mapping[int, float | None]) -> Values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,6 +17,10 @@ from nicbench.model.round import Ask, HostCommand, Job, OwnFolder, Preparation, 
 WORKLOAD: Final = "nicbench-frames"
 _SPARE_FRAMES: Final = 2
 _DROP: Final = "sync; echo 3 > /proc/sys/vm/drop_caches"
+_DROP_S: Final = 1800.0
+"""What was written last goes to the disks first."""
+_REMOVAL_S: Final = 1800.0
+_SEEDS: Final = 2**64
 _OVERHEAD_S: Final = 2.0
 """Processes start, take their memory and end."""
 
@@ -129,7 +134,7 @@ def request(
         jobs=jobs,
         duration_s=options.warm_up + options.duration,
         timeout_s=options.timeout,
-        before=tuple(_before(options, seats, context)),
+        before=(*_emptied(options, test, direction, seats, context), *_before(options, seats, context)),
         pause_s=options.pause,
     )
 
@@ -146,16 +151,27 @@ def _job(seat: Seat, ask: Ask) -> Job:
     )
 
 
+def _emptied(
+    options: FramesOptions, test: str, direction: Task, seats: Sequence[Seat], context: RoundContext
+) -> Iterator[HostCommand]:
+    """What was written before goes first, so that neither the round nor what prepares for it has to do with it."""
+    hosts = {client.name: client.host for client in context.clients}
+    for seat in seats if direction == "write" else ():
+        folder = shlex.quote(directory_of(options, test, seat, direction, context))
+        run = f"rm -rf --one-file-system -- {folder} && mkdir -- {folder}"
+        yield HostCommand(host=hosts[seat.client], run=run, timeout_s=_REMOVAL_S)
+
+
 def _before(options: FramesOptions, seats: Sequence[Seat], context: RoundContext) -> Iterator[HostCommand]:
     """The bench file's commands, in their order; then the caches of every machine that has something to do with it."""
     for command in options.before_each:
         yield HostCommand(host=command.host, run=command.run, timeout_s=command.timeout)
     if options.drop_caches:
         used = {seat.client for seat in seats}
-        ends = (*context.servers, *(client for client in context.clients if client.name in used))
-        hosts = {end.machine: end.host for end in reversed(ends)}
-        for host in reversed(hosts.values()):
-            yield HostCommand(host=host, run=_DROP, on_machine=True)
+        # Clients first: what they still have to write goes into the server's memory.
+        ends = (*(client for client in context.clients if client.name in used), *context.servers)
+        for host in {end.machine: end.host for end in ends}.values():
+            yield HostCommand(host=host, run=_DROP, timeout_s=_DROP_S, on_machine=True)
 
 
 def directory_of(options: FramesOptions, test: str, seat: Seat, direction: Task, context: RoundContext) -> str:
@@ -171,4 +187,4 @@ def _name(test: str, seat: Seat, direction: Task, context: RoundContext) -> str:
 
 def seed_of(seat: Seat, context: RoundContext) -> int:
     """No two instances write the same: a server that deduplicates would have less to do."""
-    return context.seed * 1000 + seat.instance
+    return (context.seed * 1000 + seat.instance) % _SEEDS

@@ -18,6 +18,9 @@ from nicbench.stats.frames import TARGET_FRAMES_PER_S, TOLERANCE_RATIO
 Task = Literal["write", "read"]
 INSTANCES: Final = tuple(range(1, 13))
 _PATTERN: Final = re.compile(r"[^/%\0]*%(?:0[1-9]\d?)?d[^/%\0]*")
+_PLAIN: Final = re.compile(r"(?!\.\.?$)[^/\0]+")
+_LONGEST_NAME: Final = 200
+_LIST: Final = "nicbench-frames.json"
 _BLOCK_BYTES: Final = 4096
 
 
@@ -80,6 +83,10 @@ class FramesOptions(Frozen):
             raise ValueError("`existing` frames are somewhere: write `directories`")
         if self.existing and self.direction != ("read",):
             raise ValueError("`existing` frames are read and never written: write `direction: [read]`")
+        if self.pattern is not None and (len(self.pattern.encode()) > _LONGEST_NAME or self.pattern == _LIST):
+            raise ValueError(f"`pattern` names files, in at most {_LONGEST_NAME} bytes, and not {_LIST}")
+        if self.pattern is not None and self.streamed and not _PLAIN.fullmatch(self.pattern):
+            raise ValueError(f"`pattern` of a stream is the name of its file, without a slash: {self.pattern!r}")
         if self.pattern is not None and not self.streamed and not _PATTERN.fullmatch(self.pattern):
             raise ValueError(
                 f"`pattern` has one %d or %06d for the number, and no slash, as in shot_%06d.dpx: {self.pattern!r}"

@@ -158,6 +158,7 @@ def _limit(
                 port=client.port or "",
                 machine=client.machine,
                 bits_per_s=bits,
+                parts=sum(seat.client == name for seat in seats),
                 link_bits_per_s=link,
                 port_link_bits_per_s=None if port is None else port.link_bits_per_s,
             )

@@ -103,10 +103,11 @@ class Frames(RoundMethod):
     def _instances(self, played: Played, one: Round, direction: Task, working: Sequence[Seat]) -> Iterator[Result]:
         target = target_of(self.options)
         for job, (seat, figures) in enumerate(zip(working, figures_of(one), strict=True), 1):
+            where = {"file_system": one.outcomes[job - 1].file_system}
             yield self._result(
                 played,
                 parameters(seat, direction, len(working)),
-                {**instance_values(figures, target), **port_of_job(one, job)},
+                {**instance_values(figures, target), **where, **port_of_job(one, job)},
                 is_known=figures is not None,
             )
 

@@ -216,6 +216,8 @@ class JobOutcome(Frozen):
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: notes == ())
     """What of the files that it left on its host could not be kept."""
+    file_system: str | None = Field(default=None, exclude_if=lambda name: name is None)
+    """Of the directory of a job of frames, as its client has it mounted: type and source."""
     server_ran_on: RanOn | None = None
     """Read while it worked, where it was to be at a place of its own."""
     began_s: float | None = None

@@ -14,6 +14,7 @@ from nicbench.tuning.undo import RemovePath
 
 _TIMEOUT_S: Final = 30.0
 """A server that is gone lets whoever asks for a directory of it wait."""
+_REMOVAL_S: Final = 1800.0
 _SPARE_RATIO: Final = 0.02
 """Left free: a file system keeps books as well."""
 _NO_FOLDER: Final = 3
@@ -38,6 +39,8 @@ class OwnFolders:
         NotReadyError where a directory cannot be used, or has no room for all that is to be in it.
         """
         missing = [each for each in folders if (hosts[each.endpoint].name, each.path) not in self._there]
+        for each in missing:
+            await _remove(hosts[each.endpoint], each.path)
         await self._require_room(hosts, missing)
         for each in missing:
             await self._make(hosts[each.endpoint], each)
@@ -83,9 +86,20 @@ class OwnFolders:
 
             self._there.add((host.name, own))
             await self._changes.make(host, RemovePath(path=own), apply)
-        if folder.path != own:
-            await host.run(("mkdir", "--", folder.path), timeout_s=_TIMEOUT_S)
+        await host.run(("mkdir", "-p", "--", folder.path), timeout_s=_TIMEOUT_S)
         self._there.add((host.name, folder.path))
+
+
+async def _remove(host: Host, path: str) -> None:
+    """What an earlier part of this run left there: the directory was away when it was to be removed."""
+    try:
+        await host.run(("rm", "-rf", "--one-file-system", "--", path), timeout_s=_REMOVAL_S)
+    except HostError as error:
+        raise NotReadyError(
+            f"what this run left in {path} cannot be removed: {error.message}",
+            place=host.name,
+            next_step="see whether the directory answers (ls), and remove that folder",
+        ) from error
 
 
 async def _free(host: Host, directory: str) -> tuple[str, int]:
@@ -99,3 +113,14 @@ async def _free(host: Host, directory: str) -> tuple[str, int]:
             next_step=f"mount or make it there (mkdir -p {directory}), or name another one",
         )
     return " ".join(parts[:-1]), int(parts[-1])
+
+
+async def file_system_at(host: Host, directory: str) -> str | None:
+    """Its type and source, "nfs4 server:/stor/d1"; None where that cannot be told."""
+    command = ("df", "--output=fstype,source", "--", directory)
+    try:
+        done = await host.run(command, check=False, timeout_s=_TIMEOUT_S)
+    except HostError:
+        return None
+    lines = done.stdout.splitlines()
+    return " ".join(lines[1].split()) if done.status == 0 and len(lines) > 1 else None

@@ -56,6 +56,7 @@ class RoundMaker:
     ) -> Round:
         """The round of this key: replayed if it was journaled, else prepared for, played, judged and published."""
         key = self.turn.key(key)
+        request = request.model_copy(update={"warm_up": self.turn.warm_up})
         known = self._journaled.get(key)
         if known is not None:
             if known.request != request:

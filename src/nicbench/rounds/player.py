@@ -16,7 +16,7 @@ from nicbench.rounds.base import Player
 from nicbench.rounds.bonds import Bonds
 from nicbench.rounds.counters import SCRIPT, counters_in
 from nicbench.rounds.files import RoundFiles
-from nicbench.rounds.folders import OwnFolders
+from nicbench.rounds.folders import OwnFolders, file_system_at
 from nicbench.rounds.interrupts import Interrupts
 from nicbench.rounds.left import LeftFiles
 from nicbench.tuning.changes import Changes
@@ -56,7 +56,7 @@ class HostPlayer(Player):
         self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
         self._own = OwnFolders(changes)
         self._used: tuple[OwnFolder, ...] = ()
-        """Folders of the preparation that was asked for last."""
+        """Folders of what was prepared for the next round."""
         self._done: list[Job] = []
         """Jobs of preparations."""
 
@@ -83,7 +83,7 @@ class HostPlayer(Player):
             raise HostError(
                 f"the command before a round, {command.run!r}, ended with {done.status}{f': {said}' if said else ''}",
                 place=host.name,
-                next_step=f"mend it in `before_each`, or what it needs there; {_RESUME}",
+                next_step=f"mend it (`before_each`, `drop_caches`), or what it needs there; {_RESUME}",
             )
 
     async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
@@ -97,12 +97,27 @@ class HostPlayer(Player):
         if any(outcome.failure is not None for outcome in outcomes):
             await self._require_hosts()
             await self._own.require({name: end.host for name, end in self._ends.items()}, self._used)
+        self._used = ()
         for outcome in outcomes:
             if outcome.ends_run:
                 raise HostError(f"no later round could go otherwise: {outcome.failure}", next_step=_RESUME)
+        outcomes = await self._with_file_systems(request, outcomes)
         if self._redactor is None:
             return outcomes
         return tuple(JobOutcome.model_validate(self._redactor(each.model_dump(mode="json"))) for each in outcomes)
+
+    async def _with_file_systems(
+        self, request: RoundRequest, outcomes: tuple[JobOutcome, ...]
+    ) -> tuple[JobOutcome, ...]:
+        """Where files were, as the client's kernel has it mounted: a share that is not mounted is the local disk."""
+        told = []
+        for job, outcome in zip(request.jobs, outcomes, strict=True):
+            if job.ask.frames is None:
+                told.append(outcome)
+                continue
+            where = await file_system_at(self._ends[job.client].host, job.ask.frames.directory)
+            told.append(outcome.model_copy(update={"file_system": where}))
+        return tuple(told)
 
     async def keep(self, one: Round) -> None:
         await self._left.keep(one)

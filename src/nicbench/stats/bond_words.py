@@ -32,6 +32,13 @@ def bond_port(rounds: Sequence[Round], job: int) -> str | None:
     return ", ".join(f"{word} in {count} of {len(words)} rounds" for word, count in sorted(counted.items())) or None
 
 
+def bond_end(one: Round, job: int) -> str | None:
+    """The endpoint whose bond ``bond_port`` of this job is of: two clients may have ports of the same name."""
+    leaves = (seen.endpoint for seen in one.bonds if _ports(leaving(seen, job)))
+    meets = (seen.endpoint for seen in one.bonds if _is_of(one, job) and _only_port(seen) is not None)
+    return next(leaves, None) or next(meets, None)
+
+
 def bond_note(
     rounds: Sequence[Round], names: Mapping[int, str], rates: Mapping[int, str], unit: str = ""
 ) -> str | None:

@@ -41,6 +41,8 @@ class Moved:
     bits_per_s: float | None
     link_bits_per_s: float | None = None
     port_link_bits_per_s: float | None = None
+    parts: int = 1
+    """How many of its processes moved it: a client with more of them is no faster for that."""
     by_direction: tuple[float, ...] = ()
     """Each direction by itself, in the same order for all: a link carries each of them. None: ``bits_per_s`` is one."""
 
@@ -193,8 +195,8 @@ def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
             and other.link_bits_per_s == one.link_bits_per_s
             and clients[other.port] == clients[one.port]
         ]
-        rates = sorted(other.bits_per_s or 0.0 for other in alike if other.machine != one.machine)
-        if len(rates) >= 2 and (one.bits_per_s or 0.0) < SLOW_CLIENT * rates[len(rates) // 2]:
+        rates = sorted(_of_one(other) for other in alike if other.machine != one.machine)
+        if len(rates) >= 2 and _of_one(one) < SLOW_CLIENT * rates[len(rates) // 2]:
             slow.append(one)
     if not slow:
         return None
@@ -206,6 +208,11 @@ def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
         "a slow machine, or its link",
         names,
     )
+
+
+def _of_one(moved: Moved) -> float:
+    """What one of its processes moved."""
+    return (moved.bits_per_s or 0.0) / moved.parts
 
 
 def _busy_server(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found | None:

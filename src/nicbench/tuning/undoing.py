@@ -40,6 +40,8 @@ from nicbench.tuning.values import same_value, shown
 
 _PROCESS_END_TRIES = 100
 _PROCESS_END_STEP_S = 0.05
+_REMOVAL_S = 1800.0
+"""Thousands of large files over a network take their time."""
 
 
 async def undo_entries(
@@ -287,7 +289,7 @@ async def _kill(host: Host, pid: int, ticks: int) -> None:
 async def _remove_path(host: Host, path: str) -> str | None:
     if not path.startswith("/") or len(_parts(path)) < 2 or ".." in _parts(path):
         return f"{host.name}: {path} was left alone: not a path that nicbench makes"
-    await host.run(("rm", "-rf", "--one-file-system", "--", path))
+    await host.run(("rm", "-rf", "--one-file-system", "--", path), timeout_s=_REMOVAL_S)
     return None
 
 

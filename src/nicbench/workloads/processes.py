@@ -67,6 +67,11 @@ class Running:
                 await asyncio.shield(self._reader)
         except TimeoutError:
             raise HungError from None
+        except asyncio.CancelledError:
+            if not self._reader.cancelled():
+                raise
+            # It was left: no signal ends a process that waits for a file system which does not answer.
+            raise HungError from None
         if self._flooded:
             raise FloodError
         return self.output

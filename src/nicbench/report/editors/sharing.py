@@ -64,8 +64,9 @@ def _shared(tried: Tried) -> list[tuple[int, float, bool | None]]:
     return found
 
 
-def _ports(ran: Ran) -> list[str]:
-    """Of every instance; none where one of them is only predicted, or has several."""
-    ports = [None if one is None else one.values.get("bond_port") for one in ran.instances]
-    sure = [port for port in ports if isinstance(port, str) and len(port.split()) == 1]
-    return sure if len(sure) == len(ports) else []
+def _ports(ran: Ran) -> list[tuple[str, str]]:
+    """Of every instance, with whose bond it is of; none where one of them is only predicted, or has several."""
+    known = [one.values for one in ran.instances if one is not None]
+    ports = [(values.get("bond_end"), values.get("bond_port")) for values in known]
+    sure = [(str(end), port) for end, port in ports if isinstance(port, str) and len(port.split()) == 1]
+    return sure if len(sure) == len(ran.instances) else []

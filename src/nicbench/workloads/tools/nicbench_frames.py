@@ -114,7 +114,6 @@ def _arguments(asked: FramesAsk, duration_s: float | None) -> Iterator[str]:
         ("--depth", asked.depth),
         ("--request", asked.request_bytes or "frame"),
         ("--sync", asked.sync),
-        ("--pattern", asked.pattern),
         ("--first", asked.first),
         ("--content", asked.content if asked.task != "read" else None),
         ("--verify", asked.verify if asked.task == "read" else None),
@@ -122,6 +121,8 @@ def _arguments(asked: FramesAsk, duration_s: float | None) -> Iterator[str]:
     for name, value in with_values:
         if value is not None:
             yield from (name, f"{value:.12g}" if isinstance(value, float) else str(value))
+    if asked.pattern is not None:
+        yield f"--pattern={asked.pattern}"  # in one word, for it may begin as an option does
     for name, wanted in (
         ("--direct", asked.direct),
         ("--streamed", asked.streamed),
