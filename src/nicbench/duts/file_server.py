@@ -20,7 +20,7 @@ from nicbench.hosts.base import Host
 from nicbench.labs.base import EndpointTestbed
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import Bytes
-from nicbench.model.share import Mount, ShareChoice
+from nicbench.model.share import MOUNTS, Mount, ShareChoice
 from nicbench.registry import find
 from nicbench.shares._folders import SHARE, file_system_of, folders_in_memory, folders_inside, make_private
 from nicbench.shares._mounting import mount
@@ -87,7 +87,7 @@ class FileServer(EndpointDut):
         ours = f"/run/nicbench-shares-{name}"
         await make_private(changes, server, ours)
         folders = await self._folders(changes, server, ours, f"nicbench-{name}")
-        shares = shares_of(testbed, folders, f"/run/nicbench-mounts-{name}")
+        shares = shares_of(testbed, folders, f"{MOUNTS}{name}")
         servers = self._kind.servers(shares, found)
         running = Servers(testbed.server, changes, ours)
         await running.start(servers)
@@ -97,7 +97,7 @@ class FileServer(EndpointDut):
             client = place_of(share.client.host).host
             if repr(client.spec()) not in made:
                 made.add(repr(client.spec()))
-                await make_private(changes, client, f"/run/nicbench-mounts-{name}")
+                await make_private(changes, client, f"{MOUNTS}{name}")
             command = self._kind.mount_command(share)
             commands.setdefault(share.client.host.name, []).append(" ".join(command))
             await self._mount(changes, share, command)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ConfigDict, model_validator
 
 from nicbench.model.base import Frozen
+
+MOUNTS: Final = "/run/nicbench-mounts-"
+"""On clients, where the path of each mount of ours begins."""
 
 
 class ShareChoice(Frozen):

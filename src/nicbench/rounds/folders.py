@@ -9,6 +9,7 @@ from nicbench.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
 from nicbench.model.round import OwnFolder
+from nicbench.model.share import MOUNTS
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import RemovePath
 
@@ -17,6 +18,11 @@ _TIMEOUT_S: Final = 30.0
 _REMOVAL_S: Final = 1800.0
 _SPARE_RATIO: Final = 0.02
 """Left free: a file system keeps books as well."""
+_AGAIN: Final = "mount it again; `nicbench resume` then goes on with this round"
+_AGAIN_OURS: Final = (
+    "the server of this share, or its mount, died: the kernel's messages (dmesg) of both hosts may say why; "
+    "`nicbench resume` makes the shares anew and goes on with this round"
+)
 _NO_FOLDER: Final = 3
 # $1 is the directory. Free bytes are those that this user may have; `df` prints a heading first.
 _LOOK: Final = (
@@ -40,21 +46,22 @@ class OwnFolders:
         """
         missing = [each for each in folders if (hosts[each.endpoint].name, each.path) not in self._there]
         for each in missing:
+            await _free(hosts[each.endpoint], each.parent)  # one that does not answer is told before it is waited for
             await _remove(hosts[each.endpoint], each.path)
         await self._require_room(hosts, missing)
         for each in missing:
             await self._make(hosts[each.endpoint], each)
 
-    async def require(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder]) -> None:
-        """HostError where one is gone."""
+    async def require(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder], failure: str) -> None:
+        """HostError where one is gone, or does not answer, with the ``failure`` of the round that made us look."""
         for each in folders:
             host = hosts[each.endpoint]
-            done = await host.run(("test", "-d", each.path), check=False, timeout_s=_TIMEOUT_S)
-            if done.status != 0:
+            what = await _amiss(host, each.path)
+            if what is not None:
                 raise HostError(
-                    f"the directory {each.path} is gone",
+                    f"the directory {each.path} {what}; the round failed with: {failure}",
                     place=host.name,
-                    next_step="mount it again; `nicbench resume` then goes on with this round",
+                    next_step=_AGAIN_OURS if each.path.startswith(MOUNTS) else _AGAIN,
                 )
 
     async def _require_room(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder]) -> None:
@@ -102,9 +109,25 @@ async def _remove(host: Host, path: str) -> None:
         ) from error
 
 
+async def _amiss(host: Host, directory: str) -> str | None:
+    """What is wrong with it, None where nothing is."""
+    try:
+        done = await host.run(("test", "-d", directory), check=False, timeout_s=_TIMEOUT_S)
+    except HostError:
+        return f"does not answer within {_TIMEOUT_S:g} s: what serves it may be gone"
+    return None if done.status == 0 else "is gone"
+
+
 async def _free(host: Host, directory: str) -> tuple[str, int]:
     """Which file system it is, and bytes."""
-    done = await host.run(("sh", "-c", _LOOK, "sh", directory), check=False, timeout_s=_TIMEOUT_S)
+    try:
+        done = await host.run(("sh", "-c", _LOOK, "sh", directory), check=False, timeout_s=_TIMEOUT_S)
+    except HostError as error:
+        raise NotReadyError(
+            f"the directory {directory} does not answer within {_TIMEOUT_S:g} s: what serves it may be gone",
+            place=host.name,
+            next_step="see there whether its server is up (findmnt, ls), and mount it again",
+        ) from error
     parts = done.stdout.split()
     if done.status != 0 or len(parts) < 3 or not parts[-1].isdigit():
         raise NotReadyError(

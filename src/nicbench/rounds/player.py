@@ -13,6 +13,7 @@ from nicbench.model.bond import BondSeen
 from nicbench.model.round import HostCommand, Job, JobOutcome, OwnFolder, Preparation, Round, RoundRequest
 from nicbench.redaction import Redactor
 from nicbench.rounds.base import Player
+from nicbench.rounds.before import unended
 from nicbench.rounds.bonds import Bonds
 from nicbench.rounds.counters import SCRIPT, counters_in
 from nicbench.rounds.files import RoundFiles
@@ -77,7 +78,10 @@ class HostPlayer(Player):
     async def run_before(self, command: HostCommand) -> None:
         host = next(each.host for each in self._testbed.test_hosts if each.name == command.host)
         where = host.machine if command.on_machine else host
-        done = await where.run(("sh", "-c", command.run), check=False, timeout_s=command.timeout_s)
+        try:
+            done = await where.run(("sh", "-c", command.run), check=False, timeout_s=command.timeout_s)
+        except HostError as error:
+            raise unended(command, host.name, error) from error
         if done.status != 0:
             said = last_words(done.stderr or done.stdout)
             raise HostError(
@@ -94,9 +98,10 @@ class HostPlayer(Player):
                 request, self._ends, self._raw(name), programs=self._programs, watch=watching, keeper=self._left
             )
             self._seen = self._bonds.seen()
-        if any(outcome.failure is not None for outcome in outcomes):
+        failure = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
+        if failure is not None:
             await self._require_hosts()
-            await self._own.require({name: end.host for name, end in self._ends.items()}, self._used)
+            await self._own.require({name: end.host for name, end in self._ends.items()}, self._used, failure)
         self._used = ()
         for outcome in outcomes:
             if outcome.ends_run:
