@@ -85,6 +85,10 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
         "frames\n    directories: mnt/d1\n",
         *(8, 18, "a directory is given with its whole path", None),
     ),
+    "frames: a directory that is a number": (
+        "frames\n    directories: 7\n",
+        *(8, 18, "7 is no directory; write /mnt/d{instance}", None),
+    ),
     "frames: a command on a host that is not there": (
         "frames\n    directories: /mnt\n    before_each: [{host: nas, run: sync}]\n",
         *(9, 5, "there is no host `nas`", "write one of `server`, `c0`"),
@@ -103,7 +107,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "stream: the same twice": (
         "stream\n    direction: [forward, reverse, forward]\n",
-        *(8, 16, "`tests[0].direction`: `forward` is named twice", None),
+        *(8, 16, "`tests[0].direction`: `forward` is named twice; write it once, and `runs` to", None),
     ),
     "stream: nothing in a list": (
         "stream\n    write_bytes: []\n",

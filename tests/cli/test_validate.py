@@ -42,6 +42,10 @@ def test_the_plan_of_rounds_has_neither_a_tester_nor_its_calibration(nicbench: A
     Path("rounds.yaml").write_text(f"nicbench: 1\ntitle: x\n{lab}tests: [{{name: t, method: stream}}]\n")
     plan = json.loads(nicbench("validate", "rounds.yaml", "--json").stdout)
     assert plan["estimate_s"] > 0.0
+    printed = " ".join(nicbench("validate", "rounds.yaml").stdout.split())
+    assert "estimated duration: about " in printed
+    assert "without the making of the testbed, preparations and repeats" in printed
+    assert "at most" not in printed
     assert not {"tester", "calibration"} & plan.keys()
 
 

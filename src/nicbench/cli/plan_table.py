@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from pydantic import BaseModel
 from rich.console import Console
@@ -22,6 +24,9 @@ from nicbench.model.turn import Turn
 from nicbench.stages.calibrate import estimate_s, planned_calibration, turns_s
 from nicbench.units import format_duration_s, format_mpps
 
+_BOUNDS: Final[Mapping[str, str]] = MappingProxyType({"frames": "at most", "rounds": "about"})
+"""What the estimate of a method is: how long tools take to start, prepare and end is not known beforehand."""
+
 
 def print_plan(console: Console, bench: BenchFile) -> None:
     """Prints the plan for people; of a bench file that compares configurations, each of them."""
@@ -35,7 +40,7 @@ def print_plan(console: Console, bench: BenchFile) -> None:
             _print_tests(console, each)
     if len(bench.turns) > 1:
         _print_turns(console, bench)
-    console.print(f"estimated duration: {_duration(bench)}, without repeats{_of_turns(bench)}")
+    console.print(f"estimated duration: {_duration(bench)}, without {_left_out(bench)}", soft_wrap=True)
     for test, deviations in _by_test(bench).items():
         console.print(f"{escape(test)} differs from the standard, and the report will say so:")
         for deviation in deviations:
@@ -77,17 +82,21 @@ def _print_turns(console: Console, bench: BenchFile) -> None:
 
 
 def _duration(bench: BenchFile) -> str:
-    """At most so long; where the number of runs grows, also if the fewest are enough."""
-    at_most = f"at most {_whole_seconds(turns_s(bench, bench.turns))}"
+    """So long; where the number of runs grows, also if the fewest are enough."""
+    bound = _BOUNDS[bench.measures]
+    at_most = f"{bound} {_whole_seconds(turns_s(bench, bench.turns))}"
     if not bench.runs.grows:
         return at_most
     least, fewest = bench.runs.least(len(bench.configurations)), _whole_seconds(turns_s(bench, bench.sure_turns))
-    return f"at most {fewest} where {least} runs of each are enough, {at_most} with {bench.runs.at_most}"
+    return f"{bound} {fewest} where {least} runs of each are enough, {at_most} with {bench.runs.at_most}"
 
 
-def _of_turns(bench: BenchFile) -> str:
+def _left_out(bench: BenchFile) -> str:
     turns, sure = len(bench.turns), len(bench.sure_turns)
-    return f" and the making of {turns if turns == sure else f'{sure} to {turns}'} testbeds" if turns > 1 else ""
+    several = f"the making of {turns if turns == sure else f'{sure} to {turns}'} testbeds"
+    if bench.measures == "rounds":
+        return f"{several if turns > 1 else 'the making of the testbed'}, preparations and repeats"
+    return f"repeats and {several}" if turns > 1 else "repeats"
 
 
 def _measures_the_same(one: BenchFile, other: BenchFile) -> bool:
@@ -101,7 +110,7 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
     table.add_column("points", justify="right")
     sends_frames = bench.measures == "frames"
     table.add_column(r"frame sizes \[bytes]" if sends_frames else "tools", overflow="fold")
-    table.add_column("at most", justify="right")
+    table.add_column(_BOUNDS[bench.measures], justify="right")
     for test in bench.tests:
         method = test.build()
         sizes = ", ".join(map(str, method.frame_sizes()) if sends_frames else tools_of(method))

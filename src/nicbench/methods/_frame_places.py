@@ -62,7 +62,14 @@ class Place(Frozen):
 def _one_or_several(value: Any) -> Any:
     if value is None:
         return None
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
+    several = tuple(value) if isinstance(value, list | tuple) else (value,)
+    for each in several:
+        if not isinstance(each, str | dict | Place):
+            raise ValueError(
+                f"{each!r} is no directory; write /mnt/d{INSTANCE}, or a list with a directory "
+                "(or {directory: /mnt/d1, client: c0}) for each instance"
+            )
+    return several
 
 
 Places = Annotated[tuple[Place, ...], BeforeValidator(_one_or_several), Field(min_length=1)]

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 def _each_once(values: tuple[Item, ...]) -> tuple[Item, ...]:
     twice = next((value for number, value in enumerate(values) if value in values[:number]), None)
     if twice is not None:
-        raise ValueError(f"`{twice}` is named twice; write it once, and `repetitions` to measure it more often")
+        raise ValueError(f"`{twice}` is named twice; write it once, and `runs` to measure it more often")
     return values
 
 
