@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.errors import NothingMeasuredError
+from nicbench.errors import NicbenchError, NothingMeasuredError
 from nicbench.events import Bus, RunFinished, StageStarted
 from nicbench.health.reader import HealthReader
 from nicbench.hosts.local import LocalHost
@@ -45,7 +45,7 @@ async def run(
 
     Where somebody else uses a machine, it waits for it so long, and then fails.
     """
-    began, complete = time.monotonic(), False
+    began = time.monotonic()
     refuse_changed_bench(bench, folder.journal.events())
     turns = turns_left(bench, folder.journal, bus)
     resumed = bool(folder.journal.trials() or folder.journal.rounds())
@@ -57,13 +57,23 @@ async def run(
             for turn in turns:
                 async with one_turn(turn, changes, bus):
                     await _MEASURE[bench.measures](bench, turn, folder, changes, bus, engine_path, began)
-        complete = True
-    finally:
-        summary = summarise(bench, folder.journal.results(), complete=complete)
-        bus.publish(RunFinished(verdict=summary.verdict, complete=complete))
-        folder.finish(summary)
+    except BaseException as error:
+        try:
+            _finish(bench, folder, bus, complete=False)
+        except NicbenchError:  # a full disk, for instance, which was the first error as well: that one is told
+            if not isinstance(error, NicbenchError):
+                raise
+        raise
+    summary = _finish(bench, folder, bus, complete=True)
     if not summary.results:
         raise NothingMeasuredError("no test gave a result", place=folder.run_id)
+    return summary
+
+
+def _finish(bench: BenchFile, folder: RunFolder, bus: Bus, *, complete: bool) -> Summary:
+    summary = summarise(bench, folder.journal.results(), complete=complete)
+    bus.publish(RunFinished(verdict=summary.verdict, complete=complete))
+    folder.finish(summary, bench.measures)
     return summary
 
 

@@ -130,6 +130,13 @@ def test_a_run_without_trials_still_has_a_table(folder: RunFolder, summary: Summ
     assert pq.read_table(folder.path / "trials.parquet").num_rows == 0
 
 
+def test_a_run_of_workloads_without_rounds_has_their_table(folder: RunFolder, summary: Summary) -> None:
+    folder.finish(summary, "rounds")
+
+    assert pq.read_table(folder.path / "rounds.parquet").num_rows == 0
+    assert not (folder.path / "trials.parquet").exists()
+
+
 def test_the_latency_log_is_read_by_hdrhistogram(finished: RunFolder, histogram: HdrHistogram) -> None:
     reader = HistogramLogReader(str(finished.path / "latency.hlog"), histogram)
     logged = reader.get_next_interval_histogram()

@@ -40,12 +40,14 @@ def conduct(
     as_json: bool,
     with_progress: bool,
     redact: bool = False,
+    resumed: bool = False,
     wait_s: float = 0.0,
     run_it: RunIt = _run_it,
 ) -> None:
     """Runs ``bench`` in ``folder`` and shows what came of it. ReportedError where it ended with an error.
 
-    ``redact``: as ``redact`` of the bench file, which does as well. ``wait_s``: for machines that others use.
+    ``redact``: as ``redact`` of the bench file, which does as well. ``resumed``: the folder was there before, and
+    stays. ``wait_s``: for machines that others use.
     """
     if redact or bench.redact:
         folder.redact_with(redactor_of_this_machine())
@@ -56,12 +58,12 @@ def conduct(
             bus.subscribe(progress.show)
             summary = run_to_the_end(_awaited(run_it, bench, folder, bus, wait_s))
     except NicbenchError as error:
-        if not folder.journal.sample_count() and not folder.journal.results():
+        if not resumed and not _is_worth_keeping(folder, error):
             folder.remove()  # refused before anything was measured: nothing worth a place in the list of runs
             raise ReportedError(error, None) from error
         with contextlib.suppress(NicbenchError):
             build_report(folder)
-        raise ReportedError(_with_next_step(error, folder), _kept(bench, folder)) from error
+        raise ReportedError(_with_next_step(error, bench, folder), _kept(bench, folder)) from error
     except Exception as error:
         raise ReportedError(CrashError.of(error, folder.path), _kept(bench, folder)) from error
     finally:
@@ -92,15 +94,20 @@ async def _awaited(run_it: RunIt, bench: BenchFile, folder: RunFolder, bus: Bus,
     return await run_it(bench, folder, bus, wait_s)
 
 
-def _with_next_step(error: NicbenchError, folder: RunFolder) -> NicbenchError:
+def _is_worth_keeping(folder: RunFolder, error: NicbenchError) -> bool:
+    """Whether somebody needs the folder of a run that broke off: what is in it, or what ``error`` says of it."""
+    if folder.journal.sample_count() or folder.journal.results() or folder.holds_outputs:
+        return True
+    return any(words in str(error) for words in (str(folder.path), "nicbench resume", "run folder"))
+
+
+def _with_next_step(error: NicbenchError, bench: BenchFile, folder: RunFolder) -> NicbenchError:
     """After an interruption: what is kept, and how to go on. Other errors: mend, then resume."""
-    kept = folder.journal.sample_count()
     resume = f"nicbench resume {folder.path}"
     if isinstance(error, InterruptedRunError):
-        return InterruptedRunError(
-            f"{error.message}; {folder.journal.kept_words()}", place=str(folder.path), next_step=resume
-        )
-    if kept and error.exit_status > 2:
+        kept = folder.journal.kept_words(bench.measures)
+        return InterruptedRunError(f"{error.message}; {kept}", place=str(folder.path), next_step=resume)
+    if error.exit_status > 2:
         steps = f"{error.next_step}\n  then: {resume}" if error.next_step else resume
         error.next_step = steps
     return error

@@ -14,6 +14,7 @@ from nicbench.cli.output import FORMAT, print_json, say
 from nicbench.errors import InterruptedRunError, NicbenchError
 from nicbench.model.result import ResultVerdict, Summary
 from nicbench.problems import WrongFileError
+from nicbench.store.folder import ERROR
 
 REPORT_IT = "please report it with the text of that file; what was measured is kept"
 
@@ -42,7 +43,7 @@ class ReportedError(Exception):
 def _write(text: str, folder: Path | None) -> str | None:
     if folder is not None:
         try:
-            path = folder / "error.txt"
+            path = folder / ERROR
             path.write_text(text, encoding="utf-8")
             return str(path)
         except OSError:

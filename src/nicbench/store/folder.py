@@ -8,11 +8,11 @@ import shutil
 import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from nicbench.errors import UsageError
+from nicbench.errors import HostError, UsageError
 from nicbench.model.plan import Plan
 from nicbench.model.result import Summary
 from nicbench.redaction import Redactor
@@ -20,12 +20,17 @@ from nicbench.store import manifest
 from nicbench.store.files import damaged_error, json_text, storage_error, sync_folder, write_atomically
 from nicbench.store.journal import Journal
 
+if TYPE_CHECKING:
+    from nicbench.methods.base import Measures
+
 BENCH = "bench.yaml"
 IMPORT = "import.json"
 """In the place of the bench file, of results that were not measured here: how they were read."""
 RAW = "raw"
 FRAMES = "frames"
 """Every frame's times, a file for each round (``frame_samples``)."""
+ERROR = "error.txt"
+"""The traceback of a crash of nicbench itself."""
 JOURNAL = "journal.ndjson"
 SUMMARY = "summary.json"
 PLAN = "plan.json"
@@ -106,6 +111,12 @@ class RunFolder:
         """Whether ``finish`` has been reached and nothing was appended since."""
         return (self.path / manifest.NAME).is_file()
 
+    @property
+    def holds_outputs(self) -> bool:
+        """Whether something is in it that a tool wrote, or the text of a crash."""
+        outputs = (self.raw, self.path / FRAMES)
+        return (self.path / ERROR).is_file() or any(each.is_file() for one in outputs for each in one.rglob("*"))
+
     def write_json(self, name: str, content: BaseModel | dict[str, Any] | list[Any]) -> None:
         """Writes a JSON file of the folder, all or nothing; keys keep their order, which a report shows."""
         if self.redactor is not None:
@@ -132,19 +143,20 @@ class RunFolder:
         """The summary, None where the run is not finished."""
         return self._model(SUMMARY, Summary)
 
-    def finish(self, summary: Summary) -> None:
-        """Writes what follows from the journal, and the manifest last; events come before. It may be done again."""
+    def finish(self, summary: Summary, measures: Measures = "frames") -> None:
+        """Writes what follows from the journal, and the manifest last; events come before. It may be done again.
+
+        ``measures`` says which table there is where nothing was measured.
+        """
         # Here: only a run that is finished needs what writes tables, and loading it takes long.
         from nicbench.store import histograms, monitor_table, round_table, trial_table
 
         self.journal.close()
         trials, rounds = tuple(self.journal.trials().values()), tuple(self.journal.rounds().values())
-        if rounds:
+        if rounds or (measures == "rounds" and not trials):
             write_atomically(self.path / "rounds.parquet", round_table.parquet(rounds))
         monitor_table.finish(self.path)
-        if (
-            trials or not rounds
-        ):  # a run has the one or the other; of a run that measured nothing an empty table is told
+        if trials or (measures == "frames" and not rounds):  # a run has the one or the other, be it empty
             write_atomically(self.path / "trials.parquet", trial_table.parquet(trials))
             write_atomically(self.path / "latency.hlog", histograms.latency_log(trials).encode())
         # Sorted, so that a resumed run that found the same writes the same bytes.
@@ -212,7 +224,16 @@ def _made(parent: Path, title: str, name: str, text: str) -> Path:
         path = _new_folder(parent.resolve(), stem)
     except OSError as error:
         raise storage_error(error, parent, "name another folder for runs, one you may write to") from error
-    write_atomically(path / name, text.encode())
+    try:
+        write_atomically(path / name, text.encode())
+    except HostError as error:
+        shutil.rmtree(path, ignore_errors=True)
+        why = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error.message
+        raise HostError(
+            f"a run folder cannot be made here: {why}",
+            place=str(path.parent),
+            next_step="free some space, or name another folder for runs (`--output`)",
+        ) from error
     sync_folder(path.parent)
     return path
 

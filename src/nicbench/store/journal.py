@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,6 +22,9 @@ from nicbench.model.round import Round
 from nicbench.model.trial import Trial
 from nicbench.store import kill_switch
 from nicbench.store.files import json_text, storage_error
+
+if TYPE_CHECKING:
+    from nicbench.methods.base import Measures
 
 
 class Journal:
@@ -76,9 +79,9 @@ class Journal:
         """How many trials and rounds it holds."""
         return len(self.trials()) + len(self.rounds())
 
-    def kept_words(self) -> str:
-        """The same in words: "12 rounds are kept"."""
-        count, name = self.sample_count(), "round" if self.rounds() else "trial"
+    def kept_words(self, measures: Measures) -> str:
+        """The same in words: "12 rounds are kept"; ``measures`` is what the run does."""
+        count, name = self.sample_count(), "round" if measures == "rounds" else "trial"
         return f"{count} {name} is kept" if count == 1 else f"{count} {name}s are kept"
 
     def results(self) -> tuple[Result, ...]:

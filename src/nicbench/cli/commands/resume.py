@@ -37,9 +37,18 @@ def _resume(
     if is_complete(folder.journal.events()):
         say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
         return
-    say(f"run folder: {folder.path}, {folder.journal.kept_words()}")
+    bench = load(folder.path / BENCH)
+    say(f"run folder: {folder.path}, {folder.journal.kept_words(bench.measures)}")
     redact = redact or was_redacted(folder.journal.events())
-    conduct(load(folder.path / BENCH), folder, as_json=json, with_progress=not no_progress, redact=redact, wait_s=wait)
+    conduct(
+        bench,
+        folder,
+        as_json=json,
+        with_progress=not no_progress,
+        redact=redact,
+        resumed=True,
+        wait_s=wait,
+    )
 
 
 def refuse_imported(folder: RunFolder) -> None:
