@@ -6,8 +6,10 @@ import io
 
 import pyarrow.parquet as pq
 
+from nicbench.model.frames import FrameFigures, FrameTimes
 from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, Round, RoundRequest
 from nicbench.model.verdict import Verdict
+from nicbench.stats.latency import histogram_of
 from nicbench.store.round_table import parquet
 
 
@@ -42,6 +44,27 @@ def test_every_job_of_a_round_is_a_row() -> None:
     assert first["client_command"] == "iperf3 -c 'a b'"
     assert first["counters_json"] == '{"s0":{"rx_bytes":10}}'
     assert (second["job"], second["failure"], second["version"]) == (2, "iperf3 is not installed", None)
+
+
+def test_frames_have_columns_of_their_own() -> None:
+    times = FrameTimes(
+        count=3, minimum_ns=10, mean_ns=20.0, maximum_ns=30, histogram=histogram_of([(10, 1), (20, 1), (30, 1)])
+    )
+    figures = FrameFigures(
+        engine="io_uring",
+        measured_ns=1,
+        frames=3,
+        bytes=30,
+        frames_per_s=24.0,
+        bytes_per_s=240.0,
+        dropped_frames=1,
+        due_frames=4,
+        completion=times,
+    )
+    (row,) = pq.read_table(io.BytesIO(parquet([a_round(JobOutcome(figures=Figures(frames=figures)))]))).to_pylist()
+    assert (row["engine"], row["frames_per_s"], row["bytes_per_s"], row["frames"]) == ("io_uring", 24.0, 240.0, 3)
+    assert (row["dropped_frames"], row["due_frames"]) == (1, 4)
+    assert (row["completion_p50_ns"], row["completion_p99_ns"], row["completion_maximum_ns"]) == (20, None, 30)
 
 
 def test_no_rounds_are_an_empty_table() -> None:

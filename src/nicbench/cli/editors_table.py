@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.report.editors.answer import sentences
+from nicbench.report.editors.answer import answers
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import rate_decimals, rate_text
 from nicbench.stats.frames import OverRuns
 
 
-def print_study(console: Console, study: Study) -> None:
-    """The report has every run and every instance."""
-    for text in sentences(study):
+def print_studies(console: Console, studies: Sequence[Study]) -> None:
+    """Of several, everything says which test it is about. The report has every run and every instance."""
+    for text in answers(studies):
         console.print(text, markup=False, soft_wrap=True)
-    for way in study.ways:
-        console.print(_table(study, way))
+    for study in studies:
+        of = study.test if len(studies) > 1 else ""
+        for way in study.ways:
+            console.print(_table(study, way, of))
 
 
-def _table(study: Study, way: OneWay) -> Table:
+def _table(study: Study, way: OneWay, of: str) -> Table:
     """Of each configuration the median run, between the least and the greatest, and how many runs met the target."""
-    doing = f"{way.doing}: sum" if way.doing else "Sum"
+    about = ", ".join(filter(None, (of, way.doing and (way.doing.lower() if of else way.doing))))
+    doing = f"{about}: sum" if about else "Sum"
     table = Table(
         header_style="bold", title=escape(f"{doing} of all instances [fps]"), title_justify="left", title_style="bold"
     )

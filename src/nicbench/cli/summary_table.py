@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.cli.editors_table import print_study
+from nicbench.cli.editors_table import print_studies
 from nicbench.cli.fitting import Shown, escaped, print_fitted
 from nicbench.cli.imported_table import print_imported_table
 from nicbench.model.frame_size import label_of, size_words
@@ -19,7 +19,7 @@ from nicbench.model.ports import PortFigures
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.spread import Spread
-from nicbench.report.editors.answer import brief as editors_in_brief
+from nicbench.report.editors.answer import briefs as editors_in_brief
 from nicbench.report.editors.study import studies
 from nicbench.report.grids import Crossing, GridTable
 from nicbench.report.growth import runs_lines
@@ -64,15 +64,16 @@ def print_summary(console: Console, summary: Summary) -> None:
             _columns(rates, latencies),
             caption=escape(_rates_are(bases) + (MEDIANS if summary.over_runs else "")),
         )
-    for study in studies(summary.counted, {}, summary.configurations):
-        print_study(console, study)
+    print_studies(console, studies(summary.counted, {}, summary.configurations))
     in_grids: set[str] = set()
-    for section in side_by_side(compared, {}):
+    every = side_by_side(compared, {})
+    for section in every:
+        title = _title(section, every)
         if section.grids and section.brief:
-            for table in map(partial(_grid_table, section), section.grids):
+            for table in map(partial(_grid_table, section, title), section.grids):
                 console.print(table)
         else:
-            _print_section(console, section)
+            _print_section(console, section, title)
         spoilt = [row for row in section.rows if section.grids and row.result.verdict not in _UNSPOILT]
         in_grids |= {row.result.id for row in spoilt}
         if spoilt:
@@ -121,7 +122,7 @@ def headline(summary: Summary) -> str | None:
     """The first rate of the first result, for a list of runs; of each configuration, where several are compared."""
     of_editors = studies(summary.counted, {}, summary.configurations)
     if of_editors:
-        return editors_in_brief(of_editors[0])
+        return editors_in_brief(of_editors)
     if not summary.configurations:
         return _headline(summary.over_runs or summary.counted)
     by_name = {
@@ -195,11 +196,20 @@ def _by_configuration(
     ]
 
 
-def _print_section(console: Console, section: Section) -> None:
+def _title(section: Section, every: Sequence[Section]) -> str:
+    """With the name of the test where another test has such a table as well."""
+    title = section.table.title
+    several = len({each.test for each in every if each.table.title == title}) > 1
+    return f"{section.test}: {title}" if several else title
+
+
+def _print_section(console: Console, section: Section, title: str) -> None:
     """The table of a method that brings its own, as in the report; rows that sum others up stand for them."""
     rows = section.brief
     if not rows:
-        console.print(f"[dim italic]{escape(section.table.title)}: {len(section.rows)} rows are in the report[/]")
+        count = len(section.rows)
+        said = f"{count} rows are" if count > 1 else "1 row is"
+        console.print(f"[dim italic]{escape(title)}: {said} in the report[/]", soft_wrap=True)
         return
     columns = [
         Shown(
@@ -212,7 +222,7 @@ def _print_section(console: Console, section: Section) -> None:
     verdicts = tuple(_verdict(row.result.verdict) for row in rows)
     columns.append(Shown(("verdict",), verdicts, rank=0, right=False))
     basis = _rates_are(section.scope) if section.table.has_basis else ""
-    print_fitted(console, columns, title=escape(section.table.title), caption=escape(basis))
+    print_fitted(console, columns, title=escape(title), caption=escape(basis))
     if len(rows) < len(section.rows):
         console.print(f"  the report has all {len(section.rows)} results of which these are the main ones")
     _print_few(console, section.notes)
@@ -225,11 +235,11 @@ def _head_lines(head: str) -> list[str]:
     return [head] if len(words) < 3 else [" ".join(words[:half]), " ".join(words[half:])]
 
 
-def _grid_table(section: Section, grid: GridTable) -> Table:
+def _grid_table(section: Section, title: str, grid: GridTable) -> Table:
     """Loads down, what they were measured with across; a star where a cell rests on a disturbed trial."""
-    title = f"{section.table.title}, {grid.title}" if grid.title else section.table.title
+    title = f"{title}, {grid.title}" if grid.title else title
     cell = section.table.grid.cell if section.table.grid else None
-    what = "" if cell is None or cell.head == title else f": {cell.head.lower()}"
+    what = "" if cell is None or cell.head == section.table.title else f": {cell.head.lower()}"
     unit = f"{what} [{cell.unit}]" if cell else ""
     table = Table(header_style="bold", title=escape(f"{title}{unit}"), title_justify="left", title_style="bold")
     table.caption, table.caption_justify = escape(_rates_are(section.scope)), "left"

@@ -70,6 +70,14 @@ _PATHS = MappingProxyType(
 )
 _MASKS = frozenset({"default_interrupt_cpu_mask", "rps_cpus", "rps_cpu_masks", "receive_packet_steering"})
 _WHOLE = _MASKS | {"goals", "cpus_by_node", "node_by_interface"}  # one line each
+# Their entries are called by names of hosts, interfaces or programs, which are no words of ours.
+_BY_NAME = frozenset(
+    {
+        *("aggregates", "channels", "coalescing", "commands", "drivers", "flow_steering", "interfaces"),
+        *("link_settings", "offloads_on", "queueing", "rings", "software", "time_stamping", "versions"),
+    }
+)
+_ROLES = frozenset({"dut", "tester"})
 _VERBATIM = frozenset({"attributes", "pending"})  # names that a BIOS chose are no words of ours
 # Facts that only some devices have: where they are missing there is nothing to know.
 _MAY_NOT_APPLY = frozenset({"rings", "channels", "bus", "firmware", "numa_node", "xdp_program"})
@@ -122,13 +130,24 @@ def label_of(name: str) -> str:
         return name
     if name in _LABELS:
         return _LABELS[name]
-    if name not in _SPELLINGS and re.fullmatch(r"[a-z]+\d+", name):
-        return name  # of a device or a library
+    if name not in _SPELLINGS and (re.fullmatch(r"[a-z]+\d+[a-z]?", name) or "-" in name):
+        return name  # of a device, a host, a program or a library
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
     words = [_spelled(word) for word in name.split("_") if word]
     text = " ".join(words)
     return text[:1].upper() + text[1:]
+
+
+def named(name: str) -> str:
+    """A host as it is called; those that nicbench calls so by their role: "DUT", "Tester, fast"."""
+    role, comma, configuration = name.partition(",")
+    return f"{label_of(role)}{comma}{configuration}" if role in _ROLES else name
+
+
+def _entry(name: str, of: str) -> str:
+    """What an entry of a fact is called."""
+    return named(name) if of in _BY_NAME else label_of(name)
 
 
 def _spelled(word: str) -> str:
@@ -162,7 +181,7 @@ def plain(name: str, value: object) -> str:
             return ", ".join(f"{port} {UNKNOWN if node is None else node}" for port, node in value.items())
         if name == "goals":  # of a search: loss ratios by name
             return ", ".join(f"{goal} {plain('_ratio', ratio)}" for goal, ratio in value.items())
-        return ", ".join(f"{label_of(str(key))} {plain(str(key), item)}" for key, item in value.items()) or "none"
+        return ", ".join(f"{_entry(str(key), name)} {plain(str(key), item)}" for key, item in value.items()) or "none"
     words = str(value)
     if name in _MASKS:
         return cpu_mask(words)
@@ -176,7 +195,7 @@ def _fact(name: str, value: object) -> Fact:
             return Fact(
                 label, children=tuple(Fact(str(inner), text=cpu_mask(str(mask))) for inner, mask in value.items())
             )
-        return Fact(label, children=tuple(Fact(inner, text=text) for inner, text in _flat(value)))
+        return Fact(label, children=tuple(Fact(inner, text=text) for inner, text in _flat(value, of=name)))
     if isinstance(value, list | tuple) and value:
         if all(isinstance(item, Mapping) for item in value):
             heads, rows = columns(
@@ -204,14 +223,16 @@ def _within(label: str) -> str:
     return label if label[1:2].isupper() else f"{label[:1].lower()}{label[1:]}"
 
 
-def _flat(values: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:
+def _flat(values: Mapping[str, Any], above: str = "", of: str = "") -> Iterable[tuple[str, str]]:
     for name, value in values.items():
-        label = f"{above}, {_within(label_of(str(name)))}" if above else label_of(str(name))
+        label = _entry(str(name), of)
+        if above:
+            label = f"{above}, {label if of in _BY_NAME else _within(label)}"
         label = _PATHS.get(label, label)
         if isinstance(value, Mapping) and value and name in _VERBATIM:
             yield from ((f"{label}, {inner}", plain("", text)) for inner, text in value.items())
         elif isinstance(value, Mapping) and len(value) > 1 and name not in _WHOLE:
-            yield from _flat(value, label)
+            yield from _flat(value, label, str(name))
         else:
             yield label, plain(str(name), value)
 

@@ -152,7 +152,7 @@ def _answers(
     of_editors: tuple[Study, ...],
 ) -> tuple[str, tuple[str, ...]]:
     """The first sentence and the further ones. A study of editors is the answer unless frames of a tester were sent."""
-    said = tuple(text for study in of_editors for text in editors_answer.sentences(study))
+    said = editors_answer.answers(of_editors)
     if said and not throughput and not latency:
         first, *rest = said
         others = compared_answer.details(compared) if compared else answer.details(throughput, latency, tables)

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 from nicbench.judge.repeats import RepeatPolicy
 from nicbench.judge.rounds import MOST_REPEATS, OF_ROUNDS
 from nicbench.report import answer, charts, disclosure, facts, numbers
+from nicbench.report.editors.directories import directory_rows
 from nicbench.report.editors.dots import dot_figures
 from nicbench.report.editors.overview import overview_caption, overview_chart
 from nicbench.report.editors.sharing import sharing_rows
@@ -118,7 +119,7 @@ def _environment() -> Environment:
         columns=facts.columns,
         known_rows=facts.known_rows,
         plain=facts.plain,
-        label_of=facts.label_of,
+        named=facts.named,
         interval=numbers.interval,
         only_below=numbers.only_below,
         rate_words=numbers.rate_words,
@@ -149,6 +150,7 @@ def _environment() -> Environment:
         near_limit=_near_limit,
         overview_caption=overview_caption,
         share=numbers.share,
+        directory_rows=directory_rows,
         sum_tables=sum_tables,
         measures=measures,
         sharing_rows=sharing_rows,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round
 from nicbench.report.bonds import BondRow, bond_row
+from nicbench.report.frame_rounds import asked_of_frames, said_of_frames
 from nicbench.report.numbers import UNKNOWN, microseconds, significant, whole
 from nicbench.stats.rounds import pairs_of, what_of
 from nicbench.units import format_bits_per_s, format_duration_s
@@ -154,6 +155,9 @@ def _ends(job: Job) -> str:
 
 def asked_words(ask: Ask) -> str:
     """What a tool was asked to do, in words; what was left to its default goes unsaid."""
+    if ask.frames is not None:
+        long = () if ask.duration_s is None else (f"{format_duration_s(ask.duration_s)} long",)
+        return ", ".join((*asked_of_frames(ask.frames), *long))
     transport = "RDMA" if ask.transport == "rdma" else ask.transport.upper()
     said = [f"{transport} {ask.operation.replace('stream', 'streams')}" if ask.operation != "memory" else "memory"]
     if ask.operation == "stream":
@@ -180,6 +184,8 @@ def asked_words(ask: Ask) -> str:
 def _figures(figures: Figures) -> Iterator[str]:
     for flow in figures.flows:
         yield _flow(flow)
+    if figures.frames is not None:
+        yield from said_of_frames(figures.frames)
     if figures.transactions_per_s is not None:
         yield f"{significant(figures.transactions_per_s)} transactions/s"
     if figures.latency is not None:

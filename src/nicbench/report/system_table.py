@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nicbench.report.facts import plain
+from nicbench.report.facts import named, plain
 from nicbench.report.system_subjects import FACT_OF, SUBJECTS, Facts, Tell
 
 REASONS: Final = "reasons_null"
@@ -97,7 +97,5 @@ def _pairs(values: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _titled(name: str, *, first: bool = True) -> str:
-    """A machine above its column: "DUT", "Tester, fast"; within a heading small."""
-    if name.partition(",")[0] == "dut":
-        return f"DUT{name[3:]}"
-    return f"{name[:1].upper()}{name[1:]}" if first else name
+    """A machine above its column: "DUT", "Tester, fast"; within a heading small. Hosts are called as they are."""
+    return name if name.startswith("tester") and not first else named(name)

@@ -15,7 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nicbench.model.frames import FrameFigures
 from nicbench.model.round import Flow, Job, JobOutcome, Round
+from nicbench.stats.latency import percentiles_ns
 from nicbench.store.files import json_text
 
 _OF_FLOW = (
@@ -25,6 +27,11 @@ _OF_FLOW = (
 )  # fmt: skip
 _WAYS = ("forward", "reverse")
 _OF_LATENCY = ("count", "minimum_ns", "mean_ns", "maximum_ns", "stdev_ns")
+_OF_FRAMES = (
+    ("engine", pa.string()), ("frames_per_s", pa.float64()), ("bytes_per_s", pa.float64()), ("frames", pa.int64()),
+    ("dropped_frames", pa.int64()), ("due_frames", pa.int64()), ("completion_p50_ns", pa.int64()),
+    ("completion_p99_ns", pa.int64()), ("completion_maximum_ns", pa.int64()),
+)  # fmt: skip
 _PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99"}
 
 _SCHEMA = pa.schema(
@@ -56,6 +63,7 @@ _SCHEMA = pa.schema(
         pa.field("took_s", pa.float64()),
         *(pa.field(f"{way}_{name}", kind) for way in _WAYS for name, kind in _OF_FLOW),
         pa.field("transactions_per_s", pa.float64()),
+        *(pa.field(name, kind) for name, kind in _OF_FRAMES),
         pa.field("memory_bytes_per_s", pa.float64()),
         pa.field("client_cpu_share", pa.float64()),
         pa.field("server_cpu_share", pa.float64()),
@@ -140,12 +148,26 @@ def _of_outcome(outcome: JobOutcome) -> dict[str, Any]:
         found |= _of_flow(flow)
     names = ("transactions_per_s", "memory_bytes_per_s", "client_cpu_share", "server_cpu_share")
     found |= {name: getattr(figures, name) for name in (*names, "congestion_control", "mss_bytes")}
+    if figures.frames is not None:
+        found |= _of_frames(figures.frames)
     if figures.latency is not None:
         found["latency_basis"] = figures.latency.basis
         found |= {f"latency_{name}": getattr(figures.latency, name) for name in _OF_LATENCY}
         known = figures.latency.percentiles_ns
         found |= {f"latency_{name}_ns": known.get(percentile) for percentile, name in _PERCENTILES.items()}
     return found
+
+
+def _of_frames(figures: FrameFigures) -> dict[str, Any]:
+    """A percentile that so few frames cannot tell is null."""
+    names = ("engine", "frames_per_s", "bytes_per_s", "frames", "dropped_frames", "due_frames")
+    found = {name: getattr(figures, name) for name in names}
+    times = figures.completion
+    if times is None:
+        return found
+    known = percentiles_ns(times.histogram, maximum_ns=times.maximum_ns)
+    told = {f"completion_p{name}_ns": known.get(name) for name in ("50", "99")}
+    return {**found, **told, "completion_maximum_ns": times.maximum_ns}
 
 
 def _of_flow(flow: Flow) -> dict[str, Any]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from nicbench.report.editors.directories import directory_rows, local_types
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import GAP, held_words, listed, plain_rate, target_words
 from nicbench.report.numbers import megabytes, share
 from nicbench.stats.frames import Held, Sustained, Target
 
 
+def answers(of_all: Sequence[Study]) -> tuple[str, ...]:
+    """The sentences of every study; of several, each says first which test it is about."""
+    named = len(of_all) > 1
+    return tuple(f"{study.test}: {text}" if named else text for study in of_all for text in sentences(study))
+
+
 def sentences(study: Study) -> tuple[str, ...]:
     """One for each direction, and one more where counting by single instances gives less."""
-    found = []
+    found: list[str] = []
     for way in study.ways:
         limited = [name for name in way.configurations if way.sustained(name) is not None]
         free = [name for name in way.configurations if name not in limited and not _targets(way, name)]
@@ -21,22 +28,57 @@ def sentences(study: Study) -> tuple[str, ...]:
             found += _stricter(study, way, limited)
         if free:
             found.append(_without_targets(study, way, free))
-    return tuple(found)
+    return (*found[:1], *_not_over_the_network(study), *found[1:])
+
+
+def _subject(study: Study, name: str) -> str:
+    """Who fed them: a server only where something may have come from one."""
+    return study.named(name) or ("the local file system" if local_types(study) else "the server")
+
+
+def _not_over_the_network(study: Study) -> list[str]:
+    """Of local file systems: nothing of a server or of the links under test was measured there."""
+    types = local_types(study)
+    if types:
+        what = "local file systems" if len(types) > 1 else "a local file system"
+        text = (
+            f"The frames did not go over the network: every instance's directory was on {what} of its client "
+            f"({', '.join(types)}). Where shares were meant, see that they are mounted."
+        )
+        return [text]
+    rows = directory_rows(study)
+    local = sum(row.kind == "local" for row in rows)
+    if not local:
+        return []
+    text = (
+        f"Of {len(rows)} directories {local} {'was' if local == 1 else 'were'} on a local file system of the client, "
+        "so that nothing there went over the network; the report's “Directories” says which."
+    )
+    return [text]
+
+
+def briefs(of_all: Sequence[Study]) -> str | None:
+    """One line for all studies of a run; of several, each after the name of its test."""
+    said = [(study.test, text) for study in of_all if (text := brief(study)) is not None]
+    return "; ".join(f"{test}: {text}" if len(of_all) > 1 else text for test, text in said) or None
 
 
 def brief(study: Study) -> str | None:
-    """For a list of runs: "read: 9 (1x100), 2 (4x25) editors in every run"."""
+    """For a list of runs: "read: 9 editors (1x100), 2 editors (4x25) in every run"."""
     said = []
     for way in study.ways:
         each = [
-            f"{held_words(found.in_every_run)}{f' ({name})' if study.compares else ''}"
+            f"{_counted(found.in_every_run)}{f' ({name})' if study.compares else ''}"
             for name in way.configurations
             if (found := way.sustained(name)) is not None
         ]
         if each:
             of = f"{way.direction}: " if way.direction else ""
-            said.append(f"{of}{', '.join(each)} editors in every run")
-    return "; ".join(said) or None
+            said.append(f"{of}{', '.join(each)} in every run")
+    if not said:
+        return None
+    types = ", ".join(local_types(study))
+    return f"{'; '.join(said)}{f' (local file systems: {types})' if types else ''}"
 
 
 def _of_targets(study: Study, way: OneWay, names: list[str]) -> str:
@@ -48,7 +90,7 @@ def _of_targets(study: Study, way: OneWay, names: list[str]) -> str:
         assert found is not None  # noqa: S101 - those that have
         assert target is not None  # noqa: S101 - likewise
         alike = place > 0 and target == way.target(names[0])
-        subject = study.named(name) or "the server"
+        subject = _subject(study, name)
         rate = "" if alike else _each(target, found)
         clauses.append(f"{subject} sustained {_numbers(study, way, name, found, rate)}")
     text = f"{doing}{'; '.join(clauses)}."
@@ -77,18 +119,23 @@ def _numbers(study: Study, way: OneWay, name: str, found: Sustained, rate: str) 
 
 def _editors(held: Held, tried: Iterable[int]) -> str:
     """With what it leaves open: more may do where no more, or not the next, were tried."""
-    words = held_words(held)
     if held.instances is None:
-        return words
-    noun = "editor" if held.instances <= 1 else "editors"
+        return held_words(held)
     following = min((count for count in tried if count > (held.instances or 0)), default=None)
     beyond = ""
     if following is None:
         beyond = " (no more were tried)"
     elif following > held.instances + 1:
         beyond = f" (the next that was tried: {following})"
-    number, gap, gaps = words.partition(" (")
-    return f"{number} {noun}{beyond}{gap}{gaps}"
+    return _counted(held, beyond)
+
+
+def _counted(held: Held, beyond: str = "") -> str:
+    """With what is counted: "at least 1 editor", "8 editors (though not 5)"; ``beyond`` goes before what was missed."""
+    if held.instances is None:
+        return "fewer editors than were tried"
+    number, gap, gaps = held_words(held).partition(" (")
+    return f"{number} {'editor' if held.instances <= 1 else 'editors'}{beyond}{gap}{gaps}"
 
 
 def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
@@ -122,7 +169,7 @@ def _without_targets(study: Study, way: OneWay, names: list[str]) -> str:
             for count, over in way.over(name).items()
             if over.median_frames_per_s is not None
         ]
-        subject = study.named(name) or "the server"
+        subject = _subject(study, name)
         if not medians:
             clauses.append(f"nothing is known of {subject}")
             continue
