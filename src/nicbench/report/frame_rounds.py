@@ -46,7 +46,7 @@ def said_of_frames(figures: FrameFigures) -> Iterator[str]:
     """Rates, what was dropped, how long a frame took, and the engine that it came to."""
     yield (
         f"{figures.frames_per_s:.6g} frames/s, {megabytes(figures.bytes_per_s)} MB/s, "
-        f"{whole(figures.frames)} frames of {whole(figures.bytes)} bytes in all"
+        f"{whole(figures.frames)} frames{_each(figures)}"
     )
     if figures.due_frames is not None:
         yield f"{whole(figures.dropped_frames)} dropped of {whole(figures.due_frames)} frames due"
@@ -56,3 +56,11 @@ def said_of_frames(figures: FrameFigures) -> Iterator[str]:
         known = [] if median is None else [f"median {milliseconds(median)} ms"]
         yield f"completion: {', '.join([*known, f'greatest {milliseconds(times.maximum_ns)} ms'])}"
     yield f"engine {figures.engine}"
+
+
+def _each(figures: FrameFigures) -> str:
+    """The size of a frame; of frames of several sizes, what all of them come to."""
+    if not figures.frames:
+        return ""
+    size, rest = divmod(figures.bytes, figures.frames)
+    return f" of {whole(figures.bytes)} bytes in all" if rest else f" of {whole(size)} bytes each"
