@@ -119,6 +119,14 @@ def test_a_log_gets_one_plain_line_for_each_trial(screen: io.StringIO) -> None:
     ]
 
 
+@pytest.mark.parametrize("screen", [False, True], indirect=True)
+def test_estimates_of_rounds_are_no_bounds(screen: io.StringIO) -> None:
+    with make_progress(PLANNED, enabled=True, bound="about") as display:
+        display.show(FIRST_TEST)
+    assert "about " in screen.getvalue()
+    assert "at most" not in screen.getvalue()
+
+
 @pytest.mark.parametrize("screen", [False], indirect=True)
 def test_without_progress_only_warnings_are_said(screen: io.StringIO) -> None:
     with make_progress(PLANNED, enabled=False) as display:

@@ -14,7 +14,7 @@ from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.output import print_json, results, say
 from nicbench.cli.progress import make_progress
 from nicbench.cli.summary_table import print_summary
-from nicbench.cli.time_left import ends, planned
+from nicbench.cli.time_left import BOUNDS, ends, planned
 from nicbench.errors import InterruptedRunError, NicbenchError
 from nicbench.events import Bus
 from nicbench.model.result import ResultVerdict, Summary
@@ -54,7 +54,9 @@ def conduct(
     bus = Bus()
     bus.subscribe(folder.journal.append)
     try:
-        with make_progress(planned(bench), enabled=with_progress, ends=ends(bench)) as progress:
+        with make_progress(
+            planned(bench), enabled=with_progress, ends=ends(bench), bound=BOUNDS[bench.measures]
+        ) as progress:
             bus.subscribe(progress.show)
             summary = run_to_the_end(_awaited(run_it, bench, folder, bus, wait_s))
     except NicbenchError as error:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Console
@@ -17,15 +15,13 @@ from nicbench.bench_file.checks import checked
 from nicbench.bench_file.differences import differences
 from nicbench.bench_file.frame_sizes import headers_in_words, smallest_frame_bytes
 from nicbench.cli.output import FORMAT
+from nicbench.cli.time_left import BOUNDS
 from nicbench.model.frame_size import size_label, words_of
 from nicbench.model.pattern import Pattern
 from nicbench.model.traffic import FieldValue, Traffic
 from nicbench.model.turn import Turn
 from nicbench.stages.calibrate import estimate_s, planned_calibration, turns_s
 from nicbench.units import format_duration_s, format_mpps
-
-_BOUNDS: Final[Mapping[str, str]] = MappingProxyType({"frames": "at most", "rounds": "about"})
-"""What the estimate of a method is: how long tools take to start, prepare and end is not known beforehand."""
 
 
 def print_plan(console: Console, bench: BenchFile) -> None:
@@ -83,7 +79,7 @@ def _print_turns(console: Console, bench: BenchFile) -> None:
 
 def _duration(bench: BenchFile) -> str:
     """So long; where the number of runs grows, also if the fewest are enough."""
-    bound = _BOUNDS[bench.measures]
+    bound = BOUNDS[bench.measures]
     at_most = f"{bound} {_whole_seconds(turns_s(bench, bench.turns))}"
     if not bench.runs.grows:
         return at_most
@@ -110,7 +106,7 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
     table.add_column("points", justify="right")
     sends_frames = bench.measures == "frames"
     table.add_column(r"frame sizes \[bytes]" if sends_frames else "tools", overflow="fold")
-    table.add_column(_BOUNDS[bench.measures], justify="right")
+    table.add_column(BOUNDS[bench.measures], justify="right")
     for test in bench.tests:
         method = test.build()
         sizes = ", ".join(map(str, method.frame_sizes()) if sends_frames else tools_of(method))

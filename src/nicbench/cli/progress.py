@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from nicbench.cli.output import messages
-from nicbench.cli.time_left import TimeLeft
+from nicbench.cli.time_left import AT_MOST, TimeLeft
 from nicbench.events import (
     CeilingFound,
     Event,
@@ -51,11 +51,11 @@ class Display(Protocol):
 
 @contextmanager
 def make_progress(
-    planned: Sequence[tuple[str, float]], *, enabled: bool, ends: Sequence[int] = ()
+    planned: Sequence[tuple[str, float]], *, enabled: bool, ends: Sequence[int] = (), bound: str = AT_MOST
 ) -> Iterator[Display]:
     """The display that suits stderr. ``planned``: calibration and tests in order, with their estimates in seconds.
 
-    ``ends``: after how many of them the run may end, where the number of runs grows.
+    ``ends``: after how many of them the run may end, where the number of runs grows. ``bound``: what the estimates are.
     """
     console = messages()
     if not enabled:
@@ -69,9 +69,9 @@ def make_progress(
             auto_refresh=False,
             transient=True,
         ) as bar:
-            yield _Bar(bar, TimeLeft(planned, ends))
+            yield _Bar(bar, TimeLeft(planned, ends, bound))
     else:
-        yield _Lines(console)
+        yield _Lines(console, bound)
 
 
 class _Notes:
@@ -88,8 +88,12 @@ class _Notes:
 class _Lines(_Notes):
     """One line for each stage, test and finished trial: for logs."""
 
+    def __init__(self, console: Console, bound: str) -> None:
+        super().__init__(console)
+        self._bound = bound
+
     def show(self, event: Event) -> None:
-        text = _line(event)
+        text = _line(event, self._bound)
         if text is not None:
             self._console.print(text, markup=False)
         else:
@@ -138,7 +142,7 @@ class _Bar(_Notes):
         return None
 
 
-def _line(event: Event) -> str | None:
+def _line(event: Event, bound: str) -> str | None:
     if isinstance(event, TurnStarted):
         named = f"configuration {event.configuration}, {run_words(event.run, warm_up=event.warm_up)}"
         return f"{named} (turn {event.number} of {'at most ' if event.at_most else ''}{event.of})"
@@ -149,7 +153,7 @@ def _line(event: Event) -> str | None:
     if isinstance(event, CeilingFound | TesterLatencyFound):
         return f"  {event.text}"
     if isinstance(event, TestStarted):
-        return f"test {event.test} ({event.method}): {event.points} points, at most {event.estimate_s:.0f} s"
+        return f"test {event.test} ({event.method}): {event.points} points, {bound} {event.estimate_s:.0f} s"
     if isinstance(event, TrialFinished):
         return _trial_line(event.trial)
     if isinstance(event, RoundFinished):

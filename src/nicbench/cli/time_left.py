@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
+from typing import Final
 
 from nicbench.bench_file import BenchFile
 from nicbench.events import Event, RoundFinished, RunFinished, StageStarted, TestStarted, TrialFinished, TurnStarted
@@ -11,6 +13,10 @@ from nicbench.model.trial import CALIBRATION, TrialRequest
 from nicbench.model.turn import ALONE, Turn
 from nicbench.stages.calibrate import planned_calibration
 from nicbench.units import format_duration_s
+
+AT_MOST: Final = "at most"
+BOUNDS: Final[Mapping[str, str]] = MappingProxyType({"frames": AT_MOST, "rounds": "about"})
+"""What the estimate of a method is: how long tools take to start, prepare and end is not known beforehand."""
 
 
 def planned(bench: BenchFile) -> list[tuple[str, float]]:
@@ -39,13 +45,15 @@ def ends(bench: BenchFile) -> list[int]:
 
 
 class TimeLeft:
-    """An upper bound: a search that ends early, or a test that has ended, gives back what it did not use.
+    """An upper bound where ``bound`` says so: a search that ends early, or a test that has ended, gives back
+    what it did not use.
 
     Where the number of runs grows, there are two: to the next of the ``ends`` (after so many of what is planned) at
     which the run may end, and to the last.
     """
 
-    def __init__(self, planned: Sequence[tuple[str, float]], ends: Sequence[int] = ()) -> None:
+    def __init__(self, planned: Sequence[tuple[str, float]], ends: Sequence[int] = (), bound: str = AT_MOST) -> None:
+        self._bound = bound
         self._planned_s = dict(planned)
         until_s = list(accumulate(self._planned_s.values(), initial=0.0))
         self._total_s = until_s[-1]
@@ -89,7 +97,7 @@ class TimeLeft:
         left_s, to_the_cap_s = self._ends_s[0] - self._done_s, self._total_s - self._done_s
         if to_the_cap_s <= 0.0:
             return "nearly done"
-        at_most = f"at most {_whole_seconds(left_s)} left"
+        at_most = f"{self._bound} {_whole_seconds(left_s)} left"
         return at_most if len(self._ends_s) == 1 else f"{at_most} ({_whole_seconds(to_the_cap_s)} with all runs)"
 
     @property
