@@ -130,7 +130,7 @@ def test_what_is_an_erratum_is_as_good_as_unknown() -> None:
     heads = "instances,run,instance,fps,dropped frames,due frames"
     rows = ("1,1,1,-24,0,480", "1,2,1,24,9,8", "1,3,2,24,0,480", "0,4,,24,0,480", "1.5,5,1,24,0,480")
     found = imported("\n".join((heads, *rows)), errata=True)
-    assert len(found.errata) == 4
+    assert len(found.errata) == 5
     (runs,) = runs_of(found.results, TARGET).values()
     assert [(run.sum_frames_per_s, run.dropped_frames, run.due_frames) for run in runs] == [
         (None, 0, 480),

@@ -44,11 +44,18 @@ def implausible(row: ReadRow, table: ImportTable) -> list[Finding]:
 
 
 def _by_themselves(row: ReadRow, table: ImportTable) -> Iterator[Finding]:
+    columns = {column.value: column for column in table.columns}
     for value, figure in row.figures.items():
+        column = columns.get(value)
         if figure.value < 0:
             yield Finding(value, figure, None, "nothing of it can be negative")
         elif figure.quantity == "count" and not figure.value.is_integer():
             yield Finding(value, figure, None, "there are only whole ones")
+        elif column is not None and column.is_above_zero and figure.value == 0:
+            counted = figure.quantity == "count"
+            yield Finding(value, figure, None, "it is counted from 1" if counted else "it is above 0")
+        elif column is not None and column.most is not None and figure.value > column.most:
+            yield Finding(value, figure, None, f"it is {column.most} at most")
         elif figure.value - figure.rounding > 100.0 and _is_at_most_all(figure, table):
             yield Finding(value, figure, figure.words(100.0), "100 % is all")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nicbench.errors import UsageError
+from nicbench.importing.across import contradicting_shares, wrong_totals
 from nicbench.importing.cells import Sheet
 from nicbench.importing.columns import Assigned, assign, with_given
 from nicbench.importing.links import scope_of
@@ -69,6 +70,8 @@ def import_results(sheet: Sheet, path: str, method: type[Method], options: Impor
     keys = [_key(row, table) for row in rows]
     problems = same_points(rows, keys)
     findings = [implausible(row, table) for row in rows]
+    problems += contradicting_shares(rows, findings, table)
+    findings = wrong_totals(rows, findings, table)
     if not options.errata:
         problems += [_refused(finding) for of_row in findings for finding in of_row]
     problems += _empty(rows, table, assignment.columns)

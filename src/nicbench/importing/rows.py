@@ -100,7 +100,7 @@ def _read(row: ReadRow, one: Assigned, cell: Cell, table: ImportTable, options: 
         return
     quantity = one.column.quantity
     if quantity == "text":
-        row.texts[one.value] = cell.text
+        row.texts[one.value] = _text(cell, one)
     elif quantity == "link":
         row.link, row.link_is_printed = _link(cell, one, options), True
     elif quantity == "frame_size":
@@ -117,9 +117,20 @@ def _read(row: ReadRow, one: Assigned, cell: Cell, table: ImportTable, options: 
             value=float(number.value * scale),
             rounding=0.0 if quantity == "count" else float(number.rounding * scale),
             scale=float(scale),
-            printed=Printed(text=number.text, unit=_unit_words(unit, quantity)),
+            printed=Printed(text=number.text, unit=_unit_words(unit, one)),
             cell=cell,
         )
+
+
+def _text(cell: Cell, one: Assigned) -> str:
+    """As it is written; of words that are known, in the case of these."""
+    words = one.column.words
+    if not words:
+        return cell.text
+    known = next((word for word in words if word == cell.text.lower()), None)
+    if known is None:
+        raise _WrongCellError(f"it is none of {', '.join(words)}", f"write {' or '.join(words)}, or nothing")
+    return known
 
 
 def _number(cell: Cell, options: ImportOptions) -> PrintedNumber:
@@ -167,8 +178,9 @@ def _scale(one: Assigned, unit: Unit | None, row: ReadRow) -> Fraction:
         if unit is not None and unit.kind not in ("count", "size"):
             raise _WrongCellError(f"{unit} is no unit of it", "it is a plain number")
         return Fraction(1)
+    forms = _FORMS.get(quantity, FORMS)
     if unit is None:
-        hint = f"write it in the heading, `{one.column.name} [UNIT]`, or by --unit '{one.head.text}=UNIT': {FORMS}"
+        hint = f"write it in the heading, `{one.column.name} [UNIT]`, or by --unit '{one.head.text}=UNIT': {forms}"
         raise _WrongCellError("it has no unit, which is never guessed", hint)
     if unit.kind in _KINDS[quantity]:
         if quantity == "frame_rate":
@@ -182,9 +194,10 @@ def _scale(one: Assigned, unit: Unit | None, row: ReadRow) -> Fraction:
         if quantity == "time":
             return unit.factor * next((scale for end, scale in _TIME_SCALES.items() if one.value.endswith(end)), 1)
         return unit.factor
-    raise _WrongCellError(f"{unit} is no unit of it", f"units that are known: {FORMS}")
+    raise _WrongCellError(f"{unit} is no unit of it", f"units that are known: {forms}")
 
 
+_FORMS: Final[dict[Quantity, str]] = {"media_rate": "fps"}
 _KINDS: Final[dict[Quantity, tuple[str, ...]]] = {
     "frame_rate": ("frame_rate", "bit_rate", "percent"),
     "media_rate": ("frame_rate",),
@@ -227,11 +240,11 @@ def _payload_share(row: ReadRow) -> Fraction:
     return Fraction(row.frame_bytes, row.frame_bytes + FRAME_OVERHEAD_BYTES)
 
 
-def _unit_words(unit: Unit | None, quantity: Quantity) -> str | None:
+def _unit_words(unit: Unit | None, one: Assigned) -> str | None:
     """As in the headings of reports; layer 1 is said, for there a bit rate is on layer 2."""
     if unit is None:
-        return "frames" if quantity == "count" else None
-    if quantity == "media_rate":
+        return "frames" if one.column.quantity == "count" and one.value.endswith("frames") else None
+    if one.column.quantity == "media_rate":
         return "fps"
     return f"{unit.name} L1" if unit.layer == 1 else unit.name
 

@@ -72,7 +72,7 @@ _SMALL: Final = MappingProxyType(
 )
 _LAYER: Final = re.compile(r"[\[(]?\b(?:l|layer ?)([12])\b[\])]?", re.IGNORECASE)
 _PERCENT: Final = re.compile(r"(?:%|percent)(?: ?of (?:the )?(?P<of>[a-z ]+)| (?P<line>line rate))?", re.IGNORECASE)
-FORMS: Final = "pps, kpps, Mpps, Gb/s L1, Gb/s L2, % of line rate, %, ns, us, ms, GHz, bytes, frames"
+FORMS: Final = "fps, pps, kpps, Mpps, Gb/s L1, Gb/s L2, % of line rate, %, ns, us, ms, GHz, bytes, frames"
 
 
 def parse_unit(text: str) -> Unit | None:

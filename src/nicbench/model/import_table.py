@@ -45,6 +45,36 @@ class ImportColumn(Frozen):
     is_required: bool = False
     bound: Literal["value", "lower", "upper"] | None = None
     """Which part it is of a value with an interval."""
+    is_above_zero: bool = False
+    most: int | None = None
+    """No number above it can be."""
+    words: tuple[str, ...] = ()
+    """What a ``text`` may be, where that is bounded."""
+
+
+class ImportTotal(Frozen):
+    """``total`` is the sum of ``part`` over the rows, alike in all else, whose ``place`` is from 1 to ``number``.
+
+    Else is what tells rows apart.
+    """
+
+    total: str
+    part: str
+    place: str
+    number: str
+
+
+class ImportShare(Frozen):
+    """``value`` is the same for each of ``number``, in all rows that agree in ``among`` and are of one configuration.
+
+    On a row that has a ``place`` it is of one alone. ``hint`` is the next step where rows contradict one another.
+    """
+
+    value: str
+    place: str
+    number: str
+    among: tuple[str, ...]
+    hint: str
 
 
 class ImportTable(Frozen):
@@ -54,6 +84,7 @@ class ImportTable(Frozen):
     ``bit_rates``: a frame rate and the bit rate on layer 2 that it makes. ``rising``: values none of which may be
     smaller than the one before it. ``complements``: two percentages that make 100. ``percentages``: one that follows
     from two counts, part and whole. ``lossless``: a rate found without loss, and the loss in percent beside it.
+    ``totals`` and ``same_shares`` are about several rows.
     ``load_of`` is what 100 % of a load is where the heading does not say; None where it must say.
     """
 
@@ -66,6 +97,8 @@ class ImportTable(Frozen):
     complements: tuple[tuple[str, str], ...] = ()
     percentages: tuple[tuple[str, str, str], ...] = ()
     lossless: tuple[tuple[str, str], ...] = ()
+    totals: tuple[ImportTotal, ...] = ()
+    same_shares: tuple[ImportShare, ...] = ()
     load_of: str | None = None
     overload: bool = False
     """Whether a load may be above 100 %: several ports may send to one."""

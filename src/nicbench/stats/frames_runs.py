@@ -21,7 +21,8 @@ TARGET: Final = "target_frames_per_s"
 TOLERANCE: Final = "tolerance_percent"
 INSTANCES: Final = "instances"
 RUNS: Final = "runs"
-"""Parts: results of single instances, and of all instances of a run together."""
+SUMMARY: Final = "summary"
+"""Parts: results of single instances, of all instances of a run together, and what a source says of all its runs."""
 
 Point = tuple[str, str | None, int]
 """Configuration, direction, and how many instances."""
@@ -72,25 +73,31 @@ class Tried:
 def tried(results: Iterable[Result], default: Target | None = None) -> dict[Point, Tried]:
     """The runs of each point, from results of instances where there are such, else from sums.
 
-    The target is that of the results; of imported ones that have none it is ``default``. An instance that the results
+    The target is that of the results at the point, a summary's too; where these contradict one another, whatever their
+    order, the strictest. Of imported ones that have none it is ``default``. An instance that the results
     do not have, of those that its run had, is unknown; and so is a rate that is missing. Where no run is numbered there
     is one. A value that is listed as an erratum is as good as unknown; and a result that is about no instance, or whose
     place among the others cannot be so, is left out.
     """
     instances: dict[Point, dict[int, dict[int, Result]]] = {}
     wholes: dict[Point, dict[int, Result]] = {}
+    targets: dict[Point, list[Target]] = {}
     for result in results:
         said = result.parameters
         if result.warm_up or said["instances"] < 1 or _wrong(result) & _PLACES:
             continue
         point = (result.configuration, said.get("direction"), said["instances"])
+        if (target := _target_of(result)) is not None:
+            targets.setdefault(point, []).append(target)
         if said["part"] == INSTANCES:
             of_point = instances.setdefault(point, {})
             of_point.setdefault(_run_of(result), {})[said["instance"]] = result
         elif said["part"] == RUNS and _is_of_the_sum(result):
             wholes.setdefault(point, {})[_run_of(result)] = result
     return {
-        point: _tried(point[2], instances.get(point, {}), wholes.get(point, {}), default)
+        point: _tried(
+            point[2], instances.get(point, {}), wholes.get(point, {}), _strictest(targets.get(point, [])), default
+        )
         for point in dict.fromkeys((*instances, *wholes))
     }
 
@@ -101,10 +108,13 @@ def runs_of(results: Iterable[Result], default: Target) -> dict[Point, tuple[Run
 
 
 def _tried(
-    number: int, instances: Mapping[int, Mapping[int, Result]], wholes: Mapping[int, Result], default: Target | None
+    number: int,
+    instances: Mapping[int, Mapping[int, Result]],
+    wholes: Mapping[int, Result],
+    stated: Target | None,
+    default: Target | None,
 ) -> Tried:
     every = [*wholes.values(), *(one for of_run_ in instances.values() for one in of_run_.values())]
-    stated = next((target for result in every if (target := _target_of(result)) is not None), None)
     target = stated or (default if any(result.imported for result in every) else None)
     runs = []
     for run in sorted({*instances, *wholes}):
@@ -117,6 +127,10 @@ def _tried(
         )
         runs.append(Ran(run, figures, whole, each))
     return Tried(number, target, tuple(runs), is_assumed=stated is None and target is not None)
+
+
+def _strictest(targets: Iterable[Target]) -> Target | None:
+    return max(targets, key=lambda target: target.frames_per_s * (1.0 - target.tolerance_ratio), default=None)
 
 
 def _is_of_the_sum(result: Result) -> bool:
@@ -145,6 +159,7 @@ def _target_of(result: Result) -> Target | None:
     )
     if of_one is None or not (of_one > 0.0 and math.isfinite(of_one)):
         return None
+    of_one = float(f"{of_one:.14g}")  # 3 * 24.1 / 3 is 24.1, however the quotient comes out in binary
     tolerance = number_of(result, TOLERANCE)
     return Target(of_one) if tolerance is None or not 0.0 <= tolerance < 100.0 else Target(of_one, tolerance / 100.0)
 

@@ -11,7 +11,7 @@ from nicbench.model.result import Result, name_of_test
 from nicbench.model.turn import DEFAULT
 from nicbench.registry import find
 from nicbench.stats.frames import OverRuns, Sustained, Target, sustained
-from nicbench.stats.frames_runs import INSTANCES, RATE, RUNS, SUM, Ran, Tried, tried
+from nicbench.stats.frames_runs import INSTANCES, RATE, RUNS, SUM, SUMMARY, Ran, Tried, tried
 
 _ORDER: Final = ("read", "write")
 _DOING: Final = {"read": "Reading", "write": "Writing"}
@@ -117,7 +117,7 @@ def studies(results: Iterable[Result], tests: Mapping[str, str], order: Sequence
     grouped: dict[str, list[Result]] = {}
     for result in results:
         part = result.parameters.get("part")
-        if part in (RUNS, INSTANCES) and (result.method, part) in parts:
+        if part in (RUNS, INSTANCES, SUMMARY) and (result.method, RUNS if part == SUMMARY else part) in parts:
             grouped.setdefault(name_of_test(result, tests), []).append(result)
     found = (_study(test, members, order) for test, members in grouped.items())
     return tuple(study for study in found if study.ways)
