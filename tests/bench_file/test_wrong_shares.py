@@ -64,6 +64,6 @@ def test_a_lab_whose_namespaces_are_reached_by_ssh_keeps_no_mounts(read: Read) -
 
 
 def test_folders_of_the_user_and_memory_are_both_valid(read: Read) -> None:
-    for where in ("memory: 1 GiB", 'folder: "/stor/d{share}"\n  shares: 12'):
+    for where in ("memory: 1 GiB\n  shares: 12", 'folder: "/stor/d{share}"\n  shares: 12'):
         bench = read(f"{HEAD}  share: sftp\n  {where}\n{REST}")
         assert bench.dut.kind == "file-server"
