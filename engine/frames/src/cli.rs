@@ -90,7 +90,8 @@ fn finish(result: &FramesResult, json: bool) -> i32 {
     }
     match (result.ended_by, signal::received()) {
         (FramesEndedBy::Stopped, Some(signal)) => 128 + signal,
-        _ if result.frames == 0 => NOTHING_MEASURED,
+        // Where frames were due, none of them in time is what was measured.
+        _ if result.frames == 0 && result.due.unwrap_or(0) == 0 => NOTHING_MEASURED,
         _ => 0,
     }
 }
