@@ -20,14 +20,15 @@ Base = TypeVar("Base")
 
 def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
     """The concrete subclasses of ``base`` in the modules of ``package``, by ``kind``, in the order of file names."""
-    return dict(_found(package, base))  # type: ignore[arg-type]  # a class can be hashed
+    folders = tuple(importlib.import_module(package).__path__)
+    return dict(_found(package, base, folders))  # type: ignore[arg-type]  # a class can be hashed
 
 
 @functools.cache
-def _found(package: str, base: type[Base]) -> dict[str, type[Base]]:
-    """Looked for once: a list of ten thousand runs asks as often, and files do not come while a program runs."""
+def _found(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str, type[Base]]:
+    """Looked for once in these folders: a list of ten thousand runs asks as often, and files do not come meanwhile."""
     found: dict[str, type[Base]] = {}
-    for info in sorted(pkgutil.iter_modules(importlib.import_module(package).__path__), key=lambda info: info.name):
+    for info in sorted(pkgutil.iter_modules(folders), key=lambda info: info.name):
         if info.name == "base" or info.name.startswith("_"):
             continue
         module = importlib.import_module(f"{package}.{info.name}")
