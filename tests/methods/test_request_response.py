@@ -11,8 +11,8 @@ from nicbench.methods._request_load import LOAD_LONGER_S
 from nicbench.methods.request_response import MESSAGES, RequestResponse
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.round import Figures, Job, JobOutcome, RequestLatency
-from nicbench.report.charts import WIDE
-from nicbench.report.plots import plot_chart, plotted
+from nicbench.report.drawing.charts import WIDE
+from nicbench.report.drawing.plots import plot_chart, plotted
 from nicbench.report.tables import sections
 from nicbench.stats.latency import histogram_of
 

@@ -9,14 +9,15 @@ import pytest
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.report import charts, compared_answer
+from nicbench.report import compared_answer
 from nicbench.report.comparison import Comparison, comparison
-from nicbench.report.curves import curve_chart
+from nicbench.report.drawing import charts
+from nicbench.report.drawing.curves import curve_chart
+from nicbench.report.drawing.rates import rates_chart
+from nicbench.report.drawing.tail_bins import bins_chart
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import SAME
-from nicbench.report.rates_chart import rates_chart
-from nicbench.report.tail_bins import bins_chart
 from nicbench.stats.runs import over_runs
 
 Interval = tuple[float, float | None]

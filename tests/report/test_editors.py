@@ -16,6 +16,7 @@ from rich.console import Console
 from nicbench import report
 from nicbench.cli.summary_table import headline, print_summary
 from nicbench.model.result import Result, ResultVerdict
+from nicbench.report.drawing.svg import identifiers
 from nicbench.report.editors.answer import brief, sentences
 from nicbench.report.editors.dots import dot_figures
 from nicbench.report.editors.sharing import sharing_rows
@@ -31,7 +32,6 @@ from nicbench.report.editors.tables import (
 from nicbench.report.editors.words import rate_decimals, share_text
 from nicbench.report.gather import gather
 from nicbench.report.numbers import UNKNOWN
-from nicbench.report.svg import identifiers
 from nicbench.stats.frames import Target
 from nicbench.stats.frames_runs import RATE, Ran, number_of
 from nicbench.store import RunFolder

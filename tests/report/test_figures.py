@@ -12,10 +12,10 @@ import pytest
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result
 from nicbench.report import html
-from nicbench.report.charts import NARROW, WIDE, Format
+from nicbench.report.drawing.charts import NARROW, WIDE, Format
+from nicbench.report.drawing.plots import plot_chart
+from nicbench.report.drawing.svg import svg
 from nicbench.report.gather import gather
-from nicbench.report.plots import plot_chart
-from nicbench.report.svg import svg
 from nicbench.report.tables import Section, sections
 from nicbench.store import RunFolder
 

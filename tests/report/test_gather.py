@@ -14,11 +14,11 @@ from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Purpose
 from nicbench.report.answer import verdict_text
-from nicbench.report.charts import throughput_caption
+from nicbench.report.drawing.charts import throughput_caption
+from nicbench.report.drawing.points import points_of
 from nicbench.report.gather import _statements, gather
 from nicbench.report.latency import tail
 from nicbench.report.model import Report
-from nicbench.report.points import points_of
 from nicbench.store import RunFolder
 
 from ._synthetic_plan import synthetic_plan

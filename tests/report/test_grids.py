@@ -12,8 +12,9 @@ from rich.console import Console
 
 from nicbench.cli.summary_table import headline, print_summary
 from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.report import charts, numbers
-from nicbench.report.curves import curve_chart
+from nicbench.report import numbers
+from nicbench.report.drawing import charts
+from nicbench.report.drawing.curves import curve_chart
 from nicbench.report.tables import Section, sections, spoilt
 
 PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "nsfnic4_2000_load_sweep.csv"

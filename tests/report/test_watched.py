@@ -9,10 +9,10 @@ import pytest
 
 from nicbench.model.monitor import MonitorCost, MonitorPlan
 from nicbench.model.plan import Plan
-from nicbench.report.charts import NARROW, WIDE
-from nicbench.report.svg import identifiers
+from nicbench.report.drawing.charts import NARROW, WIDE
+from nicbench.report.drawing.svg import identifiers
+from nicbench.report.drawing.watched import cpu_chart, stepped, watched_figure
 from nicbench.report.watched import BETWEEN, Slice, WatchedMachine, watched_machines
-from nicbench.report.watched_chart import cpu_chart, stepped, watched_figure
 from nicbench.stats.cpu import Spent
 from nicbench.store.monitor_log import MonitorLog
 

@@ -11,9 +11,9 @@ import pytest
 
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result
-from nicbench.report import charts
+from nicbench.report.drawing import charts
+from nicbench.report.drawing.points import LINE_RATE, points_of
 from nicbench.report.model import Goal, Report, ThroughputTable
-from nicbench.report.points import LINE_RATE, points_of
 from nicbench.report.throughput import throughput_tables
 from nicbench.report.zero_loss import ZeroLossTable, tells_something, zero_loss_chart, zero_loss_table
 from nicbench.units import line_rate_frames_per_s

@@ -13,22 +13,23 @@ from markupsafe import Markup, escape
 
 from nicbench.judge.repeats import RepeatPolicy
 from nicbench.judge.rounds import MOST_REPEATS, OF_ROUNDS
-from nicbench.report import answer, charts, disclosure, facts, numbers
+from nicbench.report import answer, disclosure, facts, numbers
+from nicbench.report.drawing import charts
+from nicbench.report.drawing.figures import drawn, lead, search_figure, section_figures
+from nicbench.report.drawing.rates import rates_chart
+from nicbench.report.drawing.svg import identifiers
+from nicbench.report.drawing.tail_bins import bins_chart
+from nicbench.report.drawing.watched import watched_figure
 from nicbench.report.editors.directories import directory_rows
 from nicbench.report.editors.dots import dot_figures
 from nicbench.report.editors.overview import overview_caption, overview_chart
 from nicbench.report.editors.sharing import sharing_rows
 from nicbench.report.editors.tables import instance_tables, measures, sum_tables, sustained_rows
 from nicbench.report.editors.words import target_words
-from nicbench.report.figures import drawn, lead, search_figure, section_figures
 from nicbench.report.gather import gather
 from nicbench.report.model import LatencyRow, Report, ThroughputRow
-from nicbench.report.rates_chart import rates_chart
-from nicbench.report.svg import identifiers
 from nicbench.report.tables import names_line_rate, spoilt
-from nicbench.report.tail_bins import bins_chart
 from nicbench.report.throughput import confirmed
-from nicbench.report.watched_chart import watched_figure
 from nicbench.report.zero_loss import tells_something, zero_loss_chart, zero_loss_table
 from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically

@@ -11,9 +11,9 @@ from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, Value
 from nicbench.model.table import Column
 from nicbench.report.cells import number_of, texts
-from nicbench.report.charts import Format, finished
+from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.svg import SERIES
 from nicbench.report.model import Report, ThroughputTable
-from nicbench.report.svg import SERIES
 
 _HEADROOM = 1.06
 _RATE, _SHARE = "frame rate", "% of line rate"

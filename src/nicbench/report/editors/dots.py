@@ -9,9 +9,9 @@ from typing import Any, Final
 import altair as alt
 from markupsafe import Markup, escape
 
-from nicbench.report.charts import Format, finished
+from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.svg import GRID, INK, SERIES, svg
 from nicbench.report.editors.study import OneWay, Study
-from nicbench.report.svg import GRID, INK, SERIES, svg
 from nicbench.stats.frames_runs import RATE, number_of
 
 FORM: Final = Format(width=292, height=150, font=11, columns=4)

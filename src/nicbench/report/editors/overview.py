@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import altair as alt
 
-from nicbench.report.charts import PLAIN_NUMBERS, SHAPES, Format, finished
+from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finished
+from nicbench.report.drawing.svg import INK, SERIES
 from nicbench.report.editors.study import OneWay
 from nicbench.report.editors.words import plain_rate
-from nicbench.report.svg import INK, SERIES
 
 _APART: Final = 9
 """Pixels between configurations at one number of instances."""

@@ -14,8 +14,8 @@ import altair as alt
 from nicbench.model.result import Result
 from nicbench.model.table import Column
 from nicbench.report.cells import number_of, text_of, with_unit
-from nicbench.report.charts import DASHES, SHAPES, Format, finished
-from nicbench.report.svg import SERIES
+from nicbench.report.drawing.charts import DASHES, SHAPES, Format, finished
+from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import Section
 
 _HUNDRED = alt.Scale(domain=[0, 100], nice=False)

@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from nicbench.report.charts import Format, finished
-from nicbench.report.svg import SERIES
+from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tails import TailTable
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 
 from nicbench.model.trial import Trial
-from nicbench.report.charts import Format, finished
+from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.svg import MUTED, SERIES
 from nicbench.report.model import ThroughputTable
-from nicbench.report.svg import MUTED, SERIES
 
 _VALID, _SPOILT = "valid trial", "spoilt trial"
 _HEADROOM = 1.06

@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from nicbench.report.charts import Format, finished
+from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.svg import INK, SERIES
 from nicbench.report.model import Goal
 from nicbench.report.rates import RatesTable
-from nicbench.report.svg import INK, SERIES
 
 
 def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] | None:

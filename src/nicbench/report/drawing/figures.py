@@ -9,14 +9,14 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from nicbench.report.bars import bars_chart
-from nicbench.report.charts import NARROW, WIDE, Format
-from nicbench.report.curves import curve_chart
+from nicbench.report.drawing.bars import bars_chart
+from nicbench.report.drawing.charts import NARROW, WIDE, Format
+from nicbench.report.drawing.curves import curve_chart
+from nicbench.report.drawing.narrowing import narrowing_chart
+from nicbench.report.drawing.plots import plot_chart, plotted
+from nicbench.report.drawing.search import search_chart
+from nicbench.report.drawing.svg import svg
 from nicbench.report.model import CALIBRATION, Report, ThroughputTable
-from nicbench.report.narrowing import narrowing_chart
-from nicbench.report.plots import plot_chart, plotted
-from nicbench.report.search_chart import search_chart
-from nicbench.report.svg import svg
 from nicbench.report.tables import Section
 
 Draw = Callable[[Any, Format], dict[str, Any] | None]

@@ -10,8 +10,8 @@ import altair as alt
 from nicbench.model.result import Result
 from nicbench.model.table import Column, Form
 from nicbench.report.cells import number_of, text_of, with_unit
-from nicbench.report.charts import Format, finished
-from nicbench.report.svg import SERIES
+from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import Section
 
 _SCALES: Final = MappingProxyType[Form, float](

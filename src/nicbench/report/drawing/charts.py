@@ -14,9 +14,9 @@ from typing import Any
 import altair as alt
 
 from nicbench.model.plan import Plan
+from nicbench.report.drawing.points import CEILING, LINE_RATE, points_of
+from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES
 from nicbench.report.model import LatencyTable, ThroughputTable
-from nicbench.report.points import CEILING, LINE_RATE, points_of
-from nicbench.report.svg import GRID, INK, MUTED, SERIES
 from nicbench.units import format_bits_per_s
 
 _FONT = "Helvetica, Arial, sans-serif"

@@ -12,8 +12,8 @@ import altair as alt
 from nicbench.model.result import Result
 from nicbench.model.table import Column, Form, Plot
 from nicbench.report.cells import number_of, text_of, value_of, with_unit
-from nicbench.report.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finished
-from nicbench.report.svg import SERIES
+from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finished
+from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import Row, Section
 
 _NAMED = 12

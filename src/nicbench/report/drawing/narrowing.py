@@ -9,8 +9,8 @@ import altair as alt
 
 from nicbench.model.table import Column
 from nicbench.report.cells import number_of, text_of, with_unit
-from nicbench.report.charts import DASHES, Format, finished
-from nicbench.report.svg import SERIES
+from nicbench.report.drawing.charts import DASHES, Format, finished
+from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import Section
 
 # Of the widths of the later half: the first intervals would press all others into a line.

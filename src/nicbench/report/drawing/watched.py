@@ -10,9 +10,9 @@ from typing import Any, Literal
 import altair as alt
 from markupsafe import Markup
 
-from nicbench.report.charts import Format, finished
-from nicbench.report.figures import drawn
-from nicbench.report.svg import INK, MUTED, SERIES
+from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.figures import drawn
+from nicbench.report.drawing.svg import INK, MUTED, SERIES
 from nicbench.report.watched import CpuSeries, Slice, WatchedMachine
 from nicbench.stats.cpu import added
 
