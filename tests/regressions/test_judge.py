@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.methods.base import Method
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Value
-from nicbench.registry import find
-from nicbench.regressions.better import higher_is_better
 from nicbench.regressions.judge import Outcome, judge
-
-NEITHER = {"ratio", "requests"}
 
 
 def rate(value: float, lower: float, upper: float | None, limit: LimitedBy = LimitedBy.DUT) -> Bounded:
@@ -77,17 +72,3 @@ def test_what_is_neither_better_higher_nor_lower_is_only_different() -> None:
 
 def test_a_tolerance_of_nothing_takes_every_change_that_is_shown() -> None:
     assert judge([1000.0], [999.0], higher_is_better=True, tolerance_ratio=0.0).outcome is Outcome.WORSE
-
-
-def test_the_main_columns_of_every_method_are_known_to_be_better_one_way() -> None:
-    names = {
-        column.value
-        for method in find("nicbench.methods", Method).values()
-        for table in method.tables()
-        for column in table.columns
-        if column.is_main
-    }
-    assert names
-    assert {name for name in names if higher_is_better(name) is None} == NEITHER & names
-    assert higher_is_better("ndr_frames_per_s") is True
-    assert higher_is_better("latency_p50_ns") is False

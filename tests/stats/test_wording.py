@@ -10,7 +10,8 @@ from nicbench.stats.bootstrap import Asked
 from nicbench.stats.compare import Comparison, Shown, compare, compare_pairs
 from nicbench.stats.drift import Series, drifts
 from nicbench.stats.numerals import alike, figures, percent, probability
-from nicbench.stats.wording import Quantity, arithmetic, could_show, drift_sentence, drift_summary, sentence
+from nicbench.stats.quantity import Quantity
+from nicbench.stats.wording import arithmetic, could_show, drift_sentence, drift_summary, sentence
 
 ASKED = Asked(seed=1)
 RATES = Quantity("sum of frame rates", "frames/s", higher_is_better=True, comparative="faster")

@@ -9,7 +9,13 @@ from nicbench.model.table import Column, Grid, ResultTable
 _PORT: Final = Column(value="port", head="Port", form="text")
 _TOOL: Final = Column(value="workload", head="Tool", form="text")
 _RATE: Final = Column(
-    value="throughput_bits_per_s", head="Throughput, mean", unit="Mb/s", form="megabits", is_main=True
+    value="throughput_bits_per_s",
+    head="Throughput, mean",
+    unit="Mb/s",
+    form="megabits",
+    is_main=True,
+    better="higher",
+    comparative="faster",
 )
 
 TABLES: Final = (

@@ -20,7 +20,9 @@ _DROPPED: Final = (
 
 
 def _rate(value: str, head: str, *, is_main: bool = False) -> Column:
-    return Column(value=value, head=head, unit=_UNIT, form="trimmed", is_main=is_main)
+    return Column(
+        value=value, head=head, unit=_UNIT, form="trimmed", is_main=is_main, better="higher", comparative="faster"
+    )
 
 
 def _time(value: str, head: str) -> Column:

@@ -13,7 +13,9 @@ _MESSAGE: Final = Column(value="message", head="Message", form="text")
 
 
 def _latency(value: str, head: str, *, is_main: bool = False) -> Column:
-    return Column(value=f"latency_{value}_ns", head=head, unit="us", form="microseconds", is_main=is_main)
+    return Column(
+        value=f"latency_{value}_ns", head=head, unit="us", form="microseconds", is_main=is_main, better="lower"
+    )
 
 
 _MEDIAN: Final = _latency("p50", "Latency, median", is_main=True)
@@ -29,7 +31,14 @@ TABLES: Final = (
         ),
         columns=(
             *(_PORT, _TRANSPORT, _LOAD, _MESSAGE),
-            Column(value="transactions_per_s", head="Rate", unit="transactions/s", form="number", is_main=True),
+            Column(
+                value="transactions_per_s",
+                head="Rate",
+                unit="transactions/s",
+                is_main=True,
+                better="higher",
+                comparative="faster",
+            ),
             _latency("minimum", "Latency, least"),
             _latency("mean", "mean"),
             _MEDIAN,

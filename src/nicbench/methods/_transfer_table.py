@@ -11,7 +11,13 @@ _TRANSFER: Final = Column(value="transfer", head="Transfer", form="text")
 _WRITE: Final = Column(value="write_bytes", head="Write", unit="bytes", form="text")
 _PLACE: Final = Column(value="place", head="Port", form="text")
 _RATE: Final = Column(
-    value="throughput_bits_per_s", head="Throughput, mean", unit="Mb/s", form="megabits", is_main=True
+    value="throughput_bits_per_s",
+    head="Throughput, mean",
+    unit="Mb/s",
+    form="megabits",
+    is_main=True,
+    better="higher",
+    comparative="faster",
 )
 
 TABLE: Final = ResultTable(

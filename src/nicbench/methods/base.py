@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
+from nicbench.methods._circumstances import circumstances
 from nicbench.model.ability import Ability
 from nicbench.model.base import Frozen
 from nicbench.model.endpoint import EndpointFacts
@@ -21,7 +22,7 @@ from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, Value
 from nicbench.model.round import Ask, Preparation, Round, RoundRequest
 from nicbench.model.share import Mount
-from nicbench.model.table import ResultTable
+from nicbench.model.table import Column, ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.model.workload import WorkloadChoice
 from nicbench.registry import find
@@ -202,6 +203,22 @@ class Method(ABC):
         bold = tuple(column.value for column in table.columns if column.is_main) if table is not None else ()
         numbers = (name for name, value in result.values.items() if isinstance(value, Bounded | int | float))
         return bold or tuple(numbers)[:1]
+
+    @classmethod
+    def column_of(cls, result: Result, name: str) -> Column | None:
+        """How a value of a result of its own is written, and which way it is better; None where no table has it."""
+        tables = sorted(cls.tables(), key=lambda table: table.part != result.parameters.get("part"))
+        return next((column for table in tables for column in table.columns if column.value == name), None)
+
+    @classmethod
+    def circumstances(cls, parameters: Mapping[str, Any]) -> str:
+        """In which a result came about, to begin a sentence: "with 64-byte frames"; "" of one that stands alone."""
+        return circumstances(parameters)
+
+    @classmethod
+    def by_runs(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+        """Results of its own with those that are made of several of them, as the sum over instances of a run."""
+        return results
 
     @classmethod
     def over_runs(cls, values: Values) -> Values:

@@ -43,7 +43,15 @@ _WORDS = {"forward": "to the destination", "reverse": "from the destination", "b
 _MODE = Column(value="mode", head="Streams", form="text")
 _PORT = Column(value="port", head="Port", form="text")
 _DESTINATION = Column(value="destination", head="Destination", form="text")
-_RATE = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits", is_main=True)
+_RATE = Column(
+    value="throughput_bits_per_s",
+    head="Throughput",
+    unit="Gb/s",
+    form="gigabits",
+    is_main=True,
+    better="higher",
+    comparative="faster",
+)
 
 _IMPORTS: Final = ImportTable(
     columns=(

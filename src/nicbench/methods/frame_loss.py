@@ -35,7 +35,7 @@ _CLOSE_PERCENT = 1e-6
 
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
-_LOSS = Column(value="loss_percent", head="Frame loss rate", unit="%", form="of_frames", is_main=True)
+_LOSS = Column(value="loss_percent", head="Frame loss rate", unit="%", form="of_frames", is_main=True, better="lower")
 
 
 def _step(percent: float) -> float:

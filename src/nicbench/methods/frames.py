@@ -19,6 +19,7 @@ from nicbench.methods._frame_options import FramesOptions, Task
 from nicbench.methods._frame_places import Seat, seats
 from nicbench.methods._frame_results import figures_of, instance_values, parameters, run_values, target_of
 from nicbench.methods._frames_imports import IMPORTS, frames_of_import
+from nicbench.methods._frames_sums import SCOPE, sums_of_runs
 from nicbench.methods._frames_tables import TABLES
 from nicbench.methods._round_figures import Played
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
@@ -27,6 +28,7 @@ from nicbench.model.result import Result
 from nicbench.model.round import Ask, Round
 from nicbench.model.table import ResultTable
 from nicbench.model.workload import WorkloadChoice
+from nicbench.stats.frames_runs import RUNS
 
 
 class Frames(RoundMethod):
@@ -121,7 +123,7 @@ class Frames(RoundMethod):
         return Result(
             id="/".join(map(str, place)),
             method=self.kind,
-            scope=f"instance {point['instance']}" if "instance" in point else "sum of the instances",
+            scope=f"instance {point['instance']}" if "instance" in point else SCOPE,
             parameters=point,
             values=values,
             verdict=played.verdict(not is_known),
@@ -133,6 +135,20 @@ class Frames(RoundMethod):
     def main_values(cls, result: Result) -> tuple[str, ...]:
         """What runs are repeated for: what all instances had together."""
         return ("sum_frames_per_s",) if result.parameters.get("part") == "runs" else ()
+
+    @classmethod
+    def by_runs(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+        """A source may print the rates of instances alone: their sum is what a run comes to."""
+        return (*(result for result in results if result.parameters.get("part") != RUNS), *sums_of_runs(results))
+
+    @classmethod
+    def circumstances(cls, parameters: Mapping[str, Any]) -> str:
+        """Such as "reading, with 10 instances"."""
+        doing = {"read": "reading", "write": "writing"}.get(parameters.get("direction") or "", "")
+        instances = parameters["instances"]
+        many = f"with {instances} instance{'' if instances == 1 else 's'}"
+        one = f", instance {parameters['instance']}" if "instance" in parameters else ""
+        return f"{f'{doing}, ' if doing else ''}{many}{one}"
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:

@@ -55,7 +55,15 @@ _CONGESTION: Final = re.compile(r"pause|pfc|ecn|cnp", re.IGNORECASE)
 
 _SIZE = Column(value="message_bytes", head="Message", unit="bytes", form="text")
 _STREAMS = Column(value="streams", head="Streams a sender", form="text")
-_RATE = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits", is_main=True)
+_RATE = Column(
+    value="throughput_bits_per_s",
+    head="Throughput",
+    unit="Gb/s",
+    form="gigabits",
+    is_main=True,
+    better="higher",
+    comparative="faster",
+)
 _MOST = Column(value="latency_maximum_ns", head="Latency, greatest", unit="µs", form="microseconds")
 
 

@@ -26,6 +26,7 @@ from nicbench.model.import_table import ImportColumn, ImportTable
 from nicbench.model.quantity import Percent
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.table import Column
 from nicbench.model.trial import Latency as LatencyReading
 from nicbench.model.trial import Purpose, Trial
 from nicbench.stats.latency import PERCENTILES
@@ -148,6 +149,13 @@ class Latency(FrameMethod):
     def main_values(cls, result: Result) -> tuple[str, ...]:
         """The median: a tail of few frames would ask for runs without end."""
         return ("latency_p50_ns",)
+
+    @classmethod
+    def column_of(cls, result: Result, name: str) -> Column | None:
+        """Of the median: what runs are repeated for."""
+        if name not in cls.main_values(result):
+            return None
+        return Column(value=name, head="median latency", unit="µs", form="microseconds", better="lower")
 
     @classmethod
     def imports(cls) -> ImportTable:

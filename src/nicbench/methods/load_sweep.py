@@ -33,7 +33,9 @@ _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
 _MODE = Column(value="mode", head="Link", form="text")
 _PORTS = Column(value="ports", head="Ports", unit="ports", form="whole")
-_RETURNED = Column(value="returned_percent", head="Returned intact", unit="%", form="of_frames", is_main=True)
+_RETURNED = Column(
+    value="returned_percent", head="Returned intact", unit="%", form="of_frames", is_main=True, better="higher"
+)
 
 
 class LoadSweep(FrameMethod):

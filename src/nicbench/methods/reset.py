@@ -165,7 +165,9 @@ class Reset(FrameMethod):
                 Column(value="size", head="Frame", unit="bytes", form="text"),
                 Column(value="reset", head="Reset", form="text"),
                 Column(value="throughput_frames_per_s", head="Throughput", unit="Mpps", form="mpps"),
-                Column(value="reset_time_ms", head="Reset time", unit="ms", form="number", is_main=True),
+                Column(
+                    value="reset_time_ms", head="Reset time", unit="ms", form="number", is_main=True, better="lower"
+                ),
                 Column(value="minimum_ms", head="Minimum", unit="ms", form="number"),
                 Column(value="maximum_ms", head="Maximum", unit="ms", form="number"),
                 Column(value="by_loss_ms", head="By loss", unit="ms", form="number"),

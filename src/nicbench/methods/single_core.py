@@ -40,7 +40,15 @@ _ROUNDING: Final = 1.001
 _LIMITS: Final = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 
 _SIZE: Final = Column(value="size", head="Frame", unit="bytes", form="text")
-_RATE: Final = Column(value="frame_rate_frames_per_s", head="Frame rate", unit="Mpps", form="mpps", is_main=True)
+_RATE: Final = Column(
+    value="frame_rate_frames_per_s",
+    head="Frame rate",
+    unit="Mpps",
+    form="mpps",
+    is_main=True,
+    better="higher",
+    comparative="faster",
+)
 _FORWARDS: Final = "forwards {frame_rate_frames_per_s} of {size} frames on one core"
 
 NO_RECORD: Final = "this DUT keeps no record of its cycles"
@@ -113,7 +121,7 @@ class SingleCore(FrameMethod):
                 Column(value="limited_by", head="Limited by", form="text"),
                 Column(value="ceiling_frames_per_s", head="Tester's ceiling", unit="Mpps", form="mpps"),
                 Column(value="core_clock_hz", head="DUT's core", unit="GHz", form="gigahertz"),
-                Column(value="tsc_cycles_per_packet", head="TSC cycles per packet", is_main=True),
+                Column(value="tsc_cycles_per_packet", head="TSC cycles per packet", is_main=True, better="lower"),
                 Column(value="core_cycles_per_packet", head="Core cycles per packet"),
             ),
             sentences=(

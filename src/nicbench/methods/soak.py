@@ -34,7 +34,7 @@ LENGTH_S = 12 * 3600.0
 INTERVAL_S = 60.0
 WHOLE = "all"
 _INTERVAL = Column(value="interval", head="Interval", form="text")
-_LOSS = Column(value="loss_percent", head="Loss", unit="%", form="of_frames", is_main=True)
+_LOSS = Column(value="loss_percent", head="Loss", unit="%", form="of_frames", is_main=True, better="lower")
 _LATENCIES = (
     Column(value="latency_mean_us", head="Latency, mean", unit="µs", form="number"),
     Column(value="latency_p99_9_us", head="Latency, p99.9", unit="µs", form="number"),

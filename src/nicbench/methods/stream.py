@@ -53,7 +53,15 @@ _AT_ONCE = Column(value="at_once", head="At once", form="text")
 _BESIDE = Column(value="beside", head="At once", form="text")
 _PORT = Column(value="port", head="Port", form="text")
 _CLIENT = Column(value="client", head="Client", form="text")
-_RATE = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits", is_main=True)
+_RATE = Column(
+    value="throughput_bits_per_s",
+    head="Throughput",
+    unit="Gb/s",
+    form="gigabits",
+    is_main=True,
+    better="higher",
+    comparative="faster",
+)
 _CPU = (
     Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
     Column(value="server_cpu_minimum_percent", head="least", unit="%", form="number"),

@@ -31,7 +31,7 @@ OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
 OVERLOAD_S = 60.0
 REPETITIONS = 5
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
-_TIME = Column(value="recovery_time_ms", head="Recovery time", unit="ms", is_main=True)
+_TIME = Column(value="recovery_time_ms", head="Recovery time", unit="ms", is_main=True, better="lower")
 
 
 class RecoveryTimes(Frozen):

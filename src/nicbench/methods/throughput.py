@@ -24,6 +24,7 @@ from nicbench.model.import_table import ImportColumn, ImportTable
 from nicbench.model.quantity import FramesPerSecond, Ratio
 from nicbench.model.rate import Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.table import Column
 from nicbench.model.trial import Purpose
 from nicbench.registry import find
 from nicbench.search.base import Goal, Limits, Outcome, Search
@@ -157,6 +158,14 @@ class Throughput(FrameMethod):
         """The rate of each goal."""
         rates = (name for name, value in result.values.items() if isinstance(value, Bounded))
         return tuple(name for name in rates if name.endswith("_frames_per_s"))
+
+    @classmethod
+    def column_of(cls, result: Result, name: str) -> Column | None:
+        """The rate of a goal, whatever the bench file calls it."""
+        if name not in cls.main_values(result):
+            return None
+        goal = name.removesuffix("_frames_per_s").upper()
+        return Column(value=name, head=goal, unit="Mpps", form="mpps", better="higher", comparative="faster")
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         return await each_size(context, self.options.frame_bytes, self._measure_size)

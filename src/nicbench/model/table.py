@@ -41,6 +41,10 @@ class Column(Frozen):
     """The figure that the table is about, printed bold."""
     is_optional: bool = False
     """Left out where no result has it."""
+    better: Literal["higher", "lower"] | None = None
+    """Of a main value: which way it is better; None where neither way is."""
+    comparative: str | None = None
+    """What the better one is, where there is a word for it: "faster" (then "1.24 times faster")."""
 
 
 class Grid(Frozen):

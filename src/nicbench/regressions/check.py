@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nicbench.comparing.quantities import quantity_of
 from nicbench.methods.base import main_values
 from nicbench.model.result import Result, ResultVerdict
-from nicbench.regressions.better import higher_is_better
 from nicbench.regressions.judge import Judgement, Outcome, judge
 from nicbench.regressions.measured import Measured, Point, by_point
 
@@ -68,7 +68,7 @@ def _judged(name: str, before: Sequence[Result], now: Sequence[Result], toleranc
     found = judge(
         [result.values.get(name) for result in sides[0]],
         [result.values.get(name) for result in sides[1]],
-        higher_is_better=higher_is_better(name),
+        higher_is_better=quantity_of(sides[0][0], name).higher_is_better,
         tolerance_ratio=tolerance_ratio,
     )
     near = [one for result in sides[1] for one in result.near_tester_limit or () if one.value == name]

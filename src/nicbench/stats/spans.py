@@ -29,14 +29,14 @@ class Span:
 
 def span_of(rates: Iterable[Bounded]) -> Span | None:
     """One interval that holds those of all runs; None where a run says nothing of the rate at all."""
-    bounds = [_bounds(rate) for rate in rates]
+    bounds = [bounds_of(rate) for rate in rates]
     known = [bound for bound in bounds if bound is not None]
     if not known or len(known) < len(bounds):
         return None
     return Span(min(lower for lower, _ in known), max(upper for _, upper in known))
 
 
-def _bounds(rate: Bounded) -> tuple[float, float] | None:
+def bounds_of(rate: Bounded) -> tuple[float, float] | None:
     """A rate that no load exceeded may be higher, unless the line carries no more."""
     if rate.value is None:
         return None if rate.upper is None else (0.0, rate.upper)

@@ -6,33 +6,14 @@ Names and units come from bench files: whoever prints the text escapes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nicbench.stats.bootstrap import Interval
 from nicbench.stats.compare import Comparison, Shown
 from nicbench.stats.detectable import MOST_RUNS
 from nicbench.stats.drift import Drift, Drifts
 from nicbench.stats.numerals import alike, figures, percent, probability
+from nicbench.stats.quantity import Quantity
 from nicbench.stats.ranks import Exactness
 from nicbench.stats.sample import Sample
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """What is compared, in words. ``name``: "sum of frame rates"; ``unit``: "frames/s", "" of none.
-
-    ``comparative`` is what the better one is: "faster" (then "1.24 times faster"); without it the sentence only says
-    which is higher. ``higher_is_better`` is None where neither is.
-    """
-
-    name: str
-    unit: str
-    higher_is_better: bool | None = None
-    comparative: str | None = None
-
-    def of(self, value: float | None) -> str:
-        """With the unit."""
-        return "unknown" if value is None else f"{figures(value)} {self.unit}".rstrip()
 
 
 def sentence(comparison: Comparison, quantity: Quantity, circumstances: str = "") -> str:

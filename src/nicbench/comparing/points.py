@@ -1,0 +1,62 @@
+"""What two results must share to be of the same thing: test, method, scope and parameters, but for the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from nicbench.methods.base import Method
+from nicbench.model.result import Result, name_of_test
+from nicbench.registry import find
+
+_NOT_OF_A_POINT: Final = frozenset({"run"})
+"""Of imported results, which number their runs there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Of any configuration and run. ``given`` are the parameters as JSON with sorted keys, for it is a key."""
+
+    test: str
+    method: str
+    scope: str
+    given: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """As results have them, but for the run."""
+        return cast(dict[str, Any], json.loads(self.given))
+
+    @property
+    def circumstances(self) -> str:
+        """To begin a sentence: "with 64-byte frames"; "" where there is nothing to tell."""
+        return _circumstances(self.method, self.given)
+
+    @property
+    def words(self) -> str:
+        """In a table: "throughput: with 64-byte frames"."""
+        return f"{self.test}: {self.circumstances}" if self.circumstances else self.test
+
+
+def point_of(result: Result, tests: Mapping[str, str] | None = None) -> Point:
+    """``tests`` maps the id of a result that is too old to say its test to the test's name."""
+    given = {name: value for name, value in result.parameters.items() if name not in _NOT_OF_A_POINT}
+    text = json.dumps(given, sort_keys=True, default=str)
+    return Point(name_of_test(result, tests or {}), result.method, result.scope, text)
+
+
+def run_of(result: Result) -> int | None:
+    """Of which run it is: its own word, or of an imported one its parameter; None where nobody numbered any."""
+    if result.run is not None:
+        return result.run
+    run = result.parameters.get("run")
+    return run if isinstance(run, int) else None
+
+
+@lru_cache(maxsize=4096)
+def _circumstances(method: str, given: str) -> str:
+    known = find("nicbench.methods", Method).get(method)
+    return "" if known is None else known.circumstances(json.loads(given))

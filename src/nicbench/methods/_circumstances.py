@@ -1,0 +1,42 @@
+"""The parameters of a result as the beginning of a sentence: "with 64-byte frames at 50 % of the PDR"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from nicbench.model.frame_size import label_of
+
+_TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "load_percent", "load_of"})
+"""Which are said in other words, or only tell results of several kinds apart."""
+
+
+def circumstances(parameters: Mapping[str, Any]) -> str:
+    """In the order frames, load, the rest by name; "" of none."""
+    said = [text for text in (_frames(parameters), _load(parameters)) if text]
+    rest = [_named(name, value) for name, value in parameters.items() if name not in _TOLD and _is_plain(value)]
+    return ", ".join((*([" ".join(said)] if said else []), *rest))
+
+
+def _frames(parameters: Mapping[str, Any]) -> str:
+    label = label_of(dict(parameters))
+    if label is None:
+        return ""
+    return f"with {label}-byte frames" if label.replace(".", "").isdigit() else f"with {label} frames"
+
+
+def _load(parameters: Mapping[str, Any]) -> str:
+    percent, of = parameters.get("load_percent"), parameters.get("load_of")
+    if not isinstance(percent, int | float):
+        return ""
+    return f"at {percent:g} % of the {of}" if of else f"at a load of {percent:g} %"
+
+
+def _named(name: str, value: str | float) -> str:
+    words = name.removesuffix("_percent").replace("_", " ")
+    told = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{words} {told}{' %' if name.endswith('_percent') else ''}"
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float)
