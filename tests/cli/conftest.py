@@ -71,7 +71,7 @@ def nicbench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 def run_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], None]:
     """Puts a stand-in in the place of the run, and an empty page in the place of the report."""
 
-    def build(folder: Path) -> Path:
+    def build(folder: Path, layout: object = None) -> Path:
         (folder / "report.html").write_text("<html></html>")
         return folder / "report.html"
 

@@ -101,6 +101,7 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
         runs=document.runs.asked,
         tuning=tuning,
         redact=document.redact,
+        report=document.report,
         declared=document.declared,
         redfish=document.redfish,
         monitor=document.monitor,

@@ -15,6 +15,7 @@ from nicbench.model.base import Frozen
 from nicbench.model.controller import Controller
 from nicbench.model.kernel_driver import KernelDriver
 from nicbench.model.monitor import Monitoring, MonitorSettings
+from nicbench.model.report_wishes import DEFAULT_WISHES, ReportWishes
 from nicbench.model.runs import ONCE, Runs
 from nicbench.model.traffic import Name, Traffic
 from nicbench.model.turn import DEFAULT, Turn, interleaved
@@ -148,6 +149,7 @@ class Document(Frozen):
     """Taken out before (``overlays.py``); here for its name."""
     runs: HowOften = WrittenRuns()
     redact: bool = False
+    report: ReportWishes = DEFAULT_WISHES
     declared: dict[Subject, Declared] = Field(default_factory=dict, max_length=32)
     redfish: dict[Name, Controller] = Field(default_factory=dict, max_length=64)
 
@@ -179,6 +181,7 @@ class BenchFile:
     configuration: str = DEFAULT
     runs: Runs = ONCE
     redact: bool = False
+    report: ReportWishes = DEFAULT_WISHES
     declared: dict[str, Any] = field(default_factory=dict)
     redfish: dict[str, Controller] = field(default_factory=dict)
     monitor: MonitorSettings = field(default_factory=MonitorSettings)

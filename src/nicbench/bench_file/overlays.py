@@ -54,6 +54,7 @@ _THE_SAME: Final[Mapping[str, str]] = MappingProxyType(
         "seed": "the same seed gives all of them the same draws",
         "runs": "each configuration has as many runs as the others",
         "redact": "they share one run folder",
+        "report": "they share one report",
         "thresholds": "all are judged by the same limits",
         KEY: "one cannot lie on another",
     }

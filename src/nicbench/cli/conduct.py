@@ -17,6 +17,7 @@ from nicbench.cli.summary_table import print_summary
 from nicbench.cli.time_left import BOUNDS, ends, planned
 from nicbench.errors import InterruptedRunError, NicbenchError
 from nicbench.events import Bus
+from nicbench.model.report_wishes import Layout
 from nicbench.model.result import ResultVerdict, Summary
 from nicbench.redaction import Redactor
 from nicbench.stages.summary import summarise
@@ -85,11 +86,11 @@ def redactor_of_this_machine() -> Redactor:
     return redactor
 
 
-def build_report(folder: RunFolder) -> Path:
-    """The report of a run folder."""
+def build_report(folder: RunFolder, layout: Layout | None = None) -> Path:
+    """The report of a run folder; ``layout`` is that of its bench file where it is None."""
     from nicbench.report import build  # here: charts take a second to load
 
-    return build(folder.path)
+    return build(folder.path, layout)
 
 
 async def _awaited(run_it: RunIt, bench: BenchFile, folder: RunFolder, bus: Bus, wait_s: float) -> Summary:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from nicbench.model.base import Frozen
 from nicbench.model.monitor import MonitorPlan
+from nicbench.model.report_wishes import DEFAULT_WISHES, ReportWishes
 from nicbench.model.runs import ONCE, Runs
 from nicbench.model.turn import DEFAULT
 
@@ -78,6 +79,8 @@ class Plan(Frozen):
     deviations: tuple[str, ...] = ()
     declared: dict[str, Any] = Field(default_factory=dict)
     """Facts that no program can read, as the bench file declares them: by machine or thing."""
+    report: ReportWishes = DEFAULT_WISHES
+    """What the bench file says of the report."""
     monitors: tuple[MonitorPlan, ...] = ()
     """How each machine was watched; empty where none was."""
     configuration: str = DEFAULT

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from nicbench.judge.repeats import RepeatPolicy
 from nicbench.judge.rounds import MOST_REPEATS, OF_ROUNDS
+from nicbench.model.report_wishes import Layout
 from nicbench.report import answer, disclosure, facts, numbers
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.figures import drawn, lead, search_figure, section_figures
@@ -35,27 +36,36 @@ from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
 from nicbench.units import format_bits_per_s, format_duration_s
 
-NAME = "report.html"
 _STYLE = "style.css"
 _PRINTED_TRIALS = 400
 """A table of more is printed only where the reader has opened it: it would fill more than a dozen sheets."""
 
 
-def build(folder: Path) -> Path:
-    """Writes the report of the run in ``folder`` and gives its path; a run that ended early gets one, too."""
+def build(folder: Path, layout: Layout | None = None) -> Path:
+    """Writes the report of the run in ``folder`` and gives its path; a run that ended early gets one, too.
+
+    ``layout`` is the bench file's where it is None. The page in that one is ``report.html``, another lies beside it.
+    """
     run = RunFolder.open(folder)
-    path = run.path / NAME
-    write_atomically(path, render(gather(run)).encode())
+    report = gather(run)
+    layout = layout or report.wishes.layout
+    path = run.path / file_name(layout, report.wishes.layout)
+    write_atomically(path, render(report, layout).encode())
     return path
 
 
-def render(report: Report) -> str:
+def file_name(layout: Layout, wished: Layout) -> str:
+    """``report.html`` in the layout that the bench file wishes, else ``report-datasheet.html``."""
+    return "report.html" if layout is wished else f"report-{layout.value}.html"
+
+
+def render(report: Report, layout: Layout | None = None) -> str:
     """The page."""
     numbered = identifiers()
     alone = report.comparison is None  # a comparison is drawn once, and each run by itself has its tables alone
     of_sections = {id(section): section_figures(section, numbered) for section in report.sections} if alone else {}
     measured = any(table.rows for table in report.throughput)
-    template = _environment().get_template("report.html.j2")
+    template = _environment().get_template(f"layouts/{(layout or report.wishes.layout).value}.html.j2")
     style = Markup((files("nicbench.report") / "templates" / _STYLE).read_text(encoding="utf-8"))  # noqa: S704 - ours
     return template.render(
         report=report,

@@ -10,6 +10,7 @@ from nicbench.events import CeilingFound, Note, TesterLatencyFound
 from nicbench.model.analysis import Capture
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
+from nicbench.model.report_wishes import DEFAULT_WISHES, ReportWishes
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.table import Column
 from nicbench.model.trial import Purpose, Trial
@@ -295,6 +296,16 @@ class Report:
     studies: tuple[Study, ...] = ()
     rounds_used: int = 0
     """Rounds in which something was wrong and that results rest on."""
+
+    @property
+    def wishes(self) -> ReportWishes:
+        """What the bench file says of its report."""
+        return self.plan.report if self.plan else DEFAULT_WISHES
+
+    @property
+    def heading(self) -> str:
+        """The bench file may give the report another title than the run."""
+        return self.wishes.title or self.title
 
     @property
     def tester_limits(self) -> tuple[TesterLimits, ...]:

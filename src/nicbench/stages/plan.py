@@ -100,6 +100,7 @@ def _of_both(
         "thresholds": thresholds.rows(),
         "deviations": _deviations(bench),
         "declared": bench.declared,
+        "report": bench.report,
         "monitors": monitors,
         "configuration": bench.configuration,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,7 +19,8 @@ from nicbench.store.files import damaged_error, json_text, storage_error, write_
 
 NAME = "MANIFEST.json"
 FORMAT = "1.0"
-_NOT_MEASURED = frozenset({NAME, "report.html", "report.pdf", "undo.json", "tags.json"})
+_NOT_MEASURED = frozenset({NAME, "undo.json", "tags.json"})
+_REPORT = re.compile(r"report(-[a-z]+)?\.[a-z]+")
 
 
 class Manifest(Frozen):
@@ -72,7 +74,11 @@ def is_as_written(folder: Path, name: str) -> bool:
 
 def _files(folder: Path) -> list[str]:
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(name for name in names if name not in _NOT_MEASURED and not f"/{name}".count("/."))
+    return sorted(
+        name
+        for name in names
+        if name not in _NOT_MEASURED and not _REPORT.fullmatch(name) and not f"/{name}".count("/.")
+    )
 
 
 def _checksum(path: Path) -> str:

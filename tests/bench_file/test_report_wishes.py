@@ -1,0 +1,67 @@
+"""The key `report` of a bench file."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from nicbench.bench_file import load
+from nicbench.bench_file.problems import WrongBenchFileError
+from nicbench.model.report_wishes import Layout
+
+_FILE = """nicbench: 1
+title: a run
+lab: simulated
+dut: simulated
+{}tests:
+  - {{name: throughput, method: throughput}}
+"""
+
+
+def _written(tmp_path: Path, report: str) -> Path:
+    path = tmp_path / "bench.yaml"
+    path.write_text(_FILE.format(report))
+    return path
+
+
+def test_without_a_word_it_is_a_study_without_author(tmp_path: Path) -> None:
+    report = load(_written(tmp_path, "")).report
+
+    assert (report.layout, report.title, report.question, report.author, report.revisions) == (
+        Layout.STUDY,
+        None,
+        None,
+        None,
+        (),
+    )
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    text = (
+        "report:\n  layout: datasheet\n  title: T\n  question: Q?\n  author: A\n"
+        "  revisions: [{date: 2026-11-22, text: first edition}]\n"
+    )
+    report = load(_written(tmp_path, text)).report
+
+    assert (report.layout, report.title, report.question, report.author) == (Layout.DATASHEET, "T", "Q?", "A")
+    assert [(each.date, each.text) for each in report.revisions] == [(date(2026, 11, 22), "first edition")]
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        ("{layout: poster}", "`report.layout` cannot be `poster`"),
+        ("{lay_out: study}", "unknown key `report.lay_out`"),
+        ("{title: ''}", "`report.title` has too little in it"),
+        ("{revisions: [{date: yesterday, text: x}]}", "`report.revisions[0].date`"),
+        ("{revisions: [{date: 2026-11-22}]}", "`report.revisions[0].text` is missing"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, report: str, said: str) -> None:
+    with pytest.raises(WrongBenchFileError) as refused:
+        load(_written(tmp_path, f"report: {report}\n"))
+
+    assert said in str(refused.value)
+    assert ":5:" in str(refused.value)
