@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from pydantic import ConfigDict, model_validator
+from typing import Final
 
 from nicbench.model.base import Frozen
+from nicbench.model.choice import Choice
 
 MOUNTS: Final = "/run/nicbench-mounts-"
 """On clients, where the path of each mount of ours begins."""
 
 
-class ShareChoice(Frozen):
-    """``share: sftp`` or ``share: {kind: sftp, ...}``: a kind, and options of its own that ``shares/`` understands."""
-
-    model_config = ConfigDict(extra="allow")
-
-    kind: str
-
-    @model_validator(mode="before")
-    @classmethod
-    def _kind_alone(cls, value: Any) -> Any:
-        return {"kind": value} if isinstance(value, str) else value
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """All but the kind."""
-        return dict(self.model_extra or {})
+class ShareChoice(Choice):
+    """``share: sftp`` or ``share: {kind: sftp, ...}``: a kind of server, and options that ``shares/`` understands."""
 
 
 class Mount(Frozen):

@@ -2,26 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import ConfigDict, model_validator
-
-from nicbench.model.base import Frozen
+from nicbench.model.choice import Choice
 
 
-class WorkloadChoice(Frozen):
-    """A tool and options of its own, as plain data; ``workloads/`` knows what they mean."""
-
-    model_config = ConfigDict(extra="allow")
-
-    kind: str
-
-    @model_validator(mode="before")
-    @classmethod
-    def _kind_alone(cls, value: Any) -> Any:
-        return {"kind": value} if isinstance(value, str) else value
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """All but the kind."""
-        return dict(self.model_extra or {})
+class WorkloadChoice(Choice):
+    """A tool and options of its own; ``workloads/`` knows what they mean."""
