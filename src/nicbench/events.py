@@ -164,6 +164,8 @@ class RunFinished(Frozen):
     complete: bool = True
     """False where the run broke off, so that ``nicbench resume`` has something left to do."""
     measured_s: float | None = None
+    wall_time: str | None = None
+    """Labels only; None in journals of before 2026-11."""
 
 
 Event = Annotated[

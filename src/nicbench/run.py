@@ -26,7 +26,7 @@ from nicbench.stages.measure import measure, measure_rounds
 from nicbench.stages.monitor import busy_cpus, monitored
 from nicbench.stages.plan import describe, describe_rounds
 from nicbench.stages.sharing import claims
-from nicbench.stages.start import refuse_changed_bench, started
+from nicbench.stages.start import refuse_changed_bench, started, wall_time
 from nicbench.stages.summary import summarise
 from nicbench.stages.testbed import laid_out, make_dut, make_testbed, touches_machine
 from nicbench.stages.tester import make_tester, start_tester
@@ -72,7 +72,7 @@ async def run(
 
 def _finish(bench: BenchFile, folder: RunFolder, bus: Bus, *, complete: bool) -> Summary:
     summary = summarise(bench, folder.journal.results(), complete=complete)
-    bus.publish(RunFinished(verdict=summary.verdict, complete=complete))
+    bus.publish(RunFinished(verdict=summary.verdict, complete=complete, wall_time=wall_time()))
     folder.finish(summary, bench.measures)
     return summary
 

@@ -72,7 +72,7 @@ def test_rates_of_instances(nicbench: Any) -> None:
     assert sustained_in(page) == {place: held for place, held in SUSTAINED.items() if place[0] == "read"}
     assert "Reading: every instance of every run" in page
     assert "by the sum of their rates" not in page, "each of them is known"
-    assert page.count("<h4>") == 20
+    assert page.count("<h5 ") == 20
     assert "Std. Deviation is that of the population" in page
 
 

@@ -112,7 +112,7 @@ def test_without_a_throughput_the_first_figure_of_the_first_section_stands_befor
     for number in (1, 2, 3):
         run.publish("soak", soaked(number))
     page = page_of(run)
-    assert page.index("<figure>") < page.index("<h2>Soak")
+    assert page.index("<figure>") < page.index(">Soak</h3>")
     assert page.count("Latency in each interval") == 1
 
 

@@ -91,7 +91,7 @@ def test_frames_on_local_file_systems_are_no_answer_about_a_server(tmp_path: Pat
     assert not any("the server" in text for text in sentences(one))
     assert brief(one) == "read: at least 2 editors in every run (local file systems: tmpfs, ext4)"
     page = report.build(_editors.write(tmp_path, found)).read_text()
-    assert page.index("did not go over the network") < page.index("<h2>Directories")
+    assert page.index("did not go over the network") < page.index(">Directories</h3>")
     assert "ext4 /dev/vda1" in page.replace("<wbr>", "")
 
 

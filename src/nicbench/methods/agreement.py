@@ -40,6 +40,7 @@ class Agreement(RoundMethod):
     """Whether two or more tools agree on the throughput of each port, within a bound."""
 
     kind: ClassVar[str] = "agreement"
+    question: ClassVar[str] = "Do several tools agree on the throughput of each port of {subject}?"
 
     class Options(Frozen):
         """Options of the bench file. ``transfer_bytes`` asks for so many bytes in place of a duration."""

@@ -56,6 +56,7 @@ class BackToBack(FrameMethod):
     """The longest burst of each frame size that the DUT forwards without loss."""
 
     kind: ClassVar[str] = "back-to-back"
+    question: ClassVar[str] = "How long a burst of frames does {subject} forward without losing one, by frame size?"
 
     class Options(Frozen):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is the throughput.

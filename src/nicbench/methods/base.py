@@ -6,6 +6,8 @@ people trust move bytes between hosts.
 
 from __future__ import annotations
 
+import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
@@ -27,6 +29,9 @@ from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.model.workload import WorkloadChoice
 from nicbench.registry import find
 from nicbench.search.base import Goal, Limits, Outcome, Search
+
+_OF_THIS_PROJECT = re.compile(r"(?<=\?) \(methods\.md [^)]*\)\.| \(methods\.md [^)]*\)|, search/\w+\.py")
+"""Where a docstring points to notes that a reader of a report does not have."""
 
 Measures = Literal["frames", "rounds"]
 """By frames that a tester sends, or by rounds of workloads (tools) between hosts."""
@@ -139,6 +144,8 @@ class Method(ABC):
     """What all methods have: subclasses are a ``FrameMethod`` or a ``RoundMethod``."""
 
     kind: ClassVar[str]
+    question: ClassVar[str] = ""
+    """What it answers, with ``{subject}`` for what is measured; a report begins with it."""
     Options: ClassVar[type[Frozen]]
     measures: ClassVar[Measures]
 
@@ -166,6 +173,12 @@ class Method(ABC):
     def in_a_lab(cls, options: Frozen) -> Frozen:
         """The options with the defaults of a lab made on the spot, where those differ from a laboratory's."""
         return options
+
+    @classmethod
+    def procedure(cls) -> str:
+        """What is done in which steps, after which standard, and what is verified: the words of its own file."""
+        words = " ".join((sys.modules[cls.__module__].__doc__ or "").split())
+        return _OF_THIS_PROJECT.sub("", words).replace("``", "")
 
     @classmethod
     def table(cls) -> ResultTable | None:

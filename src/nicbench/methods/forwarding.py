@@ -71,6 +71,7 @@ class Forwarding(RoundMethod):
     """Throughput of streams that the DUT forwards from each port to each other, and the mean over the destinations."""
 
     kind: ClassVar[str] = "forwarding"
+    question: ClassVar[str] = "How much does {subject} forward from each of its ports to each other?"
     through_dut = True
     fewest_ports = 2
 

@@ -54,6 +54,7 @@ class FrameLoss(FrameMethod):
     """The frame loss rate of each frame size at falling loads."""
 
     kind: ClassVar[str] = "frame-loss"
+    question: ClassVar[str] = "What share of the frames does {subject} lose as the load falls, by frame size?"
 
     class Options(Frozen):
         """Options of the bench file. ``of`` is what 100 % is, ``load_step`` how far the load falls each time."""

@@ -35,6 +35,7 @@ class Frames(RoundMethod):
     """Frames of film that instances read or write at once, each in a directory of its own, against a target rate."""
 
     kind: ClassVar[str] = "frames"
+    question: ClassVar[str] = "How many editors or recorders does {subject} serve at once, each at its frame rate?"
     runs_servers = False
     Options = FramesOptions
     options: FramesOptions

@@ -71,6 +71,7 @@ class Incast(RoundMethod):
     """Combined throughput of several senders to one port, and latency under that load with its long tail."""
 
     kind: ClassVar[str] = "incast"
+    question: ClassVar[str] = "How much do several senders bring through one port of {subject}, and with what latency?"
 
     class Options(Frozen):
         """Options of the bench file. ``streams`` are queue pairs of RDMA, else connections, of each sender.

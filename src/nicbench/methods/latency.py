@@ -60,6 +60,7 @@ class Latency(FrameMethod):
     """The latency of each frame size at each load."""
 
     kind: ClassVar[str] = "latency"
+    question: ClassVar[str] = "How long does {subject} delay frames, by frame size and load?"
 
     class Options(Frozen):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is 100 %."""

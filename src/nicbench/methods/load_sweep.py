@@ -42,6 +42,7 @@ class LoadSweep(FrameMethod):
     """The share of frames returned intact at each load."""
 
     kind: ClassVar[str] = "load-sweep"
+    question: ClassVar[str] = "What share of the frames comes back intact from {subject}, by load?"
 
     class Options(Frozen):
         """Options of the bench file; defaults are those of the published measurement."""

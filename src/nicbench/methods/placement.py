@@ -43,6 +43,7 @@ class PlacementMethod(RoundMethod):
     """The figures of another test, with the server's processes local to the adapter, remote from it, and on both."""
 
     kind: ClassVar[str] = "placement"
+    question: ClassVar[str] = "What does it change for {subject} on which NUMA node its processes run?"
 
     class Options(Frozen):
         """Options of the bench file. ``of`` is the inner test, as it would stand by itself, without a name.

@@ -49,6 +49,9 @@ class RequestResponse(RoundMethod):
     """Transactions a second and latency percentiles of requests, by message size, without and with a load beside."""
 
     kind: ClassVar[str] = "request-response"
+    question: ClassVar[str] = (
+        "How many requests a second does {subject} answer, and how long does an answer take, by message size?"
+    )
 
     class Options(Frozen):
         """Options of the bench file. ``message_bytes``: None is 1 byte to 64 KiB, as far as tool and transport go."""

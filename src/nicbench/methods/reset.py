@@ -47,6 +47,7 @@ class Reset(FrameMethod):
     """How long the DUT forwards nothing when a command resets it."""
 
     kind: ClassVar[str] = "reset"
+    question: ClassVar[str] = "For how long does {subject} forward nothing when it is reset?"
 
     class Options(Frozen):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is the throughput.

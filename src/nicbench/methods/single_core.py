@@ -58,6 +58,9 @@ class SingleCore(FrameMethod):
     """What one core of the DUT forwards, and its cycles per packet."""
 
     kind: ClassVar[str] = "single-core"
+    question: ClassVar[str] = (
+        "How many frames a second does one core of {subject} forward, and with how many cycles a packet?"
+    )
 
     class Options(Frozen):
         """Options of the bench file. ``load`` is a share of the highest load that tester and line carry."""

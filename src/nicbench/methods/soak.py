@@ -55,6 +55,9 @@ class Soak(FrameMethod):
     """A load held for a long time: loss and latency of each interval."""
 
     kind: ClassVar[str] = "soak"
+    question: ClassVar[str] = (
+        "How much does {subject} lose, and how long does it delay frames, when a load is held for a long time?"
+    )
 
     class Options(Frozen):
         """Options of the bench file. ``load`` is a share of the rate ``of`` of the test ``at``, or of ``rate``.

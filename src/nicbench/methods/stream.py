@@ -76,6 +76,9 @@ class Stream(RoundMethod):
     """Throughput of TCP or UDP streams, per client, per port and combined, with the CPU time that they take."""
 
     kind: ClassVar[str] = "stream"
+    question: ClassVar[str] = (
+        "What throughput do streams reach at {subject}, by port and on all ports, and what CPU time do they take?"
+    )
 
     class Options(Frozen):
         """Options of the bench file. ``at_once`` says what sends together, ``streams`` how many connections a client.

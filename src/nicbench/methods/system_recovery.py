@@ -47,6 +47,7 @@ class SystemRecovery(FrameMethod):
     """How long the DUT loses frames after an overload has ended."""
 
     kind: ClassVar[str] = "system-recovery"
+    question: ClassVar[str] = "For how long does {subject} still lose frames once an overload has ended?"
 
     class Options(Frozen):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is the throughput.

@@ -101,6 +101,7 @@ class Throughput(FrameMethod):
     """The throughput of each frame size."""
 
     kind: ClassVar[str] = "throughput"
+    question: ClassVar[str] = "How many frames a second does {subject} pass without loss, by frame size?"
 
     class Options(Frozen):
         """Options of the bench file."""

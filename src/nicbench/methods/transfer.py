@@ -58,6 +58,7 @@ class Transfer(RoundMethod):
     """Throughput of transfers of a fixed size, by write size: mean of ten, per port and client."""
 
     kind: ClassVar[str] = "transfer"
+    question: ClassVar[str] = "How fast are transfers of a fixed size at {subject}, by write size?"
 
     class Options(Frozen):
         """Options of the bench file; defaults are those of the published measurement."""

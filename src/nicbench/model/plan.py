@@ -19,6 +19,8 @@ class PlannedTest(Frozen):
     name: str
     method: str
     description: str
+    procedure: str = ""
+    """What is done in which steps, after which standard, and what is verified, in plain words."""
     options: dict[str, Any]
     points: int
     estimate_s: float

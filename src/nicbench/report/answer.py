@@ -77,6 +77,20 @@ def _more_of_rounds(sections: Sequence[Section]) -> list[str]:
     return [*rows[: _MOST_SENTENCES - 1], *(f"It {each.sentence}." for each in others if each.sentence)]
 
 
+def sentences_of_throughput(plan: Plan | None, table: ThroughputTable) -> tuple[str, ...]:
+    """What a table of throughput says: of its smallest frames, and of its largest; none of an empty one."""
+    if not table.rows:
+        return ()
+    first = _throughput_sentence(subject_of(plan), table)
+    largest = _largest_sentence(table) if len(table.rows) > 1 else None
+    return (first, largest) if largest else (first,)
+
+
+def sentence_of_latency(table: LatencyTable) -> str | None:
+    """What a table of latencies says; None where it has none."""
+    return _latency_sentence(table)
+
+
 def _is_of_rounds(result: Result) -> bool:
     return bool(result.trials) and result.trials[0].startswith("r")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from nicbench.events import (
@@ -19,6 +18,7 @@ from nicbench.events import (
 )
 from nicbench.methods.base import main_values, told_over_runs
 from nicbench.model.plan import Plan
+from nicbench.model.report_wishes import DEFAULT_WISHES
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.round import Round
 from nicbench.model.runs import ONCE
@@ -35,8 +35,10 @@ from nicbench.report.latency import latency_tables
 from nicbench.report.ledger import ledger_table
 from nicbench.report.machine import machine_table
 from nicbench.report.model import LatencyTable, Report, ThroughputTable, TrialGroup, place_of
+from nicbench.report.moments import label_of_time
 from nicbench.report.ports import ports_tables
 from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of
+from nicbench.report.study.revisions import revision_rows
 from nicbench.report.system_table import system_table
 from nicbench.report.tables import Section, sections, with_tables
 from nicbench.report.tails import tail_tables
@@ -76,7 +78,7 @@ def gather(folder: RunFolder) -> Report:
         run_id=folder.run_id,
         title=summary.title,
         description=plan.description if plan else None,
-        started=_label_of_time(started.wall_time) if started else None,
+        started=label_of_time(started.wall_time) if started else None,
         nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
         verdict=summary.verdict,
         verdict_text=answer.verdict_text(
@@ -127,6 +129,7 @@ def gather(folder: RunFolder) -> Report:
             for one in rounds
             if not one.verdict.valid and any(one.id in result.trials for result in results if result.trials)
         ),
+        revisions=revision_rows(events, plan.report if plan else DEFAULT_WISHES, imported=bool(summary.imported)),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
 
@@ -213,15 +216,6 @@ def turn_name(configuration: str, run: int | None, compared: Comparison | None) 
     if run is not None and (compared.runs > 1 or compared.warm_ups):
         names.append(run_words(run, warm_up=run in compared.warm_ups))
     return ", ".join(names)
-
-
-def _label_of_time(wall_time: str) -> str:
-    """An ISO time as people read it; anything else as it is, for it only labels."""
-    try:
-        moment = datetime.fromisoformat(wall_time)
-    except ValueError:
-        return wall_time
-    return f"{moment.astimezone(UTC) if moment.tzinfo else moment:%Y-%m-%d %H:%M}{' UTC' if moment.tzinfo else ''}"
 
 
 def _statements(plan: Plan | None) -> tuple[str, ...]:

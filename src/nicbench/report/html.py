@@ -11,10 +11,12 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from nicbench import __version__
 from nicbench.judge.repeats import RepeatPolicy
 from nicbench.judge.rounds import MOST_REPEATS, OF_ROUNDS
 from nicbench.model.report_wishes import Layout
 from nicbench.report import answer, disclosure, facts, numbers
+from nicbench.report.contents import with_contents
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.figures import drawn, lead, search_figure, section_figures
 from nicbench.report.drawing.rates import rates_chart
@@ -29,6 +31,10 @@ from nicbench.report.editors.tables import instance_tables, measures, sum_tables
 from nicbench.report.editors.words import target_words
 from nicbench.report.gather import gather
 from nicbench.report.model import LatencyRow, Report, ThroughputRow
+from nicbench.report.study.findings import findings, place_of_latency, place_of_section, place_of_throughput
+from nicbench.report.study.procedures import procedures
+from nicbench.report.study.question import questions
+from nicbench.report.study.repeating import adaptations, prerequisites, spread
 from nicbench.report.tables import names_line_rate, spoilt
 from nicbench.report.throughput import confirmed
 from nicbench.report.zero_loss import tells_something, zero_loss_chart, zero_loss_table
@@ -67,7 +73,7 @@ def render(report: Report, layout: Layout | None = None) -> str:
     measured = any(table.rows for table in report.throughput)
     template = _environment().get_template(f"layouts/{(layout or report.wishes.layout).value}.html.j2")
     style = Markup((files("nicbench.report") / "templates" / _STYLE).read_text(encoding="utf-8"))  # noqa: S704 - ours
-    return template.render(
+    page = template.render(
         report=report,
         style=style,
         lead=lead(of_sections, report, measured) if alone else None,
@@ -100,6 +106,7 @@ def render(report: Report, layout: Layout | None = None) -> str:
             drawn(charts.tail_chart, table, numbered, f"Latency tail at {table.load}") if alone else None
         ),
     )
+    return with_contents(page)
 
 
 def _environment() -> Environment:
@@ -152,8 +159,16 @@ def _environment() -> Environment:
         most_repeats=MOST_REPEATS,
         of_rounds=OF_ROUNDS,
         printed_trials=_PRINTED_TRIALS,
-        asked=disclosure.asked,
-        in_bits=disclosure.in_bits,
+        place_of_throughput=place_of_throughput,
+        place_of_latency=place_of_latency,
+        place_of_section=place_of_section,
+        questions=_questions,
+        findings=findings,
+        procedures=procedures,
+        prerequisites=prerequisites,
+        adaptations=adaptations,
+        spread=spread,
+        own_version=__version__,
         disclosed_lab=disclosure.lab,
         disclosed_tester=disclosure.tester,
         disclosed_command=disclosure.command,
@@ -170,6 +185,10 @@ def _environment() -> Environment:
         target_words=target_words,
     )
     return environment
+
+
+def _questions(report: Report) -> tuple[str, ...]:
+    return questions(report.plan, report.wishes, ())
 
 
 def _near_limit(rows: Iterable[ThroughputRow | LatencyRow]) -> tuple[str, ...]:

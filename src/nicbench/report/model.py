@@ -25,6 +25,7 @@ from nicbench.report.machine import MachineTable
 from nicbench.report.ports import PortsTable
 from nicbench.report.rounds import RoundGroup, Tool
 from nicbench.report.stamps import ClockRow, clock_rows, warnings, words
+from nicbench.report.study.revisions import RevisionRow
 from nicbench.report.system_table import SystemTable
 from nicbench.report.tables import Section
 from nicbench.report.tails import TailTable
@@ -280,6 +281,7 @@ class Report:
     ledger: LedgerTable | None = None
     machine: MachineTable | None = None
     detail: tuple[DetailTable, ...] = ()
+    revisions: tuple[RevisionRow, ...] = ()
     captures: tuple[Capture, ...] = ()
     tails: tuple[TailTable, ...] = ()
     ports: tuple[PortsTable, ...] = ()

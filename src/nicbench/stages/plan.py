@@ -113,6 +113,7 @@ def _planned_tests(bench: BenchFile) -> tuple[PlannedTest, ...]:
             name=test.name,
             method=test.method_kind,
             description=" ".join((type(method).__doc__ or "").split()),
+            procedure=type(method).procedure(),
             options=test.options.model_dump(mode="json"),
             points=method.points(),
             estimate_s=method.estimate_s(),

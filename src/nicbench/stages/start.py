@@ -12,13 +12,18 @@ from nicbench.errors import UsageError
 from nicbench.events import Event, RunStarted
 
 
+def wall_time() -> str:
+    """The time of day, which labels only."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 def started(bench: BenchFile, run_id: str, *, resumed: bool, redacted: bool = False) -> RunStarted:
     """The first event of a run, or of its resumption."""
     return RunStarted(
         run_id=run_id,
         title=bench.title,
         nicbench_version=__version__,
-        wall_time=datetime.now(UTC).isoformat(timespec="seconds"),
+        wall_time=wall_time(),
         seed=bench.seed,
         resumed=resumed,
         bench_sha256=_checksum(bench),

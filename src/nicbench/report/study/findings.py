@@ -1,0 +1,90 @@
+"""Key findings: the sentences that the results say, each with the table that holds its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nicbench.report import answer
+from nicbench.report.model import LatencyTable, Report, ThroughputTable
+from nicbench.report.study.anchors import anchor
+from nicbench.report.tables import Section
+
+_MOST = 12
+"""A list of more is not what is key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table of the page: its id and its heading."""
+
+    id: str
+    heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence; ``place`` is the table that it is from, None where it is from several."""
+
+    text: str
+    place: Place | None = None
+
+
+def findings(report: Report) -> tuple[Finding, ...]:
+    """What the answer does not say: its details, then every test of which nothing was said."""
+    origins = dict(_origins(report))
+    told = [Finding(sentence, origins.get(_plain(sentence))) for sentence in report.details]
+    said = {_plain(report.headline), *(_plain(finding.text) for finding in told)}
+    places = {finding.place for finding in told} | {origins.get(_plain(report.headline))}
+    rest = [] if report.comparison or report.studies else list(_of_tests(report))
+    told += [one for one in rest if one.place not in places and _plain(one.text) not in said]
+    return tuple(told[:_MOST])
+
+
+def _plain(sentence: str) -> str:
+    """Without its subject, so that what is said of the same thing in two ways is known as one."""
+    return sentence.removeprefix("It ").removesuffix(".")
+
+
+def _origins(report: Report) -> Iterator[tuple[str, Place]]:
+    """Which table a sentence is from."""
+    for section in reversed(report.sections):
+        for row in section.rows:
+            if sentence := section.sentence_of(row):
+                yield _plain(sentence), place_of_section(section)
+        if section.sentence:
+            yield _plain(section.sentence), place_of_section(section)
+            yield f"{answer.subject_of(report.plan)} {section.sentence}", place_of_section(section)
+    for throughput in reversed(report.throughput):
+        for text in answer.sentences_of_throughput(report.plan, throughput):
+            yield _plain(text), place_of_throughput(throughput)
+    for latency in reversed(report.latency):
+        if said := answer.sentence_of_latency(latency):
+            yield _plain(said), place_of_latency(latency)
+
+
+def _of_tests(report: Report) -> Iterator[Finding]:
+    for throughput in report.throughput:
+        for text in answer.sentences_of_throughput(report.plan, throughput)[:1]:
+            yield Finding(f"{throughput.test}: {text}", place_of_throughput(throughput))
+    for latency in report.latency:
+        if said := answer.sentence_of_latency(latency):
+            yield Finding(said, place_of_latency(latency))
+    for section in report.sections:
+        if section.sentence:
+            yield Finding(f"It {section.sentence}.", place_of_section(section))
+
+
+def place_of_section(section: Section) -> Place:
+    """Of a section that a method brings."""
+    return Place(anchor(section.table.title, section.test, section.configuration), section.table.title)
+
+
+def place_of_throughput(table: ThroughputTable) -> Place:
+    """Of the rates of a test."""
+    return Place(anchor("throughput", table.test, table.configuration), "Throughput")
+
+
+def place_of_latency(table: LatencyTable) -> Place:
+    """Of a table of latencies at one load."""
+    return Place(anchor("latency", table.test, table.load, table.configuration), f"Latency at {table.load}")

@@ -1,0 +1,111 @@
+"""The study: a stranger finds question, answer, findings, results, method, disclosure, repeat and history in order."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nicbench import report
+from nicbench.model.report_wishes import ReportWishes
+from nicbench.model.result import ResultVerdict
+from nicbench.report.contents import MARK, with_contents
+
+SECTIONS = (
+    *("Question", "Answer", "Key findings", "Results", "Method", "Disclosure", "How to repeat it", "Revision history"),
+    *("Words", "Appendix"),
+)
+
+
+def headings(page: str) -> list[tuple[int, str]]:
+    return [
+        (int(level), re.sub(r"<[^>]*>", "", text))
+        for level, text in re.findall(r"<h([1-6])[^>]*>(.*?)</h\1>", page, re.DOTALL)
+    ]
+
+
+def finished_page(run: Any) -> str:
+    return report.build(run.finish(ResultVerdict.VALID)).read_text(encoding="utf-8")
+
+
+def test_a_stranger_finds_every_section_in_order(page: str) -> None:
+    assert tuple(text for level, text in headings(page) if level == 2) == SECTIONS
+
+
+def test_no_level_of_headings_is_left_out(page: str) -> None:
+    levels = [level for level, _ in headings(page)]
+
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_the_contents_lead_to_every_section(page: str) -> None:
+    contents = page[page.index("<nav ") : page.index("</nav>")]
+    targets = re.findall(r'href="#([^"]+)"', contents)
+
+    assert len(targets) == len(SECTIONS)
+    assert all(f'id="{target}"' in page for target in targets)
+
+
+def test_each_finding_leads_to_the_table_that_has_its_numbers(page: str) -> None:
+    findings = page[page.index('<ul class="findings">') : page.index("</section>", page.index('<ul class="findings">'))]
+    items = re.findall(r"<li>(.*?)</li>", findings, re.DOTALL)
+
+    assert len(items) == 3  # of the largest frames, and of the latency at both loads
+    for item in items:
+        found = re.search(r'<a href="#([^"]+)">Table: ([^<]+)</a>', item)
+        assert found is not None
+        assert re.search(rf'<h3 id="{found[1]}">{re.escape(found[2])}', page)
+
+
+def test_the_question_is_made_of_the_tests(page: str) -> None:
+    assert "How many frames a second does this machine&#39;s kernel IP forwarding pass without loss" in page
+    assert "How long does this machine&#39;s kernel IP forwarding delay frames" in page
+
+
+def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    wishes = {
+        "title": "A <b>title</b>",
+        "question": "Is it fast?",
+        "author": "A. Tester",
+        "revisions": [{"date": "2026-02-01", "text": "a typing error mended"}],
+    }
+    plan = run.plan().model_copy(update={"report": ReportWishes.model_validate(wishes)})
+    run.folder.write_json("plan.json", plan)
+    run.measure((64,))
+    page = finished_page(run)
+
+    assert "<h1>A &lt;b&gt;title&lt;/b&gt;</h1>" in page
+    assert '<p class="question">Is it fast?</p>' in page
+    assert "How many frames a second" not in page
+    assert '<p class="author">A. Tester</p>' in page
+    history = page[page.index('id="revisions"') :]
+    assert history.index("Started by nicbench 0.1.0") < history.index("a typing error mended")
+
+
+def test_every_test_says_its_steps_its_standard_and_its_parameters(page: str) -> None:
+    method = page[page.index('id="method"') : page.index('id="disclosure"')]
+
+    assert "RFC 2544 section 26.1" in method
+    assert "Parameters of Test “throughput”" in method
+    assert "methods.md" not in page
+
+
+def test_a_heading_without_an_id_gets_one_and_no_id_is_there_twice() -> None:
+    page = f"{MARK}<main><h2>A &amp; B</h2><p id='x'></p><h2>A &amp; B</h2><h3 id=\"own\">C</h3></main>"
+    made = with_contents(page)
+
+    assert '<h2 id="a-b">' in made
+    assert '<h2 id="a-b-2">' in made
+    assert '<h3 id="own">' in made
+    assert made.count('<a href="#a-b') == 2
+
+
+def test_a_run_that_broke_off_before_its_plan_has_a_page(synthetic: Any, tmp_path: Path) -> None:
+    run = synthetic.SyntheticRun(tmp_path)
+    page = report.build(run.folder.path).read_text(encoding="utf-8")
+
+    assert "Not known: the plan was not written." in page
