@@ -264,7 +264,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     names = ("<script>alert(1)</script>", 'a "b" & c')
     found = _editors.results(configurations=names, directions=("read",), instances=(1, 2), runs=2)
     page = report.build(_editors.write(tmp_path, found, names)).read_text()
-    assert "<script" not in page
+    assert page.count("<script") == 1, "the page's own"
     assert "&lt;script&gt;" in page
 
 

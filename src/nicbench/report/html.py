@@ -1,7 +1,9 @@
-"""report.html: the view of a run rendered into one file that needs no network and runs no script."""
+"""report.html: the view of a run rendered into one file without network; its one script makes the charts answer."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable
 from functools import partial
@@ -42,7 +44,7 @@ from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
 from nicbench.units import format_bits_per_s, format_duration_s
 
-_STYLE = "style.css"
+_STYLE, _SCRIPT = "style.css", "charts.js"
 _PRINTED_TRIALS = 400
 """A table of more is printed only where the reader has opened it: it would fill more than a dozen sheets."""
 
@@ -72,10 +74,12 @@ def render(report: Report, layout: Layout | None = None) -> str:
     of_sections = {id(section): section_figures(section, numbered) for section in report.sections} if alone else {}
     measured = any(table.rows for table in report.throughput)
     template = _environment().get_template(f"layouts/{(layout or report.wishes.layout).value}.html.j2")
-    style = Markup((files("nicbench.report") / "templates" / _STYLE).read_text(encoding="utf-8"))  # noqa: S704 - ours
+    script = _ours(_SCRIPT)
     page = template.render(
         report=report,
-        style=style,
+        style=_ours(_STYLE),
+        script=script,
+        script_hash=_hash(script),
         lead=lead(of_sections, report, measured) if alone else None,
         figures_of=lambda section, wanted=alone: (
             (of_sections.get(id(section)) or section_figures(section, numbered)) if wanted else ()
@@ -107,6 +111,17 @@ def render(report: Report, layout: Layout | None = None) -> str:
         ),
     )
     return with_contents(page)
+
+
+def _ours(name: str) -> Markup:
+    """A file beside the templates, as it is."""
+    return Markup((files("nicbench.report") / "templates" / name).read_text(encoding="utf-8"))  # noqa: S704 - ours
+
+
+def _hash(script: str) -> str:
+    """As the page's policy names the one script that a browser may run."""
+    whole = f"\n{script}"  # all between the tags
+    return f"sha256-{base64.b64encode(hashlib.sha256(whole.encode()).digest()).decode()}"
 
 
 def _environment() -> Environment:

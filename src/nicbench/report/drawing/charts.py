@@ -120,7 +120,7 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
         {
             "size": f"{row.size} B" if row.size.isdigit() else row.size,
             "latency": latency_ns / 1e3,
-            "share": share,
+            "share": 100.0 * share,
             "order": order,
         }
         for row in table.rows
@@ -131,10 +131,10 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
         return None
     left = 10 ** math.floor(math.log10(min(point["latency"] for point in points)))
     right = 10 ** math.ceil(math.log10(max(point["latency"] for point in points)) + 1e-9)
-    decades = math.ceil(-math.log10(min(point["share"] for point in points)))
+    decades = math.ceil(-math.log10(min(point["share"] for point in points) / 100.0))
     sizes = [f"{row.size} B" if row.size.isdigit() else row.size for row in table.rows if row.tail]
     colours = [SERIES[number % len(SERIES)] for number in range(len(sizes))]
-    shares = [10.0**-decade for decade in range(decades + 1)]
+    shares = [10.0 ** (2 - decade) for decade in range(decades + 1)]
     latencies = [
         10.0**decade for decade in range(round(math.log10(left)), round(math.log10(max(right, left * 10))) + 1)
     ]
@@ -156,10 +156,14 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
             y=alt.Y(
                 "share:Q",
                 title="share of frames slower than that",
-                scale=alt.Scale(type="log", domain=[shares[-1], 1], nice=False),
-                axis=alt.Axis(values=shares, labelExpr="format(datum.value * 100, '.7~f') + ' %'"),
+                scale=alt.Scale(type="log", domain=[shares[-1], 100], nice=False),
+                axis=alt.Axis(values=shares, labelExpr="format(datum.value, '.7~f') + ' %'"),
             ),
             order="order:Q",
+            tooltip=[
+                alt.Tooltip("latency:Q", title="latency [µs]"),
+                alt.Tooltip("share:Q", title="slower than that [% of the frames]"),
+            ],
             color=alt.Color("size:N", scale=alt.Scale(domain=sizes, range=colours), legend=legend),
             strokeDash=alt.StrokeDash(
                 "size:N", scale=alt.Scale(domain=sizes, range=[DASHES[n % len(DASHES)] for n in range(len(sizes))])

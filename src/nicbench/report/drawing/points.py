@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nicbench.report.model import ThroughputTable
-from nicbench.report.numbers import only_below
+from nicbench.report.numbers import mpps, only_below
 
 LINE_RATE = "line rate"
 CEILING = "tester's ceiling"
@@ -45,7 +45,7 @@ def points_of(table: ThroughputTable, *, line_rate: bool = False) -> Points | No
         for key, rate in row.rates.items():
             point = {"size": size, "goal": names.get(key, key)}
             if only_below(rate) and rate.upper is not None:
-                below.append({**point, "rate": rate.upper / 1e6})
+                below.append({**point, "rate": rate.upper / 1e6, "words": f"below {mpps(rate.upper)}"})
             elif rate.value is not None:
                 lower = rate.lower if rate.lower is not None else rate.value
                 upper = rate.upper if rate.upper is not None else rate.value

@@ -22,6 +22,7 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
             "rate": cell.rate_frames_per_s / 1e6,
             "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) / 1e6,
             "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) / 1e6,
+            **({} if cell.span and math.isfinite(cell.span.upper) else {"range": ""}),
         }
         for row in table.rows
         for cell in row.cells[goal.key]

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import vl_convert
+from markupsafe import escape
+
+from nicbench.report.drawing.telling import telling
 
 # Stand-ins: colours that occur nowhere else, replaced by variables of style.css. The second value serves where a
 # drawing is copied out of its page. Series: Okabe and Ito's palette for colour-blind readers, its yellow darkened.
@@ -23,6 +26,12 @@ _VARIABLES = {
 }
 
 
+_FONT = "Helvetica, Arial, sans-serif"
+_NOTHING = re.compile(
+    r'<path class="background" aria-hidden="true" d="[^"]*"(?: pointer-events="none")?/>'
+    r'|<path class="foreground" aria-hidden="true" d="[^"]*"(?: pointer-events="none")? display="none"/>'
+    rf'| opacity="1"| pointer-events="none"| font-family="{_FONT}"'
+)
 _PLACES = re.compile(r"translate\((-?[0-9.]+),(-?[0-9.]+)\)")
 
 
@@ -33,13 +42,20 @@ def identifiers() -> Iterator[int]:
 
 def svg(specification: dict[str, Any], number: int, label: str) -> str:
     """The drawing as inline SVG; ``number`` makes its ids unique in the page, ``label`` (escaped) is what it shows."""
-    drawing: str = vl_convert.vegalite_to_svg(specification, vl_version="6.4")
+    chart, told = telling(specification)
+    drawing: str = vl_convert.vegalite_to_svg(chart, vl_version="6.4")
     for stand_in, variable in _VARIABLES.items():
         drawing = drawing.replace(stand_in, variable).replace(_as_rgb(stand_in), variable)
     drawing = _PLACES.sub(_rounded, _renamed(drawing, number))
-    # Marks carry roles of their own for screen readers; the table beside the drawing says the same, better.
-    drawing = re.sub(r' (aria-[a-z]+|role)="[^"]*"', "", drawing)
-    return drawing.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    # Marks carry roles of their own for screen readers; until the page's script runs, the drawing is one image.
+    drawing = re.sub(r' (aria-[a-z]+|role)="[^"]*"', "", told.said(_light(drawing)))
+    series = f' data-series="{escape("|".join(told.series))}"' if len(told.series) > 1 else ""
+    return drawing.replace("<svg ", f'<svg role="img" aria-label="{label}"{series} font-family="{_FONT}" ', 1)
+
+
+def _light(drawing: str) -> str:
+    """Without what shows nothing: grounds that have no colour, and what is so by itself."""
+    return _NOTHING.sub("", drawing)
 
 
 def _renamed(drawing: str, number: int) -> str:

@@ -74,7 +74,11 @@ def cpu_chart(
         strip = {"y": alt.value(_STRIP[0]), "y2": alt.value(_STRIP[1])}
         layers.append(above.encode(x=alt.X("from:Q", **over_time), x2="to:Q", **strip))
     area = alt.Chart(alt.InlineData(values=points)).mark_area(interpolate="step-after", opacity=0.9)
-    area = area.encode(x=alt.X("t:Q", **over_time), y=y, color=colour, order=alt.Order("order:Q"))
+    said = [
+        alt.Tooltip("t:Q", title="time since the run began [s]"),
+        alt.Tooltip("share:Q", title=f"{series.name} [%]"),
+    ]
+    area = area.encode(x=alt.X("t:Q", **over_time), y=y, color=colour, order=alt.Order("order:Q"), tooltip=said)
     layers.append(area.transform_calculate(order=_order()))
     for align, labels in _phases(view, form, end_s).items() if is_first else ():
         named = alt.Chart(alt.InlineData(values=labels))

@@ -70,11 +70,13 @@ def _points(way: OneWay, count: int) -> dict[str, list[dict[str, Any]]]:
             found["targets"].append({"x": begin + 0.4, "x2": begin + len(runs) + 0.6, "y": target.frames_per_s})
         for ran in tried.runs:
             place = begin + 1 + runs.index(ran.run)
-            for one in ran.instances:
+            for which, one in enumerate(ran.instances, start=1):
                 rate = None if one is None else number_of(one, RATE)
                 if rate is not None:
                     kind = "filled" if target is None or target.is_met(rate) else "hollow"
-                    found[kind].append({"x": place, "y": round(rate, 3), "name": name})
+                    found[kind].append(
+                        {"x": place, "y": round(rate, 3), "name": name, "who": f"{ran.run}, instance {which}"}
+                    )
     return found
 
 
@@ -91,16 +93,21 @@ def _chart(study: Study, way: OneWay, top: float) -> dict[str, Any]:
     colour = alt.Color("name:N", scale=colours, legend=None)
     step = FORM.width / columns
     size = min(5.0, max(1.8, 0.62 * step)) ** 2
+    said = [alt.Tooltip("who:N", title="run"), alt.Tooltip("y:Q", title="rate [frames/s]")]
     layers: list[Any] = [
-        alt.Chart(alt.NamedData("targets")).mark_rule(color=INK, strokeDash=[4, 3]).encode(x=x, x2="x2:Q", y=y),
-        alt.Chart(alt.NamedData("filled")).mark_circle(size=size, opacity=0.55).encode(x=x, y=y, color=colour),
+        alt.Chart(alt.NamedData("targets"))
+        .mark_rule(color=INK, strokeDash=[4, 3], aria=False)
+        .encode(x=x, x2="x2:Q", y=y),
+        alt.Chart(alt.NamedData("filled"))
+        .mark_circle(size=size, opacity=0.55)
+        .encode(x=x, y=y, color=colour, tooltip=said),
         alt.Chart(alt.NamedData("hollow"))
         .mark_point(size=size, filled=False, opacity=0.9, strokeWidth=0.9)
-        .encode(x=x, y=y, color=colour),
+        .encode(x=x, y=y, color=colour, tooltip=said),
     ]
     if len(names) > 1:
         between = [{"x": number * stride - 0.5} for number in range(1, len(names))]
-        layers.append(alt.Chart(alt.InlineData(values=between)).mark_rule(color=GRID).encode(x=x))
+        layers.append(alt.Chart(alt.InlineData(values=between)).mark_rule(color=GRID, aria=False).encode(x=x))
     if study.compares:
         heads = [{"x": place * stride + (len(runs) + 1) / 2, "name": name} for place, name in enumerate(names)]
         text = alt.Chart(alt.InlineData(values=heads)).mark_text(

@@ -93,7 +93,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
     # Nothing is drawn against the axis at the right: it is the left one in other units.
     bytes_axis = alt.Axis(orient="right", grid=False, title="MB/s (10^6 bytes)", labelExpr=PLAIN_NUMBERS, tickCount=6)
     bytes_scale = alt.Scale(domain=[0, top * of_a_frame / 1e6], nice=False)
-    beside = alt.Chart(alt.InlineData(values=[{"instances": counts[0], "bytes": 0}])).mark_point(opacity=0)
+    beside = alt.Chart(alt.InlineData(values=[{"instances": counts[0], "bytes": 0}])).mark_point(opacity=0, aria=False)
     beside = beside.encode(x=x, y=alt.Y("bytes:Q", scale=bytes_scale, axis=bytes_axis))
     return finished(alt.layer(alt.layer(*layers), beside).resolve_scale(y="independent"), form)
 

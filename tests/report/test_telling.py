@@ -1,0 +1,132 @@
+"""Marks tell what they stand for: each has its series, its key and its value in words, and the words of the axes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import altair as alt
+import pytest
+
+from nicbench.report.drawing.charts import NARROW, WIDE, Format, finished, throughput_chart
+from nicbench.report.drawing.reading import Head, number, read
+from nicbench.report.drawing.svg import svg
+from nicbench.report.model import Report
+
+ROWS = [
+    {"size": "64", "rate": 0.40237266, "goal": "NDR", "lower": 0.4, "upper": 0.41},
+    {"size": "128", "rate": 0.5, "goal": "PDR | half", "lower": 0.5, "upper": 0.5},
+]
+
+
+def chart(mark: str, rows: list[dict[str, Any]] = ROWS, form: Format = WIDE, **more: Any) -> dict[str, Any]:
+    drawn = getattr(alt.Chart(alt.InlineData(values=rows)), f"mark_{mark}")()
+    channels = {
+        "x": alt.X("size:N", title="frame size [bytes, with FCS]"),
+        "y": alt.Y("rate:Q", title="frame rate [Mpps]"),
+        "color": alt.Color("goal:N"),
+    }
+    return finished(drawn.encode(**{**channels, **more}), form)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.0, "0"), (0.40237266, "0.40237"), (12.0, "12"), (1_488_095.2, "1\u202f488\u202f095"), (-0.00012, "-0.00012")],
+)
+def test_numbers_have_five_digits_and_no_empty_ones(value: float, said: str) -> None:
+    assert number(value) == said
+
+
+def test_the_title_of_an_axis_is_a_name_and_a_unit() -> None:
+    assert Head.of("frame size [bytes, with FCS]").pattern == "frame size: # bytes"
+    assert Head.of("% of line rate").pattern == "% of line rate: #"
+
+
+def test_a_mark_says_its_series_its_key_and_its_value_in_the_words_of_the_axes() -> None:
+    drawing = svg(chart("point"), 1, "a chart")
+
+    assert 'data-heads="|frame size: # bytes|frame rate: # Mpps"' in drawing
+    assert 'data-series="NDR|PDR | half"' not in drawing, "what parts the names must not be in them"
+    assert re.findall(r'<path data-says="([^"]*)"', drawing) == ["0|64|0.40237", "1|128|0.5"]
+    assert "aria-label" not in drawing.replace('aria-label="a chart"', "")
+
+
+def test_a_range_is_said_where_it_is_no_point() -> None:
+    shown = chart("point")
+    upper = {"x": shown["encoding"]["x"], "y": {"field": "lower", "type": "quantitative"}, "y2": {"field": "upper"}}
+    layers = [{key: shown.pop(key) for key in ("mark", "encoding")}, {"mark": {"type": "rule"}, "encoding": upper}]
+    drawing = svg({**shown, "layer": layers}, 1, "a chart")
+
+    assert "|from # Mpps" in drawing
+    assert re.findall(r'data-says="([^"]*)"', drawing) == ["0|64|0.40237|0.4 to 0.41", "1|128|0.5"]
+
+
+def test_a_row_may_say_its_value_itself() -> None:
+    rows = [{**ROWS[0], "words": "below 0.41"}, ROWS[1]]
+
+    assert "0|64|below 0.41" in svg(chart("point", rows), 1, "a chart")
+
+
+@pytest.mark.parametrize("form", [WIDE, NARROW])
+def test_a_line_without_points_has_places_that_are_not_drawn(form: Format) -> None:
+    rows = [{"size": place, "rate": place**0.5, "goal": f"g{place % 2}"} for place in range(2000)]
+    x = alt.X("size:Q", title="time [s]")
+    plain = chart("line", rows, form, x=x)
+    drawing = svg(plain, 1, "a chart")
+    points = next(iter(re.findall(r'data-points="([^"]*)"', drawing))).split("\n")
+
+    assert len(points) == (240 if form is WIDE else 120)
+    assert points[-1].endswith("|1|1\u202f999|44.71"), "the last one is kept"
+    assert drawing.count('data-of="') == 2, "both lines can be hidden"
+
+
+def test_a_stack_says_all_its_parts_at_once() -> None:
+    rows = [
+        {"t": t, "part": part, "share": share} for t in (0.0, 1.5) for part, share in (("kernel", 20.0), ("idle", 70.0))
+    ]
+    stack = chart(
+        "area",
+        rows,
+        x=alt.X("t:Q", title=None),
+        y=alt.Y("share:Q", title="CPU 0 [%]", stack="zero"),
+        color=alt.Color("part:N"),
+        tooltip=[alt.Tooltip("t:Q", title="time [s]"), alt.Tooltip("share:Q", title="CPU 0 [%]")],
+    )
+    drawing = svg(stack, 1, "a chart")
+
+    assert 'data-heads="|time: # s|kernel: # %|idle: # %" data-across=""' in drawing
+    assert [line.partition("|")[2] for line in re.findall(r'data-points="([^"]*)"', drawing)[0].split("\n")] == [
+        "|0|20|70",
+        "|1.5|20|70",
+    ]
+
+
+def test_names_that_are_markup_stay_text() -> None:
+    drawing = svg(chart("point", [{**ROWS[0], "goal": '"><script>alert(1)</script>'}, ROWS[1]]), 1, "a chart")
+
+    assert "<script" not in drawing
+    assert 'data-series="&#34;&gt;&lt;script' in drawing
+
+
+def test_layers_that_are_no_values_say_nothing() -> None:
+    for silent in (chart("text"), chart("rect"), chart("point") | {"mark": {"type": "point", "aria": False}}):
+        assert not read(silent)
+        assert "data-says" not in svg(silent, 1, "a chart")
+
+
+def test_every_rate_of_a_page_is_told_by_its_chart(view: Report) -> None:
+    table = view.throughput[0]
+    specification = throughput_chart(table, WIDE, view.plan)
+    assert specification is not None
+    said = {(row.series, row.key, row.value) for one in read(specification) for row in one.rows}
+
+    for row in table.rows:
+        for goal in table.goals:
+            rate = row.rates[goal.key].value
+            assert rate is not None
+            assert (goal.name, row.size, number(rate / 1e6)) in said
+
+
+def test_each_drawing_of_a_page_answers(page: str) -> None:
+    for drawing in re.findall(r'<svg role="img".*?</svg>', page, flags=re.DOTALL):
+        assert "data-heads" in drawing
