@@ -24,6 +24,20 @@ def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
     return dict(_found(package, base, folders))  # type: ignore[arg-type]  # a class can be hashed
 
 
+def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
+    """What ``find`` has of this kind, None where it has none; without the others where its file is called like it."""
+    name = kind.replace("-", "_")
+    try:
+        module = importlib.import_module(f"{package}.{name}") if name.isidentifier() and name != "base" else None
+    except ModuleNotFoundError as error:
+        if error.name != f"{package}.{name}":
+            raise
+        module = None
+    if module is not None and not name.startswith("_") and _the_one_of(module, base)[0] == kind:
+        return _the_one_of(module, base)[1]
+    return find(package, base).get(kind)
+
+
 @functools.cache
 def _found(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str, type[Base]]:
     """Looked for once in these folders: a list of ten thousand runs asks as often, and files do not come meanwhile."""

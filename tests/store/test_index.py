@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from nicbench.store import index
+from nicbench.store.headline import LONGEST_TEXT, MOST_NAMES
 from nicbench.store.index import Indexed, indexed_runs
-from nicbench.store.listing import LONGEST_TEXT, MOST_NAMES, headline
+from nicbench.store.listing import headline
 from nicbench.store.search import Search, found
 from nicbench.store.tags import add_tag, remove_tag
 
@@ -200,7 +201,7 @@ def test_what_a_hostile_folder_says_is_bounded_and_steers_no_terminal(tmp_path: 
         assert text.isprintable()
         assert len(text) <= LONGEST_TEXT
     age(path)
-    assert listed(tmp_path).runs[0].model_dump() == listed(tmp_path).runs[0].model_dump()
+    assert listed(tmp_path).runs == listed(tmp_path).runs == (run,)
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,19 @@ import tempfile
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nicbench import __version__
 from nicbench.cli.output import FORMAT, print_json, say
 from nicbench.errors import InterruptedRunError, NicbenchError
-from nicbench.model.result import ResultVerdict, Summary
 from nicbench.problems import WrongFileError
-from nicbench.store.folder import ERROR
+from nicbench.store.names import ERROR
 
+if TYPE_CHECKING:
+    from nicbench.model.result import Summary
+
+_INCOMPLETE = "incomplete"
+"""``ResultVerdict.INCOMPLETE``: what fails has no verdict of its own, and need not load the models of results."""
 REPORT_IT = "please report it with the text of that file; what was measured is kept"
 
 
@@ -75,7 +79,7 @@ def document(error: NicbenchError, summary: Summary | None = None) -> dict[str, 
     return {
         **kept,
         "format": FORMAT,
-        "verdict": ResultVerdict.INCOMPLETE.value,
+        "verdict": _INCOMPLETE,
         "error": {**_plain(error), "exit_status": error.exit_status, **({"problems": problems} if problems else {})},
     }
 
@@ -83,7 +87,7 @@ def document(error: NicbenchError, summary: Summary | None = None) -> dict[str, 
 def usage_document() -> dict[str, Any]:
     """The document for arguments that were refused before a command began; stderr says which."""
     error = {"kind": "UsageError", "message": "wrong arguments", "place": None, "next": "see stderr", "exit_status": 2}
-    return {"format": FORMAT, "title": None, "verdict": ResultVerdict.INCOMPLETE.value, "results": [], "error": error}
+    return {"format": FORMAT, "title": None, "verdict": _INCOMPLETE, "results": [], "error": error}
 
 
 def _plain(error: NicbenchError) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -35,6 +34,8 @@ def run_to_the_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
     Further signals are answered and otherwise ignored: an undo is never cut short. InterruptedRunError afterwards.
     """
+    import asyncio  # here and below: most commands need none, and it takes longer to load than some of them take
+
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         return asyncio.run(_cancelled_by_signals(work))
@@ -44,6 +45,8 @@ def run_to_the_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
 
 async def _cancelled_by_signals(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    import asyncio
+
     from nicbench.stages.ending import with_hosts_closed  # here: `--help` needs no hosts
 
     task = asyncio.ensure_future(with_hosts_closed(work))

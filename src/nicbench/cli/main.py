@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,7 +15,9 @@ from nicbench.cli.interruption import signals_end_the_command
 from nicbench.cli.output import print_json
 from nicbench.cli.streams import ReaderGoneError, streams_may_break
 from nicbench.errors import NicbenchError
-from nicbench.model.result import Summary
+
+if TYPE_CHECKING:
+    from nicbench.model.result import Summary
 
 # The order is that of the help: first what one does, then what one looks at, then what one mends.
 COMMANDS: Final = {
@@ -66,8 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _status_of(given: list[str], *, as_json: bool) -> int:
     try:
         with signals_end_the_command():
-            only = given[0] if given and given[0] in COMMANDS else None
-            make_app(only)(args=given, prog_name="nicbench")
+            make_app(_needed(given))(args=given, prog_name="nicbench")
             sys.stdout.flush()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
@@ -81,6 +82,13 @@ def _status_of(given: list[str], *, as_json: bool) -> int:
     except Exception as error:
         return _report(failure.CrashError.of(error), as_json=as_json)
     return 0
+
+
+def _needed(given: list[str]) -> str | None:
+    """The one command that these arguments need; None where it may be any."""
+    if given[:1] == ["--version"]:
+        return "list"  # the version needs none, and typer at least one
+    return given[0] if given and given[0] in COMMANDS else None
 
 
 def _report(error: NicbenchError, *, as_json: bool, summary: Summary | None = None) -> int:

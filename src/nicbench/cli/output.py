@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-from rich.console import Console
+if TYPE_CHECKING:  # a list of runs needs neither before it has something to say
+    from pydantic import BaseModel
+    from rich.console import Console
 
 FORMAT = "1.0"
 WIDTH_OF_A_FILE = 160
@@ -16,11 +17,15 @@ WIDTH_OF_A_FILE = 160
 
 def results() -> Console:
     """The console for tables."""
+    from rich.console import Console
+
     return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
 
 
 def messages() -> Console:
     """The console for progress, notes and errors."""
+    from rich.console import Console
+
     return Console(file=sys.stderr, highlight=False, soft_wrap=True)
 
 
@@ -31,7 +36,7 @@ def say(text: str) -> None:
 
 def print_json(content: BaseModel | dict[str, Any]) -> None:
     """One JSON document on stdout."""
-    plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+    plain = content if isinstance(content, dict) else content.model_dump(mode="json")
     sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     sys.stdout.flush()
 

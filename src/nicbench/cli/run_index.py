@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nicbench.cli.output import say
-from nicbench.model.result import Summary
-from nicbench.store.files import storage_error
 from nicbench.store.index import Indexed, indexed_runs
+
+if TYPE_CHECKING:
+    from nicbench.model.result import Summary
 
 
 def runs_under(output: Path, *, rebuild: bool = False) -> Indexed:
@@ -15,6 +17,8 @@ def runs_under(output: Path, *, rebuild: bool = False) -> Indexed:
     try:
         found = indexed_runs(output, _tell, rebuild=rebuild)
     except OSError as error:
+        from nicbench.store.files import storage_error  # here: as below
+
         raise storage_error(error, output) from error
     for note in found.notes:
         say(f"note: {note}")

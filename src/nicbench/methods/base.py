@@ -27,7 +27,7 @@ from nicbench.model.share import Mount
 from nicbench.model.table import Column, ResultTable
 from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.model.workload import WorkloadChoice
-from nicbench.registry import find
+from nicbench.registry import find, find_one
 from nicbench.search.base import Goal, Limits, Outcome, Search
 
 _OF_THIS_PROJECT = re.compile(r"(?<=\?) \(methods\.md [^)]*\)\.| \(methods\.md [^)]*\)|, search/\w+\.py")
@@ -302,7 +302,7 @@ class RoundMethod(Method):
 
 def main_values(result: Result) -> tuple[str, ...]:
     """What the method of a result says of it; of a method that is not known, nothing."""
-    method = find("nicbench.methods", Method).get(result.method)
+    method = find_one("nicbench.methods", Method, result.method)
     return () if method is None else method.main_values(result)
 
 

@@ -4,6 +4,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Frozen(BaseModel):
-    """An immutable record. Unknown is ``None``, never zero."""
+    """An immutable record. Unknown is ``None``, never zero.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Its validator is built when it is first used: a command loads many models and uses few.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

@@ -8,12 +8,15 @@ loss tell too. Short trials then show how far below a long one has to go, withou
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from nicbench.search.base import Goal, Limits, Sample
+
+if TYPE_CHECKING:  # a check of two runs asks a method what it measures, and searches nothing
+    import numpy as np
+    from numpy.typing import NDArray
 
 NEAR_THE_KNEE = 1e-3
 """A trial that lost a greater share lies above the capacity, where the loss follows another line."""
@@ -35,7 +38,7 @@ def guessed_knee(samples: Sequence[Sample], goal: Goal, limits: Limits) -> float
     lossy = [sample.load_frames_per_s for sample in near if sample.counts.failed]
     if len(set(lossy)) < LOADS_NEEDED:
         return None
-    scale = float(np.median(lossy))
+    scale = statistics.median(lossy)
     line = _line_through(near, scale, limits)
     if line is None:
         return None
@@ -47,11 +50,13 @@ def guessed_knee(samples: Sequence[Sample], goal: Goal, limits: Limits) -> float
 def grows_with_load(samples: Sequence[Sample], limits: Limits) -> bool:
     """Whether the losses of these trials tell that higher loads lose more."""
     lossy = [sample.load_frames_per_s for sample in samples if sample.counts.failed]
-    return bool(lossy) and _line_through(samples, float(np.median(lossy)), limits) is not None
+    return bool(lossy) and _line_through(samples, statistics.median(lossy), limits) is not None
 
 
 def _line_through(samples: Sequence[Sample], scale: float, limits: Limits) -> tuple[float, float] | None:
     """Level at the load ``scale``, and growth with each precision above it."""
+    import numpy as np
+
     loads = np.array([sample.load_frames_per_s for sample in samples])
     lost = np.array([sample.counts.failed for sample in samples], dtype=float)
     frames = np.array([sample.counts.sent + sample.counts.unsent_backpressure for sample in samples], dtype=float)
@@ -62,6 +67,8 @@ def _fitted(
     places: NDArray[np.float64], lost: NDArray[np.float64], frames: NDArray[np.float64]
 ) -> tuple[float, float] | None:
     """Level and growth of log(loss ratio) = level + growth * place, of the greatest likelihood; growth is positive."""
+    import numpy as np
+
     design = np.column_stack([np.ones(len(places)), places])
     line = np.array([math.log(lost.sum() / frames.sum()), 0.0])
     for _ in range(STEPS):

@@ -13,7 +13,6 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from nicbench.model.base import Frozen
@@ -153,6 +152,8 @@ def _decode(histogram: str) -> Any:
 
 def _recorded(decoded: Any) -> list[tuple[int, int]]:
     """The greatest value of each slot that holds some, rising, with how many; the package walks the empty ones too."""
+    import numpy as np  # here: most of what is asked of a method needs no histogram
+
     counts = np.ctypeslib.as_array(decoded.counts)
     return [
         (int(decoded.get_highest_equivalent_value(decoded.get_value_from_index(slot))), int(counts[slot]))

@@ -1,7 +1,23 @@
 """The store: run folders, their journal, and what is derived from it. It never touches a host."""
 
-from nicbench.store.folder import RunFolder
-from nicbench.store.journal import Journal
-from nicbench.store.listing import RunHeadline, list_runs
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nicbench.store.folder import RunFolder
+    from nicbench.store.headline import RunHeadline
+    from nicbench.store.journal import Journal
+    from nicbench.store.listing import list_runs
 
 __all__ = ["Journal", "RunFolder", "RunHeadline", "list_runs"]
+
+_FILES = {"Journal": "journal", "RunFolder": "folder", "RunHeadline": "headline", "list_runs": "listing"}
+
+
+def __getattr__(name: str) -> object:
+    """Each when it is first asked for: a list of runs needs none of what reads and writes them."""
+    if name in _FILES:
+        return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -18,22 +19,15 @@ from nicbench.model.result import Summary
 from nicbench.redaction import Redactor
 from nicbench.store import manifest
 from nicbench.store.files import damaged_error, json_text, storage_error, sync_folder, write_atomically
-from nicbench.store.journal import Journal
+from nicbench.store.names import BENCH, ERROR, IMPORT, JOURNAL, PLAN, SUMMARY
 
 if TYPE_CHECKING:
     from nicbench.methods.base import Measures
+    from nicbench.store.journal import Journal
 
-BENCH = "bench.yaml"
-IMPORT = "import.json"
-"""In the place of the bench file, of results that were not measured here: how they were read."""
 RAW = "raw"
 FRAMES = "frames"
 """Every frame's times, a file for each round (``frame_samples``)."""
-ERROR = "error.txt"
-"""The traceback of a crash of nicbench itself."""
-JOURNAL = "journal.ndjson"
-SUMMARY = "summary.json"
-PLAN = "plan.json"
 _LONGEST_SLUG = 48
 
 Kind = TypeVar("Kind", bound=BaseModel)
@@ -45,8 +39,14 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.run_id = path.name
-        self.journal = Journal(path / JOURNAL, before_reopening=self._unfinish)
         self.redactor: Redactor | None = None
+
+    @functools.cached_property
+    def journal(self) -> Journal:
+        """Its journal. Who reads the summary alone needs none of the events in it."""
+        from nicbench.store.journal import Journal
+
+        return Journal(self.path / JOURNAL, before_reopening=self._unfinish)
 
     @classmethod
     def create(cls, parent: Path, bench_text: str, title: str) -> RunFolder:

@@ -8,23 +8,22 @@ used (damaged, of another program, of a newer nicbench, not to be written) is ma
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pydantic import ValidationError
+from nicbench.store.headline import RunHeadline, line_of, of_line
+from nicbench.store.names import JOURNAL, SUMMARY, TAGS
 
-from nicbench.store import tags
-from nicbench.store.folder import JOURNAL, SUMMARY, is_run_folder
-from nicbench.store.listing import RunHeadline, Tell, headline
+if TYPE_CHECKING:
+    from nicbench.store.listing import Tell
 
 NAME: Final = ".index.sqlite"
-VERSION: Final = 1
+VERSION: Final = 2
 """Of what is kept: raised where a headline has something new, so that an older index is made anew."""
 _APPLICATION: Final = 0x6E_62_69_78
 """``nbix``: by it SQLite files of other programs are told apart."""
@@ -32,8 +31,9 @@ _WAIT_S: Final = 3.0
 """For another nicbench that is writing the same index."""
 _FRESH_NS: Final = 2_000_000_000
 """A folder that was changed so shortly ago may change again without another time on it: it is read again next time."""
-_WATCHED: Final = ("", JOURNAL, SUMMARY, tags.NAME)
-"""What a stamp is of: the folder itself, where files come, go and are replaced, and files that are written into."""
+_WATCHED: Final = (JOURNAL, SUMMARY, TAGS)
+"""What a stamp is of besides the folder itself, where files come, go and are replaced: files that are written into."""
+_ABSENT: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,6 @@ def indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Indexed:
     """
     if not parent.is_dir():
         return Indexed((), 0)
-    stamps = _stamps(parent)
     notes: list[str] = []
     known: Mapping[str, tuple[str, str]] = {}
     usable = True
@@ -69,51 +68,65 @@ def indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Indexed:
         except sqlite3.DatabaseError as error:
             notes.append(f"{parent / NAME}: {error}: the index was made anew")
             rebuild = True
-    place = str(parent)
-    runs: list[RunHeadline] = []
-    changed: dict[str, tuple[str, RunHeadline]] = {}
     now_ns = time.time_ns()
-    for name, (stamp, newest_ns) in sorted(stamps.items()):
-        run = _kept(place, name, known[name][1]) if name in known and known[name][0] == stamp else None
-        if run is None:
-            if not is_run_folder(parent / name):
-                continue
-            run = headline(parent / name, tell)
+    kept: dict[str, RunHeadline] = {}
+    changed: dict[str, tuple[str, RunHeadline]] = {}
+    place = str(parent / "-")[:-1]  # once, not for each of ten thousand
+    for name, (stamp, newest_ns) in _stamps(parent, known).items():
+        before = known.get(name)
+        run = of_line(name, place + name, before[1]) if before is not None and before[0] == stamp else None
+        if run is not None:
+            kept[name] = run
+        elif (run := _read(parent / name, tell)) is not None:
             changed[name] = (stamp if newest_ns < now_ns - _FRESH_NS else "", run)
-        runs.append(run)
-    gone = known.keys() - {run.path.name for run in runs}
+    every = kept | {name: run for name, (_, run) in changed.items()}
+    gone = known.keys() - every.keys()
     if usable and (changed or gone or rebuild):
         note = _save(parent / NAME, changed, gone, rebuild=rebuild)
         notes += [note] if note else []
-    return Indexed(tuple(runs), len(changed), tuple(notes))
+    return Indexed(tuple(every[name] for name in sorted(every)), len(changed), tuple(notes))
 
 
-def _stamps(parent: Path) -> dict[str, tuple[str, int]]:
-    """Of every folder under ``parent``: times and sizes of what is watched, and the newest time."""
+def _read(path: Path, tell: Tell) -> RunHeadline | None:
+    """The headline from a folder itself; None where it is not that of a run."""
+    from nicbench.store.folder import is_run_folder  # here: most lists read no folder, and loading this takes long
+    from nicbench.store.listing import headline
+
+    return headline(path, tell) if is_run_folder(path) else None
+
+
+def _stamps(parent: Path, known: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, int]]:
+    """Of every folder under ``parent``: times and sizes of what is watched, and the newest time.
+
+    A folder has another time as soon as a file came into it: what was ``known`` to be absent need not be looked for.
+    """
     found = {}
+    stat = os.stat  # not Path.stat: for 30,000 files it would take half a second
     with os.scandir(parent) as entries:
         names = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
     for name in names:
-        path, parts, newest_ns = f"{parent}/{name}", [], 0
-        for watched in _WATCHED:
+        path = f"{parent}/{name}"
+        try:
+            status = stat(path)
+        except OSError:
+            continue  # gone meanwhile
+        newest_ns = status.st_mtime_ns
+        parts = [f"{newest_ns}.{status.st_size}"]
+        before = known[name][0].split(" ") if name in known else [""]
+        same = before[0] == parts[0]
+        for number, watched in enumerate(_WATCHED, 1):
+            if same and before[number] == _ABSENT:
+                parts.append(_ABSENT)
+                continue
             try:
-                status = os.stat(f"{path}/{watched}")  # not Path.stat: for 40,000 files it would take half a second
+                status = stat(f"{path}/{watched}")
             except OSError:
-                parts.append("-")
+                parts.append(_ABSENT)
                 continue
             parts.append(f"{status.st_mtime_ns}.{status.st_size}")
             newest_ns = max(newest_ns, status.st_mtime_ns)
         found[name] = (" ".join(parts), newest_ns)
     return found
-
-
-def _kept(path: str, name: str, text: str) -> RunHeadline | None:
-    """A headline of the index, which is trusted no more than a run folder is; None where it is not whole."""
-    try:
-        # Of two keys of one name the last counts: where a run is, no index says.
-        return RunHeadline.model_validate_json(f'{text[:-1]},"path":{json.dumps(f"{path}/{name}")}}}')
-    except ValidationError:
-        return None
 
 
 @contextlib.contextmanager
@@ -143,7 +156,7 @@ def _load(path: Path) -> dict[str, tuple[str, str]]:
             return {
                 name: (stamp, text)
                 for name, stamp, text in rows
-                if all(isinstance(x, str) for x in (name, stamp, text))
+                if all(isinstance(x, str) for x in (name, stamp, text)) and stamp.count(" ") in (0, len(_WATCHED))
             }
     except sqlite3.OperationalError as error:
         if "no such" in str(error):  # table or column: ours by its mark alone
@@ -182,7 +195,7 @@ def _save(path: Path, changed: Mapping[str, tuple[str, RunHeadline]], gone: set[
             connection.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in gone])
             connection.executemany(
                 "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",
-                [(name, stamp, run.model_dump_json(exclude={"path"})) for name, (stamp, run) in changed.items()],
+                [(name, stamp, line_of(run)) for name, (stamp, run) in changed.items()],
             )
             connection.execute("COMMIT")
     except (sqlite3.Error, OSError, _UnusableError) as error:

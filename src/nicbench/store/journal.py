@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from nicbench.errors import HostError, UsageError
 from nicbench.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
@@ -189,7 +189,7 @@ class Journal:
             ) from error
 
 
-_EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+_EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 
 
 def _torn_note(torn_bytes: int) -> Note:

@@ -6,84 +6,25 @@ and no content makes it an error.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Final
-
-from pydantic import Field, PlainValidator, StringConstraints
+from typing import Final
 
 from nicbench.errors import NicbenchError
-from nicbench.model.base import Frozen
 from nicbench.model.result import ResultVerdict, Summary
 from nicbench.store.folder import JOURNAL, SUMMARY, RunFolder, is_run_folder
+from nicbench.store.headline import MOST_NAMES, RunHeadline, clean
 from nicbench.store.machines import machines_of
 from nicbench.store.skim import skim
 from nicbench.store.tags import tags_of
 
-LONGEST_TEXT: Final = 300
-MOST_NAMES: Final = 64
 MOST_BYTES: Final = 256 * 1024 * 1024
 """Of a summary: more than any run leaves, and little enough to be read."""
-_NAME_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d)(\d\d)(\d\d)Z")
 
 Tell = Callable[[Summary], str | None]
 """One line on what a run found."""
-
-
-def clean(text: str) -> str:
-    """On one line, without characters that steer a terminal, and not longer than ``LONGEST_TEXT``."""
-    if not text.isprintable():
-        text = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in text[: 2 * LONGEST_TEXT])
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
-
-
-# Patterns, not functions: ten thousand headlines are read from an index in a tenth of a second.
-Text = Annotated[str, StringConstraints(max_length=LONGEST_TEXT, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")]
-Names = Annotated[tuple[Text, ...], Field(max_length=MOST_NAMES)]
-
-
-def _path(told: str | Path) -> Path:
-    """Half of the time of a headline went into pydantic's own reading of paths."""
-    return Path(told)
-
-
-Place = Annotated[Path, PlainValidator(_path)]
-
-
-class RunHeadline(Frozen):
-    """What a list shows of a run. ``started`` is wall time, a label; ``trouble`` says why a run cannot be read."""
-
-    run_id: Text
-    path: Place
-    title: Text | None = None
-    started: Text | None = None
-    verdict: ResultVerdict | None = None
-    finished: bool = False
-    trials: int = 0
-    results: int = 0
-    has_report: bool = False
-    trouble: Text | None = None
-    tags: Names = ()
-    cards: Names = ()
-    """Vendor, model and PCI number of the cards under test, or the device of an import."""
-    kernels: Names = ()
-    drivers: Names = ()
-    methods: Names = ()
-    configurations: Names = ()
-    nicbench_version: Text | None = None
-    format: Text | None = None
-    """The format's version of its summary."""
-    headline: Text | None = None
-
-    @property
-    def at(self) -> str:
-        """When it started, in UTC and to be sorted; of a run that does not say, what its folder's name says."""
-        found = _NAME_TIME.match(self.run_id)
-        return self.started or (f"{found[1]}{found[2]}:{found[3]}:{found[4]}+00:00" if found else "")
 
 
 def list_runs(parent: Path, tell: Tell = lambda _: None) -> tuple[RunHeadline, ...]:
@@ -123,10 +64,10 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
     machines = machines_of(path)
     return RunHeadline(
         run_id=clean(path.name),
-        path=path,
+        folder=str(path),
         title=_text(title),
         started=_in_utc(journal.started),
-        verdict=verdict if trouble is None else None,
+        verdict=verdict.value if trouble is None else None,
         finished=folder.finished,
         trials=journal.trials,
         results=results,
@@ -145,7 +86,7 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
 
 
 def _text(text: str | None) -> str | None:
-    return None if text is None else clean(text)
+    return clean(text) if text else None
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
 from typing import Final
 
 from nicbench.errors import UsageError
-from nicbench.store.listing import RunHeadline
+from nicbench.store.headline import RunHeadline
 
 _TIME: Final = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d)?)?)?)?")
 
@@ -47,34 +50,50 @@ def moment(text: str, option: str) -> str:
 
 def found(runs: Iterable[RunHeadline], search: Search) -> tuple[RunHeadline, ...]:
     """Those that the search is about, in their order."""
-    return tuple(run for run in runs if _matches(run, search))
+    for holds in _conditions(search):
+        runs = filter(holds, runs)
+    return tuple(runs)
 
 
-def _matches(run: RunHeadline, search: Search) -> bool:
-    return (
-        _in_time(run.at, search)
-        and _any_within(search.cards, run.cards)
-        and _any_within(search.drivers, run.drivers)
-        and (not search.kernels or any(_is_release(wanted, one) for wanted in search.kernels for one in run.kernels))
-        and _all_of(search.tags, run.tags)
-        and _all_of(search.methods, run.methods)
-        and (not search.words or _has_words(run, search.words))
-    )
+def _conditions(search: Search) -> Iterator[Callable[[RunHeadline], bool]]:
+    """Those that ask something: of ten thousand runs each costs its time."""
+    if search.since or search.until:
+        yield lambda run: _in_time(run.at, search)
+    for wanted, names_of in ((search.cards, _cards), (search.drivers, _drivers)):
+        if wanted:
+            yield _any_within(_folded(wanted), names_of)
+    if search.kernels:
+        yield lambda run: any(_is_release(wanted, one) for wanted in search.kernels for one in run.kernels)
+    for wanted, names_of in ((search.tags, _tags), (search.methods, _methods)):
+        if wanted:
+            yield _all_of(set(_folded(wanted)), names_of)
+    if search.words:
+        yield lambda run: _has_words(run, _folded(search.words))
+
+
+_Names = Callable[[RunHeadline], tuple[str, ...]]
+_cards: Final[_Names] = attrgetter("cards")
+_drivers: Final[_Names] = attrgetter("drivers")
+_tags: Final[_Names] = attrgetter("tags")
+_methods: Final[_Names] = attrgetter("methods")
+
+
+@lru_cache(maxsize=4096)  # the same few names stand in thousands of runs
+def _folded(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.casefold() for name in names)
+
+
+def _any_within(wanted: tuple[str, ...], names_of: _Names) -> Callable[[RunHeadline], bool]:
+    return lambda run: any(one in name for one in wanted for name in _folded(names_of(run)))
+
+
+def _all_of(wanted: set[str], names_of: _Names) -> Callable[[RunHeadline], bool]:
+    return lambda run: wanted.issubset(_folded(names_of(run)))
 
 
 def _in_time(at: str, search: Search) -> bool:
     since, until = search.since, search.until
-    if (since or until) and not at:
-        return False
-    return (not since or at[: len(since)] >= since) and (not until or at[: len(until)] <= until)
-
-
-def _any_within(wanted: tuple[str, ...], names: tuple[str, ...]) -> bool:
-    return not wanted or any(one.casefold() in name.casefold() for one in wanted for name in names)
-
-
-def _all_of(wanted: tuple[str, ...], names: tuple[str, ...]) -> bool:
-    return not wanted or {one.casefold() for one in wanted} <= {name.casefold() for name in names}
+    return bool(at) and (not since or at[: len(since)] >= since) and (not until or at[: len(until)] <= until)
 
 
 def _is_release(wanted: str, release: str) -> bool:
@@ -84,5 +103,5 @@ def _is_release(wanted: str, release: str) -> bool:
 
 def _has_words(run: RunHeadline, words: tuple[str, ...]) -> bool:
     lists = (run.tags, run.cards, run.kernels, run.drivers, run.methods, run.configurations)
-    text = "\n".join((run.run_id, run.title or "", *(name for names in lists for name in names))).casefold()
-    return all(word.casefold() in text for word in words)
+    text = "\n".join((run.run_id, run.title or "", *chain.from_iterable(lists))).casefold()
+    return all(word in text for word in words)

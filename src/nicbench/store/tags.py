@@ -16,8 +16,8 @@ from typing import Final
 
 from nicbench.errors import UsageError
 from nicbench.store.files import damaged_error, json_text, storage_error, write_atomically
+from nicbench.store.names import TAGS
 
-NAME: Final = "tags.json"
 FORMAT: Final = "1.0"
 MOST: Final = 64
 """Of one run."""
@@ -42,7 +42,7 @@ def checked(tag: str) -> str:
 def tags_of(folder: Path) -> tuple[str, ...]:
     """The tags of a run, sorted; what is no tag is passed over, and so is a file that cannot be read."""
     try:
-        return _read(folder / NAME)
+        return _read(folder / TAGS)
     except (OSError, ValueError, RecursionError):
         return ()
 
@@ -61,7 +61,7 @@ def remove_tag(folder: Path, tag: str) -> tuple[str, ...]:
 
 
 def _change(folder: Path, change: Callable[[tuple[str, ...]], set[str]]) -> tuple[str, ...]:
-    path = folder / NAME
+    path = folder / TAGS
     with _locked(folder):
         try:
             tags = _read(path)

@@ -20,7 +20,7 @@ from nicbench.regressions.judge import Outcome
 from nicbench.regressions.measured import Measured, finished_run
 from nicbench.stats.numerals import figures
 from nicbench.store.folder import RunFolder
-from nicbench.store.listing import clean
+from nicbench.store.headline import clean
 from nicbench.store.reference import open_run, path_of
 
 _MOST_RUNS: Final = 50

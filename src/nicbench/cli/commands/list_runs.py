@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.cli.output import FORMAT, results, say
 from nicbench.cli.run_index import runs_under
-from nicbench.store.listing import RunHeadline
+from nicbench.store.headline import RunHeadline
 from nicbench.store.search import Search, found, moment
 
 _WIDE: Final = 120
@@ -81,23 +79,26 @@ def _list(
 
 def _print_json(runs: Sequence[RunHeadline]) -> None:
     """One document with a run on each line: indented, ten thousand runs would take a second."""
-    rows = ",\n".join(json_format.dumps(run.model_dump(mode="json"), ensure_ascii=False) for run in runs)
+    rows = ",\n".join(json_format.dumps(run.plain(), ensure_ascii=False) for run in runs)
     sys.stdout.write(f'{{"format": "{FORMAT}", "runs": [\n{rows}\n]}}\n')
     sys.stdout.flush()
 
 
 def _print(runs: Sequence[RunHeadline]) -> None:
-    console = results()
     rows = [_row(run) for run in runs]
-    if console.width < _WIDE and len(rows) <= _MOST_FOLDED:
+    shown = [number for number, head in enumerate(_HEADS) if head != "tags" or any(row[number] for row in rows)]
+    if len(rows) > _MOST_FOLDED:
+        _print_long([[row[number] for number in shown] for row in (_HEADS, *rows)])
+        return
+    from rich.markup import escape  # here: ten thousand runs are listed before rich is loaded
+    from rich.table import Table
+
+    console = results()
+    if console.width < _WIDE:
         for name, started, title, state, tags, text in rows:
             console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
             console.print(escape(f"  {started}  {state}  {title}{f'  [{tags}]' if tags else ''}"), soft_wrap=True)
             console.print(escape(f"  {text}"), soft_wrap=True)
-        return
-    shown = [number for number, head in enumerate(_HEADS) if head != "tags" or any(row[number] for row in rows)]
-    if len(rows) > _MOST_FOLDED:
-        _print_long([[row[number] for number in shown] for row in (_HEADS, *rows)])
         return
     table = Table(header_style="bold")
     for number in shown:
@@ -109,14 +110,13 @@ def _print(runs: Sequence[RunHeadline]) -> None:
 
 def _print_long(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+    line = "  ".join(f"%-{width}s" for width in widths)
+    sys.stdout.write("".join(f"{(line % tuple(row)).rstrip()}\n" for row in rows))
     sys.stdout.flush()
 
 
 def _row(run: RunHeadline) -> tuple[str, str, str, str, str, str]:
-    state = run.verdict.value if run.verdict and run.finished else f"unfinished, {run.trials} trials"
+    state = run.verdict if run.verdict and run.finished else f"unfinished, {run.trials} trials"
     return (
         run.run_id,
         (run.started or "-")[:16].replace("T", " "),
