@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.errors import NicbenchError
-from nicbench.registry import find
+from nicbench.registry import find, find_one
 
 
 class Animal(ABC):
@@ -74,3 +74,10 @@ def test_abstract_and_private_helpers_in_a_file_are_not_offered(package: Path) -
         CAT.replace("cat", "dog").replace("Cat", "Dog") + "\nclass _Puppy(Dog):\n    kind = 'puppy'\n"
     )
     assert set(found(package)) == {"cat", "dog"}
+
+
+def test_one_is_found_by_its_file_or_among_all_and_none_where_there_is_none(package: Path) -> None:
+    (package / "big_dog.py").write_text(CAT.replace("cat", "big-dog").replace("Cat", "Dog"))
+    (package / "kitten.py").write_text(CAT.replace('"cat"', '"small cat"').replace("Cat", "Kitten"))
+    for kind in ("cat", "big-dog", "small cat", "kitten", "base", "_fur", "fish", "os.path", ""):
+        assert find_one(package.name, Animal, kind) is found(package).get(kind)  # type: ignore[type-abstract]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +33,36 @@ def test_charts_tables_statistics_and_ssh_are_not_loaded_before_they_are_used(
     script.write_text(START.format(command=command, loaded=str(loaded)))
     subprocess.run([sys.executable, script], check=True, capture_output=True)
     assert HEAVY.isdisjoint(loaded.read_text().split())
+
+
+CHECK = ["check", "a", "--against", "b"]
+
+
+@pytest.mark.parametrize(
+    ("command", "spared"),
+    [
+        (["list", "--json"], {"rich.console", "nicbench.events", "nicbench.model.result", "asyncio", "numpy"}),
+        (["list", "--card", "x", "--json"], {"rich.console", "nicbench.events", "nicbench.model.result", "numpy"}),
+        (CHECK, {"nicbench.events", "asyncio", "numpy", "nicbench.methods.frames"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_to_answer_over_ten_thousand_runs_loads_no_more_than_it_needs(
+    command: list[str], spared: set[str], nicbench: Any, tmp_path: Path, run_is: Any, finished_run: Any
+) -> None:
+    run_is(finished_run)
+    assert nicbench("run", "bench.yaml").status == 0
+    [folder] = Path("runs").iterdir()
+    for name in ("a", "b"):
+        shutil.copytree(folder, folder.with_name(name))
+    for path in Path("runs").rglob("*"):
+        os.utime(path, (0, 0))  # what was changed just now is read again
+    assert nicbench("list").status == 0  # which reads the new folders
+    loaded = tmp_path / "loaded"
+    script = tmp_path / "start.py"
+    script.write_text(START.format(command=command, loaded=str(loaded)))
+    subprocess.run([sys.executable, script], check=True, capture_output=True)
+    assert spared.isdisjoint(loaded.read_text().split())
 
 
 def test_every_command_is_loaded_by_its_name_and_all_of_them_without_one() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nicbench.store import index
-from nicbench.store.headline import LONGEST_TEXT, MOST_NAMES
+from nicbench.store.headline import LONGEST_TEXT, MOST_NAMES, RunHeadline, line_of, of_line
 from nicbench.store.index import Indexed, indexed_runs
 from nicbench.store.listing import headline
 from nicbench.store.search import Search, found
@@ -264,3 +264,51 @@ def test_tags_come_and_go_and_the_run_is_as_it_was_measured(finished: Any) -> No
 def finished(folder: Any, summary: Any) -> Any:
     folder.finish(summary)
     return folder
+
+
+def test_a_run_that_is_tagged_after_it_was_listed_is_found_though_it_had_no_tags(runs: Path) -> None:
+    listed(runs)
+    assert listed(runs).read == 0
+    add_tag(runs / "2026-01-01T120000Z-one", "late")
+    assert listed(runs).runs[0].tags == ("late",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: line.replace("valid", "splendid"),
+        lambda line: line + "\x1fmore",
+        lambda line: line.replace("Run 2026", "Run \x1b[31m"),
+        lambda line: line.replace("throughput", "x" * 1_000_000),
+        lambda line: "",
+    ],
+    ids=["verdict", "fields", "control characters", "too long", "empty"],
+)
+def test_a_line_of_an_index_that_nicbench_did_not_write_so_is_not_believed(change: Any, runs: Path) -> None:
+    whole = listed(runs).runs
+    with sqlite3.connect(runs / index.NAME) as connection:
+        name, line = connection.execute("SELECT name, headline FROM runs ORDER BY name").fetchone()
+        assert change(line) != line
+        connection.execute("UPDATE runs SET headline = ? WHERE name = ?", (change(line), name))
+    connection.close()
+    assert (after := listed(runs)).runs == whole
+    assert after.read == 1
+
+
+def test_a_headline_is_kept_as_it_is_whatever_it_says(tmp_path: Path) -> None:
+    run = RunHeadline(
+        "a run",
+        str(tmp_path / "a run"),
+        "Título, “quoted”",
+        None,
+        "valid",
+        True,
+        5,
+        0,
+        False,
+        None,
+        ("a", "b"),
+        ("c d",),
+    )
+    assert of_line("a run", str(tmp_path / "a run"), line_of(run)) == run
+    assert run.plain()["path"] == str(tmp_path / "a run")

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from nicbench.methods.base import Method
 from nicbench.model.result import Result, name_of_test
-from nicbench.registry import find
+from nicbench.registry import find_one
 
 _NOT_OF_A_POINT: Final = frozenset({"run"})
 """Of imported results, which number their runs there."""
@@ -58,5 +58,5 @@ def run_of(result: Result) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _circumstances(method: str, given: str) -> str:
-    known = find("nicbench.methods", Method).get(method)
+    known = find_one("nicbench.methods", Method, method)
     return "" if known is None else known.circumstances(json.loads(given))

@@ -12,7 +12,7 @@ from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, Value
 from nicbench.model.spread import Spread
 from nicbench.model.table import Column, Form
-from nicbench.registry import find
+from nicbench.registry import find_one
 from nicbench.stats.quantity import Quantity
 from nicbench.stats.sample import known
 
@@ -88,7 +88,7 @@ def quantity_of(result: Result, name: str) -> Quantity:
 
 
 def _column(result: Result, name: str) -> Column | None:
-    method = find("nicbench.methods", Method).get(result.method)
+    method = find_one("nicbench.methods", Method, result.method)
     return None if method is None else method.column_of(result, name)
 
 

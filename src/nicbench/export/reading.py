@@ -16,7 +16,8 @@ from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict, Summary, Value, name_of_test
 from nicbench.model.spread import Spread
 from nicbench.store.files import damaged_error
-from nicbench.store.folder import SUMMARY, RunFolder
+from nicbench.store.folder import RunFolder
+from nicbench.store.names import SUMMARY
 
 Record = TypeVar("Record", bound=BaseModel)
 

@@ -11,7 +11,8 @@ from nicbench.export.tables import Cell, Column, Table, kind_of, long_table, wid
 from nicbench.export.text import storable
 from nicbench.model.plan import Plan
 from nicbench.store.files import damaged_error
-from nicbench.store.folder import PLAN, RunFolder
+from nicbench.store.folder import RunFolder
+from nicbench.store.names import PLAN
 
 TABLES: Final = ("results", "values", "trials", "rounds")
 """The tables of a run that ``--table`` names."""

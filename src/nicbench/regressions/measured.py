@@ -11,7 +11,8 @@ from nicbench.model.plan import Plan
 from nicbench.model.result import Result, Summary, name_of_test
 from nicbench.model.turn import DEFAULT
 from nicbench.store import manifest
-from nicbench.store.folder import SUMMARY, RunFolder
+from nicbench.store.folder import RunFolder
+from nicbench.store.names import SUMMARY
 
 _NOT_OF_A_POINT: Final = frozenset({"run"})
 """Of imported results, which number their runs there."""

@@ -17,7 +17,8 @@ _NAME: Final = "\x1e"
 """Between the fields of a line and between the names of one: characters that no clean text has."""
 _VERDICTS: Final = frozenset({"", "valid", "disturbed", "incomplete", "imported"})
 _FIELDS: Final = 17
-_LONGEST_LINE: Final = 1_000_000
+_LONGEST_LINE: Final = 200_000
+"""Characters: more than all names and texts of a headline can have."""
 _NAME_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d)(\d\d)(\d\d)Z")
 
 
@@ -96,6 +97,9 @@ def of_line(name: str, folder: str, line: str) -> RunHeadline | None:
     title, started, verdict, finished, trials, results, has_report, trouble, *names, version, form, said = fields
     if verdict not in _VERDICTS or not (trials.isdecimal() and results.isdecimal() and len(trials + results) < 24):
         return None
+    tags, cards, kernels, drivers, methods, configurations = (
+        tuple(each.split(_NAME)) if each else () for each in names
+    )
     return RunHeadline(
         clean(name),
         folder,
@@ -107,7 +111,12 @@ def of_line(name: str, folder: str, line: str) -> RunHeadline | None:
         int(results),
         has_report == "1",
         trouble or None,
-        *[tuple(each.split(_NAME)) if each else () for each in names],  # type: ignore[arg-type]  # six lists of names
+        tags,
+        cards,
+        kernels,
+        drivers,
+        methods,
+        configurations,
         version or None,
         form or None,
         said or None,

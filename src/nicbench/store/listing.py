@@ -14,9 +14,10 @@ from typing import Final
 
 from nicbench.errors import NicbenchError
 from nicbench.model.result import ResultVerdict, Summary
-from nicbench.store.folder import JOURNAL, SUMMARY, RunFolder, is_run_folder
+from nicbench.store.folder import RunFolder, is_run_folder
 from nicbench.store.headline import MOST_NAMES, RunHeadline, clean
 from nicbench.store.machines import machines_of
+from nicbench.store.names import JOURNAL, SUMMARY
 from nicbench.store.skim import skim
 from nicbench.store.tags import tags_of
 

@@ -17,7 +17,8 @@ from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import TABLES, ExportSource
 from nicbench.registry import find
 from nicbench.store.files import writing_atomically
-from nicbench.store.folder import JOURNAL, is_run_folder
+from nicbench.store.folder import is_run_folder
+from nicbench.store.names import JOURNAL
 from nicbench.store.reference import open_run
 
 _STDOUT: Final = "-"

@@ -13,7 +13,8 @@ from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, Output, Redac
 from nicbench.cli.output import say
 from nicbench.errors import UsageError
 from nicbench.events import Event, RunFinished, RunStarted
-from nicbench.store.folder import BENCH, RunFolder
+from nicbench.store.folder import RunFolder
+from nicbench.store.names import BENCH
 from nicbench.store.reference import open_run
 
 
