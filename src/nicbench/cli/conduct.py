@@ -120,7 +120,7 @@ def _kept(bench: BenchFile, folder: RunFolder) -> Summary | None:
     """What was measured before the run broke off; None where even that cannot be read."""
     try:
         summary = folder.summary()
-        plain = summary or summarise(bench, folder.journal.results(), complete=False)
+        plain = summary or summarise(bench, folder.journal.results(), folder.run_id, complete=False)
         return plain.model_copy(update={"verdict": ResultVerdict.INCOMPLETE})
     except NicbenchError:
         return None

@@ -10,7 +10,7 @@ from nicbench.model.base import Frozen
 from nicbench.model.imported import Erratum
 from nicbench.model.ports import PortFigures
 
-FORMAT = "1.0"
+FORMAT = "1.1"
 """Of the document. A new key makes it 1.1; a key that is gone, or means something else, 2.0."""
 
 Number = Annotated[int | float, Field(allow_inf_nan=False)]
@@ -40,10 +40,26 @@ class ExportedValue(Frozen):
     runs: int | None = None
     """Of a spread: how many runs there were, with and without a value."""
     mean: Number | None = None
-    """Of a spread whose number of runs grows: the mean of the runs, with its confidence interval."""
+    """Of a spread of a main value: the mean of the runs; where their number grows, with its interval by Student's t."""
     mean_lower: Number | None = None
     mean_upper: Number | None = None
     mean_confidence_ratio: Number | None = None
+    sample_standard_deviation: Number | None = None
+    """Since 1.1, as what follows: of a spread of a main value. With n - 1 in the divisor."""
+    population_standard_deviation: Number | None = None
+    """With n in the divisor."""
+    coefficient_of_variation: Number | None = None
+    """The sample standard deviation over the absolute mean."""
+    median_bootstrap_lower: Number | None = None
+    median_bootstrap_upper: Number | None = None
+    mean_bootstrap_lower: Number | None = None
+    mean_bootstrap_upper: Number | None = None
+    bootstrap_confidence_ratio: Number | None = None
+    """Of these intervals, which are BCa of 10,000 resamples (docs/statistics.md)."""
+    bootstrap_seed: int | None = None
+    """Of their resamples."""
+    outlier_runs: str | None = None
+    """The numbers of runs beyond Tukey's fences, joined by commas; null of none. They count all the same."""
     reason_null: str | None = None
     near_limit: str | None = None
     """Why it may be the tester's own, in words."""

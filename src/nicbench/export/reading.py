@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from nicbench.comparing.concluding import so_far
 from nicbench.events import ResultReady, RunStarted
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedRun, ExportedValue
 from nicbench.export.text import storable, storable_deeply
@@ -15,6 +16,7 @@ from nicbench.model.imported import ImportedRow
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict, Summary, Value, name_of_test
 from nicbench.model.spread import Spread
+from nicbench.model.statistics import RunStatistics
 from nicbench.store.files import damaged_error
 from nicbench.store.folder import RunFolder
 from nicbench.store.names import SUMMARY
@@ -28,12 +30,7 @@ def summary_of(folder: RunFolder) -> Summary:
     if summary is not None and folder.finished:
         return summary
     plan = folder.plan()
-    return Summary(
-        title=plan.title if plan else folder.run_id,
-        verdict=ResultVerdict.INCOMPLETE,
-        results=folder.journal.results(),
-        configurations=plan.compared if plan else (),
-    )
+    return so_far(folder.journal.results(), plan, folder.run_id, plan.title if plan else folder.run_id)
 
 
 def document_of(folder: RunFolder, summary: Summary | None = None) -> ExportDocument:
@@ -127,7 +124,7 @@ def _figures(value: Value) -> dict[str, Any]:
             "reason_null": None if value.reason_null is None else storable(value.reason_null),
         }
     if isinstance(value, Spread):
-        mean = value.of_mean
+        mean, found = value.of_mean, value.statistics
         return {
             "kind": "spread",
             "value": value.median,
@@ -137,14 +134,31 @@ def _figures(value: Value) -> dict[str, Any]:
             "limited_by": value.limited_by.value if value.limited_by else None,
             "n": value.n,
             "runs": value.runs,
-            "mean": mean.mean if mean else None,
+            "mean": mean.mean if mean else found.mean if found else None,
             "mean_lower": mean.lower if mean else None,
             "mean_upper": mean.upper if mean else None,
             "mean_confidence_ratio": mean.confidence_ratio if mean else None,
+            **(_statistics(found) if found else {}),
         }
     if isinstance(value, str):
         return {"kind": "text", "text": storable(value)}
     return {"kind": "unknown"} if value is None else {"kind": "number", "value": value}
+
+
+def _statistics(found: RunStatistics) -> dict[str, Any]:
+    of_median, of_mean = found.median_interval, found.mean_interval
+    return {
+        "sample_standard_deviation": found.sample_standard_deviation,
+        "population_standard_deviation": found.population_standard_deviation,
+        "coefficient_of_variation": found.coefficient_of_variation,
+        "median_bootstrap_lower": of_median.lower,
+        "median_bootstrap_upper": of_median.upper,
+        "mean_bootstrap_lower": of_mean.lower,
+        "mean_bootstrap_upper": of_mean.upper,
+        "bootstrap_confidence_ratio": of_median.confidence_ratio,
+        "bootstrap_seed": of_median.seed,
+        "outlier_runs": ", ".join(str(one.run) for one in found.outliers) or None,
+    }
 
 
 def _clean(record: Record) -> Record:

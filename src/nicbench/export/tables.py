@@ -67,10 +67,20 @@ OF_VALUE: Final = (
     Column("limited_by", about="`dut`, `tester` or `line_rate`"),
     Column("n", "integer", about="trials or runs behind it"),
     Column("runs", "integer", about="of a spread: runs with and without a value"),
-    Column("mean", "number", about="of a spread whose number of runs grows"),
-    Column("mean_lower", "number", about="its confidence interval"),
-    Column("mean_upper", "number", about="its confidence interval"),
-    Column("mean_confidence_ratio", "number", "ratio", about="the interval's confidence"),
+    Column("mean", "number", about="of a spread of a main value"),
+    Column("mean_lower", "number", about="where the number of runs grows: its interval by Student's t"),
+    Column("mean_upper", "number", about="likewise"),
+    Column("mean_confidence_ratio", "number", "ratio", about="that interval's confidence"),
+    Column("sample_standard_deviation", "number", about="of a main value over runs, n - 1 in the divisor"),
+    Column("population_standard_deviation", "number", about="the same with n in the divisor"),
+    Column("coefficient_of_variation", "number", "ratio", about="sample standard deviation over absolute mean"),
+    Column("median_bootstrap_lower", "number", about="of a main value over runs: BCa interval of the median"),
+    Column("median_bootstrap_upper", "number", about="likewise"),
+    Column("mean_bootstrap_lower", "number", about="BCa interval of the mean"),
+    Column("mean_bootstrap_upper", "number", about="likewise"),
+    Column("bootstrap_confidence_ratio", "number", "ratio", about="the confidence of both"),
+    Column("bootstrap_seed", "integer", about="of their 10,000 resamples"),
+    Column("outlier_runs", about="runs beyond Tukey's fences, which count all the same"),
     Column("reason_null", about="why there is no value"),
     Column("near_limit", about="why the value may be the tester's own"),
     Column("printed", about="of an imported value: as its source printed it"),
@@ -80,10 +90,22 @@ OF_VALUE: Final = (
 )
 """After these in the long table."""
 
-BESIDE: Final = ("text", "lower", "upper", "at_least", "limited_by", "n", "runs", "mean", "mean_lower", "mean_upper",
-                 "reason_null", "near_limit", "printed", "printed_unit", "errata")  # fmt: skip
+_OF_MEAN: Final = ("mean", "mean_lower", "mean_upper")
+_STATISTICS: Final = (
+    "sample_standard_deviation",
+    "population_standard_deviation",
+    "median_bootstrap_lower",
+    "median_bootstrap_upper",
+    "mean_bootstrap_lower",
+    "mean_bootstrap_upper",
+)
+BESIDE: Final = (
+    *("text", "lower", "upper", "at_least", "limited_by", "n", "runs", *_OF_MEAN, *_STATISTICS),
+    *("coefficient_of_variation", "outlier_runs"),
+    *("reason_null", "near_limit", "printed", "printed_unit", "errata"),
+)
 """Of the wide table: what stands beside a value as ``VALUE_lower``, where any result has it."""
-_WITH_UNIT: Final = frozenset({"value", "lower", "upper", "mean", "mean_lower", "mean_upper"})
+_WITH_UNIT: Final = frozenset({"value", "lower", "upper", *_OF_MEAN, *_STATISTICS})
 
 
 def long_table(document: ExportDocument) -> Table:

@@ -79,7 +79,7 @@ def title_of_test(result: Result, tests: Mapping[str, str]) -> str:
 class Summary(Frozen):
     """The whole of summary.json."""
 
-    format: str = "1.4"
+    format: str = "1.5"
     title: str
     verdict: ResultVerdict
     results: tuple[Result, ...] = Field(default_factory=tuple)

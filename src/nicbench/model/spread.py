@@ -12,6 +12,7 @@ from pydantic import Field
 
 from nicbench.model.base import Frozen
 from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.model.statistics import RunStatistics
 
 
 class MeanInterval(Frozen):
@@ -43,6 +44,8 @@ class Spread(Frozen):
     """What limited a rate, where that is the same in all runs."""
     of_mean: MeanInterval | None = Field(default=None, exclude_if=lambda found: found is None)
     """Since format 1.4, of a main value where the number of runs grows until this interval is narrow."""
+    statistics: RunStatistics | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Since format 1.5, of a main value."""
 
     @classmethod
     def of(cls, values: Sequence[float | Bounded], runs: int) -> Spread:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from nicbench.comparing.concluding import so_far
 from nicbench.events import (
     CeilingFound,
     Event,
@@ -16,12 +17,10 @@ from nicbench.events import (
     TesterLatencyFound,
     TrialFinished,
 )
-from nicbench.methods.base import main_values, told_over_runs
 from nicbench.model.plan import Plan
 from nicbench.model.report_wishes import DEFAULT_WISHES
-from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.model.result import Result, Summary
 from nicbench.model.round import Round
-from nicbench.model.runs import ONCE
 from nicbench.model.trial import Trial
 from nicbench.model.turn import run_words
 from nicbench.report import answer, compared_answer
@@ -45,8 +44,6 @@ from nicbench.report.tails import tail_tables
 from nicbench.report.throughput import throughput_tables
 from nicbench.report.tuned import tuned_rows
 from nicbench.report.watched import watched_machines
-from nicbench.stats.growth import runs_made
-from nicbench.stats.runs import over_runs
 from nicbench.store import RunFolder
 from nicbench.store.folder import FRAMES
 
@@ -57,7 +54,8 @@ def gather(folder: RunFolder) -> Report:
     plan, summary = folder.plan(), folder.summary()
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if summary is None or not folder.finished:
-        summary = _so_far(events, plan.title if plan else started.title if started else folder.run_id, plan)
+        title = plan.title if plan else started.title if started else folder.run_id
+        summary = so_far(folder.journal.results(), plan, folder.run_id, title)
     trials = {event.trial.id: event.trial for event in events if isinstance(event, TrialFinished)}
     tests = {event.result.id: event.test for event in events if isinstance(event, ResultReady)}
     compared = None if summary.imported else comparison(summary, tests, plan)
@@ -173,25 +171,6 @@ def _declared(plan: Plan | None) -> dict[str, Any]:
     if all(each.declared == plan.declared for each in plan.each):
         return plan.declared
     return {f"{name}, {each.configuration}": value for each in plan.each for name, value in each.declared.items()}
-
-
-def _so_far(events: tuple[Event, ...], title: str, plan: Plan | None) -> Summary:
-    """A summary of a run that wrote none."""
-    results: dict[str, Result] = {}
-    for event in events:
-        if isinstance(event, ResultReady):
-            results[event.result.id] = event.result
-    kept = tuple(results.values())
-    asked = plan.runs if plan else ONCE
-    over = told_over_runs(over_runs(kept, asked, main_values))
-    return Summary(
-        title=title,
-        verdict=ResultVerdict.INCOMPLETE,
-        results=kept,
-        configurations=plan.compared if plan else (),
-        over_runs=over,
-        runs=runs_made(asked, kept, over, complete=False),
-    )
 
 
 def _named_by_turns(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:

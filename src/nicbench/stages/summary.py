@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.methods.base import main_values, told_over_runs
+from nicbench.comparing.concluding import concluded
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.stats.growth import runs_made
-from nicbench.stats.runs import over_runs
 
 
-def summarise(bench: BenchFile, results: Sequence[Result], *, complete: bool) -> Summary:
+def summarise(bench: BenchFile, results: Sequence[Result], run_id: str, *, complete: bool) -> Summary:
     """The run is disturbed where one result is, incomplete where it broke off or a result says so.
 
     What warmed up is kept, and nothing rests on it.
@@ -23,7 +22,7 @@ def summarise(bench: BenchFile, results: Sequence[Result], *, complete: bool) ->
         verdict = ResultVerdict.DISTURBED
     else:
         verdict = ResultVerdict.VALID
-    over = told_over_runs(over_runs(results, bench.runs, main_values))
+    over = concluded(results, bench.runs, run_id)
     return Summary(
         title=bench.title,
         verdict=verdict,

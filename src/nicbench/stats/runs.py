@@ -20,8 +20,13 @@ MainValues = Callable[[Result], tuple[str, ...]]
 _Numbers = list[Bounded | int | float]
 
 
-def over_runs(results: Iterable[Result], asked: Runs = ONCE, main: MainValues = lambda _: ()) -> tuple[Result, ...]:
-    """One for each point of each configuration; none where one run alone counts. Runs that warm up are left out."""
+def over_runs(
+    results: Iterable[Result], asked: Runs = ONCE, main: MainValues = lambda _: (), seed: int | None = None
+) -> tuple[Result, ...]:
+    """One for each point of each configuration; none where one run alone counts. Runs that warm up are left out.
+
+    With a ``seed`` the main values have their statistics, the intervals by resamples drawn of it.
+    """
     grouped: dict[tuple[str, ...], list[Result]] = {}
     results = tuple(result for result in results if not result.warm_up)
     if len({result.run for result in results}) < 2:
@@ -31,7 +36,7 @@ def over_runs(results: Iterable[Result], asked: Runs = ONCE, main: MainValues = 
         key = (result.configuration, result.test or "", result.method, result.scope, point)
         grouped.setdefault(key, []).append(result)
     return tuple(
-        _over(members, _runs_of(results, configuration), asked, main)
+        _described(members, _over(members, _runs_of(results, configuration), asked, main), main(members[0]), seed)
         for (configuration, *_), members in grouped.items()
     )
 
@@ -65,6 +70,29 @@ def _over(members: Sequence[Result], runs: int, asked: Runs, main: MainValues) -
         trials=tuple(trial for member in members for trial in member.trials),
         near_tester_limit=tuple(near for member in members for near in member.near_tester_limit or ()),
     )
+
+
+def _described(members: Sequence[Result], over: Result, main: Sequence[str], seed: int | None) -> Result:
+    """With the statistics of the main values; also of one that is the same in all runs."""
+    if seed is None:
+        return over
+    from nicbench.stats.bootstrap import (
+        Asked,  # here: where nothing is described NumPy, which loads slowly, is not needed
+    )
+    from nicbench.stats.described import described
+
+    values = dict(over.values)
+    for name in main:
+        had = [member.values.get(name) for member in members]
+        found = described([member.run or 1 for member in members], list(map(_number, had)), Asked(seed))
+        if found is None:
+            continue
+        spread = values[name]
+        if not isinstance(spread, Spread):
+            known = [value for value in had if isinstance(value, Bounded | int | float)]
+            spread = Spread.of(known, len(members))
+        values[name] = spread.model_copy(update={"statistics": found})
+    return over.model_copy(update={"values": values})
 
 
 def _value(values: Sequence[Value], runs: int, of_mean: Callable[[_Numbers], MeanInterval] | None = None) -> Value:
