@@ -23,7 +23,7 @@ from nicbench.stages import disclose
 from nicbench.store.folder import RunFolder
 
 from .lab_bench import TOLERANT, machine_state, rate_of, run_bench
-from .simulated_bench import COMPARED, make_folder, nothing_told, run_in_child, run_whole, trial_lines
+from .simulated_bench import COMPARED, make_folder, measured, nothing_told, run_in_child, run_whole, trial_lines
 
 TURNS = ["fast/1", "slow/1", "slow/2", "fast/2"]
 
@@ -33,7 +33,7 @@ class Reference:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.summary = (folder.path / "summary.json").read_bytes()
+        self.summary = measured(folder)
         self.trials = trial_lines(folder)
         self.events = list(folder.journal.events())
 
@@ -146,7 +146,7 @@ def check_killed(kill_at: str, reference: Reference, parent: Path) -> None:
     begun = len(turns_begun(folder))
     assert run_in_child(folder) == 0
     again = RunFolder.open(folder.path)
-    assert (again.path / "summary.json").read_bytes() == reference.summary, kill_at
+    assert measured(again) == reference.summary, kill_at
     assert trial_lines(again) == reference.trials, kill_at
     assert trial_lines(again)[: len(before)] == before
     assert turns_begun(again)[begun:] == list(range(ended + 1, 5)), "a finished turn is not made again"

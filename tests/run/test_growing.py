@@ -22,7 +22,7 @@ from nicbench.stages import disclose
 from nicbench.stats.growth import awaited
 from nicbench.store.folder import RunFolder
 
-from .simulated_bench import GROWING, make_folder, nothing_told, run_in_child, run_whole, trial_lines
+from .simulated_bench import GROWING, make_folder, measured, nothing_told, run_in_child, run_whole, trial_lines
 
 
 class Reference:
@@ -30,7 +30,7 @@ class Reference:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.summary = (folder.path / "summary.json").read_bytes()
+        self.summary = measured(folder)
         self.trials = trial_lines(folder)
         self.events = list(folder.journal.events())
 
@@ -180,7 +180,7 @@ def check_killed(kill_at: str, reference: Reference, parent: Path) -> None:
     assert run_in_child(folder, kill_at=kill_at) == -signal.SIGKILL
     assert run_in_child(folder) == 0
     again = RunFolder.open(folder.path)
-    assert (again.path / "summary.json").read_bytes() == reference.summary, kill_at
+    assert measured(again) == reference.summary, kill_at
     assert trial_lines(again) == reference.trials, kill_at
     ended = [event for event in again.journal.events() if isinstance(event, TurnFinished)]
     assert len({(event.configuration, event.run) for event in ended}) == len(ended) == 14, kill_at
