@@ -105,6 +105,13 @@ def _is_empty(result: Result) -> bool:
     return _is_of_rounds(result) and result.verdict is ResultVerdict.INCOMPLETE and next(numbers, None) is None
 
 
+def dut_name(plan: Plan) -> str | None:
+    """What the DUT is called without an article; None where the plan does not say."""
+    kind = plan.dut_disclosure.get("kind") or plan.dut.get("kind")
+    name = plan.dut_disclosure.get("name") or plan.dut.get("name") or _KINDS.get(str(kind))
+    return str(name or kind) if name or kind else None
+
+
 def subject_of(plan: Plan | None) -> str:
     """Who the sentence is about; a DUT may disclose a ``name`` that reads better than its kind."""
     name = plan and (plan.dut_disclosure.get("name") or plan.dut.get("name"))

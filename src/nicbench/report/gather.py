@@ -127,6 +127,7 @@ def gather(folder: RunFolder) -> Report:
             for one in rounds
             if not one.verdict.valid and any(one.id in result.trials for result in results if result.trials)
         ),
+        bonds={seen.endpoint: seen.bond for one in reversed(rounds) for seen in one.bonds},
         revisions=revision_rows(events, plan.report if plan else DEFAULT_WISHES, imported=bool(summary.imported)),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )

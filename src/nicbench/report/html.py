@@ -38,6 +38,8 @@ from nicbench.report.study.procedures import procedures
 from nicbench.report.study.question import questions
 from nicbench.report.study.repeating import adaptations, prerequisites, spread
 from nicbench.report.tables import names_line_rate, spoilt
+from nicbench.report.testbed import picture
+from nicbench.report.testbed.wiring import wirings
 from nicbench.report.throughput import confirmed
 from nicbench.report.zero_loss import tells_something, zero_loss_chart, zero_loss_table
 from nicbench.store import RunFolder
@@ -184,6 +186,8 @@ def _environment() -> Environment:
         adaptations=adaptations,
         spread=spread,
         own_version=__version__,
+        wirings=wirings,
+        testbed_picture=picture.drawn,
         disclosed_lab=disclosure.lab,
         disclosed_tester=disclosure.tester,
         disclosed_command=disclosure.command,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicbench.events import CeilingFound, Note, TesterLatencyFound
 from nicbench.model.analysis import Capture
+from nicbench.model.bond import Bond
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
 from nicbench.model.report_wishes import DEFAULT_WISHES, ReportWishes
@@ -281,6 +282,8 @@ class Report:
     ledger: LedgerTable | None = None
     machine: MachineTable | None = None
     detail: tuple[DetailTable, ...] = ()
+    bonds: Mapping[str, Bond] = field(default_factory=dict)
+    """Of endpoints that stand on one, as the first round with them had it."""
     revisions: tuple[RevisionRow, ...] = ()
     captures: tuple[Capture, ...] = ()
     tails: tuple[TailTable, ...] = ()

@@ -1,0 +1,70 @@
+"""How wide a text is, at most, and how it is broken to fit: no font is asked, so that a page looks alike everywhere.
+
+Widths are those of DejaVu Sans, the widest of the fonts that a page may get, rounded up; in units of the font's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_ELLIPSIS = "…"
+_WIDTHS = {
+    **dict.fromkeys("ijl'|I", 0.36),
+    **dict.fromkeys(" .,:;!ftr()[]-/\\·", 0.44),
+    **dict.fromkeys("mMW@%", 1.03),
+    **dict.fromkeys("wOQGDHNU&", 0.88),
+    **dict.fromkeys("+<>=~", 0.88),
+}
+_CAPITAL, _OTHER, _FOREIGN = 0.76, 0.66, 1.06
+_BOLD = 1.12
+_BREAKABLE = " -_./:,"
+
+
+def width(text: str, size: float, *, bold: bool = False) -> float:
+    """No font in use is wider."""
+    units = sum(_WIDTHS.get(each, _unit(each)) for each in text)
+    return units * size * (_BOLD if bold else 1.0)
+
+
+def _unit(character: str) -> float:
+    if not character.isascii():
+        return _FOREIGN
+    return _CAPITAL if character.isupper() else _OTHER
+
+
+def wrapped(text: str, room: float, size: float, *, most: int, bold: bool = False) -> tuple[str, ...]:
+    """At most ``most`` lines, none wider than ``room``; what does not fit ends with an ellipsis."""
+    lines: list[str] = []
+    rest = text.strip()
+    while rest and len(lines) < most - 1 and width(rest, size, bold=bold) > room:
+        at = _break(rest, room, size, bold=bold)
+        lines.append(rest[:at].rstrip())
+        rest = rest[at:].lstrip()
+    return (*lines, shortened(rest, room, size, bold=bold)) if rest else tuple(lines)
+
+
+def shortened(text: str, room: float, size: float, *, bold: bool = False) -> str:
+    """In its middle, for the ends of names are what tells them apart."""
+    if width(text, size, bold=bold) <= room:
+        return text
+    for kept in range(len(text) - 1, 0, -1):
+        head = (kept + 1) // 2
+        short = (
+            f"{text[:head]}{_ELLIPSIS}{text[len(text) - (kept - head) :]}"
+            if kept > head
+            else f"{text[:head]}{_ELLIPSIS}"
+        )
+        if width(short, size, bold=bold) <= room:
+            return short
+    return _ELLIPSIS
+
+
+def _break(text: str, room: float, size: float, *, bold: bool) -> int:
+    """After which character a line ends: the last place where one may, else the last that fits; at least one."""
+    fits = max(1, next((at for at in range(len(text), 0, -1) if width(text[:at], size, bold=bold) <= room), 1))
+    places = [at for at in _places(text) if at <= fits]
+    return places[-1] if places else fits
+
+
+def _places(text: str) -> Iterator[int]:
+    return (at + 1 for at, character in enumerate(text[:-1]) if character in _BREAKABLE)

@@ -1,0 +1,262 @@
+"""Where every box, line and text of a diagram stands. Pure geometry: no text overlaps another or leaves its box.
+
+Links run from left to right, one below the other, and never cross: a machine whose ports are apart is drawn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from nicbench.report.testbed.measuring import width, wrapped
+from nicbench.report.testbed.parts import Direction, LinkPart, MachinePart, PortPart, Wiring
+
+TITLE, SMALL = 13.0, 11.0
+"""Sizes of text."""
+_LINE = 1.32
+_PAD, _GAP = 8.0, 12.0
+_MOST_LINES = 3
+_LEAST_LINK = 56.0
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A line of text whose left end or middle is at ``x``, its base line at ``y``. ``whole`` is what was shortened."""
+
+    x: float
+    y: float
+    words: str
+    size: float
+    bold: bool = False
+    muted: bool = False
+    centred: bool = False
+    whole: str | None = None
+
+    @property
+    def box(self) -> Box:
+        """What it covers, at most."""
+        wide = width(self.words, self.size, bold=self.bold)
+        return Box(self.x - wide / 2 if self.centred else self.x, self.y - self.size, wide, self.size * 1.25)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        """Where it ends."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        """Where it ends."""
+        return self.y + self.height
+
+    def holds(self, other: Box) -> bool:
+        """Whether all of the other lies inside."""
+        slack = 0.01
+        return (
+            self.x <= other.x + slack
+            and self.y <= other.y + slack
+            and other.right <= self.right + slack
+            and other.bottom <= self.bottom + slack
+        )
+
+    def meets(self, other: Box) -> bool:
+        """Whether they cover anything in common."""
+        return self.x < other.right and other.x < self.right and self.y < other.bottom and other.y < self.bottom
+
+
+@dataclass(frozen=True, slots=True)
+class Cable:
+    """A link from ``x1`` to ``x2`` at one height."""
+
+    x1: float
+    x2: float
+    y: float
+    direction: Direction
+
+
+@dataclass(slots=True)
+class Scene:
+    """A diagram, placed. ``around`` is the frame of what holds all of it."""
+
+    width: float
+    height: float = 0.0
+    around: Box | None = None
+    machines: list[Box] = field(default_factory=list)
+    ports: list[Box] = field(default_factory=list)
+    cables: list[Cable] = field(default_factory=list)
+    texts: list[Text] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Lines of text one below the other: as wrapped, their sizes, and what they were."""
+
+    lines: tuple[tuple[str, float, bool, bool, str | None], ...]
+
+    @property
+    def height(self) -> float:
+        return sum(size * _LINE for _, size, *_ in self.lines)
+
+    def write(self, scene: Scene, x: float, y: float) -> None:
+        for words, size, bold, muted, whole in self.lines:
+            y += size * _LINE
+            scene.texts.append(Text(x, y - size * 0.3, words, size, bold=bold, muted=muted, whole=whole))
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Left edges and widths, of machines and of the ports at their inner sides."""
+
+    left: float
+    right: float
+    machine: float
+
+    @property
+    def port(self) -> float:
+        return self.machine - 2 * _PAD
+
+
+def placed(wiring: Wiring, wide: float = 760.0) -> Scene:
+    """The diagram on so much width; its height follows."""
+    scene = Scene(wide)
+    edge = _PAD if wiring.around else 1.0
+    columns = _columns(wiring.links, wide, edge)
+    y = edge
+    if wiring.around:
+        title = _block(wiring.around, (), wide - 4 * _PAD)
+        title.write(scene, 2 * _PAD, y)
+        y += title.height + _PAD
+    y = _rows(scene, wiring.links, columns, y)
+    scene.height = y + edge + 1.0
+    if wiring.around:
+        scene.around = Box(1.0, 1.0, wide - 2.0, scene.height - 2.0)
+    return scene
+
+
+def _columns(links: Sequence[LinkPart], wide: float, edge: float) -> _Columns:
+    """The middle has room for the longest label, as far as the boxes keep a third of the width each."""
+    label = max((width(link.label, SMALL) for link in links), default=0.0) + 2 * _GAP
+    inner = wide - 2 * edge - 2.0
+    link = min(max(_LEAST_LINK, label), inner / 3)
+    machine = (inner - link) / 2
+    return _Columns(edge + 1.0, edge + 1.0 + machine + link, machine)
+
+
+def _rows(scene: Scene, links: Sequence[LinkPart], columns: _Columns, y: float) -> float:
+    """Every link below the one before; gives where the last box ends."""
+    rights = _spans([(link.right_machine, link.right) for link in links])
+    above: list[float] = []
+    tops: list[float] = []
+    bottoms: list[float] = []
+    for number, link in enumerate(links):
+        before = links[number - 1] if number else None
+        new = [
+            before is None or getattr(before, side) != getattr(link, side) for side in ("left_machine", "right_machine")
+        ]
+        if number:
+            y += _PAD + (_GAP if any(new) else 0.0)
+        heads = [
+            _head(machine, columns).height + _PAD
+            for machine, is_new in zip((link.left_machine, link.right_machine), new, strict=True)
+            if is_new
+        ]
+        above.append(max(heads, default=0.0))
+        y += above[-1]
+        tops.append(y)
+        height = _port_height(link.left, columns)
+        label = _block_of_label(link.label, columns.right - columns.left - columns.machine - 2 * _PAD)
+        height = max(height, label.height * 2 + _PAD)
+        first, last = rights[number]
+        if number == last:  # the port on the right reaches over all its links
+            height = max(height, _port_height(link.right, columns) - (y - tops[first]))
+        y += height
+        bottoms.append(y)
+    _boxes(scene, links, columns, above, tops, bottoms)
+    return y + _PAD
+
+
+def _spans(keys: Sequence[object]) -> list[tuple[int, int]]:
+    """For each place the first and the last of its run of equal keys."""
+    spans: list[tuple[int, int]] = []
+    for _, members in groupby(range(len(keys)), key=lambda at: keys[at]):
+        run = list(members)
+        spans += [(run[0], run[-1])] * len(run)
+    return spans
+
+
+def _boxes(
+    scene: Scene,
+    links: Sequence[LinkPart],
+    columns: _Columns,
+    above: Sequence[float],
+    tops: Sequence[float],
+    bottoms: Sequence[float],
+) -> None:
+    """Machines around their ports, ports around their links, and the links between."""
+    lefts = [(link.left_machine, link.left) for link in links]
+    rights = [(link.right_machine, link.right) for link in links]
+    for x, keys in ((columns.left, lefts), (columns.right, rights)):
+        for first, last in dict.fromkeys(_spans([machine for machine, _ in keys])):
+            head = _head(keys[first][0], columns)
+            top = tops[first] - above[first]
+            scene.machines.append(Box(x, top, columns.machine, bottoms[last] + _PAD - top))
+            head.write(scene, x + _PAD, top + _PAD / 2)
+        for first, last in dict.fromkeys(_spans(keys)):
+            box = Box(x + _PAD, tops[first], columns.port, bottoms[last] - tops[first])
+            scene.ports.append(box)
+            block = _of_port(keys[first][1], columns)
+            block.write(scene, box.x + _PAD, box.y + (box.height - block.height) / 2)
+    for number, link in enumerate(links):
+        y = (tops[number] + bottoms[number]) / 2
+        start, end = columns.left + columns.machine - _PAD, columns.right + _PAD
+        scene.cables.append(Cable(start, end, y, link.direction))
+        label = _block_of_label(link.label, columns.right - columns.left - columns.machine - 2 * _PAD)
+        at = y - label.height - 2.0
+        for words, size, _, _, whole in label.lines:
+            at += size * _LINE
+            scene.texts.append(
+                Text((start + end) / 2, at - size * 0.3, words, size, muted=True, centred=True, whole=whole)
+            )
+
+
+def _head(machine: MachinePart, columns: _Columns) -> _Block:
+    return _block(machine.title, machine.lines, columns.machine - 2 * _PAD)
+
+
+def _of_port(port: PortPart, columns: _Columns) -> _Block:
+    return _block(port.name, port.lines, columns.port - 2 * _PAD)
+
+
+def _port_height(port: PortPart, columns: _Columns) -> float:
+    return _of_port(port, columns).height + _PAD
+
+
+def _block(title: str, lines: Sequence[str], room: float) -> _Block:
+    return _Block(
+        (
+            *_lines(title, room, TITLE, bold=True),
+            *(each for text in lines for each in _lines(text, room, SMALL, muted=True)),
+        )
+    )
+
+
+def _block_of_label(text: str, room: float) -> _Block:
+    return _Block(tuple(_lines(text, room, SMALL, muted=True))) if text else _Block(())
+
+
+def _lines(
+    text: str, room: float, size: float, *, bold: bool = False, muted: bool = False
+) -> list[tuple[str, float, bool, bool, str | None]]:
+    made = wrapped(text, room, size, most=_MOST_LINES, bold=bold)
+    whole = text if any("…" in line for line in made) else None
+    return [(line, size, bold, muted, whole) for line in made]

@@ -1,0 +1,210 @@
+"""From a plan to the parts of a diagram; nothing where a plan does not say what was cabled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from nicbench.model.bond import Bond
+from nicbench.model.endpoint import EndpointFacts
+from nicbench.model.pattern import Pattern, Way, ways_of
+from nicbench.model.plan import Plan
+from nicbench.report.answer import dut_name
+from nicbench.report.testbed.parts import Direction, LinkPart, MachinePart, PortPart, Wiring
+from nicbench.units import format_bits_per_s
+
+_MOST_WAYS = 6
+_INCOMING = frozenset({"forward", "write"})
+_OUTGOING = frozenset({"reverse", "read"})
+_JOINT = " <-> "
+
+
+def wirings(plan: Plan | None, bonds: Mapping[str, Bond] | None = None) -> tuple[tuple[str, Wiring], ...]:
+    """One for each different testbed, and whose it is: "" where all configurations have the same."""
+    found: dict[Wiring, list[str]] = {}
+    for each in plan.each if plan else ():
+        if made := wiring(each, bonds):
+            found.setdefault(made, []).append(each.configuration)
+    return tuple(("" if len(found) == 1 else ", ".join(names), made) for made, names in found.items())
+
+
+def wiring(plan: Plan | None, bonds: Mapping[str, Bond] | None = None) -> Wiring | None:
+    """``bonds`` are known by the endpoint that stands on them."""
+    if plan is None:
+        return None
+    if plan.facts.get("endpoints"):
+        return _of_endpoints(plan, bonds or {})
+    return _of_frames(plan)
+
+
+def _of_frames(plan: Plan) -> Wiring | None:
+    """A tester on the left, and the ports of the DUT that it is cabled to on the right."""
+    ports = [port for port in plan.tester.get("ports") or () if isinstance(port, Mapping)]
+    joined = dict(_ends(plan.facts.get("links") or ()))
+    names = [str(port.get("name", number)) for number, port in enumerate(ports)] or list(joined)
+    if not names:
+        return None
+    sending, receiving = _used(plan, len(names))
+    tester = MachinePart("Tester", _told(_program(plan), _space(plan, "tester")))
+    dut = MachinePart("Device under test (DUT)", _told(dut_name(plan), _space(plan, "dut")))
+    links = []
+    for number, name in enumerate(names):
+        port = ports[number] if number < len(ports) else {}
+        speed = plan.link_bits_per_s
+        direction = _direction(to_the_right=number in sending, to_the_left=number in receiving)
+        here = PortPart(name, _told(port.get("driver")))
+        there = PortPart(joined.get(name) or f"its port {number + 1}")
+        links.append(LinkPart(tester, here, dut, there, _rate(plan, speed), direction))
+    return Wiring(tuple(links), _frame_words(plan, names), _around(plan))
+
+
+def _of_endpoints(plan: Plan, bonds: Mapping[str, Bond]) -> Wiring | None:
+    """Clients on the left, each beside the port of the server that it leads to."""
+    ends = {
+        name: EndpointFacts.model_validate({"name": name, **facts}) for name, facts in plan.facts["endpoints"].items()
+    }
+    clients = [end for server in ends for end in ends.values() if end.port == server]
+    if not clients:
+        return None
+    machines = {end.machine for end in ends.values()}
+    direction = _asked_direction(plan)
+    links = []
+    for client in clients:
+        server = ends[str(client.port)]
+        links.append(
+            LinkPart(
+                _host(plan, client, machines, "Client"),
+                _endpoint(client, bonds),
+                _host(plan, server, machines, "Server", *_shares(plan)),
+                _endpoint(server, bonds),
+                _rate(plan, client.link_bits_per_s or server.link_bits_per_s),
+                direction,
+            )
+        )
+    servers = list(dict.fromkeys(str(end.port) for end in clients))
+    per_port = {name: sum(1 for end in clients if end.port == name) for name in servers}
+    same = len(set(per_port.values())) == 1
+    each = f"{_counted(next(iter(per_port.values())), 'client')} at each" if same else f"{len(clients)} clients"
+    words = f"{_capital(dut_name(plan) or 'a server')} with {_counted(len(servers), 'port')}, {each}."
+    going = {Direction.RIGHT: "to the server", Direction.LEFT: "from the server", Direction.BOTH: "both ways"}
+    words += f" Traffic goes {going[direction]}." if direction in going else ""
+    return Wiring(tuple(links), words, _around(plan))
+
+
+def _program(plan: Plan) -> str | None:
+    """What sends the frames; older plans have one text."""
+    engine = plan.tester.get("engine")
+    if isinstance(engine, Mapping):
+        return " ".join(_told(engine.get("engine"), engine.get("version"))) or None
+    return str(engine) if engine else None
+
+
+def _ends(links: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    for link in links:
+        left, joint, right = str(link).partition(_JOINT)
+        if joint:
+            yield left.strip(), right.strip()
+
+
+def _used(plan: Plan, ports: int) -> tuple[set[int], set[int]]:
+    """Which ports send and which receive what is counted; learning frames, which go all ways, are not."""
+    loaded = _loaded(plan, ports)
+    return {transmit for transmit, _ in loaded}, {receive for _, receive in loaded}
+
+
+def _loaded(plan: Plan, ports: int) -> tuple[Way, ...]:
+    try:
+        pattern = Pattern(plan.traffic.get("pattern", Pattern.ONE_TO_ONE))
+        found = ways_of(pattern, ports, bidirectional=bool(plan.traffic.get("bidirectional"))).loaded
+    except ValueError:
+        return ()
+    pairs = ((way.get("transmit"), way.get("receive")) for way in plan.addressing)
+    known = tuple(
+        dict.fromkeys((here, there) for here, there in pairs if isinstance(here, int) and isinstance(there, int))
+    )
+    if known and not set(found) <= set(known):  # where frames come back on their own port, addresses say so
+        return known
+    return found
+
+
+def _frame_words(plan: Plan, names: Sequence[str]) -> str:
+    loaded = [(names[here], names[there]) for here, there in _loaded(plan, len(names)) if max(here, there) < len(names)]
+    said = f"Tester with {_counted(len(names), 'port')} ({', '.join(names)}), DUT: {dut_name(plan) or 'not named'}."
+    if not loaded:
+        return said
+    ways = ", ".join(
+        f"{here} to {there}" if here != there else f"{here} back to itself" for here, there in loaded[:_MOST_WAYS]
+    )
+    more = f" and {len(loaded) - _MOST_WAYS} more ways" if len(loaded) > _MOST_WAYS else ""
+    return f"{said} Frames that count go from {ways}{more}."
+
+
+def _asked_direction(plan: Plan) -> Direction:
+    """Of all tests together."""
+    asked: set[str] = set()
+    for test in plan.tests:
+        given = test.options.get("direction") or ()
+        asked |= {given} if isinstance(given, str) else set(map(str, given))
+    to_the_right, to_the_left = bool(asked & (_INCOMING | {"both"})), bool(asked & (_OUTGOING | {"both"}))
+    return _direction(to_the_right=to_the_right, to_the_left=to_the_left)
+
+
+def _direction(*, to_the_right: bool, to_the_left: bool) -> Direction:
+    if to_the_right and to_the_left:
+        return Direction.BOTH
+    return Direction.RIGHT if to_the_right else Direction.LEFT if to_the_left else Direction.NONE
+
+
+def _host(plan: Plan, end: EndpointFacts, machines: set[str], role: str, *more: str) -> MachinePart:
+    machine = end.machine if len(machines) > 1 and end.machine != end.host else None
+    return MachinePart(
+        f"{role} {end.host}" if end.host.lower() != role.lower() else role,
+        _told(machine, _space(plan, end.host), *more),
+    )
+
+
+def _endpoint(end: EndpointFacts, bonds: Mapping[str, Bond]) -> PortPart:
+    device = end.device if end.device != end.name else None
+    card = f"card {end.card}" if end.card else None
+    bond = bonds.get(end.name)
+    joined = f"bond of {', '.join(port.name for port in bond.ports)}" if bond else None
+    return PortPart(end.name, _told(device, joined, end.address, card))
+
+
+def _shares(plan: Plan) -> tuple[str, ...]:
+    share, count = plan.dut_disclosure.get("share"), plan.dut_disclosure.get("shares")
+    if not isinstance(share, Mapping) or not count:
+        return ()
+    return (f"{_counted(int(count), 'share')} by {share.get('kind')}",)
+
+
+def _space(plan: Plan, host: str) -> str | None:
+    spaces = plan.facts.get("namespaces")
+    name = spaces.get(host) if isinstance(spaces, Mapping) else None
+    return "network namespace" if name else None
+
+
+def _rate(plan: Plan, bits_per_s: float | None) -> str:
+    if bits_per_s is None:
+        return ""
+    return f"{format_bits_per_s(bits_per_s)}{', nominal' if plan.link_is_nominal else ''}"
+
+
+def _around(plan: Plan) -> str | None:
+    if plan.simulated:
+        return "Simulated, inside one program"
+    kinds = {"veth": "veth pairs", "memif": "shared memory (memif)", "clients": "veth pairs"}
+    kind = str((plan.lab or {}).get("kind", ""))
+    return f"One machine, joined by {kinds.get(kind, kind)}" if kind else None
+
+
+def _told(*texts: Any) -> tuple[str, ...]:
+    return tuple(str(text) for text in texts if text)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
