@@ -75,6 +75,9 @@ def run_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], None]:
         (folder / "report.html").write_text("<html></html>")
         return folder / "report.html"
 
+    def build_formats(folder: Path, *_: object) -> dict[str, Path]:
+        return {"html": build(folder)}
+
     make_app()  # loads every command, which they are not before they are asked for: stand-ins are no packages
 
     def replace(stand_in: StandIn) -> None:
@@ -82,7 +85,7 @@ def run_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], None]:
             return await stand_in(bench, folder, bus)
 
         monkeypatch.setitem(sys.modules, "nicbench.run", SimpleNamespace(run=run))
-        monkeypatch.setitem(sys.modules, "nicbench.report", SimpleNamespace(build=build))
+        monkeypatch.setitem(sys.modules, "nicbench.report", SimpleNamespace(build=build, build_formats=build_formats))
 
     return replace
 

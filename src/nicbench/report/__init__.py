@@ -1,10 +1,23 @@
-"""The report: one self-contained page about one run, made from its folder alone. It never touches a host."""
+"""The report of one run, made from its folder alone: a page, and as the page says it PDF and Markdown.
 
+It never touches a host.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 
 from nicbench.model.report_wishes import Layout
 
-__all__ = ["build"]
+__all__ = ["Format", "build", "build_formats"]
+
+
+class Format(StrEnum):
+    """A kind of file that a report is."""
+
+    HTML = "html"
+    PDF = "pdf"
+    MARKDOWN = "md"
 
 
 def build(folder: Path, layout: Layout | None = None) -> Path:
@@ -15,3 +28,17 @@ def build(folder: Path, layout: Layout | None = None) -> Path:
     from nicbench.report import html  # here: it loads the charts, and whoever wants a word or a table draws none
 
     return html.build(folder, layout)
+
+
+def build_formats(
+    folder: Path, formats: Sequence[Format], layout: Layout | None = None, out: Path | None = None
+) -> Mapping[Format, Path]:
+    """Writes the report of the run in ``folder`` in each of ``formats`` and gives their paths.
+
+    They go to ``out``, which is made where it is missing, else to the run folder. The layout is that of the bench file
+    where it is None. NotReadyError where a PDF is wanted and typst is not installed; HostError where nothing can be
+    written.
+    """
+    from nicbench.report import formats as files  # here: as above
+
+    return files.build(folder, formats, layout, out)

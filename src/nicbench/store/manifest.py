@@ -20,7 +20,7 @@ from nicbench.store.files import damaged_error, json_text, storage_error, write_
 NAME = "MANIFEST.json"
 FORMAT = "1.0"
 _NOT_MEASURED = frozenset({NAME, "undo.json", "tags.json"})
-_REPORT = re.compile(r"report(-[a-z]+)?\.[a-z]+")
+_REPORT = re.compile(r"report(-[a-z]+)?(\.[a-z]+|-figures/[a-z0-9-]+\.svg)")
 
 
 class Manifest(Frozen):

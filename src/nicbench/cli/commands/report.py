@@ -1,20 +1,42 @@
-"""``nicbench report RUN``: builds the report again, from the run folder alone."""
+"""``nicbench report RUN``: builds the report again, from the run folder alone, as a page, PDF or Markdown."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nicbench.cli.conduct import build_report
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
 from nicbench.cli.output import FORMAT, print_json, results, say
+from nicbench.errors import UsageError
 from nicbench.model.report_wishes import Layout
+from nicbench.report import Format
 from nicbench.store.reference import open_run
+
+_ALL = "all"
 
 _Layout = Annotated[
     Layout | None,
     typer.Option("--layout", help="How it is laid out.", show_default="as the bench file says, or `study`"),
+]
+_Formats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="html, pdf, md or all; several by commas, or by the option again.",
+        show_default=Format.HTML.value,
+    ),
+]
+_Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="The folder to put it into; made where it is missing.",
+        show_default="the run's own",
+    ),
 ]
 
 
@@ -23,13 +45,39 @@ def register(app: typer.Typer) -> None:
     app.command("report")(_report)
 
 
-def _report(run: RunReference, output: Output = DEFAULT_OUTPUT, layout: _Layout = None, json: Json = False) -> None:
+def _report(
+    run: RunReference,
+    output: Output = DEFAULT_OUTPUT,
+    layout: _Layout = None,
+    formats: _Formats = None,
+    out: _Out = None,
+    json: Json = False,
+) -> None:
     """Build a run's report again and print where it is."""
+    kinds = _kinds(formats or [Format.HTML.value])
     folder = open_run(run, output)
     for difference in folder.differences():
         say(f"warning: {difference}")
-    path = build_report(folder, layout)
+    from nicbench.report import build_formats  # here: charts take a second to load
+
+    paths = build_formats(folder.path, kinds, layout, out)
     if json:
-        print_json({"format": FORMAT, "report": str(path)})
+        told = {str(kind): str(path) for kind, path in paths.items()}
+        print_json({"format": FORMAT, "report": str(paths[kinds[0]]), "reports": told})
     else:
-        results().print(str(path), markup=False, soft_wrap=True)
+        for path in paths.values():
+            results().print(str(path), markup=False, soft_wrap=True)
+
+
+def _kinds(texts: list[str]) -> tuple[Format, ...]:
+    """Each once, in the order asked for; UsageError where one is not known."""
+    names = [name.strip() for text in texts for name in text.split(",")]
+    known = {kind.value for kind in Format}
+    for name in names:
+        if name not in known | {_ALL}:
+            raise UsageError(
+                f"there is no format {name!r}",
+                place="--format",
+                next_step=f"one of {', '.join([*sorted(known), _ALL])}",
+            )
+    return tuple(Format) if _ALL in names else tuple(Format(name) for name in dict.fromkeys(names))

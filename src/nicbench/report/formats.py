@@ -1,0 +1,99 @@
+"""The report as files: the page, and from that page PDF and Markdown, so that all of them say the same."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from nicbench.errors import HostError, UsageError
+from nicbench.events import RunStarted
+from nicbench.model.report_wishes import Layout
+from nicbench.report import Format, html
+from nicbench.report.gather import gather
+from nicbench.store import RunFolder
+from nicbench.store.files import storage_error, write_atomically
+from nicbench.store.folder import JOURNAL, is_run_folder
+
+_UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def build(
+    folder: Path, formats: Sequence[Format], layout: Layout | None = None, out: Path | None = None
+) -> Mapping[Format, Path]:
+    """See ``nicbench.report.build_formats``."""
+    run = RunFolder.open(folder)
+    target = _target(run, out)
+    report = gather(run)
+    layout = layout or report.wishes.layout
+    page = html.render(report, layout)
+    stem = html.file_name(layout, report.wishes.layout).removesuffix(".html")
+    paths: dict[Format, Path] = {}
+    for kind in formats:
+        for name, content in _files(kind, page, stem, run):
+            paths.setdefault(kind, target / name)
+            _write(target / name, content)
+    return paths
+
+
+def _files(kind: Format, page: str, stem: str, run: RunFolder) -> Iterator[tuple[str, bytes]]:
+    """Name and content; the first is the report."""
+    if kind is Format.HTML:
+        yield f"{stem}.html", page.encode()
+        return
+    from nicbench.report.document import read  # here: who wants a page needs neither
+
+    document = read(page)
+    if kind is Format.PDF:
+        from nicbench.report import pdf
+
+        yield f"{stem}.pdf", pdf.made(document, run.run_id, _started(run))
+        return
+    from nicbench.report import markdown
+
+    written = markdown.written(document, f"{stem}-figures")
+    yield f"{stem}.md", written.text.encode()
+    for name, svg in written.pictures.items():
+        yield f"{stem}-figures/{name}", svg.encode()
+
+
+def _started(run: RunFolder) -> datetime:
+    """When the run began: a report made twice is the same file, byte for byte."""
+    events = itertools.islice(run.journal.events(), 1)
+    for event in events:
+        if isinstance(event, RunStarted):
+            try:
+                told = datetime.fromisoformat(event.wall_time)
+            except ValueError:
+                break
+            return told if told.tzinfo else told.replace(tzinfo=UTC)
+    return _UNKNOWN
+
+
+def _target(run: RunFolder, out: Path | None) -> Path:
+    if out is None:
+        return run.path
+    whole = out.absolute()
+    if any(is_run_folder(each) and (each / JOURNAL).exists() for each in whole.parents):
+        raise UsageError(
+            "lies in the folder of a run, whose files are checked against what was measured",
+            place=str(out),
+            next_step="name a folder outside of it with --out",
+        )
+    return whole
+
+
+def _write(path: Path, content: bytes) -> None:
+    next_step = "name a folder for the report that can be written with --out PATH"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(error, path.parent, next_step) from error
+    try:
+        write_atomically(path, content)
+    except HostError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError):
+            raise storage_error(cause, path, next_step) from error
+        raise

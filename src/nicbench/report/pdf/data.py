@@ -1,0 +1,239 @@
+"""The document as plain data for the template: what is turned, what stays together, which links lead somewhere."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from nicbench.report.document.blocks import (
+    Block,
+    Cell,
+    Code,
+    Definitions,
+    Document,
+    Drawing,
+    Figure,
+    Folded,
+    Heading,
+    Inlines,
+    Listing,
+    Note,
+    Paragraph,
+    Row,
+    Table,
+    Text,
+    plain,
+)
+from nicbench.report.pdf.breaking import MOST, breakable
+from nicbench.report.pdf.widths import Fitted, fitted
+
+_TOGETHER = 12
+"""A table of so many rows is not broken over pages."""
+_SHORT = 40
+"""Lines; what is shorter stays on turned paper between what is turned."""
+_LONG_CELL = 1200
+"""Characters; a row with more may be broken over pages."""
+_CODE_LINE = 86
+_ABROAD = ("https://", "http://", "mailto:")
+
+Data = dict[str, Any]
+
+
+def data_of(document: Document, run_id: str) -> Data:
+    """What the template reads as JSON."""
+    maker = _Maker(frozenset(_ids(document.blocks)))
+    return {
+        "title": document.title,
+        "run": run_id,
+        "language": document.language,
+        "generator": document.generator,
+        "author": document.author,
+        "palette": dict(document.palette),
+        "front": maker.blocks(document.front),
+        "sheets": maker.sheets(document.blocks),
+    }
+
+
+def _ids(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Heading) and block.id:
+            yield block.id
+        elif isinstance(block, Folded | Note):
+            yield from _ids(block.blocks)
+
+
+class _Maker:
+    def __init__(self, ids: frozenset[str]) -> None:
+        self._ids = ids
+        self._given: set[str] = set()
+
+    def sheets(self, blocks: Iterable[Block]) -> list[Data]:
+        """Runs of blocks on paper that stands or is turned; a heading goes with what it is about."""
+        sheets: list[Data] = []
+        groups = [self.blocks(group) for group in _groups(tuple(_unfolded(blocks)))]
+        for turned, run in itertools.groupby(groups, lambda made: any(block.get("turned") for block in made)):
+            sheets.append({"turned": turned, "blocks": [block for made in run for block in made]})
+        joined = sheets[:1]
+        for sheet in sheets[1:-1]:
+            if not sheet["turned"] and _height(sheet["blocks"]) <= _SHORT:
+                sheet = {**sheet, "turned": True}  # too little for a sheet of its own between two that are turned
+            joined.append(sheet)
+        joined += sheets[-1:] if len(sheets) > 1 else []
+        return [
+            {"turned": turned, "blocks": [block for sheet in run for block in sheet["blocks"]]}
+            for turned, run in itertools.groupby(joined, lambda sheet: sheet["turned"])
+        ]
+
+    def blocks(self, blocks: Iterable[Block]) -> list[Data]:
+        """Each block; a paragraph before a table or a figure stays with it."""
+        made = [data for block in _unfolded(blocks) for data in self._block(block)]
+        for data, following in itertools.pairwise(made):
+            if data["kind"] in ("summary", "paragraph") and following["kind"] in ("table", "figure", "code"):
+                data["sticky"] = len(str(data["text"])) < 2000
+        return made
+
+    def _block(self, block: Block) -> Iterator[Data]:
+        match block:
+            case Heading():
+                yield {"kind": "heading", "level": block.level, "text": self._inlines(block.inlines), **self._id(block)}
+            case Paragraph():
+                yield {"kind": "paragraph", "role": block.role, "text": self._inlines(block.inlines)}
+            case Table():
+                for part in fitted(_all_breakable(block)):
+                    yield self._table(part)
+            case Figure():
+                yield self._figure(block)
+            case Code():
+                text = block.text if len(block.text) <= 5 * MOST else breakable(block.text)
+                yield {"kind": "code", "text": "\n".join(breakable(line, _CODE_LINE) for line in text.split("\n"))}
+            case Listing():
+                yield {"kind": "list", "ordered": block.ordered, "items": [self._inlines(i) for i in block.items]}
+            case Definitions():
+                pairs = [[self._inlines(word), self._inlines(meaning)] for word, meaning in block.pairs]
+                yield {"kind": "definitions", "pairs": pairs}
+            case Note():
+                yield {"kind": "note", "blocks": self.blocks(block.blocks)}
+            case Folded():
+                yield {"kind": "summary", "text": self._inlines(block.summary)}
+
+    def _id(self, heading: Heading) -> Data:
+        if heading.id is None or heading.id in self._given:
+            return {}
+        self._given.add(heading.id)
+        return {"id": heading.id}
+
+    def _table(self, part: Fitted) -> Data:
+        table = part.table
+        longest = max((len(plain(cell.inlines)) for row in table.body for cell in row.cells), default=0)
+        return {
+            "kind": "table",
+            "title": table.title,
+            "caption": self._inlines(table.caption),
+            "widths": part.widths,
+            "size": part.size,
+            "turned": part.turned,
+            "together": len(table.body) <= _TOGETHER and longest <= _LONG_CELL / 4,
+            "whole_rows": longest <= _LONG_CELL,
+            "head": [[self._cell(cell) for cell in row.cells] for row in table.head],
+            "body": [self._row(row) for row in table.body],
+        }
+
+    def _row(self, row: Row) -> Data:
+        return {"look": row.look, "cells": [self._cell(cell) for cell in row.cells]}
+
+    def _cell(self, cell: Cell) -> Data:
+        made: Data = {"text": self._inlines(cell.inlines)}
+        if cell.columns > 1:
+            made["columns"] = cell.columns
+        if cell.rows > 1:
+            made["rows"] = cell.rows
+        if cell.is_head:
+            made["head"] = True
+        if cell.words:
+            made["words"] = True
+        if cell.tone:
+            made["tone"] = cell.tone
+        if cell.indent:
+            made["indent"] = cell.indent
+        return made
+
+    def _figure(self, figure: Figure) -> Data:
+        panels = [
+            {
+                "svg": panel.drawing.svg,
+                "label": panel.drawing.label or figure.title,
+                "head": self._inlines(panel.head),
+                "caption": self._inlines(panel.caption),
+            }
+            for panel in figure.panels
+        ]
+        return {"kind": "figure", "title": figure.title, "caption": self._inlines(figure.caption), "panels": panels}
+
+    def _inlines(self, inlines: Inlines) -> str | list[Any]:
+        """Plain text as itself, which most cells are; else a list of runs."""
+        if not inlines:
+            return ""
+        if len(inlines) == 1 and isinstance(inlines[0], Text) and inlines[0] == Text(inlines[0].text):
+            return breakable(inlines[0].text)
+        return [self._run(run) for run in inlines]
+
+    def _run(self, run: Text | Drawing) -> str | Data:
+        if isinstance(run, Drawing):
+            return {"svg": run.svg, "label": run.label or "drawing"}
+        made: Data = {"text": breakable(run.text)}
+        for name in ("strong", "code", "raised", "small", "badge", "tone"):
+            if value := getattr(run, name):
+                made[name] = value
+        if run.link and run.link.startswith(_ABROAD):
+            made["to"] = run.link
+        elif run.link and run.link[:1] == "#" and run.link[1:] in self._ids:
+            made["heading"] = run.link[1:]
+        return made if len(made) > 1 else made["text"]
+
+
+def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
+    """What a page folds away lies open on paper, or a sentence says where it is."""
+    for block in blocks:
+        if not isinstance(block, Folded):
+            yield block
+        elif block.left_out:
+            rows = f", {block.rows} rows" if block.rows else ""
+            yield Paragraph((Text(f"Left out here: {plain(block.summary)}{rows}. It is in report.html."),), "caption")
+        else:
+            yield Folded(block.summary, ())
+            yield from _unfolded(block.blocks)
+
+
+def _height(blocks: list[Data]) -> int:
+    """Lines, roughly: whether a sheet of its own is worth while."""
+    return sum(
+        len(block["body"]) + 4 if block["kind"] == "table" else 30 if "panels" in block else 4 for block in blocks
+    )
+
+
+def _groups(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
+    """A heading or summary with what follows it; one that has no table or figure of its own leads the next."""
+    group: list[Block] = []
+    for block in blocks:
+        begins = isinstance(block, Heading | Folded)
+        if begins and any(not isinstance(each, Heading | Folded | Paragraph) for each in group):
+            yield group
+            group = []
+        group.append(block)
+    if group:
+        yield group
+
+
+def _all_breakable(table: Table) -> Table:
+    """Widths are those of what is printed, with every place to break."""
+
+    def opened(run: Text | Drawing) -> Text | Drawing:
+        return replace(run, text=breakable(run.text)) if isinstance(run, Text) else run
+
+    def rows(them: tuple[Row, ...]) -> tuple[Row, ...]:
+        cells = (tuple(replace(cell, inlines=tuple(map(opened, cell.inlines))) for cell in row.cells) for row in them)
+        return tuple(replace(row, cells=broken) for row, broken in zip(them, cells, strict=True))
+
+    return replace(table, head=rows(table.head), body=rows(table.body))

@@ -1,0 +1,80 @@
+"""Has typst lay out a document: our template, our fonts, no file of the machine and no network."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Literal
+
+from nicbench.errors import NicbenchError, NotReadyError
+from nicbench.report.document.blocks import Document
+from nicbench.report.pdf.data import data_of
+from nicbench.store.files import json_text
+
+_TEMPLATE = "report.typ"
+_FACES = ("Regular", "Semibold", "Bold", "It")
+_NO_GLYPH = "could not be displayed"
+_Standard = Literal["ua-1"]
+ACCESSIBLE: Final[_Standard] = "ua-1"
+"""PDF/UA-1 (ISO 14289-1): typst refuses to write what would not keep to it."""
+
+
+def made(document: Document, run_id: str, created: datetime) -> bytes:
+    """The file, tagged, equal byte for byte where document and ``created`` are. NotReadyError without typst.
+
+    Characters that our fonts lack come from those of the machine; where it has none either, the file is tagged all the
+    same, but bears no mark of PDF/UA-1.
+    """
+    needed = [name for name in ("typst", "font_source_sans_pro") if importlib.util.find_spec(name) is None]
+    if needed:
+        packages = " ".join(name.replace("_", "-") for name in needed)
+        raise NotReadyError(
+            f"a PDF needs the Python package {packages}, which is not installed",
+            place="--format pdf",
+            next_step=f"run scripts/setup, or `pip install {packages}` into the environment of nicbench",
+        )
+    content = json_text(data_of(document, run_id), indent=None)
+    with tempfile.TemporaryDirectory(prefix="nicbench-") as folder:
+        _copy_faces(Path(folder))
+        for with_machines, standards in ((False, [ACCESSIBLE]), (True, [ACCESSIBLE]), (True, [])):
+            found = _compiled(content, Path(folder), with_machines, standards, created)
+            if found is not None:
+                return found
+    raise NicbenchError("typst finds no glyphs, whatever it is given", place=_TEMPLATE, next_step="report this")
+
+
+def _compiled(
+    content: str, faces: Path, with_machines: bool, standards: list[_Standard], created: datetime
+) -> bytes | None:
+    """None where the fonts lack a character and the standard does not allow that."""
+    import typst  # here: 30 MB that only who wants a PDF loads
+
+    template = (files("nicbench.report.pdf") / _TEMPLATE).read_bytes()
+    fonts = typst.Fonts(include_system_fonts=with_machines, font_paths=[faces])
+    try:
+        found: bytes = typst.compile(
+            template,
+            font_paths=fonts,
+            format="pdf",
+            sys_inputs={"report": content},
+            pdf_standards=[*standards],
+            timestamp=int(created.timestamp()),
+        )
+        return found
+    except typst.TypstError as error:
+        if standards and _NO_GLYPH in error.message:
+            return None
+        raise NicbenchError(
+            f"typst could not lay out the report: {error.message}", place=_TEMPLATE, next_step="report this as a defect"
+        ) from error
+
+
+def _copy_faces(folder: Path) -> None:
+    """The package has every face in several formats, of which typst takes the one that the disk names first."""
+    faces = files("font_source_sans_pro") / "files"
+    for face in _FACES:
+        name = f"SourceSansPro-{face}.ttf"
+        (folder / name).write_bytes((faces / name).read_bytes())

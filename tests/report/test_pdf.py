@@ -1,0 +1,203 @@
+"""The PDF is tagged, the same twice, never runs off the paper, and no text of a run is code to it."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pypdf
+import pytest
+
+from nicbench.errors import NotReadyError
+from nicbench.report import pdf
+from nicbench.report.document import read
+from nicbench.report.document.blocks import Document, Row, Table, plain
+from nicbench.report.pdf import making
+from nicbench.report.pdf.breaking import breakable, tokens
+from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, fitted
+
+CREATED = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+
+
+def document(body: str, title: str = "Title") -> Document:
+    return read(
+        '<html lang="en"><head><meta name="generator" content="nicbench 1"></head>'
+        f"<body><h1>{title}</h1>{body}</body></html>"
+    )
+
+
+def made(body: str, title: str = "Title") -> pypdf.PdfReader:
+    return pypdf.PdfReader(io.BytesIO(pdf.made(document(body, title), "run-1", CREATED)))
+
+
+def words(reader: pypdf.PdfReader) -> str:
+    return " ".join("".join(page.extract_text() for page in reader.pages).replace("\u200b", "").split())
+
+
+def structure(node: Any) -> list[Any]:
+    """The elements of the tree of tags, from the top, in reading order."""
+    node = node.get_object()
+    kids = node.get("/K", [])
+    found = [node] if "/S" in node else []
+    for kid in kids if isinstance(kids, list) else [kids]:
+        inner = kid.get_object()
+        if isinstance(inner, pypdf.generic.DictionaryObject) and ("/S" in inner or "/K" in inner):
+            found += structure(inner)
+    return found
+
+
+@pytest.fixture(scope="session")
+def whole(page: str) -> bytes:
+    return pdf.made(read(page), "run-1", CREATED)
+
+
+def test_the_report_of_a_run_is_tagged_for_screen_readers(whole: bytes) -> None:
+    reader = pypdf.PdfReader(io.BytesIO(whole))
+    root = reader.root_object
+
+    assert root["/MarkInfo"]["/Marked"]
+    assert root["/Lang"].startswith("en")
+    assert root["/ViewerPreferences"]["/DisplayDocTitle"]
+    assert "pdfuaid:part>1" in root["/Metadata"].get_object().get_data().decode()
+    kinds = [element["/S"] for element in structure(root["/StructTreeRoot"])]
+    assert {"/H1", "/H2", "/Table", "/TH", "/TD", "/Figure", "/L", "/Caption", "/TOC"} <= set(kinds)
+    pictures = [each for each in structure(root["/StructTreeRoot"]) if each["/S"] == "/Figure"]
+    assert all(each.get("/Alt") for each in pictures)
+
+
+def test_title_author_and_date_are_those_of_the_run(whole: bytes) -> None:
+    told = pypdf.PdfReader(io.BytesIO(whole)).metadata
+
+    assert told is not None
+    assert told.title == "Linux IP forwarding between two veth ports"
+    assert told.author
+    assert told.creation_date == CREATED
+
+
+def test_pages_are_numbered_and_named(whole: bytes) -> None:
+    reader = pypdf.PdfReader(io.BytesIO(whole))
+    last = reader.pages[-1].extract_text()
+
+    assert f"{len(reader.pages)} of {len(reader.pages)}" in last
+    assert "run run-1" in last
+    assert "Contents" in reader.pages[0].extract_text()
+    assert {page.mediabox.width > page.mediabox.height for page in reader.pages} == {True, False}
+
+
+def test_two_builds_are_equal_byte_for_byte(whole: bytes, page: str) -> None:
+    assert pdf.made(read(page), "run-1", CREATED) == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#read("/etc/passwd")',
+        "$x$ and $",
+        "@ref",
+        "&lt;label&gt;",
+        "\\",
+        "*b* _i_ `c`",
+        "= H",
+        "//x /*y",
+        '#eval("1+1")',
+        "]",
+    ],
+)
+def test_no_text_is_code_to_typst(text: str) -> None:
+    reader = made(f"<h2>{text}</h2><p>{text}</p><pre>{text}</pre><table><tr><td>{text}</td></tr></table>", title=text)
+    shown = words(reader)
+
+    told = text.replace("&lt;", "<").replace("&gt;", ">")
+    assert "root:" not in shown
+    assert shown.replace(" ", "").count(told.replace(" ", "")) >= 4
+
+
+def test_a_word_of_a_megabyte_is_cut_and_stays_on_the_paper() -> None:
+    long = "x" * 1_000_000
+    reader = made(f"<p>{long}</p><table><tr><td>{long}</td><td>1</td></tr></table>", title="t" * 500)
+
+    assert len(reader.pages) < 60
+    assert "980,000 more characters" in words(reader)
+
+
+def test_a_link_leads_abroad_or_to_a_heading_and_nowhere_else() -> None:
+    reader = made(
+        '<h2 id="there">There</h2><p><a href="#there">in</a> <a href="#gone">gone</a> '
+        '<a href="https://example.org/">out</a> <a href="javascript:alert(1)">bad</a> <a href="file:///etc/passwd">file</a></p>'
+    )
+    notes = [note.get_object() for page in reader.pages for note in page.get("/Annots", [])]
+    targets = [str(note["/A"]["/URI"]) for note in notes if "/A" in note and "/URI" in note["/A"]]
+
+    assert targets == ["https://example.org/"]
+
+
+def test_characters_that_no_font_has_do_no_harm() -> None:
+    reader = made("<p>\U000f1234 is private</p>", title="日本")
+
+    assert "is private" in words(reader)
+    assert reader.root_object["/MarkInfo"]["/Marked"]
+
+
+def test_a_table_that_is_longer_than_a_page_repeats_its_head() -> None:
+    rows = "".join(f"<tr><td>{number}</td><td>value</td></tr>" for number in range(120))
+    reader = made(f"<table><thead><tr><th>Number</th><th>Measured</th></tr></thead><tbody>{rows}</tbody></table>")
+    pages = [page.extract_text() for page in reader.pages if "value" in page.extract_text()]
+
+    assert len(pages) > 1
+    assert all("Measured" in text for text in pages)
+
+
+def wide(columns: int, text: str = "123 456") -> Table:
+    cells = "".join(f"<td>{text}</td>" for _ in range(columns))
+    heads = "".join(f"<th>head {number}</th>" for number in range(columns))
+    (found,) = document(
+        f'<h2>S</h2><table><thead><tr><th></th><th colspan="{columns - 1}">over</th></tr><tr>{heads}</tr></thead>'
+        f"<tbody><tr>{cells}</tr></tbody></table>"
+    ).blocks[1:]
+    assert isinstance(found, Table)
+    return found
+
+
+@pytest.mark.parametrize("columns", [2, 8, 14, 21, 30, 75])
+def test_no_table_is_wider_than_the_paper(columns: int) -> None:
+    for part in fitted(wide(columns)):
+        assert sum(part.widths) <= (LANDSCAPE if part.turned else PORTRAIT) + 0.5
+        assert part.size >= 6.5
+
+
+def test_what_does_not_fit_on_turned_paper_is_parts_that_hold_every_column() -> None:
+    parts = fitted(wide(75))
+
+    assert len(parts) > 1
+    assert "part 1 of" in parts[0].table.title
+
+    def heads(row: Row) -> list[str]:
+        return [plain(cell.inlines) for cell in row.cells]
+
+    assert all(heads(part.table.head[1])[0] == "head 0" for part in parts)
+    assert [name for part in parts for name in heads(part.table.head[1])[1:]] == [f"head {n}" for n in range(1, 75)]
+    assert all(heads(part.table.head[0])[1] == "over" for part in parts)
+
+
+def test_words_are_broken_behind_their_punctuation() -> None:
+    assert max(map(len, tokens(breakable("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver")))) <= 24
+    assert breakable("short") == "short"
+    assert re.sub("\u200b", "", breakable("a" * 99)) == "a" * 99
+
+
+def test_without_typst_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making.importlib.util, "find_spec", lambda name: None if name == "typst" else object())
+
+    with pytest.raises(NotReadyError, match="pip install typst"):
+        pdf.made(document("<p>x</p>"), "run-1", CREATED)
+
+
+def test_nothing_is_left_in_the_folder_for_passing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making.tempfile, "tempdir", str(tmp_path))
+    made("<p>x</p>")
+
+    assert os.listdir(tmp_path) == []
