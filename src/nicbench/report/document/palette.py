@@ -10,6 +10,7 @@ _ROOT = re.compile(r":root\s*\{([^}]*)\}")
 _VARIABLE = re.compile(r"--([\w-]+):\s*(#[0-9a-fA-F]{3,8})\s*[;}]")
 _USED = re.compile(r"var\(\s*--([\w-]+)\s*(?:,\s*([^()]*))?\)")
 _FAMILY = re.compile(r'font-family="[^"]*"')
+_FOR_SCRIPTS = re.compile(r' (?:data-[a-z-]+|tabindex)="[^"]*"')
 _LABEL = re.compile(r'aria-label="([^"]*)"')
 _TAG = re.compile(r"<svg\b[^>]*>")
 
@@ -24,6 +25,7 @@ def resolved(svg: str, colours: Mapping[str, str]) -> str:
     """The drawing without variables, in our font, and able to stand alone in a file."""
     svg = _USED.sub(lambda used: colours.get(used[1]) or used[2] or colours.get("ink", "#000000"), svg)
     svg = svg.replace("currentColor", colours.get("ink", "#000000"))
+    svg = _FOR_SCRIPTS.sub("", svg)
     svg = _FAMILY.sub(f'font-family="{FONT}, Helvetica, Arial, sans-serif"', svg)
     if "xmlns=" not in _TAG.match(svg)[0]:  # type: ignore[index]  # a drawing begins with its tag
         svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)

@@ -18,6 +18,7 @@ KNOWN = frozenset(
 SKIPPED = frozenset(str.split("head style script template nav button input label select option output noscript dialog"))
 """What a screen needs, and paper does not."""
 _VOID = frozenset(str.split("meta br wbr col input hr img link"))
+_SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 _DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 
 
@@ -61,7 +62,7 @@ def tree(page: str) -> Element:
         return f'<svg n="{len(drawings) - 1}"></svg>'
 
     builder = _Builder(drawings)
-    builder.feed(_DRAWING.sub(cut, page))
+    builder.feed(_DRAWING.sub(cut, _SCRIPT.sub("", page)))
     builder.close()
     if len(builder.open) > 1:
         raise ValueError(f"<{builder.open[-1].tag}> is never closed")
