@@ -150,7 +150,7 @@ Block: TypeAlias = Heading | Paragraph | Table | Figure | Code | Listing | Defin
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The whole; ``front`` is what stands before the first heading or figure of the sections."""
+    """The whole; ``front`` is what stands before the contents."""
 
     title: str
     language: str

@@ -32,6 +32,8 @@ from nicbench.report.document.tree import SKIPPED, Element, Node, tree
 
 MOST_ROWS = 400
 """A folded part of more rows would fill more than a dozen sheets: it stays on the page."""
+OPENING = "opening"
+"""Class of a section that stands before the contents: question, answer, findings."""
 _INLINE = frozenset(str.split("a b strong i em span small sup sub code br wbr"))
 _ROLES = frozenset(role for role in get_args(Role) if role)
 
@@ -45,17 +47,32 @@ def read(page: str) -> Document:
     titles = body.every("h1")
     metas = {meta.attributes.get("name"): meta.attributes.get("content", "") for meta in root.every("meta")}
     authors = [plain(Inliner(colours).inlines(each.children)) for each in body.every("p") if "author" in each.classes]
-    blocks = tuple(_leveled(Reader(Inliner(colours)).blocks(body.children)))
-    front = tuple(itertools.takewhile(lambda block: isinstance(block, Paragraph | Note), blocks))
+    reader = Reader(Inliner(colours))
+    before, after = _opened([part for each in body.children for part in _parts(each)])
+    opening = len(blocks := list(reader.blocks(before)))
+    blocks = list(_leveled([*blocks, *reader.blocks(after)]))
+    front = blocks[: opening or len(list(itertools.takewhile(lambda each: isinstance(each, Paragraph | Note), blocks)))]
     return Document(
         title=plain(Inliner(colours).inlines(titles[0].children)) if titles else "",
         language=html.attributes.get("lang", "en"),
         generator=metas.get("generator", "").strip(),
         author=authors[0] if authors else metas.get("generator", "").strip(),
-        front=front,
-        blocks=blocks[len(front) :],
+        front=tuple(front),
+        blocks=tuple(blocks[len(front) :]),
         palette=colours,
     )
+
+
+def _parts(node: Node) -> list[Node]:
+    return node.children if isinstance(node, Element) and node.tag == "main" else [node]
+
+
+def _opened(nodes: list[Node]) -> tuple[list[Node], list[Node]]:
+    """What comes before the contents: all up to the last part that opens the report."""
+    last = max(
+        (at for at, node in enumerate(nodes) if isinstance(node, Element) and OPENING in node.classes), default=-1
+    )
+    return nodes[: last + 1], nodes[last + 1 :]
 
 
 class Reader:

@@ -43,7 +43,7 @@ Data = dict[str, Any]
 
 def data_of(document: Document, run_id: str) -> Data:
     """What the template reads as JSON."""
-    maker = _Maker(frozenset(_ids(document.blocks)))
+    maker = _Maker(frozenset(_ids([*document.front, *document.blocks])))
     return {
         "title": document.title,
         "run": run_id,
