@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "run": "run",
     "resume": "resume",
     "report": "report",
+    "compare": "compare",
     "check": "check",
     "export": "export",
     "diff": "diff",

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.diff.importance import importance, is_identity, is_volatile
+from nicbench.diff.told import by_name, told
+from nicbench.diff.words import NOT_RECORDED
 from nicbench.redaction import is_redacted
 from nicbench.store.folder import RunFolder
 
-NOT_RECORDED: Final = object()
-_REASONS = "reasons_null"
-_TUNING = "tuning"
-_STATES = ("during", "asked")
-"""Of a setting that was tuned: what it read during the test, or what was asked for where nobody read it."""
+_TUNING: Final = "tuning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +49,11 @@ class Differences:
 
 def differences(one: RunFolder, other: RunFolder) -> Differences:
     """Of bench file as resolved, tuning, inventory, map of cores and versions."""
-    told = [_told(folder) for folder in (one, other)]
+    says = [told(folder) for folder in (one, other)]
     found: dict[tuple[str, str], list[str]] = {}
     rows: dict[tuple[str, str], tuple[str, tuple[Any, Any]]] = {}
-    for place in dict.fromkeys([*told[0], *told[1]]):
-        pair = (told[0].get(place, NOT_RECORDED), told[1].get(place, NOT_RECORDED))
+    for place in dict.fromkeys([*says[0], *says[1]]):
+        pair = (says[0].get(place, NOT_RECORDED), says[1].get(place, NOT_RECORDED))
         for path, values in _differing(pair[0], pair[1], ""):
             key = (path, repr(values))
             rows[key] = (path, values)
@@ -77,11 +75,16 @@ def differences(one: RunFolder, other: RunFolder) -> Differences:
 
 
 def _kind(row: Difference) -> str:
-    if is_volatile(row.path):
+    return kind_of(row.path, row.values)
+
+
+def kind_of(path: str, values: Iterable[Any]) -> str:
+    """What a difference is: of ``settings``, ``identities``, ``volatile`` or ``redacted``."""
+    if is_volatile(path):
         return "volatile"
-    if any(_has_token(value) for value in row.values):
+    if any(_has_token(value) for value in values):
         return "redacted"
-    return "identities" if is_identity(row.path) else "settings"
+    return "identities" if is_identity(path) else "settings"
 
 
 def _has_token(value: Any) -> bool:
@@ -98,61 +101,6 @@ def _lacking(one: RunFolder, other: RunFolder) -> Iterator[str]:
         yield f"neither run has {' or '.join(names)}: how they were made is not known"
 
 
-def _told(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    """What a run says: by place ("" is the run itself, others are machines), as trees of the same shape."""
-    plan = folder.plan()
-    told: dict[str, dict[str, Any]] = {"": {}}
-    if plan is not None:
-        for each in plan.each:
-            place = each.configuration if plan.compared else ""
-            content = each.model_dump(mode="json")
-            told.setdefault(place, {}).update(
-                {
-                    **{
-                        name: content[name]
-                        for name in ("lab", "dut", "cores", "traffic", "addressing", "tester", "seed")
-                    },
-                    "dut": {**content["dut"], "disclosure": content["dut_disclosure"]},
-                    "tests": {test["name"]: {**test["options"], "method": test["method"]} for test in content["tests"]},
-                    "thresholds": {row["name"]: row["value"] for row in content["thresholds"]},
-                    "declared": content["declared"],
-                    "testbed": content["facts"],
-                    "plan": {"command": content["command"]},
-                    "software": {"nicbench": content["nicbench_version"]},
-                }
-            )
-    inventory = folder.read_json("inventory.json")
-    for host, facts in inventory.items() if isinstance(inventory, Mapping) else ():
-        told.setdefault(host, {})["inventory"] = _without_reasons(facts)
-    for host, settings in _tuned(folder).items():
-        told.setdefault(host, {})["tuning"] = settings
-    return told
-
-
-def _without_reasons(facts: Any) -> Any:
-    """Why a fact is unknown says nothing that the fact does not say."""
-    if isinstance(facts, Mapping):
-        return {name: _without_reasons(value) for name, value in facts.items() if name != _REASONS}
-    return [_without_reasons(value) for value in facts] if isinstance(facts, list) else facts
-
-
-def _tuned(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    """Settings of tuning.json by machine, item and interface, with what each came to."""
-    content = folder.read_json("tuning.json")
-    rows = content.get("settings", []) if isinstance(content, Mapping) else []
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows if isinstance(rows, list) else []:
-        if not isinstance(row, Mapping) or "item" not in row:
-            continue
-        configuration = row.get("configuration") or "default"
-        host = str(row.get("host") or "")
-        host = host if configuration == "default" else f"{host}, {configuration}"
-        state = next((row[name] for name in _STATES if row.get(name) is not None), None)
-        item = found.setdefault(host, {}).setdefault(str(row["item"]), {})
-        item[str(row.get("device") or "machine")] = state if state is not None else row.get("outcome")
-    return found
-
-
 def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
     """Leaves that differ; where one side has nothing below a path, that path alone."""
     if one == other and type(one) is type(other):
@@ -164,8 +112,8 @@ def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any
         for name in dict.fromkeys([*one, *other]):
             below = f"{path}.{name}" if path else str(name)
             yield from _differing(one.get(name, NOT_RECORDED), other.get(name, NOT_RECORDED), below)
-    elif _by_name(one) is not None and _by_name(other) is not None:
-        yield from _differing(_by_name(one), _by_name(other), path)
+    elif by_name(one) is not None and by_name(other) is not None:
+        yield from _differing(by_name(one), by_name(other), path)
     elif not path:
         for name in one if isinstance(one, Mapping) else other if isinstance(other, Mapping) else ():
             pair = (one, other) if not isinstance(one, Mapping) else (one[name], other)
@@ -173,10 +121,3 @@ def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any
             yield str(name), pair
     else:
         yield path, (one, other)
-
-
-def _by_name(value: Any) -> dict[str, Any] | None:
-    """A list of things with names, by name; one without, by number: the second entry of both is then compared."""
-    if not isinstance(value, list) or not value or not all(isinstance(item, Mapping) for item in value):
-        return None
-    return {str(item.get("name", number)): item for number, item in enumerate(value, 1)}

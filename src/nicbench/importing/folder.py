@@ -58,7 +58,7 @@ def write_run(
     for file in files:
         write_atomically(folder.raw / name_of(file.path), file.content)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    folder.write_json("plan.json", _plan(folder.run_id, summary, options, command))
+    folder.write_json("plan.json", plan_of(folder.run_id, summary, options, command))
     folder.journal.append(
         RunStarted(run_id=folder.run_id, title=summary.title, nicbench_version=__version__, wall_time=now, seed=0)
     )
@@ -72,7 +72,8 @@ def write_run(
     return folder
 
 
-def _plan(run_id: str, summary: Summary, options: dict[str, Any], command: Sequence[str]) -> Plan:
+def plan_of(run_id: str, summary: Summary, options: dict[str, Any], command: Sequence[str]) -> Plan:
+    """As much of a plan as an import knows; ``options`` say how its file was read."""
     source = summary.imported
     assert source is not None  # noqa: S101 - as above
     compared = summary.results[0].configuration

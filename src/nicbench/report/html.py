@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -21,6 +22,7 @@ from nicbench.report import answer, disclosure, facts, numbers
 from nicbench.report.contents import with_contents
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.figures import drawn, lead, search_figure, section_figures
+from nicbench.report.drawing.multiples import are_numbered, rate_multiples
 from nicbench.report.drawing.rates import rates_chart
 from nicbench.report.drawing.svg import identifiers
 from nicbench.report.drawing.tail_bins import bins_chart
@@ -71,13 +73,19 @@ def file_name(layout: Layout, wished: Layout) -> str:
 
 def render(report: Report, layout: Layout | None = None) -> str:
     """The page."""
+    return rendered(report, f"layouts/{(layout or report.wishes.layout).value}.html.j2")
+
+
+def rendered(report: Report, template_name: str, **more: Any) -> str:
+    """The page of any template, with what it shows beside the report."""
     numbered = identifiers()
     alone = report.comparison is None  # a comparison is drawn once, and each run by itself has its tables alone
     of_sections = {id(section): section_figures(section, numbered) for section in report.sections} if alone else {}
     measured = any(table.rows for table in report.throughput)
-    template = _environment().get_template(f"layouts/{(layout or report.wishes.layout).value}.html.j2")
+    template = _environment().get_template(template_name)
     script = _ours(_SCRIPT)
     page = template.render(
+        **more,
         report=report,
         style=_ours(_STYLE),
         script=script,
@@ -100,6 +108,7 @@ def render(report: Report, layout: Layout | None = None) -> str:
         rates_figure=lambda table, goal: drawn(
             lambda rates, form: rates_chart(rates, goal, form), table, numbered, f"{goal.name} by frame size"
         ),
+        rate_multiples=lambda table, goal: rate_multiples(table, goal, numbered),
         bins_figure=lambda table, wanted=alone: (
             drawn(bins_chart, table, numbered, f"Long tail at {table.load}") if wanted else None
         ),
@@ -191,6 +200,7 @@ def _environment() -> Environment:
         disclosed_lab=disclosure.lab,
         disclosed_tester=disclosure.tester,
         disclosed_command=disclosure.command,
+        are_numbered=are_numbered,
         threshold_why=disclosure.threshold_why,
         near_limit=_near_limit,
         overview_caption=overview_caption,

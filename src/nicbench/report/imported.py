@@ -65,7 +65,7 @@ def imported_view(summary: Summary) -> ImportedView | None:
     computed = (name for result in summary.results if result.imported for name in result.imported.computed)
     return ImportedView(
         source=summary.imported,
-        errata=tuple(_errata(summary.results)),
+        errata=errata_rows(summary.results),
         computed=tuple(dict.fromkeys(value_name(method, name) for name in computed)),
     )
 
@@ -93,8 +93,9 @@ def errata_words(result: Result) -> tuple[str, ...]:
     )
 
 
-def _errata(results: Sequence[Result]) -> list[ErratumRow]:
-    return [
+def errata_rows(results: Sequence[Result]) -> tuple[ErratumRow, ...]:
+    """Everything of these results that cannot be so."""
+    return tuple(
         ErratumRow(
             point=result.id.partition("/")[2] or result.id,
             name=value_name(result.method, erratum.value),
@@ -106,4 +107,4 @@ def _errata(results: Sequence[Result]) -> list[ErratumRow]:
         for result in results
         if result.imported
         for erratum in result.imported.errata
-    ]
+    )

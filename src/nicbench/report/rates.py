@@ -16,6 +16,8 @@ from nicbench.report.throughput import throughput_tables
 from nicbench.stats.spans import Span, span_of
 
 SAME = "not told apart"
+MOST_COLUMNS = 4
+MOST_COLOURS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,20 @@ class RatesRow:
         """Before "frames": "64-byte", "imix"."""
         return f"{self.size}-byte" if self.size.isdigit() else self.size
 
+    @property
+    def size_words(self) -> str:
+        """By itself: "64 bytes", "imix"."""
+        return f"{self.size} bytes" if self.size.isdigit() else self.size
+
+    def heat(self, goal: str, place: int) -> int | None:
+        """Where the rate of a configuration lies between the lowest (0) and the highest (100) of this size."""
+        rates = [cell.rate_frames_per_s for cell in self.cells[goal]]
+        known = [rate for rate in rates if rate is not None]
+        rate = rates[place]
+        if rate is None or min(known) == max(known):
+            return None
+        return round(100.0 * (rate - min(known)) / (max(known) - min(known)))
+
 
 @dataclass(frozen=True, slots=True)
 class RatesTable:
@@ -55,6 +71,16 @@ class RatesTable:
     runs: int
     goals: tuple[Goal, ...]
     rows: tuple[RatesRow, ...]
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether there are more configurations than columns that a page has room for: they are rows then."""
+        return len(self.names) > MOST_COLUMNS
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there are more than colours: each has one line, and a chart for each frame size."""
+        return len(self.names) > MOST_COLOURS
 
 
 def rates_tables(
@@ -97,11 +123,18 @@ def _of_size(table: ThroughputTable | None, size: str, goal: str) -> _Known:
 
 
 def _cells(known: Sequence[_Known], names: Sequence[str], decimals: int) -> tuple[RateCell, ...]:
-    spans = [span_of(rate for rate, _, _ in runs) for runs in known]
+    spans = [_span(runs) for runs in known]
     return tuple(
         _cell(name, runs, span, "" if number == 0 else against(span, spans[0]), decimals)
         for number, (name, runs, span) in enumerate(zip(names, known, spans, strict=True))
     )
+
+
+def _span(runs: _Known) -> Span | None:
+    """None of somebody else's bare figures: how exact they are, nobody knows."""
+    if any(rate.is_bare and result.imported for rate, _, result in runs):
+        return None
+    return span_of(rate for rate, _, _ in runs)
 
 
 def _cell(name: str, runs: _Known, span: Span | None, against_first: str, decimals: int) -> RateCell:

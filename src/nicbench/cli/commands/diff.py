@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -13,12 +12,11 @@ from rich.table import Table
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.diff.compare import NOT_RECORDED, Difference, Differences, differences
+from nicbench.diff.compare import Difference, Differences, differences
+from nicbench.diff.words import NOT_RECORDED, shown
 from nicbench.errors import UsageError
 from nicbench.store.folder import RunFolder
 from nicbench.store.reference import open_run
-
-_LONGEST_SHOWN = 160
 
 
 def register(app: typer.Typer) -> None:
@@ -89,8 +87,8 @@ def _print(console: Console, folders: list[RunFolder], found: Differences) -> No
         for head in ("what", "where", "A", "B", "why it matters"):
             table.add_column(head, overflow="fold")
         for row in found.settings:
-            shown = [_shown(value, row.path) for value in row.values]
-            table.add_row(*map(escape, (row.path, _where(row), *shown, row.why)))
+            texts = [shown(value, row.path) for value in row.values]
+            table.add_row(*map(escape, (row.path, _where(row), *texts, row.why)))
         console.print(table)
     elif found.equal:
         console.print(f"{escape(one)} and {escape(other)} were made in the same way on the same settings")
@@ -109,14 +107,3 @@ def _where(row: Difference) -> str:
 
 def _listed(places: Iterable[str]) -> str:
     return ", ".join(places)
-
-
-def _shown(value: Any, path: str) -> str:
-    if value is NOT_RECORDED:
-        return "not tuned" if path.startswith("tuning.") else "not recorded"
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    text = value if isinstance(value, str) else json_format.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,10 +13,9 @@ from nicbench.cli.imported_run import keep_import
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.importing.cells import Sheet
-from nicbench.importing.files import GivenFile
-from nicbench.importing.folder import provenance, summary_of
 from nicbench.reference.descriptor import DataSet, data_set, data_sets
-from nicbench.reference.reading import PlacedErratum, command_line, errata_of, options_of, plain, results_of, sheet_of
+from nicbench.reference.reading import PlacedErratum, command_line, errata_of, plain, sheet_of
+from nicbench.reference.summary import as_run
 
 MOST_ROWS_SHOWN = 40
 
@@ -69,30 +67,8 @@ def _show(name: Name, json: Json = False, every_row: AllRows = False) -> None:
 
 def _import(name: Name, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
     """Make a run folder of one of them, marked as not measured by nicbench."""
-    chosen = data_set(name)
-    found = results_of(chosen)
-    reading = chosen.reading
-    assert reading is not None  # noqa: S101 - results_of() refused it otherwise
-    options = options_of(reading)
-    files = (GivenFile(Path(chosen.table), chosen.content()),)
-    known = provenance(
-        files,
-        found,
-        source=chosen.source,
-        year=chosen.year,
-        device=None,
-        method=reading.method,
-        format=reading.form,
-    )
-    said = {
-        "method": reading.method,
-        "format": reading.form,
-        "reference": chosen.name,
-        "pdr_loss_ratio": options.loss_ratio,
-        "link_bits_per_s": options.link.bits_per_s if options.link else None,
-        "columns": {one.head.text: one.key for one in found.columns},
-    }
-    keep_import(output, files, summary_of(chosen.title, found, known), said, as_json=json)
+    made = as_run(data_set(name))
+    keep_import(output, made.files, made.summary, made.said, as_json=json)
 
 
 def _headline(one: DataSet) -> dict[str, object]:

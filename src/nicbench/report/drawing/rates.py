@@ -14,7 +14,12 @@ from nicbench.report.rates import RatesTable
 
 
 def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] | None:
-    """None where no configuration has a rate. A rate that may be higher has a whisker downwards alone."""
+    """None where no configuration has a rate. A rate that may be higher has a whisker downwards alone.
+
+    Nor where there are more configurations than colours: they have a chart for each frame size (``multiples``).
+    """
+    if table.is_long:
+        return None
     points = [
         {
             "size": row.size,

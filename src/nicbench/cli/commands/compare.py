@@ -1,0 +1,139 @@
+"""``nicbench compare RUN RUN...``: runs and published results side by side, what differs between them first."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli.output import print_json, results, say
+from nicbench.cli.run_index import runs_under
+from nicbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from nicbench.beside.matching import Matched
+    from nicbench.beside.objections import Objection
+
+PAGE: Final = "comparison.html"
+
+_Runs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[NAME=]RUN[:CONFIGURATION] ...",
+        help="Folder, id under --output, `latest`, tag (all its runs) or `reference:NAME`. NAME= is what it is called.",
+        show_default=False,
+    ),
+]
+_Out = Annotated[Path, typer.Option("--out", metavar="FILE|DIR", help=f"Where the page goes: a folder gets {PAGE}.")]
+_Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The page's title.")]
+_Force = Annotated[bool, typer.Option("--force", help="Compare what is not comparable; the page says so in red.")]
+_PerPort = Annotated[
+    bool, typer.Option("--per-port", help="Divide rates that are a sum of ports by their number; the page says so.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("compare")(_compare)
+
+
+def _compare(
+    runs: _Runs,
+    out: _Out = Path(),
+    title: _Title = None,
+    force: _Force = False,
+    per_port: _PerPort = False,
+    output: Output = DEFAULT_OUTPUT,
+    json: Json = False,
+) -> None:
+    """Lay two or more runs, or published results, side by side: what differs first, then every value."""
+    # Here: what draws and reads takes a second to load, and no other command needs it.
+    from nicbench.beside.conditions import conditions_of
+    from nicbench.beside.matching import matched
+    from nicbench.beside.naming import named
+    from nicbench.beside.objections import objections
+    from nicbench.beside.opening import entries_of
+    from nicbench.beside.per_port import per_port as divided
+    from nicbench.beside.settings import settings
+    from nicbench.cli.compared_document import document
+    from nicbench.cli.compared_table import print_comparison
+    from nicbench.report.beside.answer import title_of
+    from nicbench.report.beside.page import page_of, render_page
+    from nicbench.store.files import write_atomically
+
+    path = _place(out)
+    entries = named(
+        entries_of(runs, output, lambda tag: [run.path for run in runs_under(output).runs if tag in run.tags])
+    )
+    remarks: tuple[str, ...] = ()
+    if per_port:
+        entries, remarks = divided(entries)
+    found = matched(entries)
+    against = objections([conditions_of(entry) for entry in found.entries])
+    _refuse(found, against, force=force)
+    known = settings(found.entries)
+    page = page_of(
+        found,
+        against,
+        known,
+        title=title or title_of(found.entries),
+        remarks=remarks,
+        command=shlex.join(["nicbench", *sys.argv[1:]]),
+    )
+    write_atomically(path, render_page(page).encode())
+    if json:
+        print_json(document(found, against, known, page, path))
+    else:
+        print_comparison(results(), page)
+    say(f"\ncomparison: {path}")
+
+
+def _place(out: Path) -> Path:
+    """The file to write. UsageError where it would stand in a run folder, or in no folder at all."""
+    from nicbench.store.folder import is_run_folder
+    from nicbench.store.names import JOURNAL
+
+    path = out / PAGE if out.is_dir() or not out.suffix else out
+    for folder in path.resolve().parents:
+        if is_run_folder(folder) and (folder / JOURNAL).exists():  # a bench file alone lies in many folders
+            raise UsageError(
+                "is a run's folder: a comparison is no part of a run",
+                place=str(folder),
+                next_step="name another folder or file by --out",
+            )
+    if path.suffix not in (".html", ".htm"):
+        raise UsageError("the page is HTML", place=str(path), next_step=f"name a folder, or a file like {PAGE}")
+    if not path.parent.is_dir():
+        raise UsageError(
+            "there is no such folder", place=str(path.parent), next_step="make it, or name another by --out"
+        )
+    if path.is_dir():
+        raise UsageError("is a folder", place=str(path), next_step="name another file by --out")
+    return path
+
+
+def _refuse(found: Matched, against: Sequence[Objection], *, force: bool) -> None:
+    """UsageError with every reason: where nothing is in common also with ``--force``, for there is nothing to show."""
+    if not found.common:
+        tests = "; ".join(
+            f"{entry.name}: {', '.join(dict.fromkeys(result.test or result.method for result in entry.results))}"
+            for entry in found.entries[:4]
+        )
+        raise UsageError(
+            f"they have no point in common: the same test at the same frame size or load ({tests})",
+            place=", ".join(entry.run_id for entry in found.entries[:4]),
+            next_step="compare runs of the same bench file; `nicbench list` shows their methods",
+        )
+    blocking = [one for one in against if one.blocks]
+    if blocking and not force:
+        steps = dict.fromkeys(one.next_step for one in blocking if one.next_step)
+        reasons = "".join(f"\n  - {one.text}" for one in blocking)
+        raise UsageError(
+            f"these are not comparable:{reasons}",
+            next_step="; ".join([*steps, "--force compares them all the same, and says so in red"]),
+        )

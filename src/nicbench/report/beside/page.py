@@ -1,0 +1,201 @@
+"""comparison.html: several entries in one file that needs no network, by the report's own tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nicbench import __version__
+from nicbench.beside.entry import Entry
+from nicbench.beside.matching import Matched, Point
+from nicbench.beside.merging import merged, one_basis, plan_of_all
+from nicbench.beside.objections import Objection
+from nicbench.beside.settings import Settings
+from nicbench.model.result import Summary
+from nicbench.report.beside.answer import FEW, sentences
+from nicbench.report.beside.rows import EntryRow, SettingRow, entry_rows, setting_rows
+from nicbench.report.beside.values import ValueTable, value_tables
+from nicbench.report.comparison import Comparison, comparison
+from nicbench.report.editors.study import Study, editors_parts, studies
+from nicbench.report.html import rendered
+from nicbench.report.imported import ErratumRow, errata_rows
+from nicbench.report.model import Report
+from nicbench.report.tables import Section
+
+SERIES = 7
+"""So many lines or bars of one chart can be told apart; more are drawn as small multiples, and tabled as heat."""
+_SETTINGS_OPEN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where imported figures are from, and what their source says and does not say."""
+
+    names: tuple[str, ...]
+    source: str
+    data_set: str | None
+    notes: tuple[str, ...]
+    errata: tuple[ErratumRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lonely:
+    """A point that not every entry has."""
+
+    words: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything on the page; ``report`` is what its sections that are the report's own are made of."""
+
+    report: Report
+    entries: tuple[EntryRow, ...]
+    forced: tuple[str, ...]
+    told: tuple[str, ...]
+    settings: tuple[SettingRow, ...]
+    more_settings: tuple[SettingRow, ...]
+    known: Settings
+    tables: tuple[ValueTable, ...]
+    lonely: tuple[Lonely, ...]
+    published: tuple[Published, ...]
+    command: str
+
+    @property
+    def few(self) -> bool:
+        """Whether each entry has a column of its own."""
+        return len(self.entries) <= FEW
+
+    @property
+    def many(self) -> bool:
+        """Whether there are more entries than colours."""
+        return len(self.entries) > SERIES
+
+
+def page_of(
+    found: Matched,
+    against: Sequence[Objection],
+    known: Settings,
+    *,
+    title: str,
+    remarks: Sequence[str] = (),
+    command: str = "",
+) -> Page:
+    """``against`` is what speaks against it: what blocks was forced. ``remarks`` are further things to know."""
+    entries = found.entries
+    summary = one_basis(merged(found, title))
+    compared = comparison(summary, {}, plan_of_all(entries, title))
+    assert compared is not None  # noqa: S101 - of two entries at least
+    of_editors = studies(summary.counted, {}, summary.configurations)
+    compared = _without_details(compared, len(entries) > SERIES)
+    tables = value_tables(summary)
+    said = sentences(compared, of_editors, tables, entries)
+    return Page(
+        report=_report(summary, compared, of_editors, said, entries),
+        entries=entry_rows(entries),
+        forced=tuple(one.text for one in against if one.blocks),
+        told=(*(one.text for one in against if not one.blocks), *remarks, *found.remarks),
+        settings=setting_rows(known.main[:_SETTINGS_OPEN], known.of),
+        more_settings=setting_rows((*known.main[_SETTINGS_OPEN:], *known.others), known.of),
+        known=known,
+        tables=tables,
+        lonely=_lonely(found),
+        published=_published(entries),
+        command=command,
+    )
+
+
+def render_page(page: Page) -> str:
+    """The HTML file."""
+    return rendered(page.report, "beside.html.j2", page=page)
+
+
+def _without_details(compared: Comparison, many: bool) -> Comparison:
+    """Instances of film frames are shown by their study; of many entries no curve with a line for each is drawn."""
+    own = editors_parts()
+    kept = [section for section in compared.sections if (section.rows[0].result.method, section.table.part) not in own]
+    if many:
+        kept = [_plain(section) for section in kept]
+    return replace(compared, sections=tuple(kept), tails=() if many else compared.tails)
+
+
+def _plain(section: Section) -> Section:
+    """Its rows alone."""
+    bare = {"grid": None, "curve": None, "plots": (), "bars": None, "narrowing": None}
+    return replace(section, table=section.table.model_copy(update=bare), grids=(), brief=())
+
+
+def _report(
+    summary: Summary, compared: Comparison, of_editors: tuple[Study, ...], said: Sequence[str], entries: Sequence[Entry]
+) -> Report:
+    headline, *details = said
+    return Report(
+        run_id="",
+        title=summary.title,
+        description=None,
+        started=None,
+        nicbench_version=__version__,
+        verdict=summary.verdict,
+        verdict_text="",
+        headline=headline,
+        details=tuple(details),
+        statements=(),
+        labels=(),
+        throughput=(),
+        latency=(),
+        sections=(),
+        other_results=(),
+        ceilings=(),
+        own_latencies=(),
+        groups=(),
+        notes=(),
+        plan=plan_of_all(entries, summary.title),
+        inventory={},
+        bench_text="",
+        core_clock_hz=None,
+        comparison=compared,
+        studies=of_editors,
+    )
+
+
+def _lonely(found: Matched) -> tuple[Lonely, ...]:
+    """By what has the same entries, so that a test which one alone has is one line."""
+    grouped: dict[tuple[str, tuple[str, ...]], list[Point]] = {}
+    for point, names in found.lonely.items():
+        grouped.setdefault((f"{point.test} ({point.method})", names), []).append(point)
+    return tuple(Lonely(_points(test, points), names) for (test, names), points in grouped.items())
+
+
+_MOST_POINTS = 6
+
+
+def _points(test: str, points: Sequence[Point]) -> str:
+    words = [
+        ", ".join(
+            f"{name.removesuffix('_bytes').replace('_', ' ')} {value}"
+            for name, value in point.parameters
+            if name != "part"
+        )
+        for point in points
+    ]
+    shown = [text for text in dict.fromkeys(words) if text]
+    more = f"; and {len(shown) - _MOST_POINTS} more" if len(shown) > _MOST_POINTS else ""
+    return f"{test}: {'; '.join(shown[:_MOST_POINTS])}{more}" if shown else test
+
+
+def _published(entries: Sequence[Entry]) -> tuple[Published, ...]:
+    grouped: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.imported is not None:
+            grouped.setdefault(entry.run_id, []).append(entry)
+    return tuple(
+        Published(
+            names=tuple(entry.name for entry in members),
+            source=members[0].imported.named if members[0].imported else "",
+            data_set=members[0].data_set,
+            notes=members[0].notes,
+            errata=errata_rows([result for entry in members for result in entry.results]),
+        )
+        for members in grouped.values()
+    )

@@ -1,0 +1,97 @@
+"""The tables that stand first on a comparison's page: what is compared, and in what it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nicbench.beside.entry import Entry, Origin
+from nicbench.beside.settings import Setting
+from nicbench.diff.words import shown
+from nicbench.model.turn import DEFAULT
+from nicbench.report.numbers import UNKNOWN
+from nicbench.units import format_bits_per_s
+
+_LONGEST = 90
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """One entry in words; a dash where nobody knows."""
+
+    number: int
+    name: str
+    run: str
+    made: str
+    verdict: str
+    runs: int
+    device: str
+    machine: str
+    link: str
+
+
+def entry_rows(entries: Sequence[Entry]) -> tuple[EntryRow, ...]:
+    """In the order in which they are compared."""
+    return tuple(
+        EntryRow(
+            number=number,
+            name=entry.name,
+            run=entry.run_id if entry.configuration == DEFAULT else f"{entry.run_id}: {entry.configuration}",
+            made=f"{entry.moment} UTC" if entry.moment else _year(entry),
+            verdict=entry.verdict.value,
+            runs=entry.runs,
+            device=_device(entry),
+            machine="; ".join(text for kind in ("processor", "kernel") for text in entry.machines.get(kind, ()))
+            or UNKNOWN,
+            link=_link(entry),
+        )
+        for number, entry in enumerate(entries, 1)
+    )
+
+
+def _year(entry: Entry) -> str:
+    return str(entry.imported.year) if entry.imported is not None and entry.imported.year is not None else UNKNOWN
+
+
+def _device(entry: Entry) -> str:
+    if entry.imported is not None:
+        return entry.imported.device or (entry.configuration if entry.configuration != DEFAULT else UNKNOWN)
+    plan = entry.plan
+    kind = plan.dut.get("kind") if plan is not None else None
+    parts = [str(kind)] if kind else []
+    if entry.origin is not Origin.SIMULATED:
+        parts += entry.machines.get("card", ())
+    return "; ".join(parts) or UNKNOWN
+
+
+def _link(entry: Entry) -> str:
+    plan = entry.plan
+    if plan is None or plan.link_bits_per_s is None:
+        links = {str(link) for result in entry.results if (link := result.parameters.get("link")) is not None}
+        return "; ".join(sorted(links)) or UNKNOWN
+    speed = format_bits_per_s(plan.link_bits_per_s)
+    return f"{speed}, simulated" if plan.simulated else f"{speed}, nominal" if plan.link_is_nominal else speed
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """``texts`` by entry; ``groups`` is the same turned: each value, and who has it."""
+
+    setting: str
+    where: str
+    why: str
+    texts: tuple[str, ...]
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def setting_rows(found: Sequence[Setting], names: Sequence[str]) -> tuple[SettingRow, ...]:
+    """``names`` are those of the entries that say anything of their settings."""
+    rows = []
+    for one in found:
+        texts = tuple(shown(value, one.path, _LONGEST) for value in one.values)
+        groups: dict[str, list[str]] = {}
+        for text, name in zip(texts, names, strict=True):
+            groups.setdefault(text, []).append(name)
+        turned = tuple((text, tuple(who)) for text, who in sorted(groups.items(), key=lambda item: -len(item[1])))
+        rows.append(SettingRow(one.path, ", ".join(one.places), one.why, texts, turned))
+    return tuple(rows)

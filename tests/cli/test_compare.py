@@ -1,0 +1,266 @@
+"""``nicbench compare``: what it refuses and why, and what the page, the terminal and programs get."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.store.folder import RunFolder
+from nicbench.store.tags import add_tag
+
+Make = Callable[..., RunFolder]
+SIZES = (64, 512, 1518)
+
+
+def result(size: int, rate: float, verdict: str = "valid", **more: Any) -> dict[str, Any]:
+    return {
+        "id": f"throughput/{size}",
+        "test": "throughput",
+        "method": "throughput",
+        "scope": "per port",
+        "parameters": {"frame_bytes": size},
+        "values": {
+            "ndr_frames_per_s": {"value": rate, "lower": rate, "upper": rate * 1.01, "limited_by": "dut", "n": 3},
+            "ndr_percent_of_line_rate": 50.0,
+        },
+        "verdict": verdict,
+        **more,
+    }
+
+
+@pytest.fixture
+def make(nicbench: Any) -> Make:
+    """Makes run folders under ``runs``, each as fast as it is told."""
+
+    def made(name: str, rate: float = 1e6, *results: dict[str, Any], **different: Any) -> RunFolder:
+        path = Path("runs") / f"2026-01-{name}"
+        path.mkdir(parents=True)
+        (path / "bench.yaml").write_text("nicbench: 1\n")
+        names = different.get("configurations", ())
+        plan = {
+            "run_id": path.name,
+            "title": different.get("title", f"Run {name}"),
+            "nicbench_version": "0",
+            "seed": 1,
+            "lab": {"kind": "veth"},
+            "dut": {"kind": different.get("dut", "bridge")},
+            "link_bits_per_s": 10e9,
+            "link_is_nominal": True,
+            "tests": [
+                {
+                    "name": "throughput",
+                    "method": "throughput",
+                    "description": "",
+                    "points": 1,
+                    "estimate_s": 1.0,
+                    "options": {
+                        "search": {"goals": {"NDR": 0.0}},
+                        "trial": {"duration": different.get("duration", 60.0)},
+                    },
+                }
+            ],
+        }
+        if names:
+            plan |= {
+                "compared": list(names),
+                "configuration": names[0],
+                "others": [{**plan, "configuration": names[1]}],
+            }
+        (path / "plan.json").write_text(json.dumps(plan))
+        (path / "inventory.json").write_text(
+            json.dumps({"dut": {"kernel": {"release": different.get("kernel", "6.1")}, "cpu": {"model": "EPYC"}}})
+        )
+        rows = list(results) or [result(size, rate / (size / 64)) for size in SIZES]
+        if names:
+            rows = [{**row, "id": f"{of}/1/{row['id']}", "configuration": of, "run": 1} for of in names for row in rows]
+        summary = {"format": "1.4", "title": plan["title"], "verdict": "valid", "results": rows}
+        (path / "summary.json").write_text(json.dumps(summary | ({"configurations": list(names)} if names else {})))
+        (path / "journal.ndjson").write_text("")
+        if different.get("finished", True):
+            (path / "MANIFEST.json").write_text(json.dumps({"format": "1.0", "sha256": {}}))
+        return RunFolder(path.resolve())
+
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _files_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders of these tests have an empty manifest."""
+    monkeypatch.setattr(RunFolder, "differences", lambda _: ())
+
+
+def test_two_runs_become_a_page_a_table_and_a_sentence(make: Make, nicbench: Any) -> None:
+    make("01", 1e6)
+    make("02", 2e6, kernel="6.18")
+    ended = nicbench("compare", "2026-01-01", "2026-01-02")
+    assert ended.status == 0
+    assert "“Run 02” passes 1.98 to 2.02 times as much as “Run 01”" in ended.stdout
+    assert "inventory.kernel.release: 6.1 (Run 01); 6.18 (Run 02)" in ended.stdout
+    assert "throughput: NDR [Mpps], per port" in ended.stdout
+    page = Path("comparison.html").read_text()
+    assert "--force" not in page
+    for text in ("Run 01", "Run 02", "inventory.<wbr>kernel.<wbr>release", "1.98 to 2.02 times", "<svg"):
+        assert text in page
+
+
+def test_a_difference_is_claimed_only_where_intervals_do_not_overlap(make: Make, nicbench: Any) -> None:
+    make("01", 1e6)
+    make("02", 1.005e6)
+    ended = nicbench("compare", "2026-01-01", "2026-01-02")
+    assert "are not told apart: their intervals overlap" in ended.stdout
+    assert "there is one run of each" in ended.stdout.lower()
+
+
+def test_the_page_goes_where_it_is_told_and_never_into_a_run(make: Make, nicbench: Any) -> None:
+    folder = make("01")
+    make("02")
+    Path("pages").mkdir()
+    assert nicbench("compare", "2026-01-01", "2026-01-02", "--out", "pages").status == 0
+    assert nicbench("compare", "2026-01-01", "2026-01-02", "--out", "pages/mine.html").status == 0
+    assert sorted(path.name for path in Path("pages").iterdir()) == ["comparison.html", "mine.html"]
+    for place in (folder.path, folder.path / "raw.html", "nowhere/x.html", "pages/mine.txt"):
+        ended = nicbench("compare", "2026-01-01", "2026-01-02", "--out", str(place))
+        assert ended.status == 2
+        assert "next:" in ended.stderr
+    assert not (folder.path / "comparison.html").exists()
+
+
+REFUSED = {
+    "one run": (["2026-01-01"], "one run alone is no comparison"),
+    "the same run twice": (["2026-01-01", "latest:default", "2026-01-01"], "is named twice"),
+    "an unknown run": (["2026-01-01", "nothing"], "'nothing'"),
+    "an unknown data set": (["2026-01-01", "reference:connectx6"], "there is no built-in data set 'connectx6'"),
+    "a data set without results": (["2026-01-01", "reference:snapio-findings"], "cannot become a run"),
+    "an unknown configuration": (["2026-01-01:fast", "2026-01-02"], "there is no such configuration: 'fast'"),
+    "no common test": (["2026-01-01", "reference:nsfnic4-transfers"], "they have no point in common"),
+}
+
+
+@pytest.mark.parametrize(("runs", "text"), REFUSED.values(), ids=REFUSED)
+def test_wrong_words_are_refused_with_a_next_step(runs: list[str], text: str, make: Make, nicbench: Any) -> None:
+    make("01")
+    make("02")
+    ended = nicbench("compare", *runs)
+    assert ended.status == 2
+    assert text in ended.stderr
+    assert "next:" in ended.stderr
+    assert not Path("comparison.html").exists()
+
+
+def test_what_is_not_comparable_is_refused_with_every_reason(make: Make, nicbench: Any) -> None:
+    make("01")
+    make("02", duration=1.0, finished=False)
+    ended = nicbench("compare", "2026-01-01", "2026-01-02")
+    assert ended.status == 2
+    for text in ("do not last equally long", "is not finished", "nicbench resume", "--force"):
+        assert text in ended.stderr
+    assert not Path("comparison.html").exists()
+
+
+def test_forced_it_says_so_in_red_at_its_top(make: Make, nicbench: Any) -> None:
+    make("01")
+    make("02", duration=1.0)
+    ended = nicbench("compare", "2026-01-01", "2026-01-02", "--force")
+    assert ended.status == 0
+    assert "not comparable, forced:" in ended.stdout
+    page = Path("comparison.html").read_text()
+    main = page[page.index("<main>") :]
+    assert main.index('class="forced"') < main.index('class="answer"')
+    assert "do not last equally long" in main
+
+
+def test_a_damaged_run_is_an_error_of_its_own(make: Make, nicbench: Any) -> None:
+    make("01")
+    (make("02").path / "summary.json").write_text("{")
+    ended = nicbench("compare", "2026-01-01", "2026-01-02", "--force")
+    assert ended.status == 4
+    assert "summary.json" in ended.stderr
+
+
+def test_a_tag_stands_for_its_runs_and_a_name_may_be_given(make: Make, nicbench: Any) -> None:
+    for day in ("01", "02", "03"):
+        folder = make(day)
+        if day != "03":
+            add_tag(folder.path, "before")
+    ended = nicbench("compare", "old=before", "new=latest", "--json")
+    assert ended.status == 0
+    assert [one["name"] for one in json.loads(ended.stdout)["entries"]] == ["old 1", "old 2", "new"]
+
+
+def test_a_configuration_is_chosen_by_its_name_or_a_part_of_it(make: Make, nicbench: Any) -> None:
+    make("01", configurations=("bare", "with rules"))
+    make("02")
+    ended = nicbench("compare", "2026-01-01:rules", "2026-01-02", "--json")
+    assert ended.status == 0
+    assert [one["configuration"] for one in json.loads(ended.stdout)["entries"]] == ["with rules", "default"]
+    ended = nicbench("compare", "2026-01-01", "--json")
+    assert [one["name"] for one in json.loads(ended.stdout)["entries"]] == ["bare", "with rules"]
+
+
+def test_points_of_one_alone_are_listed(make: Make, nicbench: Any) -> None:
+    make("01", 1e6, result(64, 1e6), result(9000, 1e5))
+    make("02", 1e6, result(64, 1e6))
+    ended = nicbench("compare", "2026-01-01", "2026-01-02", "--json")
+    [only] = json.loads(ended.stdout)["only"]
+    assert (only["parameters"], only["entries"]) == ({"frame_bytes": 9000}, ["Run 01"])
+    assert "frame 9000" in Path("comparison.html").read_text()
+
+
+def test_programs_get_every_main_value_of_each(make: Make, nicbench: Any) -> None:
+    make("01", 1e6)
+    make("02", 2e6, dut="policer")
+    document = json.loads(nicbench("compare", "2026-01-01", "2026-01-02", "--json").stdout)
+    assert document["comparable"] is True
+    [first, *_] = document["values"]
+    assert first["value"] == "ndr_frames_per_s"
+    assert first["parameters"]["frame_bytes"] == 64
+    assert first["entries"]["Run 02"]["value"] == 2e6
+    assert [row["path"] for row in document["differences"]] == ["dut.kind"]
+
+
+def test_a_published_result_is_named_marked_and_never_claimed_against(make: Make, nicbench: Any) -> None:
+    card = "reference:connectx5-zero-loss:25GbE, bare"
+    make("01", 1e7)
+    refused = nicbench("compare", "latest", card)
+    assert refused.status == 2
+    assert "--per-port divides" in refused.stderr
+    assert "virtual links" in refused.stderr
+    ended = nicbench("compare", "latest", card, "--per-port", "--force")
+    assert ended.status == 0
+    page = Path("comparison.html").read_text()
+    for text in (
+        "ConnectX-5 25GbE, bare metal (published 2019)",
+        "Mellanox NICs Performance Report with DPDK 19.08",
+        "Not measured by nicbench",
+        "no claim: how exact the published one is",
+        "divided by their number",
+    ):
+        assert text in page
+    assert "is not told apart" not in page
+
+
+@pytest.mark.parametrize("count", [3, 8])
+def test_many_runs_are_rows_and_every_one_is_there(count: int, make: Make, nicbench: Any) -> None:
+    for number in range(count):
+        make(f"{number:02}", 1e6 * (1 + number))
+    runs = [f"2026-01-{number:02}" for number in range(count)]
+    ended = nicbench("compare", *runs)
+    assert ended.status == 0
+    page = Path("comparison.html").read_text()
+    assert all(f"Run {number:02}" in page for number in range(count))
+    if count > 7:
+        assert f"“Run {count - 1:02}” passes most" in ended.stdout
+        assert "lies above those of 7 of the others" in ended.stdout
+
+
+def test_hostile_names_do_no_harm(make: Make, nicbench: Any) -> None:
+    make("01", title="<script>alert(1)</script>")
+    make("02", title="\x1b[31mred")
+    ended = nicbench("compare", "2026-01-01", "2026-01-02")
+    assert ended.status == 0
+    assert "<script>" not in Path("comparison.html").read_text()
+    assert "\x1b" not in ended.stdout
