@@ -31,7 +31,15 @@ def chart(mark: str, rows: list[dict[str, Any]] = ROWS, form: Format = WIDE, **m
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(0.0, "0"), (0.40237266, "0.40237"), (12.0, "12"), (1_488_095.2, "1\u202f488\u202f095"), (-0.00012, "-0.00012")],
+    [
+        (0.0, "0"),
+        (0.387002347, "0.38700"),
+        (0.1 + 0.2, "0.3"),
+        (0.40237266, "0.40237"),
+        (12.0, "12"),
+        (1_488_095.2, "1\u202f488\u202f095"),
+        (-0.00012, "-0.00012"),
+    ],
 )
 def test_numbers_have_five_digits_and_no_empty_ones(value: float, said: str) -> None:
     assert number(value) == said
@@ -76,7 +84,7 @@ def test_a_line_without_points_has_places_that_are_not_drawn(form: Format) -> No
     points = next(iter(re.findall(r'data-points="([^"]*)"', drawing))).split("\n")
 
     assert len(points) == (240 if form is WIDE else 120)
-    assert points[-1].endswith("|1|1\u202f999|44.71"), "the last one is kept"
+    assert points[-1].endswith("|1|1\u202f999|44.710"), "the last one is kept"
     assert drawing.count('data-of="') == 2, "both lines can be hidden"
 
 

@@ -118,7 +118,9 @@ def rendered(report: Report, template_name: str, **more: Any) -> str:
         dot_figures=lambda study, way: dot_figures(study, way, numbered),
         watched_figure=lambda view: watched_figure(view, numbered),
         tail_figure=lambda table: (
-            drawn(charts.tail_chart, table, numbered, f"Latency tail at {table.load}") if alone else None
+            drawn(charts.tail_chart, table, numbered, f"Latency tail at {table.load}", "latency.hlog")
+            if alone
+            else None
         ),
     )
     return with_contents(page)

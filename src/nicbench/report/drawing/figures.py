@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from markupsafe import Markup, escape
 
 from nicbench.report.drawing.bars import bars_chart
+from nicbench.report.drawing.behind import numbers_behind
 from nicbench.report.drawing.charts import NARROW, WIDE, Format
 from nicbench.report.drawing.curves import curve_chart
 from nicbench.report.drawing.narrowing import narrowing_chart
@@ -19,6 +20,7 @@ from nicbench.report.drawing.svg import svg
 from nicbench.report.model import CALIBRATION, Report, ThroughputTable
 from nicbench.report.tables import Section
 
+SUMMARY: Final = "summary.json"
 Draw = Callable[[Any, Format], dict[str, Any] | None]
 
 
@@ -30,16 +32,24 @@ class Figure:
     caption: str
 
 
-def drawn(draw: Draw, subject: Any, numbered: Iterator[int], label: str) -> Markup | None:
-    """Both drawings of a chart; the style sheet shows the one that suits. None where there is nothing to draw."""
-    parts = []
-    for name, form in (("wide", WIDE), ("narrow", NARROW)):
+def drawn(
+    draw: Draw, subject: Any, numbered: Iterator[int], label: str, source: str = SUMMARY, name: str = ""
+) -> Markup | None:
+    """Both drawings of a chart, of which the style sheet shows the one that suits, and the table behind them.
+
+    ``source`` is the file of the run folder that has every number; ``name`` tells drawings of one figure apart. None
+    where there is nothing to draw.
+    """
+    parts: list[Markup] = []
+    behind = Markup("")
+    for kind, form in (("wide", WIDE), ("narrow", NARROW)):
         specification = draw(subject, form)
         if specification is None:
             return None
+        behind = behind or numbers_behind(specification, label, source, name)
         drawing = Markup(svg(specification, next(numbered), str(escape(label))))  # noqa: S704 - from numbers
-        parts.append(Markup('<div class="{}">{}</div>').format(name, drawing))
-    return Markup("").join(parts)
+        parts.append(Markup('<div class="{}">{}</div>').format(kind, drawing))
+    return Markup("").join((*parts, behind))
 
 
 def section_figures(section: Section, numbered: Iterator[int]) -> tuple[Figure, ...]:
@@ -76,7 +86,9 @@ def search_figure(report: Report, table: ThroughputTable, numbered: Iterator[int
         if trial.request.purpose not in CALIBRATION
         and (trial.id in behind or trial.request.frame_bytes == table.rows[0].frame_bytes)
     ]
-    drawing = drawn(partial(search_chart, trials=searched), table, numbered, "Loss in every trial of the search")
+    drawing = drawn(
+        partial(search_chart, trials=searched), table, numbered, "Loss in every trial of the search", "trials.parquet"
+    )
     words = f"Every trial of the search at {table.rows[0].size_words}: the share of frames lost, against the load"
     return (
         None if drawing is None else Figure(drawing, f"{words}, {table.scope}. The vertical lines are the rates found.")

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from nicbench.report.numbers import THIN_SPACE
 
 _DIGITS: Final = 5
+Kind = TypeVar("Kind")
 _SILENT: Final = frozenset({"text", "rect", "image", "geoshape"})
 
 
@@ -99,12 +100,28 @@ def places(unit: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def number(value: float) -> str:
-    """Five significant digits, whole numbers in full, no zeros at the end of a fraction."""
+    """Five significant digits, fewer where the number has no more, whole numbers in full."""
     if value == 0:
         return "0"
     decimals = max(0, min(9, _DIGITS - 1 - math.floor(math.log10(abs(value)))))
     text = f"{value:,.{decimals}f}"
-    return (text.rstrip("0").rstrip(".") if decimals else text).replace(",", THIN_SPACE)
+    ends = decimals and math.isclose(value, round(value, decimals), rel_tol=1e-9)
+    return (text.rstrip("0").rstrip(".") if ends else text).replace(",", THIN_SPACE)
+
+
+def series_of(sets: Sequence[DataSet]) -> tuple[str, ...]:
+    """The names of the series, as the legend has them."""
+    occur = dict.fromkeys(said.series for one in sets for said in one.rows if said.series)
+    scales = [unit["encoding"].get("color", {}).get("scale") or {} for one in sets for unit in one.units]
+    legend = dict.fromkeys(str(name) for scale in scales for name in scale.get("domain", ()))
+    return tuple(dict.fromkeys((*(name for name in legend if name in occur), *occur)))
+
+
+def evenly(rows: Sequence[Kind], most: int) -> list[Kind]:
+    """At most so many, evenly chosen, the first and the last among them."""
+    if len(rows) <= most:
+        return list(rows)
+    return [rows[place * (len(rows) - 1) // (most - 1)] for place in range(most)]
 
 
 def _read(name: str, units: list[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> DataSet | None:

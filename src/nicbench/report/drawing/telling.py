@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from markupsafe import escape
 
-from nicbench.report.drawing.reading import DataSet, mark_of, places, read, says, units_of
+from nicbench.report.drawing.reading import DataSet, evenly, mark_of, places, read, says, series_of, units_of
 
 _POINTS: Final = {True: 240, False: 120}
 """Wide and narrow: points laid upon all lines of a chart; of more every so many is taken, but of each line:"""
@@ -73,21 +73,13 @@ def telling(specification: Mapping[str, Any]) -> tuple[dict[str, Any], Told]:
         if not says(unit):
             unit["mark"]["aria"] = False
     sets = read(chart)
-    series = _in_order(sets)
+    series = series_of(sets)
     most = max(_LEAST_POINTS, _POINTS[chart.get("width", 0) > _BROAD] // max(1, len(series)))
     told = [_tell(one, chart["datasets"], series, number, most) for number, one in enumerate(sets)]
     for _, unit in units_of(chart):
         unit["encoding"].pop("tooltip", None)
     heads, rows, across = zip(*told, strict=True) if told else ((), (), ())
     return chart, Told(tuple(_plain(name) for name in series), heads, rows, across)
-
-
-def _in_order(sets: Sequence[DataSet]) -> tuple[str, ...]:
-    """The names of the series, as the legend has them."""
-    occur = dict.fromkeys(said.series for one in sets for said in one.rows if said.series)
-    scales = [unit["encoding"].get("color", {}).get("scale") or {} for one in sets for unit in one.units]
-    legend = dict.fromkeys(str(name) for scale in scales for name in scale.get("domain", ()))
-    return tuple(dict.fromkeys((*(name for name in legend if name in occur), *occur)))
 
 
 def _tell(
@@ -114,7 +106,7 @@ def _tell(
     columns, names = _columns(one, plain, base), list(dict.fromkeys(said.series for said in one.rows))
     unit_of = f" {one.value.unit}" if one.value and one.value.unit else ""
     points = [{**column.row, _SAYS: f"{_SAYS}:{number}.{place}"} for place, column in enumerate(columns)]
-    _lay_points(base, tables, f"{one.name} points", _every(points, most * len(names)))
+    _lay_points(base, tables, f"{one.name} points", evenly(points, most * len(names)))
     head = _PART.join(("", one.key.pattern, *(f"{_plain(name)}: #{unit_of}" for name in names)))
     return (
         head,
@@ -159,13 +151,8 @@ def _lay_points(unit: dict[str, Any], tables: dict[str, Any], name: str, rows: l
 def _thinned(rows: Sequence[dict[str, Any]], one: DataSet, most: int) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     for name in dict.fromkeys(said.series for said in one.rows):
-        kept += _every([row for row, said in zip(rows, one.rows, strict=True) if said.series == name], most)
+        kept += evenly([row for row, said in zip(rows, one.rows, strict=True) if said.series == name], most)
     return kept
-
-
-def _every(rows: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    """At most so many, evenly, the first and the last among them."""
-    return rows if len(rows) <= most else [rows[place * (len(rows) - 1) // (most - 1)] for place in range(most)]
 
 
 def _value_patterns(one: DataSet) -> tuple[str, ...]:

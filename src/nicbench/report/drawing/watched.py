@@ -36,7 +36,14 @@ def watched_figure(view: WatchedMachine, numbered: Iterator[int]) -> Markup | No
     for number, series in enumerate(view.series):
         is_last = number == len(view.series) - 1
         draw = partial(cpu_chart, view=view, is_first=number == 0, is_last=is_last)
-        drawing = drawn(draw, series, numbered, f"{view.host}, {series.name}: time by state over the run")
+        drawing = drawn(
+            draw,
+            series,
+            numbered,
+            f"{view.host}, {series.name}: time by state over the run",
+            "monitor.parquet",
+            series.name,
+        )
         if drawing is not None:
             parts.append(Markup("{}").format(drawing))
     return Markup("").join(parts) if parts else None
