@@ -20,6 +20,8 @@ from nicbench.judge.rounds import MOST_REPEATS, OF_ROUNDS
 from nicbench.model.report_wishes import Layout
 from nicbench.report import answer, disclosure, facts, numbers
 from nicbench.report.contents import with_contents
+from nicbench.report.datasheet import cards
+from nicbench.report.datasheet.sheets import sheets
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.figures import drawn, lead, search_figure, section_figures
 from nicbench.report.drawing.multiples import are_numbered, rate_multiples
@@ -197,6 +199,9 @@ def _environment() -> Environment:
         adaptations=adaptations,
         spread=spread,
         own_version=__version__,
+        sheets=sheets,
+        setup_card=cards.setup,
+        settings_card=cards.settings,
         wirings=wirings,
         testbed_picture=picture.drawn,
         disclosed_lab=disclosure.lab,

@@ -1,0 +1,1 @@
+"""The datasheet: per test setup, settings, results and figure, as published zero-loss reports have it."""
