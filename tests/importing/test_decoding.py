@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from nicbench.errors import UsageError
-from nicbench.importing import decoding
 from nicbench.importing.decoding import decode, read_bytes
 
 TEXT = "Größe;Latenz [µs]\r\n64;1,5\r\n"
@@ -41,12 +40,11 @@ def test_what_is_no_text_is_refused(content: bytes, encoding: str | None, messag
         decode(content, "x.csv", encoding)
 
 
-def test_only_a_regular_file_of_a_reasonable_size_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_regular_file_of_a_reasonable_size_is_read(tmp_path: Path) -> None:
     big = tmp_path / "big.csv"
     big.write_bytes(b"x" * 11)
-    monkeypatch.setattr(decoding, "MOST_BYTES", 10)
     with pytest.raises(UsageError, match="is larger than"):
-        read_bytes(big)
+        read_bytes(big, 10)
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         read_bytes(tmp_path)
     with pytest.raises(UsageError, match="cannot be read: No such file"):

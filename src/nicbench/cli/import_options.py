@@ -21,9 +21,16 @@ def _option(name: str, metavar: str, text: str, **more: Any) -> Any:
 
 
 ImportPaths = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Tables of results; several make one run.", show_default=False)
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help="Tables of results, recordings of nmon; several make one run.", show_default=False
+    ),
 ]
-MethodName = Annotated[str, _option("--method", "NAME", "What was measured: throughput, latency, ...")]
+MethodName = Annotated[str | None, _option("--method", "NAME", "What was measured: throughput, latency, ...")]
+WithMonitor = Annotated[
+    list[str] | None,
+    _option("--with-monitor", "FILE[=HOST]", "What nmon recorded of a machine meanwhile; HOST is its name."),
+]
 FormatName = Annotated[str, typer.Option("--from", metavar="FORMAT", help="plain, or whose export it is.")]
 Title = Annotated[str | None, _option("--title", "TEXT", "The run's title; else the file's name.")]
 Source = Annotated[str | None, _option("--source", "TEXT", "Who published it, where.")]
@@ -61,6 +68,20 @@ def pairs(option: str, written: Iterable[str]) -> dict[str, str]:
         if name in found:
             raise UsageError(f"{option} names {name!r} twice", next_step="leave one of them out")
         found[name] = value
+    return found
+
+
+def recordings(option: str, written: Iterable[str]) -> list[tuple[Path, str | None]]:
+    """FILE or FILE=HOST. A file whose own name has the mark is taken as it is."""
+    found: list[tuple[Path, str | None]] = []
+    for text in written:
+        file, mark, host = text.rpartition("=")
+        if not mark or Path(text).exists():
+            found.append((Path(text), None))
+        elif not file.strip() or not host.strip():
+            raise UsageError(f"{option} {text!r} names no file and host", next_step=f"write {option} 'FILE=HOST'")
+        else:
+            found.append((Path(file), host.strip()))
     return found
 
 

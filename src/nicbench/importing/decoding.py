@@ -14,18 +14,18 @@ MOST_BYTES: Final = 8 * 2**20
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a regular file of at most ``MOST_BYTES``; UsageError where it is none."""
+def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """The content of a regular file of at most so many bytes; UsageError where it is none."""
     try:
         with path.open("rb") as stream:
             if not stat.S_ISREG(path.stat().st_mode):
                 raise UsageError("is not a regular file", place=str(path), next_step="name a CSV of results")
-            content = stream.read(MOST_BYTES + 1)
+            content = stream.read(most_bytes + 1)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror or error}", place=str(path)) from error
-    if len(content) > MOST_BYTES:
+    if len(content) > most_bytes:
         raise UsageError(
-            f"is larger than {MOST_BYTES // 2**20} MiB", place=str(path), next_step="import a part of it at a time"
+            f"is larger than {most_bytes // 2**20} MiB", place=str(path), next_step="import a part of it at a time"
         )
     return content
 

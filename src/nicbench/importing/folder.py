@@ -11,6 +11,7 @@ from typing import Any
 from nicbench import __version__
 from nicbench.events import Note, ResultReady, RunFinished, RunStarted
 from nicbench.importing.files import GivenFile
+from nicbench.importing.monitored import METHOD, Monitored, plans, rows, words
 from nicbench.importing.results import ImportedResults
 from nicbench.model.imported import NOT_MEASURED, Imported, ImportedFile
 from nicbench.model.plan import Plan, PlannedTest
@@ -27,11 +28,13 @@ def summary_of(title: str, found: ImportedResults, source: Imported) -> Summary:
     return Summary(title=title, verdict=ResultVerdict.IMPORTED, results=found.results, imported=source)
 
 
-def provenance(files: Sequence[GivenFile], found: ImportedResults, **said: Any) -> Imported:
-    """Where the results come from; ``said`` are the fields that only the user knows."""
+def provenance(
+    files: Sequence[GivenFile], found: ImportedResults, machines: Sequence[Monitored] = (), **said: Any
+) -> Imported:
+    """Where the results, and what was recorded of ``machines``, come from; ``said`` only the user knows."""
     first, *more = (
         ImportedFile(file=f"{RAW}/{name_of(file.path)}", sha256=hashlib.sha256(file.content).hexdigest())
-        for file in files
+        for file in (*files, *(each.file for each in machines))
     )
     return Imported(
         file=first.file,
@@ -49,34 +52,52 @@ def name_of(path: Path) -> str:
 
 
 def write_run(
-    parent: Path, files: Sequence[GivenFile], summary: Summary, options: dict[str, Any], command: Sequence[str]
+    parent: Path,
+    files: Sequence[GivenFile],
+    summary: Summary,
+    options: dict[str, Any],
+    command: Sequence[str],
+    machines: Sequence[Monitored] = (),
 ) -> RunFolder:
-    """Makes the folder under ``parent``; ``options`` say how the ``files`` were read."""
+    """Makes the folder under ``parent``; ``options`` say how the ``files`` and recordings of ``machines`` were read."""
     source = summary.imported
     assert source is not None  # noqa: S101 - summary_of() gave it
     folder = RunFolder.create_imported(parent, {"import": 1, "file": source.file, **options}, summary.title)
-    for file in files:
+    every = (*files, *(each.file for each in machines))
+    for file in every:
         write_atomically(folder.raw / name_of(file.path), file.content)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    folder.write_json("plan.json", plan_of(folder.run_id, summary, options, command))
+    folder.write_json("plan.json", plan_of(folder.run_id, summary, options, command, machines))
     folder.journal.append(
         RunStarted(run_id=folder.run_id, title=summary.title, nicbench_version=__version__, wall_time=now, seed=0)
     )
-    names = ", ".join(name_of(file.path) for file in files[:_MOST_NAMED])
-    names += f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
+    names = ", ".join(name_of(file.path) for file in every[:_MOST_NAMED])
+    names += f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
     folder.journal.append(Note(text=f"Imported from {names}, not measured by nicbench: {source.named}."))
+    for each in machines:
+        folder.journal.append(Note(text=words(each)))
     for result in summary.results:
         folder.journal.append(ResultReady(test=source.method, result=result))
     folder.journal.append(RunFinished(verdict=summary.verdict))
+    if machines:
+        from nicbench.store import recorded  # here: most imports bring no recording, and loading it takes long
+
+        recorded.write(folder.path, rows([each.recording for each in machines]))
     folder.finish(summary)
     return folder
 
 
-def plan_of(run_id: str, summary: Summary, options: dict[str, Any], command: Sequence[str]) -> Plan:
-    """As much of a plan as an import knows; ``options`` say how its file was read."""
+def plan_of(
+    run_id: str,
+    summary: Summary,
+    options: dict[str, Any],
+    command: Sequence[str],
+    machines: Sequence[Monitored] = (),
+) -> Plan:
+    """As much of a plan as an import knows; ``options`` say how its file was read, ``machines`` were recorded."""
     source = summary.imported
     assert source is not None  # noqa: S101 - as above
-    compared = summary.results[0].configuration
+    compared = summary.results[0].configuration if summary.results else DEFAULT
     named = source.device or (compared if compared != DEFAULT else None)
     goals = {"NDR": 0.0, **({"PDR": options["pdr_loss_ratio"]} if options.get("pdr_loss_ratio") is not None else {})}
     return Plan(
@@ -87,7 +108,10 @@ def plan_of(run_id: str, summary: Summary, options: dict[str, Any], command: Seq
         command=tuple(command),
         dut={"name": named} if named else {},
         link_bits_per_s=options.get("link_bits_per_s"),
-        tests=(
+        monitors=plans([each.recording for each in machines]),
+        tests=()
+        if source.method == METHOD
+        else (
             PlannedTest(
                 name=source.method,
                 method=source.method,

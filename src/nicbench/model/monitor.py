@@ -42,6 +42,8 @@ class MonitorPlan(Frozen):
     version: str | None = None
     missing: dict[str, str] = Field(default_factory=dict)
     """Sources that this host lacks, and why."""
+    recorder: str | None = Field(default=None, exclude_if=lambda recorder: recorder is None)
+    """Of imported results: the program that recorded it, with its version; None: our own monitor."""
 
 
 class MonitorCost(Frozen):

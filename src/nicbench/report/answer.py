@@ -49,6 +49,9 @@ def headline(
     if summary.results:
         were = "measured" if summary.imported is None else "imported"
         return f"{len(summary.results)} results were {were}; they are listed below."
+    if summary.imported is not None:
+        recorded = [each.host for each in plan.monitors] if plan else []
+        return f"No results, but what {' and '.join(recorded[:5])} did was recorded: it is shown below."
     return "Nothing was measured: the run ended before its first result."
 
 

@@ -25,6 +25,7 @@ from nicbench.report.datasheet.sheets import sheets
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.figures import drawn, lead, search_figure, section_figures
 from nicbench.report.drawing.multiples import are_numbered, rate_multiples
+from nicbench.report.drawing.moved import moved_figure
 from nicbench.report.drawing.rates import rates_chart
 from nicbench.report.drawing.svg import identifiers
 from nicbench.report.drawing.tail_bins import bins_chart
@@ -119,6 +120,7 @@ def rendered(report: Report, template_name: str, **more: Any) -> str:
         ),
         dot_figures=lambda study, way: dot_figures(study, way, numbered),
         watched_figure=lambda view: watched_figure(view, numbered),
+        moved_figure=lambda moved, host: moved_figure(moved, host, numbered),
         tail_figure=lambda table: (
             drawn(charts.tail_chart, table, numbered, f"Latency tail at {table.load}", "latency.hlog")
             if alone

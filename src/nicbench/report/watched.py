@@ -7,13 +7,19 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from nicbench.model.monitor import MonitorCost, MonitorPlan
 from nicbench.model.plan import Plan
+from nicbench.report.moved import METRICS as MOVED
+from nicbench.report.moved import Moved, moved
 from nicbench.stats.cpu import BUSY, Spent, Utilisation, added, utilisation
 from nicbench.store import monitor_table
 
 METRICS = {f"cpu_{state}_ns": state for state in (*BUSY, "idle", "iowait", "steal")}
 BETWEEN = "between trials"
+RECORDING = "recording"
 _UNFINISHED = "a trial that was not finished"
 _SHORTEST_NS = 100_000_000
 """Ten of the kernel's ticks: the share of a shorter sample is too coarse to be a minimum or maximum."""
@@ -37,8 +43,9 @@ class CpuRow:
 
     name: str
     busy: Utilisation
-    softirq: Utilisation
-    steal: Utilisation
+    softirq: Utilisation | None
+    steal: Utilisation | None
+    """None: whoever recorded it does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,9 @@ class WatchedMachine:
     phases: tuple[PhaseTable, ...]
     samples: int
     what: str = "trials"
-    """What it watched: trials, or rounds."""
+    """What it watched: trials, rounds, or a recording that an import brought."""
+    moved: tuple[Moved, ...] = ()
+    """Of a recording: what went through interfaces and drives."""
 
 
 def watched_machines(
@@ -89,14 +98,23 @@ def watched_machines(
 
     ``what`` is what the run consists of: trials, or rounds.
     """
-    monitored = monitor_table.read(folder, tuple(METRICS))
+    plans = {each.host: each for each in (plan.monitors if plan else ())}
+    recorded = {host for host, each in plans.items() if each.recorder is not None}
+    monitored = monitor_table.read(folder, (*METRICS, *(MOVED if recorded else ())))
     if monitored is None:
         return ()
-    plans = {each.host: each for each in (plan.monitors if plan else ())}
-    by_host = _slices(monitored.table.to_pydict())
+    rows = monitored.table
+    by_host = _slices(rows.filter(pc.is_in(rows["metric"], pa.array(list(METRICS)))).to_pydict())
+    machines = [
+        _view(host, by_host.get(host, {}), plans.get(host), monitored.costs.get(host), plan, phases, what)
+        for host in dict.fromkeys([*by_host, *recorded])
+    ]
+    if not recorded:
+        return tuple(machines)
+    columns = rows.filter(pc.is_in(rows["metric"], pa.array(MOVED))).to_pydict()
     return tuple(
-        _view(host, cpus, plans.get(host), monitored.costs.get(host), plan, phases, what)
-        for host, cpus in by_host.items()
+        replace(each, what=RECORDING, moved=moved(columns, each.host)) if each.host in recorded else each
+        for each in machines
     )
 
 
@@ -141,6 +159,7 @@ def _view(
     order = dict.fromkeys(_phase(each, phases) for each in first)
     inside = [name for name in order if name != BETWEEN]
     tables = [_table(phase, named, phases) for phase in (*inside, *([BETWEEN] if BETWEEN in order else []))]
+    what = what if monitor is None or monitor.recorder is None else RECORDING
     return WatchedMachine(
         host=host,
         plan=monitor,
@@ -174,11 +193,15 @@ def _named(cpus: Cpus, plan: Plan | None) -> dict[str, list[Slice]]:
 
 def _in_words(phase: str, what: str) -> str:
     """Of rounds what is said of trials."""
+    if what == RECORDING:
+        return "the whole recording"
     said = {BETWEEN: "between rounds", _UNFINISHED: "a round that was not finished"}
     return said.get(phase, phase) if what == "rounds" else phase
 
 
 def _title(name: str, roles: Mapping[str, str]) -> str:
+    if name == "all":  # where nobody told them apart
+        return "all CPUs"
     title = f"CPU {name.removeprefix('cpu')}"
     return f"{title}, {roles[name]}" if name in roles else title
 
@@ -202,8 +225,11 @@ def _row(name: str, slices: Iterable[Slice]) -> CpuRow | None:
     slices = tuple(slices)
     spent = [each.spent for each in slices]
     long = [each.spent for each in slices if each.end_s - each.begin_s >= _SHORTEST_NS / 1e9] or spent
-    busy, softirq, steal = (_over(spent, long, states) for states in (BUSY, ("softirq",), ("steal",)))
-    return CpuRow(name, busy, softirq, steal) if busy and softirq and steal else None
+    told = {state for each in spent for state in each.by_state}
+    busy, softirq, steal = (
+        _over(spent, long, states) if told & set(states) else None for states in (BUSY, ("softirq",), ("steal",))
+    )
+    return CpuRow(name, busy, softirq, steal) if busy else None
 
 
 def _over(every: list[Spent], long: list[Spent], states: tuple[str, ...]) -> Utilisation | None:

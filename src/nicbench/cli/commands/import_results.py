@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -14,9 +15,11 @@ from nicbench.importing.cells import DELIMITERS
 from nicbench.importing.files import Dialect, given_files, import_files
 from nicbench.importing.folder import name_of, provenance, summary_of
 from nicbench.importing.formats.base import Format
+from nicbench.importing.monitored import FORMAT, METHOD, is_recording, monitored
 from nicbench.importing.numbers import THOUSANDS
 from nicbench.importing.options import ImportOptions
-from nicbench.importing.results import method_of
+from nicbench.importing.results import ImportedResults, method_of
+from nicbench.methods.base import Method
 from nicbench.registry import find
 
 
@@ -27,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def _import(
     paths: read.ImportPaths,
-    method: read.MethodName,
+    method: read.MethodName = None,
     form: read.FormatName = "plain",
     title: read.Title = None,
     source: read.Source = None,
@@ -47,13 +50,17 @@ def _import(
     delimiter: read.Delimiter = None,
     encoding: read.Encoding = None,
     heading_line: read.HeadingLine = 1,
+    with_monitor: read.WithMonitor = None,
     errata: read.Errata = False,
     dry_run: read.DryRun = False,
     output: Output = DEFAULT_OUTPUT,
     json: Json = False,
 ) -> None:
     """Make a run of results that somebody else measured, marked as such, with the tables and charts of our own."""
-    kind = method_of(method)
+    tables = [path for path in paths if not is_recording(path)]
+    own_names = [(path, None) for path in paths if is_recording(path)]
+    named = [*own_names, *read.recordings("--with-monitor", with_monitor or ())]
+    kind = _method_of(method, tables)
     formats = find("nicbench.importing.formats", Format)
     read.choice("--from", form, formats)
     link = read.link("--link-speed", link_speed, ports)
@@ -74,9 +81,14 @@ def _import(
     if options.decimal == options.thousands:
         raise UsageError(f"--decimal and --thousands cannot both be {decimal}", next_step="leave one of them out")
     mark = DELIMITERS[delimiter] if read.choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
-    files = given_files(paths)
-    found = import_files(files, formats[form], kind, options, Dialect(mark, encoding, heading_line))
-    known = provenance(files, found, source=source, year=year, device=device, method=method, format=form)
+    files = given_files(tables)
+    machines = monitored(named, files, encoding)
+    if kind is None:
+        found, method, form = ImportedResults((), (), ()), METHOD, FORMAT
+    else:
+        found = import_files(files, formats[form], kind, options, Dialect(mark, encoding, heading_line))
+        method = kind.kind
+    known = provenance(files, found, machines, source=source, year=year, device=device, method=method, format=form)
     summary = summary_of(title or Path(name_of(paths[0])).stem, found, known)
     said = {
         "method": method,
@@ -86,6 +98,19 @@ def _import(
         "columns": {one.head.text: one.key for one in found.columns},
     }
     if dry_run:
-        show_import(summary, found, as_json=json)
+        show_import(summary, found, machines, as_json=json)
     else:
-        keep_import(output, files, summary, said, as_json=json)
+        keep_import(output, files, summary, said, as_json=json, machines=machines)
+
+
+def _method_of(name: str | None, tables: Sequence[Path]) -> type[Method] | None:
+    """None where no file is one of results: machines were only watched."""
+    if tables and name is None:
+        raise UsageError(
+            "what was measured is not said", place=str(tables[0]), next_step="add --method, for example throughput"
+        )
+    if name is not None and not tables:
+        raise UsageError(
+            f"there is no file with results of `{name}`", place="--method", next_step="name one, or leave --method out"
+        )
+    return None if name is None else method_of(name)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from nicbench.report.drawing.charts import Format, finished
 from nicbench.report.drawing.figures import drawn
 from nicbench.report.drawing.svg import INK, MUTED, SERIES
-from nicbench.report.watched import CpuSeries, Slice, WatchedMachine
+from nicbench.report.watched import RECORDING, CpuSeries, Slice, WatchedMachine
 from nicbench.stats.cpu import added
 
 STATES: dict[str, tuple[str, ...]] = {
@@ -57,22 +57,24 @@ def cpu_chart(
     if not steps:
         return None
     begin_s, end_s = steps[0].begin_s, steps[-1].end_s
+    told = {name: states for name, states in STATES.items() if any(set(states) & {*s.spent.by_state} for s in steps)}
     points = [
         {"t": round(time_s, 3), "state": name, "share": round(100.0 * (step.spent.share(*states) or 0.0), 2)}
         for step in steps
         for time_s in ((step.begin_s, step.end_s) if step is steps[-1] else (step.begin_s,))
-        for name, states in STATES.items()
+        for name, states in told.items()
     ]
+    began = "recording" if view.what == RECORDING else "run"
     over_time: dict[str, Any] = {
-        "title": "time since the run began [s]" if is_last else None,
+        "title": f"time since the {began} began [s]" if is_last else None,
         "scale": alt.Scale(domain=[begin_s, end_s], nice=False),
         "axis": alt.Axis(grid=False, labels=is_last, ticks=is_last),
     }
     y_axis = alt.Axis(values=[0, 50, 100], titleFontSize=form.font)
     y = alt.Y("share:Q", title=_short(series.name, form), scale=alt.Scale(domain=[0, 100]), axis=y_axis, stack="zero")
     legend = alt.Legend(orient="top", title=None, columns=max(2, form.columns // 2), labelLimit=0, offset=26)
-    names = list(STATES)
-    colours = alt.Scale(domain=names, range=list(_COLOURS))
+    names = list(told)
+    colours = alt.Scale(domain=names, range=[_COLOURS[list(STATES).index(name)] for name in names])
     colour = alt.Color("state:N", sort=names, scale=colours, legend=legend if is_first else None)
     layers: list[Any] = []
     spans = [{"from": span.begin_s, "to": span.end_s} for span in view.spans]
