@@ -14,7 +14,8 @@ from nicbench.report import Format, html
 from nicbench.report.gather import gather
 from nicbench.store import RunFolder
 from nicbench.store.files import storage_error, write_atomically
-from nicbench.store.folder import JOURNAL, is_run_folder
+from nicbench.store.folder import is_run_folder
+from nicbench.store.names import JOURNAL
 
 _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 

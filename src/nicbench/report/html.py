@@ -24,8 +24,8 @@ from nicbench.report.datasheet import cards
 from nicbench.report.datasheet.sheets import sheets
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.figures import drawn, lead, search_figure, section_figures
-from nicbench.report.drawing.multiples import are_numbered, rate_multiples
 from nicbench.report.drawing.moved import moved_figure
+from nicbench.report.drawing.multiples import are_numbered, rate_multiples
 from nicbench.report.drawing.rates import rates_chart
 from nicbench.report.drawing.svg import identifiers
 from nicbench.report.drawing.tail_bins import bins_chart
