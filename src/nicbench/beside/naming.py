@@ -54,7 +54,7 @@ _MORE: tuple[Callable[[Entry], str | None], ...] = (
 def _with(name: str, more: str | None, entry: Entry) -> str:
     if entry.is_named or more is None or more in name:
         return name
-    return f"{name}, {more}"
+    return more if name == entry.moment else f"{name}, {more}"
 
 
 def _numbered(names: Sequence[str]) -> list[str]:

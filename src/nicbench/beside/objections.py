@@ -45,8 +45,10 @@ def _of_files(every: Sequence[Conditions]) -> Iterator[Objection]:
             )
         elif one.verdict is ResultVerdict.INCOMPLETE:
             yield Objection(f"{listed([one.name])} is incomplete: by its own verdict not all of it was measured", True)
-        for trouble in one.troubles:
-            yield Objection(f"{listed([one.name])} is not as the run left it: {trouble}", True)
+        if one.troubles:
+            more = f", and {len(one.troubles) - 2} more" if len(one.troubles) > 2 else ""
+            files = f"{'; '.join(one.troubles[:2])}{more}"
+            yield Objection(f"{listed([one.name])} is not as the run left it: {files}", True)
     disturbed = [one.name for one in every if one.verdict is ResultVerdict.DISTURBED]
     if disturbed:
         yield Objection(f"some results of {listed(disturbed)} rest on disturbed trials, marked *", False)

@@ -16,7 +16,9 @@ from nicbench.report.numbers import mpps
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 
 FEW = 4
-"""Up to so many entries each has its number in a sentence, and a column of its own."""
+"""Up to so many entries each has a column of its own."""
+_SPOKEN = 2
+"""Up to so many each has its number in the first sentence, and is compared there with the other."""
 _GAP = "\u00a0"
 
 
@@ -24,7 +26,7 @@ def sentences(
     compared: Comparison, studies: Sequence[Study], tables: Sequence[ValueTable], entries: Sequence[Entry]
 ) -> tuple[str, ...]:
     """The first is the answer."""
-    if len(entries) <= FEW:
+    if len(entries) <= _SPOKEN:
         said = list(editors_answer.answers(studies))
         if compared.rates or compared.latencies or not said:
             if compared.rates or compared.latencies or not tables:
@@ -58,6 +60,8 @@ def _of_many(table: RatesTable, row: RatesRow) -> str:
     if not apart:
         return f"{said} No difference is shown: the interval of the highest overlaps all others."
     alike = len(bounded) - len(apart)
+    if not alike and len(apart) == len(ranked) - 1:
+        return f"{said} The interval of the highest lies above those of all others."
     rest = f"; from the other {alike} it is not told apart" if alike else ""
     unknown = len(ranked) - 1 - len(bounded)
     more = f" {unknown} have no interval." if unknown else ""
@@ -76,9 +80,10 @@ def _extremes(table: ValueTable, column: int) -> str:
         return f"{table.head} of {table.test} is not known."
     least, most = min(numbers), max(numbers)
     unit = f"{_GAP}{table.unit}" if table.unit else ""
-    head = table.head.lower() if table.head[1:2].islower() else table.head
+    own = table.head.lower().startswith(table.test.lower())
+    head = table.head if own else f"{table.test}, {table.head}"
     low, high = (f"{text}{unit} (“{name}”)" for _, name, text in (least, most))
-    return f"{table.test}, {head} at {table.points[column]}: from {low} to {high}."
+    return f"{head[:1].upper()}{head[1:]} at {table.points[column]}: from {low} to {high}."
 
 
 def _of_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[str, ...]:

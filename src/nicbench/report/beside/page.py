@@ -13,13 +13,14 @@ from nicbench.beside.objections import Objection
 from nicbench.beside.settings import Settings
 from nicbench.model.result import Summary
 from nicbench.report.beside.answer import FEW, sentences
-from nicbench.report.beside.rows import EntryRow, SettingRow, entry_rows, setting_rows
+from nicbench.report.beside.rows import EntryRow, SettingRow, columns_of, entry_rows, setting_rows
 from nicbench.report.beside.values import ValueTable, value_tables
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.editors.study import Study, editors_parts, studies
 from nicbench.report.html import rendered
 from nicbench.report.imported import ErratumRow, errata_rows
 from nicbench.report.model import Report
+from nicbench.report.numbers import UNKNOWN
 from nicbench.report.tables import Section
 
 SERIES = 7
@@ -61,6 +62,17 @@ class Page:
     lonely: tuple[Lonely, ...]
     published: tuple[Published, ...]
     command: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is told of the entries one by one."""
+        return columns_of(self.entries)
+
+    @property
+    def alike(self) -> tuple[tuple[str, str], ...]:
+        """What is told of all of them at once, and known."""
+        first = self.entries[0].told
+        return tuple((head, text) for head, text in first.items() if head not in self.columns and text != UNKNOWN)
 
     @property
     def few(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from nicbench.beside.entry import Entry, Origin
 from nicbench.beside.settings import Setting
@@ -15,19 +16,18 @@ from nicbench.units import format_bits_per_s
 _LONGEST = 90
 
 
+HEADS: Final = ("Device", "Machine", "Link", "Made", "Runs", "Verdict")
+"""What is told of each entry."""
+
+
 @dataclass(frozen=True, slots=True)
 class EntryRow:
-    """One entry in words; a dash where nobody knows."""
+    """One entry; ``told`` has what is told of it by the heads, a dash where nobody knows."""
 
     number: int
     name: str
     run: str
-    made: str
-    verdict: str
-    runs: int
-    device: str
-    machine: str
-    link: str
+    told: Mapping[str, str]
 
 
 def entry_rows(entries: Sequence[Entry]) -> tuple[EntryRow, ...]:
@@ -37,16 +37,21 @@ def entry_rows(entries: Sequence[Entry]) -> tuple[EntryRow, ...]:
             number=number,
             name=entry.name,
             run=entry.run_id if entry.configuration == DEFAULT else f"{entry.run_id}: {entry.configuration}",
-            made=f"{entry.moment} UTC" if entry.moment else _year(entry),
-            verdict=entry.verdict.value,
-            runs=entry.runs,
-            device=_device(entry),
-            machine="; ".join(text for kind in ("processor", "kernel") for text in entry.machines.get(kind, ()))
-            or UNKNOWN,
-            link=_link(entry),
+            told=dict(zip(HEADS, _told(entry), strict=True)),
         )
         for number, entry in enumerate(entries, 1)
     )
+
+
+def columns_of(rows: Sequence[EntryRow]) -> tuple[str, ...]:
+    """The heads of which not all entries tell the same: what all share is said once, before the table."""
+    return tuple(head for head in HEADS if len({row.told[head] for row in rows}) > 1)
+
+
+def _told(entry: Entry) -> tuple[str, ...]:
+    machine = "; ".join(text for kind in ("processor", "kernel") for text in entry.machines.get(kind, ()))
+    made = f"{entry.moment} UTC" if entry.moment else _year(entry)
+    return _device(entry), machine or UNKNOWN, _link(entry), made, str(entry.runs), entry.verdict.value
 
 
 def _year(entry: Entry) -> str:
