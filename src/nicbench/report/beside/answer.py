@@ -37,6 +37,7 @@ def sentences(
         said = [_of_many(table, table.rows[0]) for table in compared.rates[:1] if table.rows]
         others = [table for table in tables if table.method != "throughput"][: 1 if said else 2]
         said += [_extremes(table, 0) for table in others]
+        said += editors_answer.answers(studies) if len(entries) <= FEW else ()
         said = said or [f"{len(entries)} entries side by side."]
     return (*said, *_of_published(compared, entries))
 
