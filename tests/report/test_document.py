@@ -144,11 +144,22 @@ def test_facts_within_facts_are_rows_that_are_indented() -> None:
     assert plain(found.body[1].cells[1].inlines) == "10 Gb/s"
 
 
-def test_tables_of_one_heading_have_titles_of_their_own() -> None:
-    body = "<table><tr></tr></table>" * 2
-    titles = [block.title for block in document(body).blocks if isinstance(block, Table)]
+def titles(body: str) -> list[str]:
+    return [block.title for block in document(body).blocks if isinstance(block, Table)]
 
-    assert titles == ["S", "S (2)"]
+
+def test_tables_of_one_heading_have_titles_of_their_own() -> None:
+    one = "<table><thead><tr><th>a</th></tr></thead></table>"
+
+    assert titles(one * 2) == ["S", "S (2)"]
+    assert titles(f"<h3>T</h3>{one}<h2>U</h2><h3>T</h3>{one}") == ["T, S", "T, U"]
+
+
+def test_facts_that_follow_one_another_are_one_table() -> None:
+    one = '<table class="facts"><tbody><tr><th>a</th><td>b</td></tr></tbody></table>'
+
+    assert titles(one * 3) == ["S"]
+    assert titles(f"{one}<p>between</p>{one}") == ["S", "S (2)"]
 
 
 @pytest.mark.parametrize("opening", ['<details class="many">', "<details>"])

@@ -183,6 +183,34 @@ def test_what_does_not_fit_on_turned_paper_is_parts_that_hold_every_column() -> 
     assert all(heads(part.table.head[0])[1] == "over" for part in parts)
 
 
+def test_what_stands_under_upper_heads_is_parts_rather_than_turned_paper() -> None:
+    heads = "".join(f"<th>{number}</th>" for number in range(12))
+    cells = "".join("<td>123.4</td>" for _ in range(24))
+    (found,) = document(
+        f'<h2>S</h2><table><thead><tr><th></th><th colspan="12">one</th><th colspan="12">other</th></tr>'
+        f"<tr><th>Run</th>{heads}{heads}</tr></thead><tbody><tr><th>1</th>{cells}</tr></tbody></table>"
+    ).blocks[1:]
+    assert isinstance(found, Table)
+
+    parts = fitted(found)
+
+    assert [part.turned for part in parts] == [False, False]
+    assert [plain(part.table.head[0].cells[1].inlines) for part in parts] == ["one", "other"]
+    assert all(part.table.columns == 13 for part in parts)
+
+
+def test_a_long_text_beside_numbers_makes_no_row_that_fills_a_page() -> None:
+    cells = "".join("<td>123 456</td>" for _ in range(13))
+    (found,) = document(
+        f"<h2>S</h2><table><tbody><tr>{cells}<td>{'t0 to t1: 100, ' * 12}</td></tr></tbody></table>"
+    ).blocks[1:]
+    assert isinstance(found, Table)
+
+    (part,) = fitted(found)
+
+    assert part.most_lines < 12
+
+
 def test_words_are_broken_behind_their_punctuation() -> None:
     assert max(map(len, tokens(breakable("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver")))) <= 24
     assert breakable("short") == "short"

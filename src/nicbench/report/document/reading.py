@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import get_args
 
 from nicbench.report.document.blocks import (
@@ -32,6 +33,9 @@ from nicbench.report.document.tree import SKIPPED, Element, Node, tree
 
 MOST_ROWS = 400
 """A folded part of more rows would fill more than a dozen sheets: it stays on the page."""
+_LONGEST_TITLE = 80
+"""A drawing's words that are longer describe it, and name it no more."""
+_HEADINGS = ("h2", "h3", "h4", "h5", "h6")
 OPENING = "opening"
 """Class of a section that stands before the contents: question, answer, findings."""
 _INLINE = frozenset(str.split("a b strong i em span small sup sub code br wbr"))
@@ -47,10 +51,10 @@ def read(page: str) -> Document:
     titles = body.every("h1")
     metas = {meta.attributes.get("name"): meta.attributes.get("content", "") for meta in root.every("meta")}
     authors = [plain(Inliner(colours).inlines(each.children)) for each in body.every("p") if "author" in each.classes]
-    reader = Reader(Inliner(colours))
+    reader = Reader(Inliner(colours), _repeated(body))
     before, after = _opened([part for each in body.children for part in _parts(each)])
     opening = len(blocks := list(reader.blocks(before)))
-    blocks = list(_leveled([*blocks, *reader.blocks(after)]))
+    blocks = list(_leveled(_joined([*blocks, *reader.blocks(after)])))
     front = blocks[: opening or len(list(itertools.takewhile(lambda each: isinstance(each, Paragraph | Note), blocks)))]
     return Document(
         title=plain(Inliner(colours).inlines(titles[0].children)) if titles else "",
@@ -75,12 +79,20 @@ def _opened(nodes: list[Node]) -> tuple[list[Node], list[Node]]:
     return nodes[: last + 1], nodes[last + 1 :]
 
 
-class Reader:
-    """Goes over a page once; remembers the heading it is under, after which tables are named."""
+def _repeated(body: Element) -> frozenset[str]:
+    """Headings that several parts of the page have: such a one alone names no table."""
+    texts = (" ".join(each.text().split()) for tag in _HEADINGS for each in body.every(tag))
+    return frozenset(text for text, times in Counter(texts).items() if times > 1)
 
-    def __init__(self, inliner: Inliner) -> None:
+
+class Reader:
+    """Goes over a page once; remembers the headings it is under, after which tables are named."""
+
+    def __init__(self, inliner: Inliner, repeated: frozenset[str] = frozenset()) -> None:
         self._inliner = inliner
-        self._under = ""
+        self._repeated = repeated
+        self._headings: list[tuple[int, str]] = []
+        self._folded_in = ""
         self._titles: Counter[tuple[str, str]] = Counter()
 
     def blocks(self, nodes: Iterable[Node]) -> Iterator[Block]:
@@ -105,10 +117,13 @@ class Reader:
         match node.tag:
             case "h1":
                 return  # the title of the document
-            case "h2" | "h3" | "h4" | "h5" | "h6":
+            case tag if tag in _HEADINGS:
                 inlines = self._inliner.inlines(node.children)
-                self._under = plain(inlines)
-                yield Heading(int(node.tag[1]) - 1, inlines, node.attributes.get("id"))
+                level = int(node.tag[1]) - 1
+                above = [(over, text) for over, text in self._headings if over < level]
+                self._headings = [*above, (level, plain(inlines))]
+                self._folded_in = ""
+                yield Heading(level, inlines, node.attributes.get("id"))
             case "p":
                 yield from self._paragraph(node.children, _role(node))
             case "table":
@@ -136,6 +151,17 @@ class Reader:
             case _:
                 yield from self.blocks(node.children)
 
+    @property
+    def _under(self) -> str:
+        """What names a table here: the heading, of a common one also the one above it, and what it is folded into."""
+        texts = [text for _, text in self._headings]
+        named = texts[-1] if texts else ""
+        if named in self._repeated and len(texts) > 1:
+            named = f"{named}, {texts[-2]}"
+        if named.lower() in self._folded_in.lower():
+            return self._folded_in
+        return ": ".join(part for part in (named, self._folded_in) if part)
+
     def _meaning(self, node: Element) -> Inlines:
         return self._inliner.inlines(node.children)
 
@@ -159,7 +185,10 @@ class Reader:
         else:
             caption = panels[-1].caption
             alone = tuple(Panel(panel.drawing, panel.head) for panel in panels)
-            yield Figure(self._named("figure", panels[0].drawing.label or self._under), alone, caption)
+            label = panels[0].drawing.label
+            yield Figure(
+                self._named("figure", label if 0 < len(label) <= _LONGEST_TITLE else self._under), alone, caption
+            )
 
     def _panels(self, node: Element) -> Iterator[Panel]:
         drawings = [self._inliner.drawing(found) for found in _shown(node)]
@@ -176,10 +205,11 @@ class Reader:
         inlines = self._inliner.inlines(summary[0].children) if summary else (Text("More"),)
         rows = len(node.every("tr"))
         left_out = "many" in node.classes or rows > MOST_ROWS
-        outer, self._under = self._under, plain(inlines)
+        outer = self._folded_in, self._headings
+        self._folded_in = plain(inlines)
         rest = [child for child in node.children if not (isinstance(child, Element) and child.tag == "summary")]
-        blocks = () if left_out else tuple(self.blocks(rest))
-        self._under = outer
+        blocks = () if left_out else tuple(_joined(self.blocks(rest)))
+        self._folded_in, self._headings = outer
         return Folded(inlines, blocks, rows, left_out)
 
     def _named(self, kind: str, title: str) -> str:
@@ -201,6 +231,26 @@ def _shown(node: Element) -> Iterator[Element]:
                 yield child
             elif child.tag not in ("figcaption", "details", "table"):
                 yield from _shown(child)
+
+
+def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Tables of facts that follow one another under a heading are one, as they look on the page."""
+    last: Block | None = None
+    for block in blocks:
+        if (
+            isinstance(last, Table)
+            and isinstance(block, Table)
+            and not (last.head or block.head or block.caption)
+            and last.columns == block.columns
+            and block.title.startswith(f"{last.title} (")
+        ):
+            last = replace(last, body=(*last.body, *block.body))
+            continue
+        if last is not None:
+            yield last
+        last = block
+    if last is not None:
+        yield last
 
 
 def _leveled(blocks: Iterable[Block]) -> Iterator[Block]:

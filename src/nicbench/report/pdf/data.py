@@ -29,12 +29,10 @@ from nicbench.report.document.blocks import (
 from nicbench.report.pdf.breaking import MOST, breakable
 from nicbench.report.pdf.widths import Fitted, fitted
 
-_TOGETHER = 12
-"""A table of so many rows is not broken over pages."""
+_TOGETHER = 16
+"""A table or a row of so many lines is not broken over pages."""
 _SHORT = 40
 """Lines; what is shorter stays on turned paper between what is turned."""
-_LONG_CELL = 1200
-"""Characters; a row with more may be broken over pages."""
 _CODE_LINE = 86
 _ABROAD = ("https://", "http://", "mailto:")
 
@@ -126,7 +124,7 @@ class _Maker:
 
     def _table(self, part: Fitted) -> Data:
         table = part.table
-        longest = max((len(plain(cell.inlines)) for row in table.body for cell in row.cells), default=0)
+        lines = part.lines
         return {
             "kind": "table",
             "title": table.title,
@@ -134,8 +132,8 @@ class _Maker:
             "widths": part.widths,
             "size": part.size,
             "turned": part.turned,
-            "together": len(table.body) <= _TOGETHER and longest <= _LONG_CELL / 4,
-            "whole_rows": longest <= _LONG_CELL,
+            "together": sum(lines) <= _TOGETHER,
+            "whole_rows": part.most_lines <= _TOGETHER,
             "head": [[self._cell(cell) for cell in row.cells] for row in table.head],
             "body": [self._row(row) for row in table.body],
         }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nicbench.report.document.blocks import Cell, Drawing, Inlines, Row, Table, Text
+from nicbench.errors import NicbenchError
+from nicbench.report.document.blocks import Cell, Drawing, Inlines, Row, Table, Text, plain
 from nicbench.report.pdf.breaking import tokens
 
 PORTRAIT = 510.0
@@ -15,8 +17,16 @@ _PADDING = 0.9
 """Left and right of a cell together, in units of the type's size, as all estimates are."""
 _SPARE = 1.04
 """Glyphs are estimated, not measured: so much wider is a column."""
-_SIZES = ((8.5, False), (8.0, False), (7.5, False), (7.0, False), (6.5, False), (8.0, True), (7.0, True), (6.5, True))
-_OF_PARTS = (7.5, False)
+_UPRIGHT = ((8.5, False), (8.0, False), (7.5, False), (7.0, False), (6.5, False))
+_TURNED = ((8.0, True), (7.0, True), (6.5, True))
+_CRAMPED = (5.0, True)
+"""Of a part that even turned paper does not hold: the columns that name its rows, and a single one beside them."""
+_OF_PARTS = 7.5
+_MOST_GROUPS = 4
+_READABLE = 7.0
+_MOST_LINES = 5
+_FEW = 5
+"""Tables of words have fewer columns: a long cell makes their type no smaller."""
 _WIDE = frozenset("mwMWOQGDHNUCAR%@—…≥≤±→\u00d7")
 _NARROW = frozenset("iljtfrI.,:;'|!()[]/ ·“”\u2019-")
 
@@ -30,21 +40,96 @@ class Fitted:
     size: float
     turned: bool
 
+    @property
+    def most_lines(self) -> int:
+        """Of the highest row, about."""
+        return max(self.lines, default=0)
+
+    @property
+    def lines(self) -> list[int]:
+        """How many each row of the body has, about."""
+        places = _places(self.table.body, self.table.columns)
+        return [
+            max((self._lines(cell, at) for cell, at in zip(row.cells, placed, strict=True)), default=1)
+            for row, placed in zip(self.table.body, places, strict=True)
+        ]
+
+    def _lines(self, cell: Cell, at: int) -> int:
+        width = sum(self.widths[at : at + cell.columns]) / self.size - _PADDING - cell.indent
+        return sum(max(1, math.ceil(extent(line) / max(1.0, width) - 0.05)) for line in _lines(cell.inlines))
+
 
 def fitted(table: Table) -> tuple[Fitted, ...]:
-    """One, or where even small type on turned paper is too wide, parts that all begin with the first column."""
+    """One; or parts that all begin with the columns that tell the rows apart.
+
+    A part is what stands under one of the upper heads, where the table fits on upright paper like that; else, where
+    even small type on turned paper is too wide for the whole, as many columns as fit.
+    """
     least, wished = _needs(table)
-    for size, turned in _SIZES:
+    whole = _sized(table, least, wished, _UPRIGHT)
+    if whole:
+        return (whole,)
+    names = _names(table)
+    groups = _grouped(table, names)
+    if 1 < len(groups) <= _MOST_GROUPS:
+        parts = [_fitted_part(table, names, group, number, groups) for number, group in enumerate(groups, start=1)]
+        if all(part and part.size >= _READABLE for part in parts):
+            return tuple(part for part in parts if part)
+    whole = _sized(table, least, wished, _TURNED)
+    if whole:
+        return (whole,)
+    names = names if _total(least[:names], _OF_PARTS) <= PORTRAIT / 2 else 1
+    groups = _divided(least, names)
+    parts = [_fitted_part(table, names, group, number, groups) for number, group in enumerate(groups, start=1)]
+    if not all(parts):  # every word has places to break, so that two columns fit: this would be a defect of ours
+        raise NicbenchError(
+            f"the table {table.title!r} has a column that is wider than the paper", next_step="report it"
+        )
+    return tuple(part for part in parts if part)
+
+
+def _sized(
+    table: Table, least: Sequence[float], wished: Sequence[float], sizes: Sequence[tuple[float, bool]]
+) -> Fitted | None:
+    """The largest type at which no row is very high; where some is at all of them, the last, or None to be turned."""
+    found = None
+    for size, turned in sizes:
         width = LANDSCAPE if turned else PORTRAIT
         if _total(least, size) <= width:
-            return (Fitted(table, _shared(least, wished, size, width), size, turned),)
-    size, turned = _OF_PARTS
-    parts = _divided(least, size, LANDSCAPE if turned else PORTRAIT)
-    return tuple(
-        found
-        for number, columns in enumerate(parts, start=1)
-        for found in fitted(_part(table, columns, number, len(parts)))
-    )
+            fits = Fitted(table, _shared(least, wished, size, width), size, turned)
+            if fits.most_lines <= _MOST_LINES or len(least) < _FEW:
+                return fits
+            found = fits
+    return found if sizes[-1][1] else None
+
+
+def _fitted_part(table: Table, names: int, columns: list[int], number: int, groups: list[list[int]]) -> Fitted | None:
+    part = _part(table, {*range(names), *columns}, number, len(groups))
+    least, wished = _needs(part)
+    return _sized(part, least, wished, (*_UPRIGHT, *_TURNED, _CRAMPED))
+
+
+def _names(table: Table) -> int:
+    """How many columns, from the first on, tell the rows apart; at most four."""
+    for names in range(1, min(5, table.columns)):
+        told = [tuple(plain(cell.inlines) for cell in row.cells[:names]) for row in table.body if row.look != "about"]
+        if len(set(told)) == len(told):
+            return names
+    return 1
+
+
+def _grouped(table: Table, names: int) -> list[list[int]]:
+    """The columns under each of the upper heads; none where there is one line of heads, or a head reaches in."""
+    if len(table.head) < 2:
+        return []
+    groups: list[list[int]] = []
+    for cell, at in zip(table.head[0].cells, _places(table.head, table.columns)[0], strict=True):
+        columns = [column for column in range(at, at + cell.columns) if column >= names]
+        if columns and (at < names or cell.columns < 2):
+            return []
+        if columns:
+            groups.append(columns)
+    return groups
 
 
 def _needs(table: Table) -> tuple[list[float], list[float]]:
@@ -117,23 +202,22 @@ def _shared(least: Sequence[float], wished: Sequence[float], size: float, width:
     return tuple(round(each, 2) for each in widths)
 
 
-def _divided(least: Sequence[float], size: float, width: float) -> list[list[int]]:
-    """Columns of each part, without the first; every part has at least one."""
-    first = _total(least[:1], size)
+def _divided(least: Sequence[float], names: int) -> list[list[int]]:
+    """Columns of each part, without those that name the rows; every part has at least one."""
+    begun = _total(least[:names], _OF_PARTS)
     parts: list[list[int]] = [[]]
-    taken = first
-    for column in range(1, len(least)):
-        needs = _total(least[column : column + 1], size)
-        if parts[-1] and taken + needs > width:
+    taken = begun
+    for column in range(names, len(least)):
+        needs = _total(least[column : column + 1], _OF_PARTS)
+        if parts[-1] and taken + needs > PORTRAIT:
             parts.append([])
-            taken = first
+            taken = begun
         parts[-1].append(column)
         taken += needs
     return parts
 
 
-def _part(table: Table, columns: list[int], number: int, parts: int) -> Table:
-    kept = {0, *columns}
+def _part(table: Table, kept: set[int], number: int, parts: int) -> Table:
     title = f"{table.title}, part {number} of {parts}" if parts > 1 else table.title
     return replace(
         table,
