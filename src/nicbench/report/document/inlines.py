@@ -64,7 +64,7 @@ class Inliner:
         return Drawing(resolved(svg, self.colours), label_of(svg))
 
 
-LEFT_OUT = frozenset({"narrow", "screen"})
+LEFT_OUT = frozenset({"narrow", "screen", "numbers"})
 """Classes of what stays on the screen."""
 
 
