@@ -6,7 +6,8 @@ classes. ``eyebrow``, ``answer``, ``caption``, ``description``, ``author`` of a 
 ``quiet``, ``missed``, ``disturbed`` and the other verdicts of a ``span`` or cell; ``words`` of a cell, ``facts`` and
 ``testbed`` of a table; ``made``, ``about``, ``spoilt`` of a row.
 Left out: what bears ``narrow`` (a drawing for a small screen), ``numbers`` (the table behind a chart) or ``screen``,
-navigation and scripts. Of ``details`` that bear ``many``, or have more rows than are worth their paper, only a sentence is left.
+navigation and scripts. Of ``details`` that bear ``many``, or have more rows than are worth their paper, only a sentence
+is left.
 """
 
 from nicbench.report.document.reading import read
