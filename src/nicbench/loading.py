@@ -13,7 +13,7 @@ from nicbench.export.reading import document_of, summary_of
 from nicbench.export.tables import long_table, wide_table
 from nicbench.model.plan import Plan
 from nicbench.model.result import Result, Summary
-from nicbench.store.folder import FRAMES, RunFolder
+from nicbench.store.folder import RunFolder
 from nicbench.store.reference import open_run
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class LoadedRun:
         """Every media frame's times of method ``frames``; of some columns and rounds (``r0001``) alone, if so asked."""
         from nicbench.export import samples
 
-        return samples.frames(self.folder.path / FRAMES, columns, rounds)
+        return samples.frames(self.folder, columns, rounds)
 
     def monitor_frame(self, metrics: Sequence[str] | None = None) -> pa.Table:
         """What the machines' monitors sampled, a row for each value; of some metrics alone, if so asked."""

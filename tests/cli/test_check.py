@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nicbench.store import manifest
 from nicbench.store.folder import RunFolder
 from nicbench.store.tags import add_tag
 
@@ -58,7 +59,7 @@ def make(nicbench: Any) -> Make:
         (path / "summary.json").write_text(
             json.dumps({"format": form, "title": "t", "verdict": "valid", "results": list(results)})
         )
-        (path / "MANIFEST.json").write_text('{"format": "1.0", "sha256": {}}')
+        manifest.write(path)
         return RunFolder(path.resolve())
 
     return made
@@ -166,10 +167,11 @@ def test_a_run_that_is_not_finished_cannot_be_told(make: Make, nicbench: Any) ->
 def test_a_summary_changed_by_hand_is_not_believed(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0))
     changed = make("02", result(64, 100.0))
-    (changed.path / "MANIFEST.json").write_text(json.dumps({"format": "1.0", "sha256": {"summary.json": "0" * 64}}))
+    summary = changed.path / "summary.json"
+    summary.write_text(summary.read_text().replace("100.0", "200.0"))
     ended = nicbench("check", "latest", "--against", "2026-01-01")
-    assert ended.status == 5
-    assert "was changed after the run had finished" in ended.stderr
+    assert ended.status == 4
+    assert "summary.json was changed after the run had finished" in ended.stderr
 
 
 def test_a_name_that_is_neither_run_nor_tag_ends_with_2(make: Make, nicbench: Any) -> None:

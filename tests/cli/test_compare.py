@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nicbench.store import manifest
 from nicbench.store.folder import RunFolder
 from nicbench.store.tags import add_tag
 
@@ -81,7 +82,7 @@ def make(nicbench: Any) -> Make:
         (path / "summary.json").write_text(json.dumps(summary | ({"configurations": list(names)} if names else {})))
         (path / "journal.ndjson").write_text("")
         if different.get("finished", True):
-            (path / "MANIFEST.json").write_text(json.dumps({"format": "1.0", "sha256": {}}))
+            manifest.write(path)
         return RunFolder(path.resolve())
 
     return made

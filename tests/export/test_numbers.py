@@ -79,7 +79,7 @@ def test_the_json_export_has_every_number_of_the_summary(every_shape: Path, meas
 def test_any_number_comes_through_json_and_csv_as_it_is(
     value: float | None, upper: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder = RunFolder(tmp_path_factory.getbasetemp() / "never made")
+    folder = RunFolder(tmp_path_factory.mktemp("empty"))
     given_values = {"x_ns": value, "rate_frames_per_s": Bounded(value=upper, lower=None, upper=upper, n=1)}
     row = Result(id="a", test="a", method="m", parameters={}, values=given_values)
     document = document_of(folder, Summary(title="t", verdict=ResultVerdict.VALID, results=(row,)))

@@ -79,7 +79,7 @@ def test_json_comes_back_and_what_was_never_written_is_none(folder: RunFolder) -
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000], ids=["torn", "of another shape", "nested too deep"])
 def test_damaged_json_is_named(text: str, folder: RunFolder) -> None:
     (folder.path / "plan.json").write_text(text)
-    with pytest.raises(HostError, match=r"plan\.json: is damaged") as caught:
+    with pytest.raises(HostError, match=r"plan\.json:1: is damaged") as caught:
         folder.plan()
     assert caught.value.next_step
     assert "\n" not in caught.value.message

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.store import index
+from nicbench.store import index, manifest
 from nicbench.store.headline import LONGEST_TEXT, MOST_NAMES, RunHeadline, line_of, of_line
 from nicbench.store.index import Indexed, indexed_runs
 from nicbench.store.listing import headline
@@ -43,7 +43,7 @@ def make_run(parent: Path, name: str, inventory: Any = None, method: str = "thro
     result = {"id": "a/1", "method": method, "parameters": {}, "values": {"rate_frames_per_s": 1.5}}
     summary = {"format": "1.0", "title": f"Run {name}", "verdict": "valid", "results": [result]}
     (path / "summary.json").write_text(json.dumps(summary))
-    (path / "MANIFEST.json").write_text('{"format": "1.0", "sha256": {}}')
+    manifest.write(path)
     age(path)
     return path
 
@@ -100,6 +100,7 @@ def test_a_run_changed_twice_within_a_tick_is_read_twice(runs: Path) -> None:
     for title in ("AAAA", "BBBB"):
         text = (path / "summary.json").read_text()
         (path / "summary.json").write_text(text[: text.index('"title"')] + f'"title": "{title}", "verdict": "valid"}}')
+        manifest.write(path)
         os.utime(path / "summary.json", ns=(status.st_atime_ns, os.stat(path).st_mtime_ns))
         os.utime(path)
         assert listed(runs).runs[0].title == title
@@ -192,6 +193,7 @@ def test_what_a_hostile_folder_says_is_bounded_and_steers_no_terminal(tmp_path: 
     )
     (path / "summary.json").write_text("[" * 100_000)
     (path / "tags.json").write_text(json.dumps({"tags": [nasty, "../../etc", 5, "good", "latest"]}))
+    manifest.write(path)
     (run,) = listed(tmp_path).runs
     assert run.trouble
     assert run.started is None
@@ -210,6 +212,7 @@ def test_what_a_hostile_folder_says_is_bounded_and_steers_no_terminal(tmp_path: 
 def test_an_inventory_of_another_shape_names_nothing(content: str, tmp_path: Path) -> None:
     path = make_run(tmp_path, "2026-01-01T120000Z-odd")
     (path / "inventory.json").write_text(content)
+    manifest.write(path)
     (run,) = listed(tmp_path).runs
     assert (run.cards, run.kernels, run.drivers, run.trouble) == ((), (), (), None)
 

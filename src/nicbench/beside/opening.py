@@ -81,7 +81,7 @@ def _entries(word: str, output: Path, tagged: Tagged) -> Iterator[Entry]:
             return
         if paths := tagged(head):
             for path in paths:
-                yield from of_folder(RunFolder.open(path), configuration, head)
+                yield from of_folder(open_run(str(path), output), configuration, head)
             return
     if "/" in word:
         open_run(word, output)  # says what is wrong with the path

@@ -13,6 +13,7 @@ from nicbench import __version__
 from nicbench.cli.output import FORMAT, print_json, say
 from nicbench.errors import InterruptedRunError, NicbenchError
 from nicbench.problems import WrongFileError
+from nicbench.store.files import write_atomically
 from nicbench.store.names import ERROR
 
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ def _write(text: str, folder: Path | None) -> str | None:
     if folder is not None:
         try:
             path = folder / ERROR
-            path.write_text(text, encoding="utf-8")
+            write_atomically(path, text.encode(errors="backslashreplace"))
             return str(path)
-        except OSError:
+        except (OSError, NicbenchError):
             pass  # a full disk may be the very error: the temporary folder is the second choice
     try:
         descriptor, name = tempfile.mkstemp(prefix="nicbench-error-", suffix=".txt", text=True)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
     except OSError:
         say(text)

@@ -6,6 +6,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from nicbench.visible import visible_in_json
+
 if TYPE_CHECKING:  # a list of runs needs neither before it has something to say
     from pydantic import BaseModel
     from rich.console import Console
@@ -17,16 +19,16 @@ WIDTH_OF_A_FILE = 160
 
 def results() -> Console:
     """The console for tables."""
-    from rich.console import Console
+    from nicbench.cli.console import VisibleConsole
 
-    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
+    return VisibleConsole(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
 
 
 def messages() -> Console:
     """The console for progress, notes and errors."""
-    from rich.console import Console
+    from nicbench.cli.console import VisibleConsole
 
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+    return VisibleConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
@@ -37,7 +39,7 @@ def say(text: str) -> None:
 def print_json(content: BaseModel | dict[str, Any]) -> None:
     """One JSON document on stdout."""
     plain = content if isinstance(content, dict) else content.model_dump(mode="json")
-    sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.write(visible_in_json(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)) + "\n")
     sys.stdout.flush()
 
 

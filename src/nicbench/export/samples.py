@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 
 from nicbench.export.tables import Column, Kind, Table, plain
 from nicbench.export.units import unit_of
-from nicbench.store import round_table, trial_table
-from nicbench.store.files import damaged_error, storage_error
-from nicbench.store.folder import RunFolder
+from nicbench.store import parquet, round_table, trial_table
+from nicbench.store.files import damaged_error
+from nicbench.store.folder import FRAMES, RunFolder
+from nicbench.store.quarantine import refuse_damaged_files
 
 TRIALS: Final = "trials.parquet"
 ROUNDS: Final = "rounds.parquet"
@@ -27,39 +28,26 @@ _NO_SAMPLE: Final = {
 def trials(folder: RunFolder) -> pa.Table:
     """A row for each trial; none where the run has rounds."""
     if folder.finished:
-        return _stored(folder.path, TRIALS)
+        return _stored(folder, TRIALS)
     return _read(trial_table.parquet(folder.journal.trials().values()))
 
 
 def rounds(folder: RunFolder) -> pa.Table:
     """A row for each job of each round; none where the run has trials."""
     if folder.finished:
-        return _stored(folder.path, ROUNDS)
+        return _stored(folder, ROUNDS)
     return _read(round_table.parquet(folder.journal.rounds().values()))
 
 
-def stored_table(path: Path) -> pa.Table:
-    """A Parquet file of a run folder; HostError where it is damaged."""
-    try:
-        return pq.read_table(path)
-    except OSError as error:
-        if error.errno is None:  # Arrow's word for bytes that are no Parquet
-            raise damaged_error(error, path) from error
-        raise storage_error(error, path) from error
-    except (pa.ArrowException, ValueError) as error:
-        raise damaged_error(error, path) from error
-
-
-def frames(folder: Path, columns: Sequence[str] | None, rounds: Sequence[str] | None) -> pa.Table:
+def frames(folder: RunFolder, columns: Sequence[str] | None, rounds: Sequence[str] | None) -> pa.Table:
     """The files of every frame's times as one table, or of some columns and rounds; no row where there are none."""
-    files = sorted(path for path in folder.glob("*.parquet") if rounds is None or path.stem in rounds)
+    files = sorted(path for path in (folder.path / FRAMES).glob("*.parquet") if rounds is None or path.stem in rounds)
+    refuse_damaged_files(folder, *(f"{FRAMES}/{path.name}" for path in files))
+    tables = [parquet.read(path, columns) for path in files]
     try:
-        tables = [pq.read_table(path, columns=columns and list(columns), partitioning=None) for path in files]
         return pa.concat_tables(tables) if tables else pa.table({})
-    except OSError as error:
-        raise storage_error(error, folder) from error
-    except (pa.ArrowException, ValueError) as error:
-        raise damaged_error(error, folder) from error
+    except pa.ArrowException as error:
+        raise damaged_error(error, folder.path / FRAMES) from error
 
 
 def as_table(name: str, found: pa.Table) -> Table:
@@ -69,9 +57,10 @@ def as_table(name: str, found: pa.Table) -> Table:
     return Table(name, columns, tuple(zip(*cells, strict=True)))
 
 
-def _stored(folder: Path, name: str) -> pa.Table:
-    path = folder / name
-    return stored_table(path) if path.is_file() else _read(_NO_SAMPLE[name]())
+def _stored(folder: RunFolder, name: str) -> pa.Table:
+    refuse_damaged_files(folder, name)
+    path = folder.path / name
+    return parquet.read(path) if os.path.lexists(path) else _read(_NO_SAMPLE[name]())
 
 
 def _read(content: bytes) -> pa.Table:

@@ -10,9 +10,7 @@ from typing import Final
 from nicbench.model.plan import Plan
 from nicbench.model.result import Result, Summary, name_of_test
 from nicbench.model.turn import DEFAULT
-from nicbench.store import manifest
 from nicbench.store.folder import RunFolder
-from nicbench.store.names import SUMMARY
 
 _NOT_OF_A_POINT: Final = frozenset({"run"})
 """Of imported results, which number their runs there."""
@@ -55,8 +53,6 @@ def finished_run(folder: RunFolder) -> Measured | str:
     summary = folder.summary()
     if summary is None or not folder.finished:
         return f"{folder.run_id} is not finished"
-    if not manifest.is_as_written(folder.path, SUMMARY):
-        return f"{SUMMARY} of {folder.run_id} was changed after the run had finished"
     return Measured(folder, summary, folder.plan())
 
 

@@ -34,6 +34,7 @@ def build(
     for kind in formats:
         for name, content in _files(kind, page, stem, run):
             paths.setdefault(kind, target / name)
+            _refuse_link(target, name)
             _write(target / name, content)
     return paths
 
@@ -83,6 +84,17 @@ def _target(run: RunFolder, out: Path | None) -> Path:
             next_step="name a folder outside of it with --out",
         )
     return whole
+
+
+def _refuse_link(target: Path, name: str) -> None:
+    """A run folder from somebody else may have a link where the pictures would go: nothing is written through it."""
+    folder = (target / name).parent
+    if folder != target and folder.is_symlink():
+        raise HostError(
+            "is a symbolic link, and none is followed",
+            place=str(folder),
+            next_step="remove it, or name a folder for the report with --out PATH",
+        )
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -50,6 +51,7 @@ from nicbench.report.zero_loss import tells_something, zero_loss_chart, zero_los
 from nicbench.store import RunFolder
 from nicbench.store.files import write_atomically
 from nicbench.units import format_bits_per_s, format_duration_s
+from nicbench.visible import visible
 
 _STYLE, _SCRIPT = "style.css", "charts.js"
 _PRINTED_TRIALS = 400
@@ -127,7 +129,7 @@ def rendered(report: Report, template_name: str, **more: Any) -> str:
             else None
         ),
     )
-    return with_contents(page)
+    return visible(with_contents(page))  # of the page as a whole: what turns text around would reach into what is ours
 
 
 def _ours(name: str) -> Markup:
@@ -206,6 +208,7 @@ def _environment() -> Environment:
         settings_card=cards.settings,
         wirings=wirings,
         testbed_picture=picture.drawn,
+        file_link=_file_link,
         disclosed_lab=disclosure.lab,
         disclosed_tester=disclosure.tester,
         disclosed_command=disclosure.command,
@@ -232,6 +235,14 @@ def _questions(report: Report) -> tuple[str, ...]:
 def _near_limit(rows: Iterable[ThroughputRow | LatencyRow]) -> tuple[str, ...]:
     """The frame sizes of a table at which a result is near the tester's own limit, by the result's own word."""
     return tuple(row.size_words for row in rows if row.result.near_tester_limit)
+
+
+def _file_link(name: str) -> Markup:
+    """The name of a file of the run folder as a link to it; a name that leads elsewhere is no link."""
+    parts = name.split("/")
+    if not all(parts) or ".." in parts or "\\" in name:
+        return escape(name)
+    return Markup('<a href="./{}">{}</a>').format(quote(name), name)
 
 
 def _arguments(line: str) -> Markup:

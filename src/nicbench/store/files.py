@@ -28,11 +28,11 @@ def storage_error(error: OSError, path: Path, next_step: str | None = None) -> H
     return HostError(f"cannot be read or written: {error.strerror or error}", place=str(path), next_step=next_step)
 
 
-def damaged_error(error: Exception, path: Path) -> HostError:
+def damaged_error(error: Exception, path: Path, line: int | None = None) -> HostError:
     """The error for a file of a run folder that is not what was once written there, by its first words."""
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
     next_step = "put it back from a copy; a file that nobody copied is lost, and the others of its folder stand"
-    return HostError(f"is damaged: {why}", place=str(path), next_step=next_step)
+    return HostError(f"is damaged: {why}", place=str(path) if line is None else f"{path}:{line}", next_step=next_step)
 
 
 def json_text(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | None = 1, sort_keys: bool = False) -> str:
@@ -71,7 +71,8 @@ def writing_atomically(path: Path) -> Iterator[BinaryIO]:
     """The same for what is written bit by bit; where the writer fails, ``path`` stays as it was."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as stream:
+        temporary.unlink(missing_ok=True)
+        with temporary.open("xb") as stream:  # a new file: a link that somebody laid there is not followed
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
@@ -17,8 +18,9 @@ from nicbench.errors import HostError, UsageError
 from nicbench.model.plan import Plan
 from nicbench.model.result import Summary
 from nicbench.redaction import Redactor
-from nicbench.store import manifest
+from nicbench.store import manifest, reading
 from nicbench.store.files import damaged_error, json_text, storage_error, sync_folder, write_atomically
+from nicbench.store.json_place import line_of
 from nicbench.store.names import BENCH, ERROR, IMPORT, JOURNAL, PLAN, SUMMARY
 
 if TYPE_CHECKING:
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 RAW = "raw"
 FRAMES = "frames"
 """Every frame's times, a file for each round (``frame_samples``)."""
+SHOWN = frozenset(
+    {BENCH, IMPORT, JOURNAL, SUMMARY, PLAN, "inventory.json", "tuning.json", "monitor.parquet", "monitor.ndjson"}
+)
+"""What is read of a run to show or compare it. The others are for other programs."""
+_FIRST = (BENCH, IMPORT)
+"""A run folder holds one of them from its beginning."""
 _LONGEST_SLUG = 48
 
 Kind = TypeVar("Kind", bound=BaseModel)
@@ -77,6 +85,7 @@ class RunFolder:
             raise storage_error(error, path) from error
         if not is_run:
             raise UsageError(f"is not the folder of a run: it holds no {BENCH}", place=str(path), next_step=look)
+        _refuse_ruin(path)
         return cls(path.resolve())
 
     def redact_with(self, redactor: Redactor) -> None:
@@ -102,8 +111,8 @@ class RunFolder:
         """The bench file as given; of an import, how its file was read."""
         path = self.path / (IMPORT if self.is_imported else BENCH)
         try:
-            return path.read_text(encoding="utf-8")
-        except OSError as error:
+            return reading.text(path)
+        except FileNotFoundError as error:
             raise storage_error(error, path) from error
 
     @property
@@ -127,13 +136,9 @@ class RunFolder:
         """The content of a JSON file of the folder, None where there is none (the run ended before it was written)."""
         path = self.path / name
         try:
-            return json.loads(path.read_bytes())
+            return reading.parsed(path)
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise storage_error(error, path) from error
-        except (ValueError, RecursionError) as error:
-            raise damaged_error(error, path) from error
 
     def plan(self) -> Plan | None:
         """The plan, None where the run ended before it was written."""
@@ -172,28 +177,36 @@ class RunFolder:
         """What was changed, removed or added since the run had finished, one sentence each."""
         return manifest.differences(self.path)
 
+    def damage(self) -> tuple[str, ...]:
+        """What is not as the run left it of the files that results are shown from, one sentence each."""
+        return manifest.told([found for found in manifest.departures(self.path, SHOWN) if found.name in SHOWN])
+
     def _unfinish(self) -> None:
         """A journal that grows again is no longer what the manifest vouches for."""
         (self.path / manifest.NAME).unlink(missing_ok=True)
 
     def _model(self, name: str, kind: type[Kind]) -> Kind | None:
-        content = self.read_json(name)
+        content, path = self.read_json(name), self.path / name
         try:
             return None if content is None else kind.model_validate(content)
         except ValidationError as error:
             if kind is Summary and _is_newer(content):
                 raise UsageError(
                     f"has the format {content['format']}, which a newer nicbench wrote",
-                    place=str(self.path / name),
+                    place=str(path),
                     next_step="open it with that nicbench, or a newer one",
                 ) from error
-            raise damaged_error(ValueError(_first_problem(error)), self.path / name) from error
+            raise damaged_error(ValueError(_first_problem(error)), path, _first_line(error, path)) from error
 
 
 def _first_problem(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"])
     return f"{where}: {first['msg']}" if where else str(first["msg"])
+
+
+def _first_line(error: ValidationError, path: Path) -> int | None:
+    return line_of(reading.text(path), error.errors(include_url=False)[0]["loc"])
 
 
 def _is_newer(content: Any) -> bool:
@@ -212,8 +225,32 @@ def slug(title: str) -> str:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Whether ``path`` is the folder of a run, measured or imported."""
-    return (path / BENCH).is_file() or (path / IMPORT).is_file()
+    """Whether ``path`` is the folder of a run, measured or imported, or what is left of one."""
+    return path.is_dir() and any(_is_there(path / name) for name in (*_FIRST, JOURNAL, manifest.NAME))
+
+
+def _refuse_ruin(path: Path) -> None:
+    """HostError where the file that makes a folder that of a run is gone, or is none."""
+    found = 0
+    for name in _FIRST:
+        with contextlib.suppress(FileNotFoundError):
+            reading.opened(path / name).close()
+            found += 1
+    if not found:
+        raise HostError(
+            f"is damaged: {BENCH} is missing",
+            place=str(path),
+            next_step="put it back from a copy; without it nobody knows what was measured",
+        )
+
+
+def _is_there(path: Path) -> bool:
+    """Also a link that leads nowhere. OSError where it cannot be known."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _made(parent: Path, title: str, name: str, text: str) -> Path:

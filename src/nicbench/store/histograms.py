@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import struct
 import zlib
 from collections.abc import Iterable
 
@@ -15,6 +16,23 @@ from nicbench.model.trial import Purpose, Trial
 
 # HdrHistogram's V2 encoding: plain, or in a wrapper that is compressed. The low byte's upper half is the word size.
 _V2_PLAIN = 0x1C849303
+# V2 of the format: cookie, length, normalizing offset, digits, lowest, highest, conversion ratio.
+_HEAD = struct.Struct(">IIiIQQd")
+_WRAPPER_BYTES = 8  # before the compressed payload: a cookie and its length
+_MOST_BYTES = 16 * 2**20  # twice what every count of the widest histogram takes
+_MOST_DIGITS = 5
+_UNDECODABLE = (
+    zlib.error,
+    struct.error,
+    ValueError,
+    RuntimeError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    MemoryError,
+    HdrCookieException,
+    HdrLengthException,
+)
 _NANOSECONDS_PER_MILLISECOND = 1e6  # logs give the interval's maximum in milliseconds, by convention
 
 
@@ -23,12 +41,32 @@ def decode(encoded: str) -> HdrHistogram:
     try:
         raw = base64.b64decode(encoded, validate=True)
         if int.from_bytes(raw[:4], "big") & ~0xF0 == _V2_PLAIN:
+            _check(raw)
             histogram = HdrHistogram.decode(zlib.compress(raw), b64_wrap=False)
             histogram.b64_wrap = histogram.encoder.b64_wrap = True
             return histogram
+        _check(_unpacked(raw[_WRAPPER_BYTES:]))
         return HdrHistogram.decode(encoded)
-    except (zlib.error, ValueError, RuntimeError, HdrCookieException, HdrLengthException) as error:
+    except _UNDECODABLE as error:
         raise HostError(f"a latency histogram cannot be decoded: {error}") from error
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """Bounded: a few bytes of zlib can stand for gigabytes."""
+    unpacker = zlib.decompressobj()
+    content = unpacker.decompress(packed, _MOST_BYTES)
+    if unpacker.unconsumed_tail:
+        raise ValueError(f"it is larger than {_MOST_BYTES // 2**20} MiB")
+    return content
+
+
+def _check(payload: bytes) -> None:
+    """The head of a histogram, before memory is taken for its counts. ValueError where it is none."""
+    if len(payload) < _HEAD.size:
+        raise ValueError("it is too short")
+    _, _, _, digits, lowest, highest, _ = _HEAD.unpack_from(payload)
+    if not 1 <= digits <= _MOST_DIGITS or not 1 <= lowest <= highest // 2 or highest >= 2**63:
+        raise ValueError(f"it cannot be from {lowest} to {highest} with {digits} digits")
 
 
 def latency_log(trials: Iterable[Trial]) -> str:

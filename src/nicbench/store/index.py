@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nicbench.store.listing import Tell
 
 NAME: Final = ".index.sqlite"
-VERSION: Final = 2
+VERSION: Final = 3
 """Of what is kept: raised where a headline has something new, so that an older index is made anew."""
 _APPLICATION: Final = 0x6E_62_69_78
 """``nbix``: by it SQLite files of other programs are told apart."""
@@ -195,12 +195,21 @@ def _save(path: Path, changed: Mapping[str, tuple[str, RunHeadline]], gone: set[
             connection.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in gone])
             connection.executemany(
                 "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",
-                [(name, stamp, line_of(run)) for name, (stamp, run) in changed.items()],
+                [(name, stamp, line_of(run)) for name, (stamp, run) in changed.items() if _is_text(name)],
             )
             connection.execute("COMMIT")
     except (sqlite3.Error, OSError, _UnusableError) as error:
         return f"{path}: the index could not be kept ({error}): the next call reads the same folders again"
     return None
+
+
+def _is_text(name: str) -> bool:
+    """A folder's name may be bytes that are none: such a run is read each time."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _discard_damaged(path: Path) -> None:

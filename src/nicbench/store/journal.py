@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from nicbench.errors import HostError, UsageError
 from nicbench.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
 from nicbench.model.result import Result
 from nicbench.model.round import Round
 from nicbench.model.trial import Trial
-from nicbench.store import kill_switch
+from nicbench.store import kill_switch, reading
 from nicbench.store.files import json_text, storage_error
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ class Journal:
 
     def _open(self) -> None:
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            with contextlib.suppress(FileNotFoundError):
+                reading.opened(self.path).close()  # no pipe, no device, and not a file that a link leads to
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             raise storage_error(error, self.path) from error
         try:
@@ -161,15 +163,14 @@ class Journal:
     def _lines(self) -> Iterator[tuple[bytes, bool]]:
         """Lines without their newline, and whether it is a torn end: the last one, without newline or not JSON."""
         try:
-            stream = self.path.open("rb")
+            stream = reading.opened(self.path)
         except FileNotFoundError:
             return  # killed between making the folder and the first line: nothing was measured
-        except OSError as error:
-            raise storage_error(error, self.path) from error
         with stream:
-            line = stream.readline()
+            lines = reading.lines(stream, self.path)
+            line = next(lines, b"")
             while line:
-                following = stream.readline()
+                following = next(lines, b"")
                 whole = line.endswith(b"\n")
                 # Pages of a long line reach the disk in any order: the last line may be damaged and have its newline.
                 torn = not following and not (whole and _is_json(line))
@@ -178,18 +179,36 @@ class Journal:
 
     def _event(self, number: int, line: bytes) -> Event:
         try:
-            return _EVENT.validate_json(line)
+            event = _EVENT.validate_json(line)
+            reading.refuse_absurd_numbers(line)
+            _refuse_negative_counts(event)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise HostError(
-                f"damaged line: {where + ': ' if where else ''}{first['msg']}",
-                place=f"{self.path}:{number}",
-                next_step="the run cannot be trusted any more: restore its folder from a copy, or measure again",
-            ) from error
+            raise self._damaged(number, f"{where + ': ' if where else ''}{first['msg']}") from error
+        except ValueError as error:
+            raise self._damaged(number, str(error)) from error
+        return event
+
+    def _damaged(self, number: int, why: str) -> HostError:
+        return HostError(
+            f"damaged line: {why}",
+            place=f"{self.path}:{number}",
+            next_step="the run cannot be trusted any more: restore its folder from a copy, or measure again",
+        )
 
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
+
+
+def _refuse_negative_counts(event: Event) -> None:
+    """ValueError where fewer frames than none are told. ``lost`` may be: a tester may have seen frames of others."""
+    if not isinstance(event, TrialFinished):
+        return
+    for counts in (event.trial.reading.counts, *(stream.counts for stream in event.trial.reading.streams)):
+        for name, count in counts:
+            if count is not None and count < 0 and name != "lost":
+                raise ValueError(f"{event.trial.id}: {name} is {count}, less than none")
 
 
 def _torn_note(torn_bytes: int) -> Note:
@@ -201,8 +220,8 @@ def _torn_note(torn_bytes: int) -> Note:
 
 def _is_json(line: bytes) -> bool:
     try:
-        json.loads(line)
-    except ValueError:
+        from_json(line)
+    except (ValueError, RecursionError):
         return False
     return True
 

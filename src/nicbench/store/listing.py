@@ -12,17 +12,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from nicbench.errors import NicbenchError
+from nicbench.errors import NicbenchError, UsageError
 from nicbench.model.result import ResultVerdict, Summary
-from nicbench.store.folder import RunFolder, is_run_folder
+from nicbench.store import manifest
+from nicbench.store.folder import SHOWN, RunFolder, is_run_folder
 from nicbench.store.headline import MOST_NAMES, RunHeadline, clean
 from nicbench.store.machines import machines_of
-from nicbench.store.names import JOURNAL, SUMMARY
+from nicbench.store.names import JOURNAL
 from nicbench.store.skim import skim
 from nicbench.store.tags import tags_of
 
-MOST_BYTES: Final = 256 * 1024 * 1024
-"""Of a summary: more than any run leaves, and little enough to be read."""
+_READ: Final = SHOWN - {"monitor.parquet", "monitor.ndjson"}
+"""Of these the checksums are compared, of the others only that they are there: those may be large."""
+_MOST_CHECKED_BYTES: Final = 16 * 2**20
+"""Larger files are compared where a run is opened, and not for a list."""
 
 Tell = Callable[[Summary], str | None]
 """One line on what a run found."""
@@ -43,8 +46,20 @@ def latest_run(parent: Path) -> Path | None:
 
 
 def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
-    """The headline of one run folder; ``tell`` has a line on what it found."""
+    """The headline of one run folder, of a damaged one what is the matter; ``tell`` has a line on what it found."""
+    try:
+        departures = manifest.departures(path, _READ, _MOST_CHECKED_BYTES)
+        damage = manifest.told([each for each in departures if each.name in SHOWN])
+        if not damage:
+            RunFolder.open(path)
+    except UsageError as error:  # of a newer nicbench
+        return _unreadable(path, f"{Path(error.place or path).name} {error.message}")
+    except NicbenchError as error:
+        damage = (f"{Path(error.place or path).name} {error.message}",)
+    if damage:
+        return _unreadable(path, f"damaged: {'; '.join(damage)}")
     journal = skim(path / JOURNAL)
+    trouble: str | None
     title, results, trouble = journal.title, journal.results, journal.trouble
     methods, configurations = journal.methods, journal.configurations
     verdict, said, version = ResultVerdict.INCOMPLETE, None, None
@@ -52,7 +67,7 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
     device: tuple[str, ...] = ()
     summary = None
     try:
-        summary = _summary(folder)
+        summary = folder.summary()
         if summary is not None:
             version, said = summary.format, tell(summary)
             methods = tuple(result.method for result in summary.results) or methods
@@ -86,6 +101,11 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
     )
 
 
+def _unreadable(path: Path, trouble: str) -> RunHeadline:
+    """Nothing of it is shown but its name and its tags, for which no manifest vouches."""
+    return RunHeadline(run_id=clean(path.name), folder=str(path), trouble=clean(trouble), tags=tags_of(path))
+
+
 def _text(text: str | None) -> str | None:
     return clean(text) if text else None
 
@@ -93,17 +113,6 @@ def _text(text: str | None) -> str | None:
 def _names(names: Iterable[str]) -> tuple[str, ...]:
     """Each once, in order, no more than ``MOST_NAMES``."""
     return tuple(islice(dict.fromkeys(clean(name) for name in names if name), MOST_NAMES))
-
-
-def _summary(folder: RunFolder) -> Summary | None:
-    path = folder.path / SUMMARY
-    try:
-        size = path.stat().st_size
-    except OSError:
-        return folder.summary()  # which says what is wrong, if anything is
-    if size > MOST_BYTES:
-        raise NicbenchError(f"{SUMMARY} has {size / 1e6:.0f} MB, more than any run leaves: it was not read")
-    return folder.summary()
 
 
 def _in_utc(wall_time: str | None) -> str | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic_core import from_json
+
+from nicbench.errors import NicbenchError
+from nicbench.store import reading
+
 INVENTORY: Final = "inventory.json"
-_MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +26,9 @@ class Machines:
 
 def machines_of(folder: Path) -> Machines:
     """Of a run folder; nothing where it has no inventory, or none that can be read."""
-    path = folder / INVENTORY
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            return Machines()
-        return machines(json.loads(path.read_bytes()))
-    except (OSError, ValueError, RecursionError):
+        return machines(from_json(reading.content(folder / INVENTORY), allow_inf_nan=False))
+    except (OSError, ValueError, RecursionError, NicbenchError):
         return Machines()
 
 

@@ -3,24 +3,37 @@
 Not in it: itself, the reports (views that are made again at will), undo.json (the state of the changed machine, which
 ``nicbench restore`` writes later), tags.json (names that people give a run later) and what begins with a dot
 (files that a killed run was writing).
+
+A checksum finds damage. It is no signature: whoever can write the folder can write the manifest as well.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import re
+import stat
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pydantic import ValidationError
 
+from nicbench.errors import UsageError
 from nicbench.model.base import Frozen
+from nicbench.store import reading
 from nicbench.store.files import damaged_error, json_text, storage_error, write_atomically
+from nicbench.visible import visible_name
 
 NAME = "MANIFEST.json"
 FORMAT = "1.0"
 _NOT_MEASURED = frozenset({NAME, "undo.json", "tags.json"})
 _REPORT = re.compile(r"report(-[a-z]+)?(\.[a-z]+|-figures/[a-z0-9-]+\.svg)")
+_LARGEST_BYTES: Final = 2**36
+"""Above it no checksum is computed: a sparse file of a few bytes would keep a reader busy for days."""
+_MOST_TOLD: Final = 20
+_BLOCK_BYTES: Final = 2**20
 
 
 class Manifest(Frozen):
@@ -30,9 +43,21 @@ class Manifest(Frozen):
     sha256: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """One file that is not as the run left it: its path in the run folder, and what is the matter with it."""
+
+    name: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{visible_name(self.name)} {self.what}"
+
+
 def write(folder: Path) -> Manifest:
     """Writes the manifest of what is in ``folder`` now."""
-    manifest = Manifest(sha256={name: _checksum(folder / name) for name in _files(folder)})
+    names = sorted(name for name, mode in _entries(folder) if stat.S_ISREG(mode) and _is_measured(name))
+    manifest = Manifest(sha256={name: _checksum(folder / name) for name in names})
     write_atomically(folder / NAME, (json_text(manifest) + "\n").encode())
     return manifest
 
@@ -41,49 +66,96 @@ def read(folder: Path) -> Manifest | None:
     """The manifest, None where the run is not finished."""
     path = folder / NAME
     try:
-        return Manifest.model_validate(json.loads(path.read_bytes()))
+        content = reading.parsed(path)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise storage_error(error, path) from error
-    except (ValueError, ValidationError) as error:
+    written = content.get("format") if isinstance(content, dict) else None
+    if isinstance(written, str) and written.partition(".")[0] != FORMAT.partition(".")[0]:
+        raise UsageError(
+            f"has the format {visible_name(written)}, which a newer nicbench wrote; this one knows {FORMAT}",
+            place=str(path),
+            next_step="open it with that nicbench, or a newer one",
+        )
+    try:
+        return Manifest.model_validate(content)
+    except ValidationError as error:
         raise damaged_error(error, path) from error
 
 
+def departures(
+    folder: Path, only: Collection[str] | None = None, most_bytes: int = _LARGEST_BYTES
+) -> tuple[Departure, ...]:
+    """Every file that is not as the run left it, in order; checksums are of ``only`` these, up to ``most_bytes`` long.
+
+    Of a run that is not finished: what has no place in a run folder.
+    """
+    manifest = read(folder)
+    entries = dict(_entries(folder))
+    found = {name: f"is {words}" for name, mode in entries.items() if (words := reading.strange(mode))}
+    if manifest is not None:
+        present = {name for name, mode in entries.items() if stat.S_ISREG(mode) and _is_measured(name)}
+        for name, checksum in manifest.sha256.items():
+            if name in found:
+                continue
+            if name not in present:
+                found[name] = "is missing"
+            elif (only is None or name in only) and (wrong := _unlike(folder / name, checksum, most_bytes)):
+                found[name] = wrong
+        found |= dict.fromkeys(present - set(manifest.sha256), "was added after the run had finished")
+    return tuple(Departure(name, what) for name, what in sorted(found.items()))
+
+
 def differences(folder: Path) -> tuple[str, ...]:
-    """What does not agree with the manifest, one sentence each; nothing where the run is not finished."""
-    manifest = read(folder)
-    if manifest is None:
-        return ()
-    present = set(_files(folder))
-    sentences = []
-    for name, checksum in sorted(manifest.sha256.items()):
-        if name not in present:
-            sentences.append(f"{name} is missing")
-        elif _checksum(folder / name) != checksum:
-            sentences.append(f"{name} was changed after the run had finished")
-    sentences.extend(f"{name} was added after the run had finished" for name in sorted(present - set(manifest.sha256)))
-    return tuple(sentences)
+    """The same, one sentence each; of many, the first and how many more there are."""
+    return told(departures(folder))
 
 
-def is_as_written(folder: Path, name: str) -> bool:
-    """Whether one file is what it was when the run had finished; also where the run is not finished."""
-    manifest = read(folder)
-    return manifest is None or manifest.sha256.get(name) in (None, _checksum(folder / name))
+def told(found: Collection[Departure]) -> tuple[str, ...]:
+    """One sentence each; of many, the first and how many more there are."""
+    sentences = tuple(map(str, found))
+    left = len(sentences) - _MOST_TOLD
+    return sentences if left <= 0 else (*sentences[:_MOST_TOLD], f"{left} more files are not as the run left them")
 
 
-def _files(folder: Path) -> list[str]:
-    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(
-        name
-        for name in names
-        if name not in _NOT_MEASURED and not _REPORT.fullmatch(name) and not f"/{name}".count("/.")
-    )
+def _is_measured(name: str) -> bool:
+    return name not in _NOT_MEASURED and not _REPORT.fullmatch(name)
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, int]]:
+    """Path and mode of everything below ``folder`` that is no folder itself; links are not followed."""
+    open_folders = [(folder, "")]
+    while open_folders:
+        path, prefix = open_folders.pop()
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    mode, name = entry.stat(follow_symlinks=False).st_mode, f"{prefix}{entry.name}"
+                    if stat.S_ISDIR(mode):
+                        open_folders.append((path / entry.name, f"{name}/"))
+                    else:
+                        yield name, mode
+        except OSError as error:
+            raise storage_error(error, path) from error
+
+
+def _unlike(path: Path, checksum: str, most_bytes: int) -> str | None:
+    """What is wrong with a file that is there; None where it is the one that the manifest names, or is too large."""
+    size_bytes = path.lstat().st_size
+    if size_bytes > _LARGEST_BYTES:
+        return f"is larger than {_LARGEST_BYTES // 2**30} GiB, which is not checked"
+    if size_bytes > most_bytes:
+        return None
+    return None if _checksum(path) == checksum else "was changed after the run had finished"
 
 
 def _checksum(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        with reading.opened(path) as stream:
+            found = hashlib.sha256()
+            while block := stream.read(_BLOCK_BYTES):
+                found.update(block)
+            return found.hexdigest()
     except OSError as error:
         raise storage_error(error, path) from error

@@ -8,22 +8,32 @@ over ``interval_ns``: ``value / interval_ns * 1e9`` is a rate. A ``gauge`` was r
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic_core import from_json
 
 from nicbench.model.monitor import MonitorCost
-from nicbench.store import monitor_log
-from nicbench.store.files import damaged_error, storage_error, sync_folder
+from nicbench.store import monitor_log, reading
+from nicbench.store.files import damaged_error, storage_error, sync_folder, writing_atomically
 
 NAME = "monitor.parquet"
 _ROWS = 200_000  # kept in memory at one time
-_NO_LINE = (LookupError, TypeError, ValueError)
+_NO_LINE = (LookupError, TypeError, ValueError, ArithmeticError)
+_NO_TABLE = (pa.ArrowException, AttributeError, MemoryError, *_NO_LINE)
+_WORDS = ["host", "trial", "metric", "of", "kind"]
+_LONGEST_WORD_BYTES = 4096
+_MOST_ROWS = 20_000_000
+"""Of the metrics that are asked for: two weeks of two CPUs sampled each second."""
+_MOST_ROWS_OF_ALL = 20 * _MOST_ROWS
 _METADATA = b"nicbench.monitor"
 
 SCHEMA = pa.schema(
@@ -55,22 +65,21 @@ def finish(folder: Path) -> None:
     log = folder / monitor_log.NAME
     if not log.is_file():
         return
-    temporary = folder / f".{NAME}.tmp"
     try:
         about = _about(folder)
         parser = _Parser(about)
-        with pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
-            for batch in (*_earlier(folder), *parser.batches(log)):
+        with (
+            writing_atomically(folder / NAME) as stream,
+            pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer,
+        ):
+            for batch in itertools.chain(_earlier(folder), parser.batches(log)):
                 writer.write_batch(batch)
             writer.add_key_value_metadata({_METADATA: json.dumps(about.dumped()).encode()})
-        temporary.replace(folder / NAME)
         log.unlink()
         sync_folder(folder)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise storage_error(error, folder / NAME) from error
-    except pa.ArrowException as error:
-        temporary.unlink(missing_ok=True)
+    except _NO_TABLE as error:
         raise damaged_error(error, folder / NAME) from error
 
 
@@ -80,21 +89,46 @@ def read(folder: Path, metrics: tuple[str, ...] | None) -> Monitored | None:
         return _read(folder, metrics)
     except OSError as error:
         raise storage_error(error, folder / NAME) from error
-    except (pa.ArrowException, ValueError) as error:
+    except _NO_TABLE as error:
         raise damaged_error(error, folder / NAME) from error
 
 
 def _read(folder: Path, metrics: tuple[str, ...] | None) -> Monitored | None:
     tables: list[pa.Table] = []
     about = _about(folder)
-    if (folder / NAME).is_file():
-        chosen = None if metrics is None else [("metric", "in", list(metrics))]
-        tables.append(pq.read_table(folder / NAME, schema=SCHEMA, filters=chosen))
+    with contextlib.suppress(FileNotFoundError), reading.opened(folder / NAME) as stream:
+        tables.append(_filtered(stream, metrics))
     log = folder / monitor_log.NAME
-    if log.is_file():
+    if os.path.lexists(log):
         batches = _Parser(about, None if metrics is None else frozenset(metrics)).batches(log)
         tables.append(pa.Table.from_batches(batches, schema=SCHEMA))
     return Monitored(pa.concat_tables(tables), _summed(about.costs)) if tables else None
+
+
+def _filtered(stream: BinaryIO, metrics: tuple[str, ...] | None) -> pa.Table:
+    """The rows of these metrics. Bounded in rows and words: a table of a few bytes can stand for billions of both."""
+    batches, rows = [], 0
+    # As dictionaries: a word that stands in every row takes memory once.
+    with pq.ParquetFile(stream, read_dictionary=_WORDS) as file:
+        if file.metadata.num_rows > _MOST_ROWS_OF_ALL:
+            raise ValueError(f"it has more than {_MOST_ROWS_OF_ALL} rows")
+        for batch in file.iter_batches(batch_size=_ROWS, columns=SCHEMA.names):
+            if any(_longest(batch.column(name)) > _LONGEST_WORD_BYTES for name in _WORDS):
+                raise ValueError(f"a name in it is longer than {_LONGEST_WORD_BYTES} bytes")
+            found = batch
+            if metrics is not None:
+                found = batch.filter(pc.is_in(batch.column("metric").cast(pa.string()), value_set=pa.array(metrics)))
+            rows += found.num_rows
+            if rows > _MOST_ROWS:
+                raise ValueError(f"it has more than {_MOST_ROWS} rows of what the CPUs did")
+            if found.num_rows:
+                batches.append(pa.Table.from_batches([found]).select(SCHEMA.names).cast(SCHEMA))
+    return pa.concat_tables(batches) if batches else SCHEMA.empty_table()
+
+
+def _longest(words: pa.Array) -> int:
+    values = words.dictionary if isinstance(words, pa.DictionaryArray) else words
+    return pc.max(pc.binary_length(values)).as_py() or 0
 
 
 Costs = list[tuple[str, MonitorCost]]
@@ -113,9 +147,11 @@ class _About:
 
 
 def _about(folder: Path) -> _About:
-    if not (folder / NAME).is_file():
+    try:
+        with reading.opened(folder / NAME) as stream:
+            content = from_json((pq.read_metadata(stream).metadata or {}).get(_METADATA, b"{}"), allow_inf_nan=False)
+    except FileNotFoundError:
         return _About()
-    content = json.loads((pq.read_metadata(folder / NAME).metadata or {}).get(_METADATA, b"{}"))
     costs = [(str(each.pop("host")), MonitorCost.model_validate(each)) for each in content.get("costs", [])]
     return _About([int(began_ns) for began_ns in content.get("sessions", [])], costs)
 
@@ -164,8 +200,8 @@ class _Parser:
         began_ns, known_before = -1, True
         hosts: dict[str, _Host] = {}
         columns: list[list[Any]] = [[] for _ in SCHEMA]
-        with log.open("rb") as stream:
-            for text in stream:
+        with reading.opened(log) as stream:
+            for text in reading.lines(stream, log):
                 line = _object(text)
                 if isinstance(line.get("began_ns"), int) and line["began_ns"] != began_ns:
                     began_ns, hosts = line["began_ns"], {}
@@ -218,7 +254,7 @@ def _batch(columns: list[list[Any]]) -> pa.RecordBatch:
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        line = json.loads(text)
-    except ValueError:
+        line = from_json(text, allow_inf_nan=False)
+    except (ValueError, RecursionError):
         return {}
     return line if isinstance(line, dict) else {}

@@ -7,13 +7,20 @@ from pathlib import Path
 from nicbench.errors import UsageError
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import latest_run
+from nicbench.store.quarantine import refuse_damaged
 
 LATEST = "latest"
 
 
-def open_run(reference: str, output: Path) -> RunFolder:
-    """The run folder that ``reference`` names; UsageError where there is none."""
-    return RunFolder.open(path_of(reference, output))
+def open_run(reference: str, output: Path, *, damaged: bool = False) -> RunFolder:
+    """The run folder that ``reference`` names; UsageError where there is none, HostError where it is damaged.
+
+    ``damaged`` opens it all the same; who reads it then says what is the matter with it.
+    """
+    folder = RunFolder.open(path_of(reference, output))
+    if not damaged:
+        refuse_damaged(folder)
+    return folder
 
 
 def path_of(reference: str, output: Path) -> Path:

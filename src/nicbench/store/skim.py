@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic_core import from_json
+
+from nicbench.errors import NicbenchError
+from nicbench.store import reading
+
 LONGEST_LINE: Final = 16 * 1024 * 1024
 """Bytes of a line that is still looked at; a longer one is passed over."""
 _PREFIX: Final = b'{"event":"'
@@ -34,7 +39,7 @@ def skim(journal: Path) -> Skimmed:
     trials, results = 0, set[str]()
     methods, configurations = dict[str, None](), dict[str, None]()
     try:
-        with journal.open("rb") as stream:
+        with reading.opened(journal) as stream:
             while line := stream.readline(LONGEST_LINE):
                 kind, event = _event(line)
                 if kind == "trial_finished":
@@ -48,6 +53,8 @@ def skim(journal: Path) -> Skimmed:
                     configurations[str(result.get("configuration") or "default")] = None
     except FileNotFoundError:
         return Skimmed()
+    except NicbenchError as error:
+        return Skimmed(trouble=f"{journal.name} {error.message}")
     except OSError as error:
         return Skimmed(trouble=str(error))
     return Skimmed(
@@ -68,7 +75,7 @@ def _event(line: bytes) -> tuple[str, dict[str, Any]]:
         if kind not in _READ:
             return kind.decode(errors="replace") if line.endswith(b"\n") else "", {}
     try:
-        event = json.loads(line)
+        event = from_json(line, allow_inf_nan=False)
     except (ValueError, RecursionError):
         return "", {}
     return (str(event.get("event")), event) if isinstance(event, dict) else ("", {})

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from nicbench.errors import UsageError
+from nicbench.errors import NicbenchError, UsageError
+from nicbench.store import reading
 from nicbench.store.files import damaged_error, json_text, storage_error, write_atomically
 from nicbench.store.names import TAGS
 
@@ -43,7 +43,7 @@ def tags_of(folder: Path) -> tuple[str, ...]:
     """The tags of a run, sorted; what is no tag is passed over, and so is a file that cannot be read."""
     try:
         return _read(folder / TAGS)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, NicbenchError):
         return ()
 
 
@@ -81,13 +81,15 @@ def _change(folder: Path, change: Callable[[tuple[str, ...]], set[str]]) -> tupl
 def _read(path: Path) -> tuple[str, ...]:
     """ValueError where the file is of another shape, OSError where it cannot be read; no file, no tags."""
     try:
-        with path.open("rb") as stream:
+        with reading.opened(path) as stream:
             content = stream.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         return ()
     if len(content) > _MOST_BYTES:
         raise ValueError("too large for a file of tags")
-    found = json.loads(content)
+    from pydantic_core import from_json  # here: who only asks for a run by its name needs none
+
+    found = from_json(content)
     tags = found.get("tags") if isinstance(found, dict) else None
     if not isinstance(tags, list):
         raise ValueError("has no list of tags")

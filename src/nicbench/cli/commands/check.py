@@ -81,20 +81,19 @@ def _check(
 def _others(against: str, output: Path, folder: RunFolder) -> list[Measured]:
     """Oldest first. UsageError where there is none, CannotTellError where none of them is whole."""
     if path_of(against, output).exists():
-        folders = [open_run(against, output)]
+        other = open_run(against, output)
+        found = [finished_run(other)] if other.path != folder.path else []
     else:
         tagged = [run.path for run in runs_under(output).runs if against in run.tags]
-        folders = [RunFolder.open(path) for path in tagged[-_MOST_RUNS - 1 :]]
-        if not folders:
+        if not tagged:
             raise UsageError(
                 "is neither a run nor a tag of any run",
                 place=repr(against),
                 next_step="`nicbench list` shows runs and tags; `nicbench tag RUN NAME` gives one",
             )
-    others = [other for other in folders if other.path.resolve() != folder.path.resolve()][-_MOST_RUNS:]
-    if not others:
+        found = [_whole(path) for path in tagged[-_MOST_RUNS - 1 :] if path.resolve() != folder.path][-_MOST_RUNS:]
+    if not found:
         raise UsageError("would be compared with itself", place=str(folder.path), next_step="name another run")
-    found = [_whole(other) for other in others]
     for trouble in found:
         if isinstance(trouble, str):
             say(f"note: left out: {trouble}")
@@ -104,12 +103,12 @@ def _others(against: str, output: Path, folder: RunFolder) -> list[Measured]:
     return whole
 
 
-def _whole(folder: RunFolder) -> Measured | str:
+def _whole(path: Path) -> Measured | str:
     """As ``finished_run``, and a sentence also of a damaged run: it is one of many."""
     try:
-        return finished_run(folder)
+        return finished_run(open_run(str(path), path.parent))
     except NicbenchError as error:
-        return f"{folder.run_id}: {error.message}"
+        return f"{path.name}: {error.message}"
 
 
 def _error(found: Check, run: Measured, others: list[Measured]) -> NicbenchError | None:

@@ -14,6 +14,7 @@ from nicbench.cli.output import FORMAT, results, say
 from nicbench.cli.run_index import runs_under
 from nicbench.store.headline import RunHeadline
 from nicbench.store.search import Search, found, moment
+from nicbench.visible import visible_in_json
 
 _WIDE: Final = 120
 """Columns that a table of runs takes, whose names are long; a narrower terminal has some lines for each."""
@@ -80,7 +81,7 @@ def _list(
 def _print_json(runs: Sequence[RunHeadline]) -> None:
     """One document with a run on each line: indented, ten thousand runs would take a second."""
     rows = ",\n".join(json_format.dumps(run.plain(), ensure_ascii=False) for run in runs)
-    sys.stdout.write(f'{{"format": "{FORMAT}", "runs": [\n{rows}\n]}}\n')
+    sys.stdout.write(visible_in_json(f'{{"format": "{FORMAT}", "runs": [\n{rows}\n]}}\n'))
     sys.stdout.flush()
 
 
@@ -115,13 +116,17 @@ def _print_long(rows: Sequence[Sequence[str]]) -> None:
     sys.stdout.flush()
 
 
+def _trouble(told: str) -> str:
+    return "of a newer nicbench" if "newer nicbench" in told and not told.startswith("damaged") else "damaged"
+
+
 def _row(run: RunHeadline) -> tuple[str, str, str, str, str, str]:
     state = run.verdict if run.verdict and run.finished else f"unfinished, {run.trials} trials"
     return (
         run.run_id,
         (run.started or "-")[:16].replace("T", " "),
         run.title or "-",
-        "damaged" if run.trouble else state,
+        _trouble(run.trouble) if run.trouble else state,
         ", ".join(run.tags),
         run.trouble or run.headline or "-",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,11 @@ import typer
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
 from nicbench.cli.output import FORMAT, print_json, results, say
-from nicbench.errors import UsageError
+from nicbench.errors import HostError, NicbenchError, UsageError
 from nicbench.model.report_wishes import Layout
 from nicbench.report import Format
+from nicbench.store.folder import RunFolder
+from nicbench.store.quarantine import refuse_damaged
 from nicbench.store.reference import open_run
 
 _ALL = "all"
@@ -38,6 +41,9 @@ _Out = Annotated[
         show_default="the run's own",
     ),
 ]
+_Damaged = Annotated[
+    bool, typer.Option("--damaged", help="Build it of a damaged run as well; the page says what is damaged.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -52,15 +58,16 @@ def _report(
     formats: _Formats = None,
     out: _Out = None,
     json: Json = False,
+    damaged: _Damaged = False,
 ) -> None:
     """Build a run's report again and print where it is."""
     kinds = _kinds(formats or [Format.HTML.value])
-    folder = open_run(run, output)
+    folder = open_run(run, output, damaged=True)
+    if not damaged:
+        refuse_damaged(folder, "put the files back from a copy, or look at the run as it is with --damaged")
     for difference in folder.differences():
         say(f"warning: {difference}")
-    from nicbench.report import build_formats  # here: charts take a second to load
-
-    paths = build_formats(folder.path, kinds, layout, out)
+    paths = _built(folder, kinds, layout, out, damaged=damaged)
     if json:
         told = {str(kind): str(path) for kind, path in paths.items()}
         print_json({"format": FORMAT, "report": str(paths[kinds[0]]), "reports": told})
@@ -81,3 +88,23 @@ def _kinds(texts: list[str]) -> tuple[Format, ...]:
                 next_step=f"one of {', '.join([*sorted(known), _ALL])}",
             )
     return tuple(Format) if _ALL in names else tuple(Format(name) for name in dict.fromkeys(names))
+
+
+def _built(
+    folder: RunFolder, kinds: tuple[Format, ...], layout: Layout | None, out: Path | None, *, damaged: bool
+) -> Mapping[Format, Path]:
+    """The report. What fails on a damaged folder is the damage and no fault of the program."""
+    from nicbench.report import build_formats  # here: charts take a second to load
+
+    try:
+        return build_formats(folder.path, kinds, layout, out)
+    except NicbenchError:
+        raise
+    except Exception as error:
+        if not (damaged and folder.damage()):
+            raise
+        raise HostError(
+            f"is too damaged for a report: {type(error).__name__}: {error}",
+            place=str(folder.path),
+            next_step="put the files back from a copy of the folder",
+        ) from error

@@ -38,7 +38,7 @@ def _reference(run: str, output: Path) -> str:
         run_id = run_id_of(run)
         if record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or locked_by(run_id, RUNTIME_FOLDER):
             return run
-    folder = open_run(run, output)
+    folder = open_run(run, output, damaged=True)  # what it changed is undone whatever became of its results
     if folder.is_imported:
         raise UsageError(
             "this run was imported, not measured by nicbench: it changed nothing that could be restored",

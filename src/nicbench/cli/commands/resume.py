@@ -32,7 +32,7 @@ def _resume(
     wait: Wait = 0.0,
 ) -> None:
     """Go on with an interrupted run, from its last trial or round."""
-    folder = open_run(run, output)
+    folder = open_run(run, output, damaged=True)  # which is refused below, for more reasons
     refuse_imported(folder)
     refuse_tampering(folder)
     if is_complete(folder.journal.events()):
@@ -63,11 +63,14 @@ def refuse_imported(folder: RunFolder) -> None:
 
 
 def refuse_tampering(folder: RunFolder) -> None:
-    """UsageError where files of the folder are no longer what the run left: resuming would vouch for them anew."""
+    """UsageError where files of the folder are no longer what the run left: resuming would vouch for them anew.
+
+    Also where there is what no run makes, a link or a pipe: a run writes to its folder, as root.
+    """
     differences = folder.differences()
     if differences:
         raise UsageError(
-            f"the run folder was changed since: {'; '.join(differences)}",
+            f"the run folder is not as the run left it: {'; '.join(differences)}",
             place=str(folder.path),
             next_step="put the files back as they were, or start a new run",
         )

@@ -29,7 +29,7 @@ def _tag(
     json: Json = False,
 ) -> None:
     """Give a run a name to find it by (`list --tag`, `check --against`), or take one away."""
-    folder = open_run(run, output)
+    folder = open_run(run, output, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
     if name is None:
         if remove:
             raise typer.BadParameter("--remove needs the NAME of a tag")
