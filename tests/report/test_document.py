@@ -114,6 +114,16 @@ def test_a_figure_is_its_wide_drawing_in_the_colours_of_paper() -> None:
     assert 'xmlns="http://www.w3.org/2000/svg"' in panel.drawing.svg
 
 
+def test_a_drawing_that_is_described_at_length_is_called_after_its_caption() -> None:
+    found = first(
+        f'<figure><svg aria-label="{"long " * 30}"></svg><figcaption>The testbed. All of it.</figcaption></figure>'
+    )
+
+    assert isinstance(found, Figure)
+    assert found.title == "The testbed"
+    assert found.panels[0].drawing.label.startswith("long long")
+
+
 def test_small_figures_of_one_scale_are_one_figure() -> None:
     one = '<figure><p><b>{n}</b></p><svg aria-label="{n}"></svg></figure>'
     found = first(f'<div class="multiples">{one.format(n=1)}{one.format(n=2)}</div>')
@@ -149,7 +159,7 @@ def titles(body: str) -> list[str]:
 
 
 def test_tables_of_one_heading_have_titles_of_their_own() -> None:
-    one = "<table><thead><tr><th>a</th></tr></thead></table>"
+    one = "<table><thead><tr><th>a</th></tr></thead></table><table></table>"
 
     assert titles(one * 2) == ["S", "S (2)"]
     assert titles(f"<h3>T</h3>{one}<h2>U</h2><h3>T</h3>{one}") == ["T, S", "T, U"]

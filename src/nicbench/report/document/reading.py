@@ -127,7 +127,8 @@ class Reader:
             case "p":
                 yield from self._paragraph(node.children, _role(node))
             case "table":
-                yield self._table(node)
+                if node.every("tr"):
+                    yield self._table(node)
             case "figure":
                 yield from self._figures([node])
             case "pre":
@@ -185,10 +186,13 @@ class Reader:
         else:
             caption = panels[-1].caption
             alone = tuple(Panel(panel.drawing, panel.head) for panel in panels)
-            label = panels[0].drawing.label
-            yield Figure(
-                self._named("figure", label if 0 < len(label) <= _LONGEST_TITLE else self._under), alone, caption
-            )
+            yield Figure(self._named("figure", self._title(panels[0].drawing.label, plain(caption))), alone, caption)
+
+    def _title(self, label: str, caption: str) -> str:
+        """What a drawing is called: its label, or where that describes it at length, how its caption begins."""
+        sentence = caption.partition(". ")[0].rstrip(".")
+        short = (text for text in (label, sentence, self._under) if 0 < len(text) <= _LONGEST_TITLE)
+        return next(short, "Drawing")
 
     def _panels(self, node: Element) -> Iterator[Panel]:
         drawings = [self._inliner.drawing(found) for found in _shown(node)]
