@@ -33,8 +33,10 @@ def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
         if error.name != f"{package}.{name}":
             raise
         module = None
-    if module is not None and not name.startswith("_") and _the_one_of(module, base)[0] == kind:
-        return _the_one_of(module, base)[1]
+    if module is not None and not name.startswith("_"):
+        found, offered = _the_one_of(module, base)  # type: ignore[arg-type]  # a class can be hashed
+        if found == kind:
+            return offered
     return find(package, base).get(kind)
 
 
@@ -46,7 +48,7 @@ def _found(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str
         if info.name == "base" or info.name.startswith("_"):
             continue
         module = importlib.import_module(f"{package}.{info.name}")
-        kind, offered = _the_one_of(module, base)
+        kind, offered = _the_one_of(module, base)  # type: ignore[arg-type]
         if kind in found:
             other = found[kind].__module__
             raise _malformed(module, f"its kind {kind!r} is already taken by {other}", "give it a kind of its own")
@@ -54,6 +56,7 @@ def _found(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str
     return found
 
 
+@functools.cache
 def _the_one_of(module: ModuleType, base: type[Base]) -> tuple[str, type[Base]]:
     offered = [
         value

@@ -18,6 +18,7 @@ from nicbench.report.drawing.tail_bins import bins_chart
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import SAME
+from nicbench.report.statistics.view import statistics_view
 from nicbench.stats.runs import over_runs
 
 Interval = tuple[float, float | None]
@@ -46,7 +47,7 @@ def compare(results: Sequence[Result], names: Sequence[str] = ("fast", "slow")) 
         configurations=tuple(names),
         over_runs=over_runs(results),
     )
-    found = comparison(summary, {}, None)
+    found = comparison(summary, {}, None, statistics_view(summary, {}, None, "a run"))
     assert found is not None
     return found
 

@@ -8,8 +8,9 @@ import random
 import pytest
 from scipy.special import bdtr
 
-from nicbench.stats.drift import Series, drifts
+from nicbench.stats.drift import drifts
 from nicbench.stats.multiple import holm, worth_making
+from nicbench.stats.series import Series
 
 
 def noisy(draw: random.Random, name: str, step: float, n: int = 15) -> Series:

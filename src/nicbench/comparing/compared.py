@@ -45,7 +45,7 @@ class Compared:
     @property
     def sentence(self) -> str:
         """For instance "with 10 instances, “1x100” is 1.24 times faster [1.19, 1.31]". Without a stop at its end."""
-        said = self._said()
+        said = self.said
         return f"{self.point.circumstances}, {said}" if self.point.circumstances else said
 
     @property
@@ -73,7 +73,9 @@ class Compared:
         level = round(1.0 - self.comparison.effect.confidence_ratio, 12)
         return self.claim.basis is Basis.RUNS and self.p_corrected is not None and self.p_corrected <= level
 
-    def _said(self) -> str:
+    @property
+    def said(self) -> str:
+        """The sentence without its circumstances."""
         quoted, claim, quantity = _quoted(self.comparison), self.claim, self.value.quantity
         names = f"no difference is shown between {quoted.first.name} and {quoted.second.name}"
         if claim.basis is Basis.RUNS:
@@ -131,15 +133,21 @@ class Comparisons:
 
 
 def compared(
-    sides: Sequence[Side], *, seed: int, in_rounds: bool = False, tests: Mapping[str, str] | None = None
+    sides: Sequence[Side],
+    *,
+    seed: int,
+    in_rounds: bool = False,
+    tests: Mapping[str, str] | None = None,
+    points: Sequence[OfPoint] | None = None,
 ) -> Comparisons:
     """Each two of the sides (of more than ``MOST_SIDES`` each with the first) at every point that both have.
 
     ``in_rounds``: the n-th runs of all sides were made one right after the other, as turns are (model/turn.py); where
-    there are enough of them to show anything they are compared in pairs. ``tests``: see ``point_of``.
+    there are enough of them to show anything they are compared in pairs. ``tests``: see ``point_of``. ``points``: what
+    ``matched`` made of the sides, where that is known already.
     """
     asked = Asked(seed=seed)
-    points = matched(sides, tests)
+    points = matched(sides, tests) if points is None else points
     names = [side.name for side in sides]
     found = [one for point in points for one in _of_point(point, names, asked, in_rounds=in_rounds)]
     p_values = [_tested_p(one) for one in found]

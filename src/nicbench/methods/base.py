@@ -29,6 +29,7 @@ from nicbench.model.trial import Latency, Trial, TrialRequest
 from nicbench.model.workload import WorkloadChoice
 from nicbench.registry import find, find_one
 from nicbench.search.base import Goal, Limits, Outcome, Search
+from nicbench.stats.series import Series
 
 _OF_THIS_PROJECT = re.compile(r"(?<=\?) \(methods\.md [^)]*\)\.| \(methods\.md [^)]*\)|, search/\w+\.py")
 """Where a docstring points to notes that a reader of a report does not have."""
@@ -227,6 +228,11 @@ class Method(ABC):
     def circumstances(cls, parameters: Mapping[str, Any]) -> str:
         """In which a result came about, to begin a sentence: "with 64-byte frames"; "" of one that stands alone."""
         return circumstances(parameters)
+
+    @classmethod
+    def moments(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
+        """Values in the order of time within a run, where it measures in intervals: what may drift while it goes on."""
+        return ()
 
     @classmethod
     def by_runs(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:

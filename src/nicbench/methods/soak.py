@@ -29,6 +29,8 @@ from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, ResultVerdict
 from nicbench.model.table import Column, Plot, ResultTable
 from nicbench.model.trial import Latency, Purpose, Trial
+from nicbench.model.turn import DEFAULT
+from nicbench.stats.series import Series
 
 LENGTH_S = 12 * 3600.0
 INTERVAL_S = 60.0
@@ -192,6 +194,25 @@ class Soak(FrameMethod):
         )
 
     @classmethod
+    def moments(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
+        """Loss and median latency of each interval, of each frame size of each run."""
+        grouped: dict[tuple[str, str, int | None, str | None], list[Result]] = {}
+        for result in results:
+            if str(result.parameters.get("interval", "")).isdigit():
+                key = (result.test or cls.kind, result.configuration, result.run, label_of(result.parameters))
+                grouped.setdefault(key, []).append(result)
+        found = []
+        for (test, configuration, run, size), members in grouped.items():
+            turn = [*([f"“{configuration}”"] if configuration != DEFAULT else []), *([f"run {run}"] if run else [])]
+            whose = f" ({', '.join(turn)})" if turn else ""
+            in_order = sorted(members, key=lambda result: int(result.parameters["interval"]))
+            for name, words in (("loss_percent", "loss"), ("latency_p50_ns", "median latency")):
+                values = [_known(result, name) for result in in_order]
+                if any(value is not None for value in values):
+                    found.append(Series(f"{test}{whose}: {size}-byte frames, {words}", values))
+        return tuple(found)
+
+    @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
         return (cls.table(), _critical_load.table())
 
@@ -282,6 +303,11 @@ def _badness(result: Result) -> tuple[float, float]:
 def _number(result: Result, name: str) -> float:
     value = result.values.get(name)
     return float(value) if isinstance(value, int | float) else -1.0
+
+
+def _known(result: Result, name: str) -> float | None:
+    value = result.values.get(name)
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _interval(result: Result) -> str:

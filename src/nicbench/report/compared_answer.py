@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
 
+from nicbench.comparing.claims import Basis
+from nicbench.comparing.compared import Compared
 from nicbench.model.result import ResultVerdict
 from nicbench.report.answer import goal_clause
 from nicbench.report.cells import number_of
@@ -62,7 +63,7 @@ def _sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
     told = f" ({goal.name}{f', {many}' if many else ''})"
     verdicts = {result.verdict for cell in cells for result in cell.results}
     disturbed = " Some of it rests on disturbed trials." if ResultVerdict.DISTURBED in verdicts else ""
-    return f"Of {row.size_name} frames, {rates} {goal_clause(goal)}{told}.{_apart(cells)}{disturbed}"
+    return f"Of {row.size_name} frames, {rates} {goal_clause(goal)}{told}.{_apart(row.told[goal.key])}{disturbed}"
 
 
 def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
@@ -83,28 +84,27 @@ def _rate(cell: RateCell) -> str:
     return f"{bound}{mpps(cell.rate_frames_per_s)}{_GAP}Mpps"
 
 
-def _apart(cells: Sequence[RateCell]) -> str:
-    """Of each two: how many times as much one passes, or that the intervals do not show a difference."""
-    pairs = list(combinations(cells, 2))
-    if not pairs:
-        return ""
-    said = [_of_two(one, other) for one, other in pairs]
-    return f" {' '.join(text for text in said if text)}" if any(said) else ""
+def _apart(told: Sequence[Compared]) -> str:
+    """Of each two: how many times as much one passes, or that no difference is shown."""
+    said = [text for text in map(_of_two, told) if text]
+    return f" {' '.join(said)}" if said else ""
 
 
-def _of_two(one: RateCell, other: RateCell) -> str:
-    if one.span is None or other.span is None:
+def _of_two(one: Compared) -> str:
+    """By the runs in the words of all comparisons; of few runs by the intervals within which rates were found."""
+    claim = one.claim
+    if claim.basis is Basis.TOO_FEW:
         return ""
-    if other.span.is_above(one.span):
-        one, other = other, one
-    assert one.span is not None  # noqa: S101 - both are known, in whichever order
-    assert other.span is not None  # noqa: S101
-    if not one.span.is_above(other.span):
-        both = f"{_named(one.configuration)} and {_named(other.configuration)}"
-        return f"{both} are not told apart: their intervals overlap."
-    least, most = one.span.times(other.span)
+    first, second = one.comparison.first.name, one.comparison.second.name
+    if claim.spans is None or claim.basis not in (Basis.INTERVALS, Basis.INTERVALS_OVERLAP):
+        said = one.said
+        return f"{said[:1].upper()}{said[1:]}."
+    if claim.higher is None:
+        return f"{_named(first)} and {_named(second)} are not told apart: their intervals overlap."
+    above, below = claim.spans if claim.higher == first else claim.spans[::-1]
+    least, most = above.times(below)
     factor = f"{least:.3g} to {most:.3g} times" if not math.isinf(most) else f"at least {least:.3g} times"
-    much = f"{_named(one.configuration)} passes {factor} as much as {_named(other.configuration)}"
+    much = f"{_named(claim.higher)} passes {factor} as much as {_named(claim.lower or '')}"
     return f"{much}; their intervals do not overlap."
 
 

@@ -14,6 +14,7 @@ from nicbench.model.turn import Turn
 from nicbench.report.cells import number_of, texts
 from nicbench.report.growth import Growth, growth
 from nicbench.report.rates import RatesTable, rates_tables
+from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import Section, side_by_side
 from nicbench.report.tails import TailTable, load_of, tail_tables
 
@@ -78,7 +79,9 @@ class Comparison:
         return len(self.names) > 1
 
 
-def comparison(summary: Summary, tests: Mapping[str, str], plan: Plan | None) -> Comparison | None:
+def comparison(
+    summary: Summary, tests: Mapping[str, str], plan: Plan | None, statistics: StatisticsView
+) -> Comparison | None:
     """None where one configuration had one run. ``tests`` maps a result's id to the name of its test."""
     results = summary.beside_each_other
     names = summary.configurations or tuple(dict.fromkeys(result.configuration for result in results))
@@ -97,7 +100,7 @@ def comparison(summary: Summary, tests: Mapping[str, str], plan: Plan | None) ->
             if (turn.configuration, turn.run) in made
         ),
         differences=plan.differences if plan else (),
-        rates=rates_tables(summary.counted, names, tests, plan),
+        rates=rates_tables(summary.counted, names, tests, plan, statistics),
         latencies=_latencies(results, tests),
         tails=tail_tables(_by_size(result for result in results if result.method == "latency"), tests),
         sections=side_by_side(results, tests),

@@ -27,6 +27,7 @@ from nicbench.report import answer, compared_answer
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.detail import detail_tables
 from nicbench.report.editors import answer as editors_answer
+from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import Study, editors_parts, shown_by_studies, studies
 from nicbench.report.endpoints import endpoint_rows
 from nicbench.report.imported import imported_view
@@ -37,6 +38,7 @@ from nicbench.report.model import LatencyTable, Report, ThroughputTable, TrialGr
 from nicbench.report.moments import label_of_time
 from nicbench.report.ports import ports_tables
 from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of
+from nicbench.report.statistics.view import StatisticsView, statistics_view
 from nicbench.report.study.revisions import revision_rows
 from nicbench.report.system_table import system_table
 from nicbench.report.tables import Section, sections, with_tables
@@ -58,14 +60,15 @@ def gather(folder: RunFolder) -> Report:
         summary = so_far(folder.journal.results(), plan, folder.run_id, title)
     trials = {event.trial.id: event.trial for event in events if isinstance(event, TrialFinished)}
     tests = {event.result.id: event.test for event in events if isinstance(event, ResultReady)}
-    compared = None if summary.imported else comparison(summary, tests, plan)
+    found = statistics_view(summary, tests, plan, folder.run_id)
+    compared = None if summary.imported else comparison(summary, tests, plan, found)
     results = _named_by_turns(summary.results, compared)
     throughput = throughput_tables(results, tests, plan, trials)
     latency = latency_tables(results, tests, trials)
     of_editors = studies(summary.counted, tests, summary.configurations)
     others = with_tables() | {"throughput", "latency"}
     tables = sections(_details(results, compared), tests)
-    headline, details = _answers(summary, plan, compared, throughput, latency, tables, of_editors)
+    headline, details = _answers(summary, plan, compared, throughput, latency, tables, of_editors, found)
     groups = _groups(trials, compared)
     rounds = tuple({event.round.key: event.round for event in events if isinstance(event, RoundFinished)}.values())
     played = _round_groups(rounds, compared)
@@ -128,6 +131,7 @@ def gather(folder: RunFolder) -> Report:
             if not one.verdict.valid and any(one.id in result.trials for result in results if result.trials)
         ),
         bonds={seen.endpoint: seen.bond for one in reversed(rounds) for seen in one.bonds},
+        statistics=None if found.is_empty else found,
         revisions=revision_rows(events, plan.report if plan else DEFAULT_WISHES, imported=bool(summary.imported)),
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
@@ -152,9 +156,11 @@ def _answers(
     latency: tuple[LatencyTable, ...],
     tables: tuple[Section, ...],
     of_editors: tuple[Study, ...],
+    found: StatisticsView,
 ) -> tuple[str, tuple[str, ...]]:
     """The first sentence and the further ones. A study of editors is the answer unless frames of a tester were sent."""
     said = editors_answer.answers(of_editors)
+    said = (*said, *(text for study in of_editors for text in compared_sentences(study, found)))
     if said and not throughput and not latency:
         first, *rest = said
         others = compared_answer.details(compared) if compared else answer.details(throughput, latency, tables)

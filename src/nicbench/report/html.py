@@ -39,6 +39,9 @@ from nicbench.report.editors.tables import instance_tables, measures, sum_tables
 from nicbench.report.editors.words import target_words
 from nicbench.report.gather import gather
 from nicbench.report.model import LatencyRow, Report, ThroughputRow
+from nicbench.report.statistics import numerals as statistics_numerals
+from nicbench.report.statistics.cells import comparison_cells, unit_beside, unit_head
+from nicbench.report.statistics.dots import runs_figures
 from nicbench.report.study.findings import findings, place_of_latency, place_of_section, place_of_throughput
 from nicbench.report.study.procedures import procedures
 from nicbench.report.study.question import questions
@@ -121,6 +124,7 @@ def rendered(report: Report, template_name: str, **more: Any) -> str:
             partial(overview_chart, compares=study.compares), way, numbered, "Sum of all instances by their number"
         ),
         dot_figures=lambda study, way: dot_figures(study, way, numbered),
+        runs_figures=lambda test: runs_figures(test, numbered),
         watched_figure=lambda view: watched_figure(view, numbered),
         moved_figure=lambda moved, host: moved_figure(moved, host, numbered),
         tail_figure=lambda table: (
@@ -224,6 +228,12 @@ def _environment() -> Environment:
         instance_tables=instance_tables,
         sustained_rows=sustained_rows,
         target_words=target_words,
+        comparison_cells=comparison_cells,
+        plain_figure=statistics_numerals.plain,
+        within=statistics_numerals.within,
+        ratio_percent=statistics_numerals.percent,
+        unit_head=unit_head,
+        unit_beside=unit_beside,
     )
     return environment
 

@@ -35,6 +35,7 @@ from nicbench.units import l1_bits_per_s, l2_bits_per_s
 
 if TYPE_CHECKING:  # it is made of tables of this file
     from nicbench.report.comparison import Comparison
+    from nicbench.report.statistics.view import StatisticsView
     from nicbench.report.watched import WatchedMachine
 LATENCIES = (
     Column(value="latency_minimum_ns", head="min"),
@@ -299,6 +300,7 @@ class Report:
     tools: tuple[Tool, ...] = ()
     endpoints: tuple[EndpointRow, ...] = ()
     studies: tuple[Study, ...] = ()
+    statistics: StatisticsView | None = None
     rounds_used: int = 0
     """Rounds in which something was wrong and that results rest on."""
 

@@ -6,12 +6,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from nicbench.comparing.claims import Basis
+from nicbench.comparing.compared import Compared
+from nicbench.comparing.points import point_of
+from nicbench.model.frame_size import label_of
 from nicbench.model.plan import Plan
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, name_of_test
 from nicbench.model.spread import Spread
 from nicbench.report.model import Goal, ThroughputTable
 from nicbench.report.numbers import UNKNOWN, interval, mpps, mpps_decimals, only_below, percent, rate_words
+from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.throughput import throughput_tables
 from nicbench.stats.spans import Span, span_of
 
@@ -40,6 +45,8 @@ class RatesRow:
 
     size: str
     cells: Mapping[str, tuple[RateCell, ...]]
+    told: Mapping[str, tuple[Compared, ...]]
+    """By goal: what may be said of each two configurations."""
 
     @property
     def size_name(self) -> str:
@@ -84,30 +91,43 @@ class RatesTable:
 
 
 def rates_tables(
-    results: Sequence[Result], names: Sequence[str], tests: Mapping[str, str], plan: Plan | None
+    results: Sequence[Result],
+    names: Sequence[str],
+    tests: Mapping[str, str],
+    plan: Plan | None,
+    statistics: StatisticsView,
 ) -> tuple[RatesTable, ...]:
     """``results`` are those of every run, ``names`` the configurations in the order of the bench file."""
     by_test: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         if result.method == "throughput":
             by_test.setdefault((name_of_test(result, tests), result.scope), []).append(result)
-    return tuple(_table(test, scope, members, names, plan) for (test, scope), members in by_test.items())
+    return tuple(_table(test, scope, members, names, plan, statistics) for (test, scope), members in by_test.items())
 
 
-def _table(test: str, scope: str, results: Sequence[Result], names: Sequence[str], plan: Plan | None) -> RatesTable:
+def _table(
+    test: str,
+    scope: str,
+    results: Sequence[Result],
+    names: Sequence[str],
+    plan: Plan | None,
+    statistics: StatisticsView,
+) -> RatesTable:
     tables = {table.configuration: table for table in throughput_tables(results, {}, plan, {})}
     goals = {goal.key: goal for table in tables.values() for goal in table.goals}
     sizes = sorted({(row.frame_bytes, row.size) for table in tables.values() for row in table.rows})
     decimals = _decimals(results, goals)
+    of_sizes = {size: _told(results, test, size, goals, statistics) for _, size in sizes}
     rows = tuple(
         RatesRow(
             size,
             {
-                goal: _cells([_of_size(tables.get(name), size, goal) for name in names], names, decimals)
+                goal: _cells([_of_size(tables.get(name), size, goal) for name in names], names, decimals, told[goal])
                 for goal in goals
             },
+            told,
         )
-        for _, size in sizes
+        for size, told in of_sizes.items()
     )
     runs = max(1, len({result.run for result in results}))
     return RatesTable(test, scope, tuple(names), runs, tuple(goals.values()), rows)
@@ -122,10 +142,21 @@ def _of_size(table: ThroughputTable | None, size: str, goal: str) -> _Known:
     return [(row.rates[goal], row.percents.get(goal), row.result) for row in rows]
 
 
-def _cells(known: Sequence[_Known], names: Sequence[str], decimals: int) -> tuple[RateCell, ...]:
+def _told(
+    results: Sequence[Result], test: str, size: str, goals: Iterable[str], statistics: StatisticsView
+) -> dict[str, tuple[Compared, ...]]:
+    """Of all results of this size: they share their point."""
+    points = (point_of(result, {result.id: test}) for result in results if label_of(result.parameters) == size)
+    point = next(points, None)
+    return {goal: statistics.of(point, f"{goal}_frames_per_s") if point else () for goal in goals}
+
+
+def _cells(
+    known: Sequence[_Known], names: Sequence[str], decimals: int, told: Sequence[Compared]
+) -> tuple[RateCell, ...]:
     spans = [_span(runs) for runs in known]
     return tuple(
-        _cell(name, runs, span, "" if number == 0 else against(span, spans[0]), decimals)
+        _cell(name, runs, span, "" if number == 0 else against(name, names[0], told), decimals)
         for number, (name, runs, span) in enumerate(zip(names, known, spans, strict=True))
     )
 
@@ -159,16 +190,27 @@ def _cell(name: str, runs: _Known, span: Span | None, against_first: str, decima
     return RateCell(name, value, text, within, share, against_first, span, results)
 
 
-def against(span: Span | None, first: Span | None) -> str:
-    """How far a rate lies from the first configuration's, in percent, as far as the intervals tell."""
-    if span is None or first is None:
+def against(name: str, first: str, told: Sequence[Compared]) -> str:
+    """How far a rate lies from the first configuration's, in percent, where a difference is claimed."""
+    one = next((one for one in told if {name, first} == {one.comparison.first.name, one.comparison.second.name}), None)
+    if one is None:
         return UNKNOWN
-    if not span.is_above(first) and not first.is_above(span):
-        return SAME
-    least, most = span.times(first)
-    if math.isinf(most):
-        return f"at least {_signed(least)}"
-    return f"at most {_signed(most)}" if least == 0.0 else f"{_signed(least)} to {_signed(most)}"
+    claim, effect = one.claim, one.comparison.effect
+    if not claim.basis.is_shown:
+        return "too few runs" if claim.basis is Basis.TOO_FEW else SAME
+    is_first = one.comparison.first.name == name
+    if claim.basis is Basis.INTERVALS and claim.spans is not None:
+        own, others = claim.spans if is_first else claim.spans[::-1]
+        least, most = own.times(others)
+        if math.isinf(most):
+            return f"at least {_signed(least)}"
+        return f"at most {_signed(most)}" if least == 0.0 else f"{_signed(least)} to {_signed(most)}"
+    if effect.estimate is None or effect.lower is None or effect.upper is None or not one.comparison.kind.is_ratio:
+        return UNKNOWN
+    ends = (effect.estimate, effect.lower, effect.upper)
+    factor, lower, upper = ends if is_first else (1.0 / ends[0], 1.0 / ends[2], 1.0 / ends[1])
+    bound = "at least " if claim.is_at_least else ""
+    return f"{bound}{_signed(factor)} [{_signed(lower)}, {_signed(upper)}]"
 
 
 def _signed(factor: float) -> str:

@@ -6,23 +6,15 @@ Of many values some seem to drift by chance: all tests are corrected together (H
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nicbench.stats.multiple import holm, worth_making
 from nicbench.stats.rank_tests import mann_whitney
 from nicbench.stats.ranks import RankTest
-from nicbench.stats.sample import Values, known
+from nicbench.stats.sample import known
+from nicbench.stats.series import Series
 from nicbench.stats.trend import Slope, mann_kendall, sens_slope
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Values in the order in which they were measured. ``times`` (any unit) rise; without them runs count 0, 1, 2."""
-
-    name: str
-    values: Values
-    times: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

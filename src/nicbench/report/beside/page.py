@@ -21,6 +21,7 @@ from nicbench.report.html import rendered
 from nicbench.report.imported import ErratumRow, errata_rows
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
+from nicbench.report.statistics.view import statistics_view
 from nicbench.report.tables import Section
 
 SERIES = 7
@@ -97,7 +98,8 @@ def page_of(
     """``against`` is what speaks against it: what blocks was forced. ``remarks`` are further things to know."""
     entries = found.entries
     summary = one_basis(merged(found, title))
-    compared = comparison(summary, {}, plan_of_all(entries, title))
+    statistics = statistics_view(summary, {}, None, " ".join(sorted(entry.run_id for entry in entries)))
+    compared = comparison(summary, {}, plan_of_all(entries, title), statistics)
     assert compared is not None  # noqa: S101 - of two entries at least
     of_editors = studies(summary.counted, {}, summary.configurations)
     compared = _without_details(compared, len(entries) > SERIES)

@@ -51,6 +51,7 @@ def _of_test(report: Report, test: str) -> Report:
         studies=tuple(study for study in report.studies if study.test == test),
         other_results=tuple(result for result in report.other_results if name_of_test(result, {}) == test),
         comparison=beside,
+        statistics=None,  # told once, below the sheets: all comparisons are corrected together
     )
 
 

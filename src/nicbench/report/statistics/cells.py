@@ -1,0 +1,72 @@
+"""Comparisons of configurations as the cells of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nicbench.comparing.claims import Basis
+from nicbench.comparing.compared import Compared
+from nicbench.report.numbers import UNKNOWN
+from nicbench.report.statistics.numerals import plain
+from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
+from nicbench.stats.numerals import alike
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonCells:
+    """One comparison; ``effect`` is a ratio, or with its unit a difference."""
+
+    place: str
+    sides: str
+    effect: str
+    interval: str
+    p: str
+    corrected: str
+    delta: str
+    verdict: str
+
+
+def comparison_cells(one: Compared) -> ComparisonCells:
+    """What cannot be said is a dash."""
+    found, effect = one.comparison, one.comparison.effect
+    unit = "" if found.kind.is_ratio else f" {one.value.quantity.unit}".rstrip()
+    known = [end for end in (effect.estimate, effect.lower, effect.upper) if end is not None]
+    told = alike(known, found.kind.of_no_difference) if known else ()
+    place = one.point.circumstances or one.point.test
+    return ComparisonCells(
+        place=f"{place[:1].upper()}{place[1:]}",
+        sides=f"{found.first.name} {'/' if found.kind.is_ratio else '−'} {found.second.name}",  # noqa: RUF001 - a minus
+        effect=f"{told[0]}{unit}" if told else UNKNOWN,
+        interval=f"[{told[1]}, {told[2]}]" if len(told) == 3 else UNKNOWN,
+        p=UNKNOWN if one.p_corrected is None or found.test is None else _p(found.test.p),
+        corrected=UNKNOWN if one.p_corrected is None else _p(one.p_corrected),
+        delta=UNKNOWN if found.dominance is None or one.p_corrected is None else f"{found.dominance.delta:+.2f}",
+        verdict=_verdict(one),
+    )
+
+
+def _verdict(one: Compared) -> str:
+    claim = one.claim
+    if not claim.basis.is_shown:
+        return "too few runs" if claim.basis is Basis.TOO_FEW else "not told apart"
+    who = one.better or f"{claim.higher} (higher)"
+    return f"{who}, by its searches" if claim.basis is Basis.INTERVALS else who
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
+
+
+def unit_head(test: TestStatistics) -> str:
+    """In brackets, where all rows are in one unit."""
+    units = {row.unit for row in test.rows}
+    unit = units.pop() if len(units) == 1 else ""
+    return f" [{unit}]" if unit else ""
+
+
+def unit_beside(test: TestStatistics, row: OverRuns) -> str:
+    """After a number, where rows have units of their own."""
+    return f" {row.unit}" if row.unit and not unit_head(test) else ""
+
+
+__all__ = ["ComparisonCells", "comparison_cells", "plain", "unit_beside", "unit_head"]

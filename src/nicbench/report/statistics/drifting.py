@@ -1,0 +1,93 @@
+"""Whether values moved while the run went on: over the runs in their order, and within a run over its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nicbench.comparing.sides import OfPoint
+from nicbench.methods.base import Method
+from nicbench.model.result import Result
+from nicbench.model.turn import DEFAULT
+from nicbench.registry import find
+from nicbench.stats.drift import Drift, Drifts, drifts
+from nicbench.stats.series import Series
+from nicbench.stats.wording import drift_sentence, drift_summary
+
+_FEWEST_RUNS: Final = 3
+_MOST_MOMENTS: Final = 200
+"""Of a series of intervals; of more, so many consecutive ones in a row count as one, by their median."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drifting:
+    """One family of tests: of values over runs, or over the intervals of a run. ``what`` is what a place of it is."""
+
+    what: str
+    found: Drifts
+
+    @property
+    def sentence(self) -> str:
+        """How many drift, of how many, by how many tests."""
+        text = drift_summary(self.found)
+        if self.what != "run":
+            text = text.replace("over the run", "within a run").replace("too few runs", f"too few {self.what}s")
+        return f"{text[:1].upper()}{text[1:]}."
+
+    @property
+    def rows(self) -> tuple[Drift, ...]:
+        """Those that drift."""
+        return self.found.shown
+
+    def words(self, drift: Drift) -> str:
+        """How far it moved and by which test, without its name."""
+        text = drift_sentence(drift).removeprefix(f"{drift.name}: ")
+        return text if self.what == "run" else text.replace(" runs", f" {self.what}s")
+
+
+def over_runs(points: Iterable[OfPoint], configurations: Sequence[str]) -> Drifting | None:
+    """None where nothing was measured three times: then there is no order to speak of."""
+    series = [
+        Series(_name(name, of), of.numbers(name))
+        for of in points
+        for name in configurations
+        if len(of.of.get(name, ())) >= _FEWEST_RUNS
+    ]
+    return Drifting("run", drifts(series)) if series else None
+
+
+def within_runs(results: Iterable[Result]) -> Drifting | None:
+    """Of methods that measure in intervals; None where none did."""
+    methods = find("nicbench.methods", Method)
+    by_method: dict[str, list[Result]] = {}
+    for result in results:
+        if not result.warm_up:
+            by_method.setdefault(result.method, []).append(result)
+    series = [
+        _thinned(one)
+        for method, members in by_method.items()
+        if method in methods
+        for one in methods[method].moments(tuple(members))
+        if len(one.values) >= _FEWEST_RUNS
+    ]
+    return Drifting("interval", drifts(series)) if series else None
+
+
+def _name(configuration: str, of: OfPoint) -> str:
+    whose = "" if configuration == DEFAULT else f"“{configuration}”: "
+    return f"{whose}{of.point.words}, {of.value.quantity.name}"
+
+
+def _thinned(series: Series) -> Series:
+    """Trends over thousands of intervals would take minutes, and say no more."""
+    step = -(-len(series.values) // _MOST_MOMENTS)
+    if step == 1:
+        return series
+    import statistics
+
+    medians = []
+    for begin in range(0, len(series.values), step):
+        known = [value for value in series.values[begin : begin + step] if value is not None]
+        medians.append(statistics.median(known) if known else None)
+    return Series(f"{series.name} (medians of {step} intervals each)", medians)
