@@ -43,6 +43,20 @@ def test_another_layout_stands_beside_it_under_its_own_name(run: Path, tmp_path:
     assert "](report-datasheet-figures/figure-01.svg)" in paths[Format.MARKDOWN].read_text(encoding="utf-8")
 
 
+def test_figures_of_an_earlier_report_go_and_a_link_is_not_followed(run: Path, tmp_path: Path) -> None:
+    (run / "report-figures").mkdir()
+    (run / "report-figures" / "figure-99.svg").write_text("old")
+    report.build_formats(run, (Format.MARKDOWN,))
+    assert not (run / "report-figures" / "figure-99.svg").exists()
+
+    shutil.rmtree(run / "report-figures")
+    (tmp_path / "outside").mkdir()
+    (run / "report-figures").symlink_to(tmp_path / "outside")
+    report.build_formats(run, (Format.MARKDOWN,))
+    assert list((tmp_path / "outside").iterdir()) == []
+    assert list((run / "report-figures").glob("figure-*.svg"))
+
+
 def test_a_pdf_made_twice_is_the_same(run: Path, tmp_path: Path) -> None:
     one = report.build_formats(run, (Format.PDF,), out=tmp_path / "one")[Format.PDF]
     other = report.build_formats(run, (Format.PDF,), out=tmp_path / "other")[Format.PDF]

@@ -19,6 +19,7 @@ from typing import Any
 
 import html5lib
 import pytest
+from markdown_it import MarkdownIt
 
 from nicbench.cli.commands import resume
 from nicbench.cli.main import main
@@ -125,6 +126,21 @@ def harmless(page: str) -> None:
                 assert value.startswith(("#", "./"))
 
 
+def harmless_as_markdown(text: str) -> None:
+    """As a reader of repositories shows it, it holds nothing that the report did not put there."""
+    assert SECRET not in text
+    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    for element in html5lib.parse(page).iter():
+        if not isinstance(element.tag, str):  # a comment
+            continue
+        tag = element.tag.rpartition("}")[2]
+        assert tag not in {"script", "iframe", "object", "embed", "link", "base", "form", "svg", "style", "math"}
+        assert not any(str(name).lower().startswith("on") for name in element.attrib)
+        if tag == "img":
+            assert element.attrib["src"].startswith("report-figures/figure-")
+        assert not re.match(r"\s*[\w+.-]*:|//", element.attrib.get("href", ""))
+
+
 @pytest.mark.parametrize("case", DAMAGED)
 def test_a_damaged_run_is_in_quarantine_and_hides_no_other(
     case: str, runs: Path, capsys: pytest.CaptureFixture[str]
@@ -180,6 +196,11 @@ def test_a_forged_run_does_no_harm_in_any_output(case: str, runs: Path, capsys: 
         harmless((runs / BAD / "report.html").read_text())
     else:
         assert "next:" in err
+    if status == 0 and case.startswith("text"):
+        status, _, _ = ended(capsys, "report", BAD, "--format", "pdf,md", "--output", str(runs))
+        assert status == 0
+        assert (runs / BAD / "report.pdf").read_bytes().startswith(b"%PDF")
+        harmless_as_markdown((runs / BAD / "report.md").read_text())
     assert other_files(runs) == before
 
 

@@ -17,6 +17,7 @@ from nicbench.store.files import storage_error, write_atomically
 from nicbench.store.folder import is_run_folder
 from nicbench.store.names import JOURNAL
 
+_ELSEWHERE = "name a folder for the report that can be written with --out PATH"
 _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -32,11 +33,24 @@ def build(
     stem = html.file_name(layout, report.wishes.layout).removesuffix(".html")
     paths: dict[Format, Path] = {}
     for kind in formats:
-        for name, content in _files(kind, page, stem, run):
-            paths.setdefault(kind, target / name)
-            _refuse_link(target, name)
+        made = dict(_files(kind, page, stem, run))
+        paths[kind] = target / next(iter(made))
+        if kind is Format.MARKDOWN:
+            _clear(target / f"{stem}-figures")
+        for name, content in made.items():
             _write(target / name, content)
     return paths
+
+
+def _clear(folder: Path) -> None:
+    """No figure of an earlier report stays, and a link in a run folder leads nowhere else."""
+    try:
+        if folder.is_symlink():
+            folder.unlink()
+        for old in folder.glob("figure-*.svg"):
+            old.unlink()
+    except OSError as error:
+        raise storage_error(error, folder, _ELSEWHERE) from error
 
 
 def _files(kind: Format, page: str, stem: str, run: RunFolder) -> Iterator[tuple[str, bytes]]:
@@ -98,15 +112,14 @@ def _refuse_link(target: Path, name: str) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    next_step = "name a folder for the report that can be written with --out PATH"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise storage_error(error, path.parent, next_step) from error
+        raise storage_error(error, path.parent, _ELSEWHERE) from error
     try:
         write_atomically(path, content)
     except HostError as error:
         cause = error.__cause__
         if isinstance(cause, OSError):
-            raise storage_error(cause, path, next_step) from error
+            raise storage_error(cause, path, _ELSEWHERE) from error
         raise

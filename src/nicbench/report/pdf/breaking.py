@@ -7,7 +7,7 @@ import re
 HERE = "\u200b"
 LONGEST = 24
 """Characters in a row without a place to break."""
-MOST = 20_000
+MOST = 4000
 """Characters of one text: more would fill many sheets, and nobody reads them on paper."""
 _LONG = re.compile(rf"[^\s{HERE}]{{{LONGEST + 1},}}")
 _AFTER = re.compile(r"(?<=[/._:,;=&?+@\-])(?=\w)")

@@ -26,13 +26,15 @@ from nicbench.report.document.blocks import (
     Text,
     plain,
 )
-from nicbench.report.pdf.breaking import MOST, breakable
+from nicbench.report.pdf.breaking import breakable
 from nicbench.report.pdf.widths import Fitted, fitted
 
 _TOGETHER = 16
 """A table or a row of so many lines is not broken over pages."""
 _SHORT = 40
 """Lines; what is shorter stays on turned paper between what is turned."""
+_LONGEST_TITLE = 400
+_LONGEST_CODE = 100_000
 _CODE_LINE = 86
 _ABROAD = ("https://", "http://", "mailto:")
 
@@ -43,7 +45,7 @@ def data_of(document: Document, run_id: str) -> Data:
     """What the template reads as JSON."""
     maker = _Maker(frozenset(_ids([*document.front, *document.blocks])))
     return {
-        "title": document.title,
+        "title": breakable(document.title[:_LONGEST_TITLE]),
         "run": run_id,
         "language": document.language,
         "generator": document.generator,
@@ -104,7 +106,7 @@ class _Maker:
             case Figure():
                 yield self._figure(block)
             case Code():
-                text = block.text if len(block.text) <= 5 * MOST else breakable(block.text)
+                text = block.text if len(block.text) <= _LONGEST_CODE else breakable(block.text)
                 yield {"kind": "code", "text": "\n".join(breakable(line, _CODE_LINE) for line in text.split("\n"))}
             case Listing():
                 yield {"kind": "list", "ordered": block.ordered, "items": [self._inlines(i) for i in block.items]}

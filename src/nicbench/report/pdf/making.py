@@ -16,7 +16,8 @@ from nicbench.store.files import json_text
 
 _TEMPLATE = "report.typ"
 _FACES = ("Regular", "Semibold", "Bold", "It")
-_NO_GLYPH = "could not be displayed"
+_OF_STANDARD = "PDF/UA"
+"""How typst begins what it says where it could write a file, but none of the standard."""
 _Standard = Literal["ua-1"]
 ACCESSIBLE: Final[_Standard] = "ua-1"
 """PDF/UA-1 (ISO 14289-1): typst refuses to write what would not keep to it."""
@@ -49,7 +50,7 @@ def made(document: Document, run_id: str, created: datetime) -> bytes:
 def _compiled(
     content: str, faces: Path, with_machines: bool, standards: list[_Standard], created: datetime
 ) -> bytes | None:
-    """None where the fonts lack a character and the standard does not allow that."""
+    """None where what is to be shown cannot be by the standard: with these fonts, mostly."""
     import typst  # here: 30 MB that only who wants a PDF loads
 
     template = (files("nicbench.report.pdf") / _TEMPLATE).read_bytes()
@@ -65,7 +66,7 @@ def _compiled(
         )
         return found
     except typst.TypstError as error:
-        if standards and _NO_GLYPH in error.message:
+        if standards and error.message.startswith(_OF_STANDARD):
             return None
         raise NicbenchError(
             f"typst could not lay out the report: {error.message}", place=_TEMPLATE, next_step="report this as a defect"
