@@ -13,6 +13,8 @@ from nicbench.model.report_wishes import ReportWishes
 from nicbench.model.result import ResultVerdict
 from nicbench.report.contents import MARK, with_contents
 
+from . import _editors
+
 SECTIONS = (
     *("Question", "Answer", "Key findings", "Results", "Method", "Disclosure", "How to repeat it", "Revision history"),
     *("Words", "Appendix"),
@@ -90,7 +92,7 @@ def test_every_test_says_its_steps_its_standard_and_its_parameters(page: str) ->
     method = page[page.index('id="method"') : page.index('id="disclosure"')]
 
     assert "RFC 2544 section 26.1" in method
-    assert "Parameters of Test “throughput”" in method
+    assert "Parameters of test “throughput”" in method
     assert "methods.md" not in page
 
 
@@ -109,3 +111,14 @@ def test_a_run_that_broke_off_before_its_plan_has_a_page(synthetic: Any, tmp_pat
     page = report.build(run.folder.path).read_text(encoding="utf-8")
 
     assert "Not known: the plan was not written." in page
+
+
+def test_of_configurations_the_question_asks_in_what_they_differ_and_findings_lead_to_their_tables(
+    tmp_path: Path,
+) -> None:
+    found = _editors.results(configurations=("one", "four"), directions=("read", "write"), instances=(1, 2), runs=2)
+    page = report.build(_editors.write(tmp_path, found, ("one", "four"))).read_text(encoding="utf-8")
+
+    assert "In what do “one” and “four” differ?" in page
+    assert '<a href="#sustained-frames">Table: Streams sustained</a>' in page
+    assert '<h3 id="sustained-frames">' in page

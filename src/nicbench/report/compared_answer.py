@@ -46,6 +46,17 @@ def details(comparison: Comparison) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences if sentence)
 
 
+def sentences_of_rates(table: RatesTable) -> tuple[str, ...]:
+    """Of each goal, what the smallest and the largest frames say."""
+    ends = (table.rows[0], table.rows[-1]) if table.rows else ()
+    return tuple(dict.fromkeys(_sentence(table, row, goal) for goal in table.goals for row in ends))
+
+
+def sentence_of_latencies(table: LatencyBeside, comparison: Comparison) -> str | None:
+    """What a table of latencies side by side says; None where it lacks one."""
+    return _latency_sentence(table, comparison)
+
+
 def _nothing_compared(comparison: Comparison) -> str:
     if not comparison.sections:
         return "Nothing was measured that could be compared."

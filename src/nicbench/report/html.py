@@ -42,7 +42,7 @@ from nicbench.report.model import LatencyRow, Report, ThroughputRow
 from nicbench.report.statistics import numerals as statistics_numerals
 from nicbench.report.statistics.cells import comparison_cells, unit_beside, unit_head
 from nicbench.report.statistics.dots import runs_figures
-from nicbench.report.study.findings import findings, place_of_latency, place_of_section, place_of_throughput
+from nicbench.report.study import findings
 from nicbench.report.study.procedures import procedures
 from nicbench.report.study.question import questions
 from nicbench.report.study.repeating import adaptations, prerequisites, spread
@@ -197,11 +197,14 @@ def _environment() -> Environment:
         most_repeats=MOST_REPEATS,
         of_rounds=OF_ROUNDS,
         printed_trials=_PRINTED_TRIALS,
-        place_of_throughput=place_of_throughput,
-        place_of_latency=place_of_latency,
-        place_of_section=place_of_section,
+        place_of_throughput=findings.place_of_throughput,
+        place_of_rates=findings.place_of_rates,
+        place_of_latencies=findings.place_of_latencies,
+        place_of_study=findings.place_of_study,
+        place_of_latency=findings.place_of_latency,
+        place_of_section=findings.place_of_section,
         questions=_questions,
-        findings=findings,
+        findings=findings.findings,
         procedures=procedures,
         prerequisites=prerequisites,
         adaptations=adaptations,
@@ -239,7 +242,14 @@ def _environment() -> Environment:
 
 
 def _questions(report: Report) -> tuple[str, ...]:
-    return questions(report.plan, report.wishes, ())
+    compared = report.comparison.names if report.comparison and report.comparison.compares else ()
+    methods = [result.method for result in report.other_results]
+    return questions(report.plan, report.wishes, methods, compared or _of_studies(report))
+
+
+def _of_studies(report: Report) -> tuple[str, ...]:
+    """Configurations that an imported study compares, of which its plan knows nothing."""
+    return next((study.configurations for study in report.studies if study.compares), ())
 
 
 def _near_limit(rows: Iterable[ThroughputRow | LatencyRow]) -> tuple[str, ...]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nicbench.report import answer
+from nicbench.report import answer, compared_answer
+from nicbench.report.comparison import LatencyBeside
+from nicbench.report.editors import answer as editors_answer
+from nicbench.report.editors.study import Study
 from nicbench.report.model import LatencyTable, Report, ThroughputTable
+from nicbench.report.rates import RatesTable
 from nicbench.report.study.anchors import anchor
 from nicbench.report.tables import Section
 
@@ -48,6 +52,11 @@ def _plain(sentence: str) -> str:
 
 def _origins(report: Report) -> Iterator[tuple[str, Place]]:
     """Which table a sentence is from."""
+    yield from _origins_beside(report)
+    for study in report.studies:
+        for text in editors_answer.answers(report.studies):
+            if text.removeprefix(f"{study.test}: ") in editors_answer.sentences(study):
+                yield _plain(text), place_of_study(study)
     for section in reversed(report.sections):
         for row in section.rows:
             if sentence := section.sentence_of(row):
@@ -61,6 +70,19 @@ def _origins(report: Report) -> Iterator[tuple[str, Place]]:
     for latency in reversed(report.latency):
         if said := answer.sentence_of_latency(latency):
             yield _plain(said), place_of_latency(latency)
+
+
+def _origins_beside(report: Report) -> Iterator[tuple[str, Place]]:
+    """Of configurations, or of several runs."""
+    compared = report.comparison
+    if compared is None:
+        return
+    for rates in compared.rates:
+        for text in compared_answer.sentences_of_rates(rates):
+            yield _plain(text), place_of_rates(rates)
+    for latencies in compared.latencies[:1]:
+        if said := compared_answer.sentence_of_latencies(latencies, compared):
+            yield _plain(said), place_of_latencies(latencies)
 
 
 def _of_tests(report: Report) -> Iterator[Finding]:
@@ -78,6 +100,21 @@ def _of_tests(report: Report) -> Iterator[Finding]:
 def place_of_section(section: Section) -> Place:
     """Of a section that a method brings."""
     return Place(anchor(section.table.title, section.test, section.configuration), section.table.title)
+
+
+def place_of_study(study: Study) -> Place:
+    """Of how many streams were sustained."""
+    return Place(anchor("sustained", study.test), "Streams sustained")
+
+
+def place_of_rates(table: RatesTable) -> Place:
+    """Of rates side by side."""
+    return Place(anchor("rates", table.test), "Throughput")
+
+
+def place_of_latencies(table: LatencyBeside) -> Place:
+    """Of latencies side by side."""
+    return Place(anchor("latencies", table.test, table.load), f"Latency at {table.load}")
 
 
 def place_of_throughput(table: ThroughputTable) -> Place:
