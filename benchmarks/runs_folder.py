@@ -116,6 +116,7 @@ def measure(folder: Path) -> bool:
             True,
         ),
         ("search by tag and method", ("list", "--tag", "nightly", "--method", "throughput"), True),
+        ("search by driver", ("list", "--driver", "mlx5"), True),
         ("search by words", ("list", "e810"), True),
         ("check against a run", ("check", name, "--against", "2020-01-01T000000Z-index-0"), True),
         ("check against a tag of one run", ("check", name, "--against", "release-500"), True),

@@ -150,6 +150,14 @@ def test_parquet_has_types_and_units(every_shape: Path) -> None:
     assert table["ndr_frames_per_s"].to_pylist()[0] == 0.1 + 0.2
 
 
+def test_the_long_parquet_has_all_digits_of_a_whole_number_that_its_column_cannot_hold(every_shape: Path) -> None:
+    table = pq.read_table(io.BytesIO(exported(every_shape, "parquet", "values")))
+    found = [row for row in table.to_pylist() if row["name"] == "sent_frames" and row["value"] is not None]
+
+    assert found
+    assert {(row["value"], row["text"]) for row in found} == {(float(2**53 + 1), str(2**53 + 1))}
+
+
 @pytest.mark.parametrize("table", ["results", "values", "trials"])
 def test_parquet_and_csv_have_the_same_rows(table: str, measured: Path) -> None:
     parquet = pq.read_table(io.BytesIO(exported(measured, "parquet", table)))

@@ -18,6 +18,8 @@ from nicbench.store.files import json_text
 Cell = str | int | float | bool | None
 Kind = Literal["text", "number", "integer", "flag"]
 _LARGEST_INTEGER: Final = 2**63 - 1
+LARGEST_EXACT: Final = 2**53
+"""Up to which a 64-bit floating-point number is every whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ OF_VALUE: Final = (
     Column("unit", about="the same unit; empty of words and of pure numbers"),
     Column("kind", about="`number`, `rate`, `spread`, `text` or `unknown`"),
     Column("value", "number", about="of a spread the median"),
-    Column("text", about="of a value that is words"),
+    Column("text", about="of a value that is words; of a whole number beyond 2^53 its digits"),
     Column("lower", "number", about="of a rate the highest load that passed; of a spread the least run"),
     Column("upper", "number", about="of a rate the lowest load that failed; of a spread the greatest run"),
     Column("at_least", "flag", about="the true value may be higher than any load tried"),
@@ -175,9 +177,15 @@ def _of_result(document: ExportDocument, result: ExportedResult) -> tuple[Cell, 
 
 
 def _of_value(value: ExportedValue) -> tuple[Cell, ...]:
-    return tuple(
-        _errata(value.errata) if column.name == "errata" else getattr(value, column.name) for column in OF_VALUE
-    )
+    return tuple(_of_long(value, column.name) for column in OF_VALUE)
+
+
+def _of_long(value: ExportedValue, name: str) -> Cell:
+    if name == "errata":
+        return _errata(value.errata)
+    if name == "text" and isinstance(value.value, int) and abs(value.value) > LARGEST_EXACT:
+        return str(value.value)
+    return cast(Cell, getattr(value, name))
 
 
 def _figure(value: ExportedValue | None, figure: str) -> Cell:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, BinaryIO, Final
 
 from nicbench.errors import UsageError
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
-from nicbench.export.tables import Cell, Column, Table
+from nicbench.export.tables import LARGEST_EXACT, Cell, Column, Table
 from nicbench.export.text import without_controls
 
 _MOST_ROWS: Final = 1_048_576
 _MOST_COLUMNS: Final = 16_384
 _LONGEST_TEXT: Final = 32_767
-_LARGEST_EXACT: Final = 2**53
 _NARROWEST, _WIDEST = 10, 40
 _MADE: Final = datetime(2000, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 """In every file, so that the same run is the same bytes."""
@@ -91,12 +91,13 @@ def _heading(column: Column) -> str:
 def _write(sheet: Any, row: int, place: int, cell: Cell) -> None:
     if isinstance(cell, bool):
         sheet.write_boolean(row, place, cell)
-    elif isinstance(cell, float) or (isinstance(cell, int) and abs(cell) <= _LARGEST_EXACT):
+    elif isinstance(cell, float) or (isinstance(cell, int) and abs(cell) <= LARGEST_EXACT):
         sheet.write_number(row, place, _Exact(cell) if isinstance(cell, float) else cell)
     else:  # a whole number beyond what a spreadsheet can count is text, so that no digit is lost
         sheet.write_string(row, place, _text(str(cell)))
 
 
+@lru_cache(maxsize=4096)  # most cells of a long table hold one of a few words
 def _text(text: str) -> str:
     clean = without_controls(text)[: _LONGEST_TEXT - 1]
     # The library takes text in these tags for its own rich text, and would write it as it is.
