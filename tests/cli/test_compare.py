@@ -130,6 +130,17 @@ def test_the_page_goes_where_it_is_told_and_never_into_a_run(make: Make, nicbenc
     assert not (folder.path / "comparison.html").exists()
 
 
+def test_the_page_is_a_pdf_or_markdown_where_that_is_asked_for(make: Make, nicbench: Any) -> None:
+    make("01")
+    make("02", 2e6)
+    assert nicbench("compare", "2026-01-01", "2026-01-02", "--out", "mine.md").status == 0
+    assert "“Run 02” passes 1.98 to 2.02 times as much" in Path("mine.md").read_text()
+    assert nicbench("compare", "2026-01-01", "2026-01-02", "--format", "html,pdf").status == 0
+    assert Path("comparison.pdf").read_bytes().startswith(b"%PDF")
+    assert Path("comparison.html").exists()
+    assert nicbench("compare", "2026-01-01", "2026-01-02", "--format", "docx").status == 2
+
+
 REFUSED = {
     "one run": (["2026-01-01"], "one run alone is no comparison"),
     "the same run twice": (["2026-01-01", "latest:default", "2026-01-01"], "is named twice"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -18,11 +17,14 @@ from nicbench.model.result import Value
 from nicbench.report.beside.page import Page
 
 
-def document(found: Matched, against: Sequence[Objection], known: Settings, page: Page, path: Path) -> dict[str, Any]:
+def document(
+    found: Matched, against: Sequence[Objection], known: Settings, page: Page, pages: Sequence[str]
+) -> dict[str, Any]:
     """Numbers are those of the results, in the units that their names carry."""
     return {
         "format": FORMAT,
-        "page": str(path),
+        "page": pages[0],
+        "pages": list(pages),
         "title": page.report.title,
         "answer": [page.report.headline, *page.report.details],
         "comparable": not page.forced,

@@ -31,14 +31,24 @@ def build(
     layout = layout or report.wishes.layout
     page = html.render(report, layout)
     stem = html.file_name(layout, report.wishes.layout).removesuffix(".html")
+    return write_page(page, formats, target / stem, run.run_id, _started(run))
+
+
+def write_page(
+    page: str, formats: Sequence[Format], stem: Path, name: str, made: datetime = _UNKNOWN
+) -> Mapping[Format, Path]:
+    """Writes a page in each of ``formats`` beside each other, as ``stem`` with their endings, and gives their paths.
+
+    ``name`` and ``made`` are what a PDF says of itself. NotReadyError and HostError as ``build``.
+    """
     paths: dict[Format, Path] = {}
     for kind in formats:
-        made = dict(_files(kind, page, stem, run))
-        paths[kind] = target / next(iter(made))
+        files = dict(_files(kind, page, stem.name, name, made))
+        paths[kind] = stem.parent / next(iter(files))
         if kind is Format.MARKDOWN:
-            _clear(target / f"{stem}-figures")
-        for name, content in made.items():
-            _write(target / name, content)
+            _clear(stem.parent / f"{stem.name}-figures")
+        for file, content in files.items():
+            _write(stem.parent / file, content)
     return paths
 
 
@@ -53,7 +63,7 @@ def _clear(folder: Path) -> None:
         raise storage_error(error, folder, _ELSEWHERE) from error
 
 
-def _files(kind: Format, page: str, stem: str, run: RunFolder) -> Iterator[tuple[str, bytes]]:
+def _files(kind: Format, page: str, stem: str, name: str, made: datetime) -> Iterator[tuple[str, bytes]]:
     """Name and content; the first is the report."""
     if kind is Format.HTML:
         yield f"{stem}.html", page.encode()
@@ -64,14 +74,14 @@ def _files(kind: Format, page: str, stem: str, run: RunFolder) -> Iterator[tuple
     if kind is Format.PDF:
         from nicbench.report import pdf
 
-        yield f"{stem}.pdf", pdf.made(document, run.run_id, _started(run))
+        yield f"{stem}.pdf", pdf.made(document, name, made)
         return
     from nicbench.report import markdown
 
     written = markdown.written(document, f"{stem}-figures")
     yield f"{stem}.md", written.text.encode()
-    for name, svg in written.pictures.items():
-        yield f"{stem}-figures/{name}", svg.encode()
+    for picture, svg in written.pictures.items():
+        yield f"{stem}-figures/{picture}", svg.encode()
 
 
 def _started(run: RunFolder) -> datetime:

@@ -12,14 +12,16 @@ import typer
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.cli.output import print_json, results, say
+from nicbench.cli.report_formats import Formats, kinds
 from nicbench.cli.run_index import runs_under
 from nicbench.errors import UsageError
+from nicbench.report import Format
 
 if TYPE_CHECKING:
     from nicbench.beside.matching import Matched
     from nicbench.beside.objections import Objection
 
-PAGE: Final = "comparison.html"
+PAGE: Final = "comparison"
 
 _Runs = Annotated[
     list[str],
@@ -29,7 +31,9 @@ _Runs = Annotated[
         show_default=False,
     ),
 ]
-_Out = Annotated[Path, typer.Option("--out", metavar="FILE|DIR", help=f"Where the page goes: a folder gets {PAGE}.")]
+_Out = Annotated[
+    Path, typer.Option("--out", metavar="FILE|DIR", help=f"Where the page goes: a folder gets {PAGE}.html.")
+]
 _Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The page's title.")]
 _Force = Annotated[bool, typer.Option("--force", help="Compare what is not comparable; the page says so in red.")]
 _PerPort = Annotated[
@@ -48,6 +52,7 @@ def _compare(
     title: _Title = None,
     force: _Force = False,
     per_port: _PerPort = False,
+    formats: Formats = None,
     output: Output = DEFAULT_OUTPUT,
     json: Json = False,
 ) -> None:
@@ -64,9 +69,9 @@ def _compare(
     from nicbench.cli.compared_table import print_comparison
     from nicbench.report.beside.answer import title_of
     from nicbench.report.beside.page import page_of, render_page
-    from nicbench.store.files import write_atomically
+    from nicbench.report.formats import write_page
 
-    path = _place(out)
+    stem, wanted = _place(out, formats)
     entries = named(
         entries_of(runs, output, lambda tag: [run.path for run in runs_under(output).runs if tag in run.tags])
     )
@@ -85,36 +90,43 @@ def _compare(
         remarks=remarks,
         command=shlex.join(["nicbench", *sys.argv[1:]]),
     )
-    write_atomically(path, render_page(page).encode())
+    paths = write_page(render_page(page), wanted, stem, stem.name)
     if json:
-        print_json(document(found, against, known, page, path))
+        print_json(document(found, against, known, page, [str(path) for path in paths.values()]))
     else:
         print_comparison(results(), page)
-    say(f"\ncomparison: {path}")
+    say(f"\ncomparison: {', '.join(str(path) for path in paths.values())}")
 
 
-def _place(out: Path) -> Path:
-    """The file to write. UsageError where it would stand in a run folder, or in no folder at all."""
+def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ...]]:
+    """The files to write: their path without its ending, and which. UsageError where they would stand in a run folder.
+
+    A file's ending says the format where none is asked for.
+    """
     from nicbench.store.folder import is_run_folder
     from nicbench.store.names import JOURNAL
 
-    path = out / PAGE if out.is_dir() or not out.suffix else out
-    for folder in path.resolve().parents:
+    endings = {f".{kind.value}": kind for kind in Format}
+    is_file = not out.is_dir() and out.suffix != ""
+    if is_file and out.suffix not in endings:
+        raise UsageError(
+            f"{out.suffix} is no format of a page",
+            place=str(out),
+            next_step=f"a folder, or a file that ends in {', '.join(endings)}",
+        )
+    stem = out.with_suffix("") if is_file else out / PAGE
+    if not stem.parent.is_dir():
+        raise UsageError(
+            "there is no such folder", place=str(stem.parent), next_step="make it, or name another by --out"
+        )
+    for folder in stem.resolve().parents:
         if is_run_folder(folder) and (folder / JOURNAL).exists():  # a bench file alone lies in many folders
             raise UsageError(
                 "is a run's folder: a comparison is no part of a run",
                 place=str(folder),
                 next_step="name another folder or file by --out",
             )
-    if path.suffix not in (".html", ".htm"):
-        raise UsageError("the page is HTML", place=str(path), next_step=f"name a folder, or a file like {PAGE}")
-    if not path.parent.is_dir():
-        raise UsageError(
-            "there is no such folder", place=str(path.parent), next_step="make it, or name another by --out"
-        )
-    if path.is_dir():
-        raise UsageError("is a folder", place=str(path), next_step="name another file by --out")
-    return path
+    return stem, (endings[out.suffix],) if is_file and formats is None else kinds(formats)
 
 
 def _refuse(found: Matched, against: Sequence[Objection], *, force: bool) -> None:

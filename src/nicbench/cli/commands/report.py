@@ -10,27 +10,17 @@ import typer
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
 from nicbench.cli.output import FORMAT, print_json, results, say
-from nicbench.errors import HostError, NicbenchError, UsageError
+from nicbench.cli.report_formats import Formats, kinds
+from nicbench.errors import HostError, NicbenchError
 from nicbench.model.report_wishes import Layout
 from nicbench.report import Format
 from nicbench.store.folder import RunFolder
 from nicbench.store.quarantine import refuse_damaged
 from nicbench.store.reference import open_run
 
-_ALL = "all"
-
 _Layout = Annotated[
     Layout | None,
     typer.Option("--layout", help="How it is laid out.", show_default="as the bench file says, or `study`"),
-]
-_Formats = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="html, pdf, md or all; several by commas, or by the option again.",
-        show_default=Format.HTML.value,
-    ),
 ]
 _Out = Annotated[
     Path | None,
@@ -55,39 +45,25 @@ def _report(
     run: RunReference,
     output: Output = DEFAULT_OUTPUT,
     layout: _Layout = None,
-    formats: _Formats = None,
+    formats: Formats = None,
     out: _Out = None,
     json: Json = False,
     damaged: _Damaged = False,
 ) -> None:
     """Build a run's report again and print where it is."""
-    kinds = _kinds(formats or [Format.HTML.value])
+    wanted = kinds(formats)
     folder = open_run(run, output, damaged=True)
     if not damaged:
         refuse_damaged(folder, "put the files back from a copy, or look at the run as it is with --damaged")
     for difference in folder.differences():
         say(f"warning: {difference}")
-    paths = _built(folder, kinds, layout, out, damaged=damaged)
+    paths = _built(folder, wanted, layout, out, damaged=damaged)
     if json:
         told = {str(kind): str(path) for kind, path in paths.items()}
-        print_json({"format": FORMAT, "report": str(paths[kinds[0]]), "reports": told})
+        print_json({"format": FORMAT, "report": str(paths[wanted[0]]), "reports": told})
     else:
         for path in paths.values():
             results().print(str(path), markup=False, soft_wrap=True)
-
-
-def _kinds(texts: list[str]) -> tuple[Format, ...]:
-    """Each once, in the order asked for; UsageError where one is not known."""
-    names = [name.strip() for text in texts for name in text.split(",")]
-    known = {kind.value for kind in Format}
-    for name in names:
-        if name not in known | {_ALL}:
-            raise UsageError(
-                f"there is no format {name!r}",
-                place="--format",
-                next_step=f"one of {', '.join([*sorted(known), _ALL])}",
-            )
-    return tuple(Format) if _ALL in names else tuple(Format(name) for name in dict.fromkeys(names))
 
 
 def _built(
