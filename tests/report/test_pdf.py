@@ -31,7 +31,7 @@ def document(body: str, title: str = "Title") -> Document:
 
 
 def made(body: str, title: str = "Title") -> pypdf.PdfReader:
-    return pypdf.PdfReader(io.BytesIO(pdf.made(document(body, title), "run-1", CREATED)))
+    return pypdf.PdfReader(io.BytesIO(pdf.made(document(body, title), "run run-1", CREATED)))
 
 
 def words(reader: pypdf.PdfReader) -> str:
@@ -52,7 +52,7 @@ def structure(node: Any) -> list[Any]:
 
 @pytest.fixture(scope="session")
 def whole(page: str) -> bytes:
-    return pdf.made(read(page), "run-1", CREATED)
+    return pdf.made(read(page), "run run-1", CREATED)
 
 
 def test_the_report_of_a_run_is_tagged_for_screen_readers(whole: bytes) -> None:
@@ -89,7 +89,7 @@ def test_pages_are_numbered_and_named(whole: bytes) -> None:
 
 
 def test_two_builds_are_equal_byte_for_byte(whole: bytes, page: str) -> None:
-    assert pdf.made(read(page), "run-1", CREATED) == whole
+    assert pdf.made(read(page), "run run-1", CREATED) == whole
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_without_typst_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(making.importlib.util, "find_spec", lambda name: None if name == "typst" else object())
 
     with pytest.raises(NotReadyError, match="pip install typst"):
-        pdf.made(document("<p>x</p>"), "run-1", CREATED)
+        pdf.made(document("<p>x</p>"), "run run-1", CREATED)
 
 
 def test_nothing_is_left_in_the_folder_for_passing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

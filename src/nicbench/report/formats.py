@@ -31,19 +31,19 @@ def build(
     layout = layout or report.wishes.layout
     page = html.render(report, layout)
     stem = html.file_name(layout, report.wishes.layout).removesuffix(".html")
-    return write_page(page, formats, target / stem, run.run_id, _started(run))
+    return write_page(page, formats, target / stem, f"run {run.run_id}", _started(run))
 
 
 def write_page(
-    page: str, formats: Sequence[Format], stem: Path, name: str, made: datetime = _UNKNOWN
+    page: str, formats: Sequence[Format], stem: Path, about: str, made: datetime = _UNKNOWN
 ) -> Mapping[Format, Path]:
     """Writes a page in each of ``formats`` beside each other, as ``stem`` with their endings, and gives their paths.
 
-    ``name`` and ``made`` are what a PDF says of itself. NotReadyError and HostError as ``build``.
+    ``about`` and ``made`` are what a PDF says of itself. NotReadyError and HostError as ``build``.
     """
     paths: dict[Format, Path] = {}
     for kind in formats:
-        files = dict(_files(kind, page, stem.name, name, made))
+        files = dict(_files(kind, page, stem.name, about, made))
         paths[kind] = stem.parent / next(iter(files))
         if kind is Format.MARKDOWN:
             _clear(stem.parent / f"{stem.name}-figures")
@@ -63,7 +63,7 @@ def _clear(folder: Path) -> None:
         raise storage_error(error, folder, _ELSEWHERE) from error
 
 
-def _files(kind: Format, page: str, stem: str, name: str, made: datetime) -> Iterator[tuple[str, bytes]]:
+def _files(kind: Format, page: str, stem: str, about: str, made: datetime) -> Iterator[tuple[str, bytes]]:
     """Name and content; the first is the report."""
     if kind is Format.HTML:
         yield f"{stem}.html", page.encode()
@@ -74,7 +74,7 @@ def _files(kind: Format, page: str, stem: str, name: str, made: datetime) -> Ite
     if kind is Format.PDF:
         from nicbench.report import pdf
 
-        yield f"{stem}.pdf", pdf.made(document, name, made)
+        yield f"{stem}.pdf", pdf.made(document, about, made)
         return
     from nicbench.report import markdown
 

@@ -90,7 +90,7 @@ def _compare(
         remarks=remarks,
         command=shlex.join(["nicbench", *sys.argv[1:]]),
     )
-    paths = write_page(render_page(page), wanted, stem, stem.name)
+    paths = write_page(render_page(page), wanted, stem, f"comparison of {len(found.entries)} results")
     if json:
         print_json(document(found, against, known, page, [str(path) for path in paths.values()]))
     else:

@@ -41,12 +41,12 @@ _ABROAD = ("https://", "http://", "mailto:")
 Data = dict[str, Any]
 
 
-def data_of(document: Document, run_id: str) -> Data:
+def data_of(document: Document, about: str) -> Data:
     """What the template reads as JSON."""
     maker = _Maker(frozenset(_ids([*document.front, *document.blocks])))
     return {
         "title": breakable(document.title[:_LONGEST_TITLE]),
-        "run": run_id,
+        "about": about,
         "language": document.language,
         "generator": document.generator,
         "author": document.author,

@@ -23,8 +23,10 @@ ACCESSIBLE: Final[_Standard] = "ua-1"
 """PDF/UA-1 (ISO 14289-1): typst refuses to write what would not keep to it."""
 
 
-def made(document: Document, run_id: str, created: datetime) -> bytes:
+def made(document: Document, about: str, created: datetime) -> bytes:
     """The file, tagged, equal byte for byte where document and ``created`` are. NotReadyError without typst.
+
+    ``about`` stands at the head of each page: "run ID".
 
     Characters that our fonts lack come from those of the machine; where it has none either, the file is tagged all the
     same, but bears no mark of PDF/UA-1.
@@ -37,7 +39,7 @@ def made(document: Document, run_id: str, created: datetime) -> bytes:
             place="--format pdf",
             next_step=f"run scripts/setup, or `pip install {packages}` into the environment of nicbench",
         )
-    content = json_text(data_of(document, run_id), indent=None)
+    content = json_text(data_of(document, about), indent=None)
     with tempfile.TemporaryDirectory(prefix="nicbench-") as folder:
         _copy_faces(Path(folder))
         for with_machines, standards in ((False, [ACCESSIBLE]), (True, [ACCESSIBLE]), (True, [])):
