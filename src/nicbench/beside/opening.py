@@ -31,16 +31,16 @@ Tagged = Callable[[str], Sequence[Path]]
 """The folders of the runs that have a tag, oldest first."""
 
 
-def entries_of(words: Sequence[str], output: Path, tagged: Tagged) -> tuple[Entry, ...]:
+def entries_of(words: Sequence[str], output: Path, tagged: Tagged, *, damaged: bool = False) -> tuple[Entry, ...]:
     """One for each configuration of what each word names; only names that are given are set yet.
 
     A word is ``[NAME=]RUN[:CONFIGURATION]``, where RUN may be a tag or ``reference:DATA-SET``. UsageError where it
-    names nothing, or nothing that could be compared.
+    names nothing, or nothing that could be compared; HostError where a folder is damaged, unless that is let pass.
     """
     found: list[Entry] = []
     for word in words:
         name, wanted = _name_of(word)
-        some = list(_entries(wanted, output, tagged))
+        some = list(_entries(wanted, output, tagged, damaged=damaged))
         if name is not None:
             alone = len(some) == 1
             some = [
@@ -71,17 +71,17 @@ def _name_of(word: str) -> tuple[str | None, str]:
     return clean(name.strip()), rest
 
 
-def _entries(word: str, output: Path, tagged: Tagged) -> Iterator[Entry]:
+def _entries(word: str, output: Path, tagged: Tagged, *, damaged: bool) -> Iterator[Entry]:
     if word.startswith(REFERENCE):
         yield from _of_data_set(word.removeprefix(REFERENCE))
         return
     for head, configuration in _splits(word):
         if path_of(head, output).exists():
-            yield from of_folder(open_run(head, output), configuration, head)
+            yield from of_folder(open_run(head, output, damaged=damaged), configuration, head)
             return
         if paths := tagged(head):
             for path in paths:
-                yield from of_folder(open_run(str(path), output), configuration, head)
+                yield from of_folder(open_run(str(path), output, damaged=damaged), configuration, head)
             return
     if "/" in word:
         open_run(word, output)  # says what is wrong with the path
@@ -115,7 +115,7 @@ def of_folder(folder: RunFolder, configuration: str | None, word: str) -> Iterat
             configuration=name,
             verdict=summary.verdict,
             finished=finished,
-            troubles=folder.differences(),
+            troubles=folder.damage(),
             plan=own,
             imported=summary.imported,
             tags=tags_of(folder.path),

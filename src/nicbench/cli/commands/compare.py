@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -72,9 +73,7 @@ def _compare(
     from nicbench.report.formats import write_page
 
     stem, wanted = _place(out, formats)
-    entries = named(
-        entries_of(runs, output, lambda tag: [run.path for run in runs_under(output).runs if tag in run.tags])
-    )
+    entries = named(entries_of(runs, output, partial(_tagged, output), damaged=force))
     remarks: tuple[str, ...] = ()
     if per_port:
         entries, remarks = divided(entries)
@@ -96,6 +95,11 @@ def _compare(
     else:
         print_comparison(results(), page)
     say(f"\ncomparison: {', '.join(str(path) for path in paths.values())}")
+
+
+def _tagged(output: Path, tag: str) -> list[Path]:
+    """The runs that have the tag, oldest first."""
+    return [run.path for run in runs_under(output).runs if tag in run.tags]
 
 
 def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ...]]:
