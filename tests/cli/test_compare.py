@@ -275,3 +275,11 @@ def test_hostile_names_do_no_harm(make: Make, nicbench: Any) -> None:
     assert ended.status == 0
     assert "<script>" not in Path("comparison.html").read_text()
     assert "\x1b" not in ended.stdout
+
+
+def test_the_runs_of_a_published_study_stay_apart(nicbench: Any) -> None:
+    done = nicbench("compare", "reference:frametest-sums:1x100", "reference:frametest-sums:4x25")
+    assert done.status == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "sustained 9 editors at 24 frames/s each" in said
+    assert "sustained 2 editors in each of 15 imported runs, 4 in the median run" in said

@@ -62,7 +62,7 @@ class Entry:
     @property
     def runs(self) -> int:
         """How many runs of the configuration count."""
-        return max(1, len({result.run for result in self.results}))
+        return max(1, len({result.run_number for result in self.results}))
 
     @property
     def published(self) -> str | None:

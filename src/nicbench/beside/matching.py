@@ -163,8 +163,7 @@ def _without(results: Sequence[Result], names: Iterable[str]) -> bool:
     """Whether the points of each run can be told apart without these parameters."""
     keys = [
         (
-            result.run,
-            result.parameters.get("run"),
+            result.run_number,
             json.dumps(
                 {name: value for name, value in result.parameters.items() if name not in _NEVER and name not in names},
                 sort_keys=True,
@@ -195,8 +194,8 @@ def with_names(entries: Iterable[Entry]) -> tuple[Result, ...]:
         result.model_copy(
             update={
                 "configuration": entry.name,
-                "id": f"{entry.name}/{result.run or 1}/{result.id}",
-                "run": result.run or 1,
+                "id": f"{entry.name}/{result.run_number or 1}/{result.id}",
+                "run": result.run_number or 1,
             }
         )
         for entry in entries

@@ -48,14 +48,6 @@ def point_of(result: Result, tests: Mapping[str, str] | None = None) -> Point:
     return Point(name_of_test(result, tests or {}), result.method, result.scope, text)
 
 
-def run_of(result: Result) -> int | None:
-    """Of which run it is: its own word, or of an imported one its parameter; None where nobody numbered any."""
-    if result.run is not None:
-        return result.run
-    run = result.parameters.get("run")
-    return run if isinstance(run, int) else None
-
-
 @lru_cache(maxsize=4096)
 def _circumstances(method: str, given: str) -> str:
     known = find_one("nicbench.methods", Method, method)

@@ -64,6 +64,14 @@ class Result(Frozen):
     imported: ImportedRow | None = Field(default=None, exclude_if=lambda found: found is None)
     """Since format 1.3, of a result that was not measured by nicbench."""
 
+    @property
+    def run_number(self) -> int | None:
+        """Of which run it is: its own word, or of an imported one its parameter; None where nobody numbered any."""
+        if self.run is not None:
+            return self.run
+        run = self.parameters.get("run")
+        return run if isinstance(run, int) else None
+
 
 def name_of_test(result: Result, tests: Mapping[str, str]) -> str:
     """The name of its test; where the result is too old to say it, ``tests`` may, by the result's id."""

@@ -91,9 +91,9 @@ def tried(results: Iterable[Result], default: Target | None = None) -> dict[Poin
             targets.setdefault(point, []).append(target)
         if said["part"] == INSTANCES:
             of_point = instances.setdefault(point, {})
-            of_point.setdefault(_run_of(result), {})[said["instance"]] = result
+            of_point.setdefault(result.run_number or 1, {})[said["instance"]] = result
         elif said["part"] == RUNS and _is_of_the_sum(result):
-            wholes.setdefault(point, {})[_run_of(result)] = result
+            wholes.setdefault(point, {})[result.run_number or 1] = result
     return {
         point: _tried(
             point[2], instances.get(point, {}), wholes.get(point, {}), _strictest(targets.get(point, [])), default
@@ -139,10 +139,6 @@ def _is_of_the_sum(result: Result) -> bool:
         return False
     is_told = result.imported is None or result.values[SUM] is not None
     return is_told or all(value is None for value in result.values.values())
-
-
-def _run_of(result: Result) -> int:
-    return result.run or int(result.parameters.get("run", 1))
 
 
 def _instance(result: Result | None) -> Instance:
