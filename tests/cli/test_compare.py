@@ -88,12 +88,6 @@ def make(nicbench: Any) -> Make:
     return made
 
 
-@pytest.fixture(autouse=True)
-def _files_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folders of these tests have an empty manifest."""
-    monkeypatch.setattr(RunFolder, "differences", lambda _: ())
-
-
 def test_two_runs_become_a_page_a_table_and_a_sentence(make: Make, nicbench: Any) -> None:
     make("01", 1e6)
     make("02", 2e6, kernel="6.18")
@@ -193,6 +187,18 @@ def test_a_damaged_run_is_an_error_of_its_own(make: Make, nicbench: Any) -> None
     assert "summary.json" in ended.stderr
 
 
+def test_a_run_whose_files_were_changed_is_compared_by_force_alone(make: Make, nicbench: Any) -> None:
+    make("01")
+    path = make("02").path / "summary.json"
+    path.write_text(path.read_text().replace("1000000", "2000000"))
+    ended = nicbench("compare", "2026-01-01", "2026-01-02")
+    assert ended.status == 4
+    assert "quarantine" in ended.stderr
+    ended = nicbench("compare", "2026-01-01", "2026-01-02", "--force")
+    assert ended.status == 0
+    assert "is not as the run left it: summary.json was changed" in ended.stdout
+
+
 def test_a_tag_stands_for_its_runs_and_a_name_may_be_given(make: Make, nicbench: Any) -> None:
     for day in ("01", "02", "03"):
         folder = make(day)
@@ -250,9 +256,12 @@ def test_a_published_result_is_named_marked_and_never_claimed_against(make: Make
         "Not measured by nicbench",
         "no claim: how exact the published one is",
         "divided by their number",
+        "2 x 25 Gb/s",
     ):
         assert text in page
-    assert "is not told apart" not in page
+    claims = page[page.index("Results side by side</h2>") :]
+    assert "their intervals do not overlap" not in claims
+    assert "by its searches" not in claims
 
 
 @pytest.mark.parametrize("count", [3, 8])

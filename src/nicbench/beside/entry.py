@@ -48,6 +48,8 @@ class Entry:
     moment: str | None = None
     machines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Cards, processors and kernels of its machines, by these words."""
+    links: tuple[str, ...] = ()
+    """What a source calls the links of its results."""
     told: Mapping[str, Any] = field(default_factory=dict)
     is_named: bool = False
     """Whether the user gave the name."""

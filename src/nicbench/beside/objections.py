@@ -67,7 +67,7 @@ def _of_origin(every: Sequence[Conditions]) -> Iterator[Objection]:
             False,
         )
     runs = _grouped(((one.name, one.runs) for one in every if one.origin is not Origin.IMPORTED), lambda one: one)
-    if set(runs) == {1}:
+    if set(runs) == {1} and len(runs[1]) > 1:
         yield Objection(
             "there is one run of each: intervals are those of the searches, and how much a second run would differ is "
             "not in them",

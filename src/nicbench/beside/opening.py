@@ -118,6 +118,7 @@ def of_folder(folder: RunFolder, configuration: str | None, word: str) -> Iterat
             troubles=folder.damage(),
             plan=own,
             imported=summary.imported,
+            links=_links(results),
             tags=tags_of(folder.path),
             moment=None if summary.imported else _moment(head.at),
             machines={
@@ -145,8 +146,14 @@ def _of_data_set(word: str) -> Iterator[Entry]:
             plan=plan,
             imported=made.summary.imported,
             data_set=name,
+            links=_links(results),
             notes=(chosen.about, *chosen.notes),
         )
+
+
+def _links(results: Sequence[Result]) -> tuple[str, ...]:
+    """The parameter is a published table's; results of our own say their link in the plan."""
+    return tuple(dict.fromkeys(clean(link) for one in results if isinstance(link := one.parameters.get("link"), str)))
 
 
 def _by_configuration(results: Sequence[Result]) -> dict[str, tuple[Result, ...]]:

@@ -103,10 +103,14 @@ def page_of(
     assert compared is not None  # noqa: S101 - of two entries at least
     of_editors = studies(summary.counted, {}, summary.configurations)
     compared = _without_details(compared, len(entries) > SERIES)
+    compared, lonely_goals = _shared_goals(compared)
     tables = value_tables(summary)
     said = sentences(compared, of_editors, tables, entries)
     return Page(
-        report=_report(summary, compared, of_editors, said, entries),
+        report=replace(
+            _report(summary, compared, of_editors, said, entries),
+            statistics=None if statistics.is_empty else statistics,
+        ),
         entries=entry_rows(entries),
         forced=tuple(one.text for one in against if one.blocks),
         told=(*(one.text for one in against if not one.blocks), *remarks, *found.remarks),
@@ -114,7 +118,7 @@ def page_of(
         more_settings=setting_rows((*known.main[_SETTINGS_OPEN:], *known.others), known.of),
         known=known,
         tables=tables,
-        lonely=_lonely(found),
+        lonely=(*_lonely(found), *lonely_goals),
         published=_published(entries),
         command=command,
     )
@@ -132,6 +136,25 @@ def _without_details(compared: Comparison, many: bool) -> Comparison:
     if many:
         kept = [_plain(section) for section in kept]
     return replace(compared, sections=tuple(kept), tails=() if many else compared.tails)
+
+
+def _shared_goals(compared: Comparison) -> tuple[Comparison, tuple[Lonely, ...]]:
+    """Without the goals that one entry alone has, which are listed instead."""
+    tables, lonely = [], []
+    for table in compared.rates:
+        has = {
+            goal.key: tuple(
+                name
+                for place, name in enumerate(table.names)
+                if any(row.cells[goal.key][place].results for row in table.rows)
+            )
+            for goal in table.goals
+        }
+        lonely += [
+            Lonely(f"{table.test}: {goal.name}", has[goal.key]) for goal in table.goals if len(has[goal.key]) < 2
+        ]
+        tables.append(replace(table, goals=tuple(goal for goal in table.goals if len(has[goal.key]) > 1)))
+    return replace(compared, rates=tuple(table for table in tables if table.goals)), tuple(lonely)
 
 
 def _plain(section: Section) -> Section:

@@ -72,8 +72,7 @@ def _device(entry: Entry) -> str:
 def _link(entry: Entry) -> str:
     plan = entry.plan
     if plan is None or plan.link_bits_per_s is None:
-        links = {str(link) for result in entry.results if (link := result.parameters.get("link")) is not None}
-        return "; ".join(sorted(links)) or UNKNOWN
+        return "; ".join(entry.links) or UNKNOWN
     speed = format_bits_per_s(plan.link_bits_per_s)
     return f"{speed}, simulated" if plan.simulated else f"{speed}, nominal" if plan.link_is_nominal else speed
 
