@@ -9,6 +9,7 @@ own. The commands are processes of their own, as a user starts them: what they t
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import statistics
@@ -68,12 +69,24 @@ def make_runs(folder: Path, count: int) -> None:
         started = FIRST + timedelta(hours=number)
         path = folder / f"{started:%Y-%m-%dT%H%M%SZ}-index-{number}"
         path.mkdir()
-        for name, text in texts.items():
-            (path / name).write_text(_of_run(name, text, first.name, path.name, number, started))
+        own = {name: _of_run(name, text, first.name, path.name, number, started) for name, text in texts.items()}
+        own["MANIFEST.json"] = _manifest(own)
+        for name, text in own.items():
+            (path / name).write_text(text)
         for other in others:  # never read for a list: the same file serves all
             os.link(other, path / other.name)
         if number % 100 == 0:
             (path / "tags.json").write_text(json.dumps({"format": "1.0", "tags": [f"release-{number}", "nightly"]}))
+
+
+def _manifest(texts: dict[str, str]) -> str:
+    """With the checksums of what was changed: a run that differs from them would be listed as damaged alone."""
+    document = json.loads(texts["MANIFEST.json"])
+    changed = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    return json.dumps(
+        document
+        | {"sha256": document["sha256"] | {name: changed[name] for name in texts if name in document["sha256"]}}
+    )
 
 
 def measured_run(folder: Path) -> Path:
