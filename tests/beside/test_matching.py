@@ -33,6 +33,12 @@ def test_what_only_a_source_says_of_its_points_does_not_keep_them_apart() -> Non
     assert found.remarks == ("throughput: A does not say “link”",)
 
 
+def test_entries_of_different_links_are_laid_beside_each_other_and_that_is_told() -> None:
+    found = matched([published("P", result(link="2 x 25 Gb/s")), published("Q", result(link="100 Gb/s"))])
+    assert len(found.common) == 1
+    assert found.remarks == ("throughput: links are not the same: 2 x 25 Gb/s (P); 100 Gb/s (Q)",)
+
+
 def test_what_tells_points_of_an_entry_apart_is_kept() -> None:
     found = matched([entry("A"), published("P", result(link="10 Mb/s"), result(link="100 Mb/s"))])
     assert found.common == ()

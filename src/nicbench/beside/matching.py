@@ -19,6 +19,8 @@ from nicbench.model.result import Result, name_of_test
 _NEVER: Final = frozenset({"run", "size"})
 """Of imported results, which number their runs there; and the label of a size, which is a view of it."""
 
+_LINK: Final = "link"
+
 Kind = tuple[str, str, str]
 """Test, method and part of a result: what has points of one kind."""
 
@@ -131,9 +133,15 @@ def _same_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
         having = [(entry, found[kind]) for entry, found in zip(entries, by_entry, strict=True) if kind in found]
         names = [{name for result in results for name in result.parameters} - _NEVER for _, results in having]
         some = set[str]().union(*names) - names[0].intersection(*names[1:])
+        if len({_link_of(results) for _, results in having}) > 1 and all(_link_of(results) for _, results in having):
+            some.add(_LINK)  # each was measured on one link: it says where, and tells no points of an entry apart
         droppable = frozenset(name for name in some if all(_without(results, some) for _, results in having))
         drop[kind] = droppable
         for name in sorted(some - {"mix"}):
+            if name == _LINK and all(_LINK in own for own in names):
+                links = "; ".join(f"{_link_of(results)} ({entry.name})" for entry, results in having[:4])
+                remarks.append(f"{kind[0]}: links are not the same: {links}")
+                continue
             who = [entry.name for (entry, _), own in zip(having, names, strict=True) if name not in own]
             if len(having) > 1 and name not in ("frame_bytes",):
                 kept = "" if name in droppable else ", so that its points are not those of the others"
@@ -141,6 +149,12 @@ def _same_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     return [replace(entry, results=tuple(_reduced(result, drop) for result in entry.results)) for entry in entries], (
         remarks
     )
+
+
+def _link_of(results: Sequence[Result]) -> str | None:
+    """The link of all of these; None where they do not say one, or not the same."""
+    links = {result.parameters.get(_LINK) for result in results}
+    return str(links.pop()) if len(links) == 1 and None not in links else None
 
 
 def _some(names: Sequence[str], most: int = 4) -> str:

@@ -20,6 +20,7 @@ FEW = 4
 _SPOKEN = 2
 """Up to so many each has its number in the first sentence, and is compared there with the other."""
 _GAP = "\u00a0"
+_NOTHING = "Nothing was measured that could be compared"
 
 
 def sentences(
@@ -39,6 +40,8 @@ def sentences(
         said += [_extremes(table, 0) for table in others]
         said += editors_answer.answers(studies) if len(entries) <= FEW else ()
         said = said or [f"{len(entries)} entries side by side."]
+    if said[0].startswith(_NOTHING) and (compared.tails or compared.latencies):
+        said[0] = f"{listed([entry.name for entry in entries])} are compared in the tables below, point by point."
     return (*said, *_of_published(compared, entries))
 
 
