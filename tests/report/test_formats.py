@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 
 from nicbench import report
-from nicbench.cli.commands.report import _kinds
+from nicbench.cli.report_formats import kinds as kinds_of
 from nicbench.errors import HostError, UsageError
 from nicbench.model.report_wishes import Layout
-from nicbench.report import Format
+from nicbench.report import Format, formats
 from nicbench.store import RunFolder
 from nicbench.store import files as storage
 
 
 @pytest.fixture
-def run(whole_run: Path, tmp_path: Path) -> Path:
+def run(whole_run: Path, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a run whose page is drawn already."""
+    monkeypatch.setattr(formats.html, "render", lambda *_: page)
     return Path(shutil.copytree(whole_run, tmp_path / whole_run.name))
 
 
@@ -98,10 +100,10 @@ def test_the_inside_of_a_run_folder_is_no_place_for_a_report(run: Path) -> None:
     ],
 )
 def test_formats_are_named_by_commas_or_again(texts: list[str], kinds: Any) -> None:
-    assert _kinds(texts) == kinds
+    assert kinds_of(texts) == kinds
 
 
 def test_a_format_that_is_not_known_is_refused_with_those_that_are() -> None:
     with pytest.raises(UsageError, match="odt") as refused:
-        _kinds(["pdf,odt"])
+        kinds_of(["pdf,odt"])
     assert "pdf" in str(refused.value.next_step)

@@ -191,14 +191,13 @@ def test_a_forged_run_does_no_harm_in_any_output(case: str, runs: Path, capsys: 
     assert sum(line.startswith(("2026-01-01T", "2026-01-02T")) for line in lines) == 2, out[:3000]
     for command in (("diff", BAD, GOOD), ("diff", GOOD, BAD, "--json"), ("resume", BAD), ("restore", BAD)):
         ended(capsys, *command, "--output", str(runs))
-    status, _, err = ended(capsys, "report", BAD, "--output", str(runs))
+    formats = "all" if case.startswith("text") else "html"  # what is no text is the same in all of them
+    status, _, err = ended(capsys, "report", BAD, "--format", formats, "--output", str(runs))
     if status == 0:
         harmless((runs / BAD / "report.html").read_text())
     else:
         assert "next:" in err
-    if status == 0 and case.startswith("text"):
-        status, _, _ = ended(capsys, "report", BAD, "--format", "pdf,md", "--output", str(runs))
-        assert status == 0
+    if status == 0 and formats == "all":
         assert (runs / BAD / "report.pdf").read_bytes().startswith(b"%PDF")
         harmless_as_markdown((runs / BAD / "report.md").read_text())
     assert other_files(runs) == before

@@ -203,13 +203,23 @@ def _shared(least: Sequence[float], wished: Sequence[float], size: float, width:
 
 
 def _divided(least: Sequence[float], names: int) -> list[list[int]]:
-    """Columns of each part, without those that name the rows; every part has at least one."""
+    """Columns of each part, without those that name the rows: as few parts as can be, of about the same width."""
+    parts = _filled(least, names, PORTRAIT)
+    for share in range(50, 100, 5):
+        even = _filled(least, names, PORTRAIT * share / 100)
+        if len(even) == len(parts):
+            return even
+    return parts
+
+
+def _filled(least: Sequence[float], names: int, width: float) -> list[list[int]]:
+    """One part after the other, each as full as ``width`` allows; every part has at least one column."""
     begun = _total(least[:names], _OF_PARTS)
     parts: list[list[int]] = [[]]
     taken = begun
     for column in range(names, len(least)):
         needs = _total(least[column : column + 1], _OF_PARTS)
-        if parts[-1] and taken + needs > PORTRAIT:
+        if parts[-1] and taken + needs > width:
             parts.append([])
             taken = begun
         parts[-1].append(column)
