@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from nicbench import report
 from nicbench.model.report_wishes import ReportWishes
 from nicbench.model.result import ResultVerdict
 from nicbench.report.contents import MARK, with_contents
+from nicbench.report.model import Report
+from nicbench.report.study.findings import Place, findings
 
 from . import _editors
 
@@ -122,3 +125,12 @@ def test_of_configurations_the_question_asks_in_what_they_differ_and_findings_le
     assert "In what do “one” and “four” differ?" in page
     assert '<a href="#sustained-frames">Table: Streams sustained</a>' in page
     assert '<h3 id="sustained-frames">' in page
+
+
+def test_of_several_configurations_every_finding_says_of_which(view: Report) -> None:
+    first = view.throughput[0]
+    other = replace(first, configuration="another card")
+    told = findings(replace(view, throughput=(first, other), latency=(), sections=(), details=()))
+
+    assert [finding.text[:22] for finding in told] == ["“another card” passes "]
+    assert told[0].place == Place("throughput-throughput-another-card", "Throughput (another card)")

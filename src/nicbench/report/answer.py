@@ -80,11 +80,14 @@ def _more_of_rounds(sections: Sequence[Section]) -> list[str]:
     return [*rows[: _MOST_SENTENCES - 1], *(f"It {each.sentence}." for each in others if each.sentence)]
 
 
-def sentences_of_throughput(plan: Plan | None, table: ThroughputTable) -> tuple[str, ...]:
-    """What a table of throughput says: of its smallest frames, and of its largest; none of an empty one."""
+def sentences_of_throughput(plan: Plan | None, table: ThroughputTable, subject: str | None = None) -> tuple[str, ...]:
+    """What a table of throughput says: of its smallest frames, and of its largest; none of an empty one.
+
+    ``subject`` is who it is about where that is not the DUT of the plan.
+    """
     if not table.rows:
         return ()
-    first = _throughput_sentence(subject_of(plan), table)
+    first = _throughput_sentence(subject or subject_of(plan), table)
     largest = _largest_sentence(table) if len(table.rows) > 1 else None
     return (first, largest) if largest else (first,)
 

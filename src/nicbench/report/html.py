@@ -244,12 +244,13 @@ def _environment() -> Environment:
 def _questions(report: Report) -> tuple[str, ...]:
     compared = report.comparison.names if report.comparison and report.comparison.compares else ()
     methods = [result.method for result in report.other_results]
-    return questions(report.plan, report.wishes, methods, compared or _of_studies(report))
+    return questions(report.plan, report.wishes, methods, compared or _imported_beside(report))
 
 
-def _of_studies(report: Report) -> tuple[str, ...]:
-    """Configurations that an imported study compares, of which its plan knows nothing."""
-    return next((study.configurations for study in report.studies if study.compares), ())
+def _imported_beside(report: Report) -> tuple[str, ...]:
+    """Configurations that an import brought, of which its plan knows nothing."""
+    of_studies = next((study.configurations for study in report.studies if study.compares), ())
+    return of_studies or (findings.configurations_of(report) if report.imported else ())
 
 
 def _near_limit(rows: Iterable[ThroughputRow | LatencyRow]) -> tuple[str, ...]:

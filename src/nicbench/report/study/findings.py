@@ -65,8 +65,9 @@ def _origins(report: Report) -> Iterator[tuple[str, Place]]:
             yield _plain(section.sentence), place_of_section(section)
             yield f"{answer.subject_of(report.plan)} {section.sentence}", place_of_section(section)
     for throughput in reversed(report.throughput):
+        several = len(configurations_of(report)) > 1
         for text in answer.sentences_of_throughput(report.plan, throughput):
-            yield _plain(text), place_of_throughput(throughput)
+            yield _plain(text), place_of_throughput(throughput, several=several)
     for latency in reversed(report.latency):
         if said := answer.sentence_of_latency(latency):
             yield _plain(said), place_of_latency(latency)
@@ -86,15 +87,29 @@ def _origins_beside(report: Report) -> Iterator[tuple[str, Place]]:
 
 
 def _of_tests(report: Report) -> Iterator[Finding]:
+    """Where results are of several configurations, each sentence says of which."""
+    several = len(configurations_of(report)) > 1
+    tests = {table.test for table in report.throughput}
     for throughput in report.throughput:
-        for text in answer.sentences_of_throughput(report.plan, throughput)[:1]:
-            yield Finding(f"{throughput.test}: {text}", place_of_throughput(throughput))
+        whose = f"“{throughput.configuration}”" if several else None
+        for text in answer.sentences_of_throughput(report.plan, throughput, whose)[:1]:
+            named = f"{throughput.test}: {text}" if len(tests) > 1 else text
+            yield Finding(named, place_of_throughput(throughput, several=several))
     for latency in report.latency:
         if said := answer.sentence_of_latency(latency):
-            yield Finding(said, place_of_latency(latency))
+            named = f"“{latency.configuration}”: {said}" if several else said
+            yield Finding(named, place_of_latency(latency))
     for section in report.sections:
         if section.sentence:
-            yield Finding(f"It {section.sentence}.", place_of_section(section))
+            whose = f"“{section.configuration}”" if several else "It"
+            yield Finding(f"{whose} {section.sentence}.", place_of_section(section))
+
+
+def configurations_of(report: Report) -> tuple[str, ...]:
+    """Those of the tables of single runs, in their order; more than one where an import brought several."""
+    rates = [table.configuration for table in report.throughput]
+    others = [table.configuration for table in report.latency] + [each.configuration for each in report.sections]
+    return tuple(dict.fromkeys([*rates, *others]))
 
 
 def place_of_section(section: Section) -> Place:
@@ -117,9 +132,10 @@ def place_of_latencies(table: LatencyBeside) -> Place:
     return Place(anchor("latencies", table.test, table.load), f"Latency at {table.load}")
 
 
-def place_of_throughput(table: ThroughputTable) -> Place:
-    """Of the rates of a test."""
-    return Place(anchor("throughput", table.test, table.configuration), "Throughput")
+def place_of_throughput(table: ThroughputTable, *, several: bool = False) -> Place:
+    """Of the rates of a test; of ``several`` configurations the heading says of which."""
+    heading = f"Throughput ({table.configuration})" if several else "Throughput"
+    return Place(anchor("throughput", table.test, table.configuration), heading)
 
 
 def place_of_latency(table: LatencyTable) -> Place:

@@ -21,7 +21,7 @@ def questions(
         return (wishes.question,)
     kinds = find("nicbench.methods", Method)
     asked = dict.fromkeys([test.method for test in plan.tests] if plan else methods)
-    subject = "the DUT" if compared and plan and not plan.compared else subject_of(plan)
+    subject = "the DUT" if len(compared) > 1 and plan and not plan.compared else subject_of(plan)
     subject = f"{subject[:1].lower()}{subject[1:]}" if subject.startswith(_OPENINGS) else subject
     made = [kinds[kind].question.format(subject=subject) for kind in asked if kind in kinds and kinds[kind].question]
     if len(compared) > 1:
