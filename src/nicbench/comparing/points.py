@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -15,6 +15,10 @@ from nicbench.registry import find_one
 _NOT_OF_A_POINT: Final = frozenset({"run"})
 """Of imported results, which number their runs there."""
 
+_ALWAYS_TOLD: Final = frozenset(
+    {"part", "frame_bytes", "mix", "load_percent", "load_of", "direction", "instances", "instance"}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -24,6 +28,8 @@ class Point:
     method: str
     scope: str
     given: str
+    untold: tuple[str, ...] = field(default=(), compare=False)
+    """Parameters that are the same at all points of the test, and so are not told."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -33,7 +39,7 @@ class Point:
     @property
     def circumstances(self) -> str:
         """To begin a sentence: "with 64-byte frames"; "" where there is nothing to tell."""
-        return _circumstances(self.method, self.given)
+        return _circumstances(self.method, self.given, self.untold)
 
     @property
     def words(self) -> str:
@@ -48,7 +54,25 @@ def point_of(result: Result, tests: Mapping[str, str] | None = None) -> Point:
     return Point(name_of_test(result, tests or {}), result.method, result.scope, text)
 
 
+def telling(points: Iterable[Point]) -> dict[Point, Point]:
+    """Each point as one that tells, beside frames, load and instances, only what differs among those of its test."""
+    by_test: dict[tuple[str, str], list[Point]] = {}
+    for point in dict.fromkeys(points):
+        by_test.setdefault((point.test, point.method), []).append(point)
+    found: dict[Point, Point] = {}
+    for members in by_test.values():
+        given = [member.parameters for member in members]
+        alike = [
+            name
+            for name in dict.fromkeys(name for one in given for name in one)
+            if name not in _ALWAYS_TOLD and len({json.dumps(one.get(name)) for one in given}) == 1
+        ]
+        found |= {member: replace(member, untold=tuple(alike)) for member in members}
+    return found
+
+
 @lru_cache(maxsize=4096)
-def _circumstances(method: str, given: str) -> str:
+def _circumstances(method: str, given: str, untold: tuple[str, ...]) -> str:
     known = find_one("nicbench.methods", Method, method)
-    return "" if known is None else known.circumstances(json.loads(given))
+    told = {name: value for name, value in json.loads(given).items() if name not in untold}
+    return "" if known is None else known.circumstances(told)

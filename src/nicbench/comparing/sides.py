@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nicbench.comparing.points import Point, point_of
+from nicbench.comparing.points import Point, point_of, telling
 from nicbench.comparing.quantities import MainValue, main_values_of
 from nicbench.methods.base import Method
 from nicbench.model.result import Result, Value
@@ -58,8 +58,9 @@ def matched(sides: Sequence[Side], tests: Mapping[str, str] | None = None) -> tu
             for value in main_values_of(result):
                 _, of = found.setdefault((point, value.name), (value, {}))
                 of.setdefault(side.name, []).append(Ran(result.run_number, place, result))
+    told = telling(point for point, _ in found)
     return tuple(
-        OfPoint(point, value, {name: tuple(sorted(runs, key=_in_order)) for name, runs in of.items()})
+        OfPoint(told[point], value, {name: tuple(sorted(runs, key=_in_order)) for name, runs in of.items()})
         for (point, _), (value, of) in found.items()
     )
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from nicbench.model.frame_size import label_of
 
-_TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "load_percent", "load_of"})
+_TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "size", "load_percent", "load_of"})
 """Which are said in other words, or only tell results of several kinds apart."""
 
 
