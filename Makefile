@@ -1,6 +1,6 @@
 # Thin: what is done stands in scripts/ and in the program. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench acceptance soak clean
+.PHONY: help install demo test lint bench acceptance pages soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=20
@@ -27,9 +27,12 @@ acceptance: ## the long checks: known rates, repeatability, kills and resumes (n
 	@scripts/setup --test
 	@scripts/check acceptance
 
+pages: install ## reports under axe in headless Chromium and an HTML validator (needs Node, npm, Chromium)
+	@scripts/check pages
+
 soak: ## many seeded cases of the checks that `make test` runs a few of
 	@scripts/setup --test
 	@scripts/check soak
 
 clean: ## removes what was built, keeps runs/
-	rm -rf .venv engine/target .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv engine/target build/pages .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
