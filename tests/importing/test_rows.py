@@ -16,7 +16,9 @@ from nicbench.importing.options import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results, importable, method_of
 from nicbench.importing.units import parse_unit
 from nicbench.model.rate import Bounded
+from nicbench.model.table import Column
 from nicbench.problems import WrongFileError
+from nicbench.report.cells import text_of
 
 Imported = Callable[..., ImportedResults]
 HEADS = ("frame size", "load [% of line rate]", "rate [Mpps]", "PDR [Gb/s L1]", "% of line rate", "max [us]", "burst")
@@ -34,6 +36,7 @@ LAST_HEADS = ("frames to 99999999999 us", "timed frames", "throughput [Gb/s L2]"
 CELLS = ("64", "128", "100", "0", "-1", "1e30", "99.9 %", "5 Mpps", "25GbE", "2x10GbE", "half", "", "-", "n/a", "x")
 WORDS = st.sampled_from([*HEADS, *MORE_HEADS, *LAST_HEADS, *CELLS])
 LINK = parse_link("1x10GbE")
+COLUMN = Column(value="throughput_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits")
 
 
 @pytest.mark.parametrize(
@@ -249,3 +252,19 @@ def test_a_method_without_imports_says_which_have_them(imported: Imported) -> No
     assert "`throughput`" in str(refused.value.next_step)
     with pytest.raises(UsageError, match="there is no method `speed`"):
         imported("a\n1\n", "speed")
+
+
+@pytest.mark.parametrize(
+    ("head", "cell", "shown"),
+    [
+        ("throughput [Mb/s]", "327.90", "0.32790"),
+        ("throughput [kb/s]", "500", "0.000500"),
+        ("throughput [Gb/s]", "9.4", "9.4"),
+        ("throughput [b/s]", "9412345678.25", "9.41"),  # as a program prints: cut
+    ],
+)
+def test_a_source_s_digits_are_shown_in_the_unit_of_the_column_too(
+    head: str, cell: str, shown: str, imported: Imported
+) -> None:
+    results = imported(f"tool,port,{head}\niperf,1,{cell}\n", "stream").results
+    assert text_of(COLUMN, results[0]) == shown

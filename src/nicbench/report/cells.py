@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
+from typing import Final
 
 from nicbench.model.rate import Bounded
 from nicbench.model.result import Result, Value
@@ -25,6 +27,16 @@ from nicbench.report.numbers import (
     trimmed,
     whole,
 )
+
+_POWERS: Final[tuple[Mapping[str | None, int], ...]] = (
+    MappingProxyType({"b/s": 0, "kb/s": 3, "Mb/s": 6, "Gb/s": 9}),
+    MappingProxyType({"B/s": 0, "kB/s": 3, "MB/s": 6, "GB/s": 9}),
+    MappingProxyType({"fps": 0, "pps": 0, "kfps": 3, "kpps": 3, "Mpps": 6, "Gpps": 9}),
+    MappingProxyType({"ns": -9, "us": -6, "µs": -6, "ms": -3, "s": 0}),
+)
+"""Units of one quantity, by the power of ten that each is."""
+_MOST_DIGITS: Final = 6
+"""Of what people print: more are those of a program that printed all it had."""
 
 
 def value_of(result: Result, name: str) -> Value:
@@ -71,12 +83,31 @@ def _range(value: Value, write: Callable[[float], str]) -> str:
 
 
 def printed(result: Result, column: Column) -> str | None:
-    """The digits of whoever printed an imported value, where they are in the unit of the column."""
+    """The digits of whoever printed an imported value: no more of them, and no fewer.
+
+    Where the column is in another multiple of their unit the decimal point moves; a program's fifteen digits are cut.
+    """
     found = result.imported.printed.get(column.value) if result.imported else None
     if found is None or column.form in ("text", "whole") or column.value not in result.values:
         return None
     unit = column.unit or ("%" if column.head.startswith("%") else None)
-    return found.text if found.unit == unit or (found.unit == "frames" and unit is None) else None
+    if found.unit == unit or (found.unit == "frames" and unit is None):
+        return found.text
+    return _moved(found.text, found.unit, unit)
+
+
+def _moved(text: str, unit: str | None, to: str | None) -> str | None:
+    """The same digits in another multiple of the unit; None where it is none, or where there are too many of them."""
+    for powers in _POWERS:
+        if unit in powers and to in powers:
+            try:
+                number = Decimal(text)
+            except InvalidOperation:
+                return None
+            if not number.is_finite() or len(number.as_tuple().digits) > _MOST_DIGITS:
+                return None
+            return f"{number.scaleb(powers[unit] - powers[to]):f}"
+    return None
 
 
 def text_of(column: Column, result: Result) -> str:

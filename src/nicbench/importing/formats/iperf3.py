@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 
 from nicbench.errors import UsageError
 from nicbench.importing.cells import Cell, Sheet
+from nicbench.importing.formats._json_places import place_of
 from nicbench.importing.formats.base import Format
 from nicbench.importing.options import ImportOptions
 from nicbench.model.round import Ask, Direction, Flow, Job
@@ -43,7 +44,7 @@ class Iperf3Json(Format):
             wrong = implausible(job, figures)
         except WorkloadError as error:
             hint = "is it the output of one `iperf3 -c .. -J`, whole?"
-            raise WrongFileError(path, [Problem(Position(1, 1), error.message, hint)]) from error
+            raise WrongFileError(path, [Problem(place_of(error, text), error.message, hint)]) from error
         if wrong:
             hint = "correct the file, or leave it out"
             raise WrongFileError(path, [Problem(_place(text, "end"), f"cannot be: {each}", hint) for each in wrong])

@@ -27,10 +27,13 @@ class Long(Format):
             )
         keys = [number for number in range(len(sheet.heads)) if number not in (metric, value, unit)]
         points: dict[tuple[str, ...], dict[str, Cell]] = {}
+        told: dict[tuple[str, ...], list[Cell]] = {}
         heads: dict[str, Cell] = {}
         problems = []
         for row in sheet.rows:
-            point = points.setdefault(tuple(row[key].text for key in keys), {})
+            texts = tuple(row[key].text for key in keys)
+            point = points.setdefault(texts, {})
+            told.setdefault(texts, [row[key] for key in keys])  # where it stands first
             name, cell = row[metric].text, row[value]
             if name in point:
                 first = point[name].position.line
@@ -43,6 +46,5 @@ class Long(Format):
         rows = []
         for texts, figures in points.items():
             place = next(iter(figures.values())).position
-            cells = [Cell(text, place) for text in texts]
-            rows.append((*cells, *(figures.get(name, Cell("", place)) for name in heads)))
+            rows.append((*told[texts], *(figures.get(name, Cell("", place)) for name in heads)))
         return Sheet((*(sheet.heads[key] for key in keys), *heads.values()), tuple(rows))

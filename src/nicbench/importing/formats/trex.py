@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 from nicbench.errors import UsageError
 from nicbench.importing.cells import MOST_ROWS, Cell, Sheet
+from nicbench.importing.formats._json_places import place_of
 from nicbench.importing.formats.base import Format
 from nicbench.importing.options import ImportOptions
 from nicbench.problems import Position, Problem, WrongFileError
@@ -38,7 +39,7 @@ class TrexStatistics(Format):
             rows = _rows(Reading(json_object(text, "TRex"), "TRex"))
         except WorkloadError as error:
             hint = "is it what STLClient.get_stats() returned, whole?"
-            raise WrongFileError(path, [Problem(Position(1, 1), error.message, hint)]) from error
+            raise WrongFileError(path, [Problem(place_of(error, text), error.message, hint)]) from error
         if len(rows) > MOST_ROWS:
             raise WrongFileError(path, [Problem(Position(1, 1), f"has more than {MOST_ROWS} packet groups", None)])
         first = Position(1, 1)
