@@ -12,6 +12,7 @@ from nicbench.model.result import Result, Value
 from nicbench.model.table import Column
 from nicbench.report.cells import number_of, texts
 from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.model import Report, ThroughputTable
 
@@ -85,8 +86,8 @@ def zero_loss_chart(table: ZeroLossTable, form: Format) -> dict[str, Any] | None
     rates = [{"size": size, "value": rate, "what": _RATE} for size, rate, _ in known]
     top = _HEADROOM * max(rate for _, rate, _ in known)
     shares = [{"size": size, "value": share, "what": _SHARE} for size, _, share in known if share is not None]
-    bars = alt.Chart(alt.InlineData(values=rates)).mark_bar(opacity=0.85, width=min(90, form.width // 2 // len(known)))
-    line = alt.Chart(alt.InlineData(values=shares)).mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=60))
+    bars = alt.Chart(inline(rates)).mark_bar(opacity=0.85, width=min(90, form.width // 2 // len(known)))
+    line = alt.Chart(inline(shares)).mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=60))
     rate_scale = alt.Scale(domain=[0, top], nice=False)
     share_axis = alt.Axis(values=[0, 25, 50, 75, 100], grid=False)
     layers = alt.layer(

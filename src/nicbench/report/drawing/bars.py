@@ -11,6 +11,7 @@ from nicbench.model.result import Result
 from nicbench.model.table import Column, Form
 from nicbench.report.cells import number_of, text_of, with_unit
 from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import Section
 
@@ -50,7 +51,7 @@ def bars_chart(section: Section, form: Format) -> dict[str, Any] | None:
     heights = alt.Axis(grid=True)
     titles = (bars.x.head, f"{bars.y.head} [{bars.y.unit}]" if bars.y.unit else bars.y.head)
     colour = alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), sort=names, legend=legend)
-    base = alt.Chart(alt.InlineData(values=points)).mark_bar()
+    base = alt.Chart(inline(points)).mark_bar()
     if lies_down:
         chart = base.encode(
             y=alt.Y("x:N", title=titles[0], sort=places, axis=place).scale(paddingInner=0.25),

@@ -14,6 +14,7 @@ from typing import Any
 import altair as alt
 
 from nicbench.model.plan import Plan
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.points import CEILING, LINE_RATE, points_of
 from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES
 from nicbench.report.model import LatencyTable, ThroughputTable
@@ -62,12 +63,12 @@ def throughput_chart(table: ThroughputTable, form: Format, plan: Plan | None = N
     dash = alt.StrokeDash("goal:N", scale=alt.Scale(domain=domain, range=dashes), legend=legend)
     layers: list[Any] = []
     if points.bounds:
-        near = alt.Chart(alt.InlineData(values=list(points.bounds))).encode(x=x, y=y, color=colour, strokeDash=dash)
+        near = alt.Chart(inline(list(points.bounds))).encode(x=x, y=y, color=colour, strokeDash=dash)
         layers.append(near.mark_line(strokeWidth=1.4, clip=True))
     for number, name in enumerate(names):
         # Side by side, so that equal rates do not hide one another.
         shift = (number - (len(names) - 1) / 2) * _APART
-        known = alt.Chart(alt.InlineData(values=[point for point in points.rates if point["goal"] == name]))
+        known = alt.Chart(inline([point for point in points.rates if point["goal"] == name]))
         known = known.encode(x=x, color=colour)
         if name in points.goals_with_a_line:
             layers.append(known.mark_line(strokeWidth=1.4, opacity=0.55, xOffset=shift).encode(y=y, strokeDash=dash))
@@ -78,7 +79,7 @@ def throughput_chart(table: ThroughputTable, form: Format, plan: Plan | None = N
         ]
         below = [point for point in points.below if point["goal"] == name]
         if below:
-            hollow = alt.Chart(alt.InlineData(values=below)).encode(x=x, y=y, color=colour)
+            hollow = alt.Chart(inline(below)).encode(x=x, y=y, color=colour)
             mark = SHAPES[number % len(SHAPES)]
             layers += [
                 hollow.mark_point(size=62, filled=False, opacity=1, strokeWidth=1.6, shape=mark, xOffset=shift),
@@ -140,7 +141,7 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
     ]
     legend = alt.Legend(orient="top", title=None, columns=form.columns, symbolStrokeWidth=2.5, symbolSize=420)
     chart = (
-        alt.Chart(alt.InlineData(values=points))
+        alt.Chart(inline(points))
         .mark_line(strokeWidth=1.8, interpolate="step-after")
         .encode(
             x=alt.X(
@@ -207,5 +208,5 @@ def finished(chart: Any, form: Format) -> dict[str, Any]:
             labelFont=_FONT, labelFontSize=form.font, labelColor=INK, columnPadding=14, padding=2, offset=10
         )
     )
-    described: dict[str, Any] = styled.to_dict()
+    described: dict[str, Any] = styled.to_dict(validate=False)
     return described

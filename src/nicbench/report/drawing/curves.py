@@ -15,6 +15,7 @@ from nicbench.model.result import Result
 from nicbench.model.table import Column
 from nicbench.report.cells import number_of, text_of, with_unit
 from nicbench.report.drawing.charts import DASHES, SHAPES, Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import Section
 
@@ -50,7 +51,7 @@ def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
     hundreds = max(1, *(math.ceil(point["x"] / 100.0) for point in points if point["x"] is not None))
     loads = alt.Scale(domain=[0, 100 * hundreds], nice=False)
     steps = alt.Axis(values=list(range(0, 100 * hundreds + 1, 10 * hundreds)), labelFlush=False)
-    base = alt.Chart(alt.InlineData(values=points)).encode(
+    base = alt.Chart(inline(points)).encode(
         x=alt.X("x:Q", title=_titled(curve.x.head, curve.x.unit), scale=loads, axis=steps),
         y=alt.Y("y:Q", title=_titled(curve.y.head, curve.y.unit), scale=_HUNDRED, axis=_TENS),
         color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend),

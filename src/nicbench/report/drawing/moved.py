@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from nicbench.report.drawing.charts import DASHES, Format, finished
 from nicbench.report.drawing.figures import drawn
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.moved import Flow, Moved
 
@@ -45,7 +46,7 @@ def moved_chart(moved: Moved, form: Format) -> dict[str, Any] | None:
     end_s = max(point["t"] for point in points)
     begin_s = min(point["t"] for point in points)
     title = "time since the recording began [s]"
-    chart = alt.Chart(alt.InlineData(values=points)).mark_line(interpolate="step-after", strokeWidth=1.6)
+    chart = alt.Chart(inline(points)).mark_line(interpolate="step-after", strokeWidth=1.6)
     chart = chart.encode(
         x=alt.X("t:Q", title=title, scale=alt.Scale(domain=[begin_s, end_s], nice=False), axis=alt.Axis(grid=False)),
         y=alt.Y("rate:Q", title=f"{moved.kind.name} [MB/s]", scale=alt.Scale(domain=[0, top * _HEADROOM], nice=False)),

@@ -11,6 +11,7 @@ import altair as alt
 from markupsafe import Markup, escape
 
 from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES, svg
 from nicbench.report.model import Goal
 from nicbench.report.rates import RatesRow, RatesTable
@@ -73,7 +74,7 @@ def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | Non
     y = alt.Y("name:N", sort=names, title=None, axis=axis, scale=alt.Scale(domain=names))
     scale = alt.Scale(zero=False, nice=True)
     x = alt.X("rate:Q", title=f"{goal.name} [Mpps]", scale=scale, axis=alt.Axis(tickCount=4, labelOverlap=True))
-    base = alt.Chart(alt.InlineData(values=points)).encode(y=y)
+    base = alt.Chart(inline(points)).encode(y=y)
     interval = base.mark_rule(strokeWidth=4, opacity=0.35, color=SERIES[0]).encode(
         x=alt.X("lower:Q", scale=scale, title=f"{goal.name} [Mpps]"), x2="upper:Q"
     )

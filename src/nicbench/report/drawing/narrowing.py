@@ -10,6 +10,7 @@ import altair as alt
 from nicbench.model.table import Column
 from nicbench.report.cells import number_of, text_of, with_unit
 from nicbench.report.drawing.charts import DASHES, Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import Section
 
@@ -40,7 +41,7 @@ def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
     dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
     legend = alt.Legend(orient="top", title=None, columns=form.columns, labelLimit=0)
     scale_y = alt.Scale(domain=[low, high], nice=False, zero=False)
-    base = alt.Chart(alt.InlineData(values=points)).encode(
+    base = alt.Chart(inline(points)).encode(
         x=alt.X("x:Q", title=_titled(asked.x)),
         color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
     )

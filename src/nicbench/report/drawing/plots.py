@@ -13,6 +13,7 @@ from nicbench.model.result import Result
 from nicbench.model.table import Column, Form, Plot
 from nicbench.report.cells import number_of, text_of, value_of, with_unit
 from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import Row, Section
 
@@ -68,7 +69,7 @@ def plot_chart(plot: Plot, section: Section, form: Format) -> dict[str, Any] | N
         else None
     )
     dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
-    base = alt.Chart(alt.InlineData(values=points)).encode(
+    base = alt.Chart(inline(points)).encode(
         x=x, color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
     )
     dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=None)

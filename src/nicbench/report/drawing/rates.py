@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import INK, SERIES
 from nicbench.report.model import Goal
 from nicbench.report.rates import RatesTable
@@ -40,7 +41,7 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
     legend = alt.Legend(
         orient="top", title=None, columns=max(1, form.columns * 10 // max(map(len, names))), labelLimit=0
     )
-    base = alt.Chart(alt.InlineData(values=points)).encode(
+    base = alt.Chart(inline(points)).encode(
         x=alt.X("size:N", title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
         .sort([row.size for row in table.rows])
         .scale(paddingInner=0.25),

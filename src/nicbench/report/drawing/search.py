@@ -10,6 +10,7 @@ import altair as alt
 
 from nicbench.model.trial import Trial
 from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import MUTED, SERIES
 from nicbench.report.model import ThroughputTable
 
@@ -50,10 +51,8 @@ def search_chart(table: ThroughputTable, form: Format, trials: Sequence[Trial]) 
     top = max(1.0, min(100.0, _HEADROOM * max(point["lost"] for point in points)))
     x = alt.X("load:Q", title="load [Mpps]", **_loads([point["load"] for point in (*points, *rates)]))
     y = alt.Y("lost:Q", title="frames lost [%]", scale=alt.Scale(domain=[0, top], nice=False))
-    layers: list[Any] = [
-        alt.Chart(alt.InlineData(values=rates)).mark_rule(strokeWidth=1.8).encode(x=x, color=colour, strokeDash=dash)
-    ]
-    dots = alt.Chart(alt.InlineData(values=points)).mark_point(size=62, filled=True, opacity=0.85)
+    layers: list[Any] = [alt.Chart(inline(rates)).mark_rule(strokeWidth=1.8).encode(x=x, color=colour, strokeDash=dash)]
+    dots = alt.Chart(inline(points)).mark_point(size=62, filled=True, opacity=0.85)
     layers.append(dots.encode(x=x, y=y, color=colour, shape=shape))
     return finished(alt.layer(*layers), form)
 

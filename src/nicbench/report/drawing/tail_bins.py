@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tails import TailTable
 
@@ -27,7 +28,7 @@ def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
     columns = max(1, form.columns * 10 // max(map(len, names)))
     chart = (
-        alt.Chart(alt.InlineData(values=points))
+        alt.Chart(inline(points))
         .mark_bar()
         .encode(
             x=alt.X("bin:N", title="latency [µs]", axis=alt.Axis(labelAngle=0 if form.columns > 4 else -45, grid=False))

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from nicbench.report.drawing.charts import Format, finished
 from nicbench.report.drawing.figures import drawn
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import INK, MUTED, SERIES
 from nicbench.report.watched import RECORDING, CpuSeries, Slice, WatchedMachine
 from nicbench.stats.cpu import added
@@ -79,10 +80,10 @@ def cpu_chart(
     layers: list[Any] = []
     spans = [{"from": span.begin_s, "to": span.end_s} for span in view.spans]
     if spans:
-        above = alt.Chart(alt.InlineData(values=spans)).mark_rect(color=MUTED)
+        above = alt.Chart(inline(spans)).mark_rect(color=MUTED)
         strip = {"y": alt.value(_STRIP[0]), "y2": alt.value(_STRIP[1])}
         layers.append(above.encode(x=alt.X("from:Q", **over_time), x2="to:Q", **strip))
-    area = alt.Chart(alt.InlineData(values=points)).mark_area(interpolate="step-after", opacity=0.9)
+    area = alt.Chart(inline(points)).mark_area(interpolate="step-after", opacity=0.9)
     said = [
         alt.Tooltip("t:Q", title="time since the run began [s]"),
         alt.Tooltip("share:Q", title=f"{series.name} [%]"),
@@ -90,7 +91,7 @@ def cpu_chart(
     area = area.encode(x=alt.X("t:Q", **over_time), y=y, color=colour, order=alt.Order("order:Q"), tooltip=said)
     layers.append(area.transform_calculate(order=_order()))
     for align, labels in _phases(view, form, end_s).items() if is_first else ():
-        named = alt.Chart(alt.InlineData(values=labels))
+        named = alt.Chart(inline(labels))
         marks = named.mark_text(align=align, baseline="bottom", fontSize=form.font - 1, color=INK)
         layers.append(marks.encode(x=alt.X("at:Q", **over_time), y=alt.value(_STRIP[0] - 2), text="name:N"))
     return finished(alt.layer(*layers), replace(form, height=_HEIGHT))

@@ -10,6 +10,7 @@ import altair as alt
 from markupsafe import Markup, escape
 
 from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import GRID, INK, SERIES, svg
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.stats.frames_runs import RATE, number_of
@@ -107,10 +108,10 @@ def _chart(study: Study, way: OneWay, top: float) -> dict[str, Any]:
     ]
     if len(names) > 1:
         between = [{"x": number * stride - 0.5} for number in range(1, len(names))]
-        layers.append(alt.Chart(alt.InlineData(values=between)).mark_rule(color=GRID, aria=False).encode(x=x))
+        layers.append(alt.Chart(inline(between)).mark_rule(color=GRID, aria=False).encode(x=x))
     if study.compares:
         heads = [{"x": place * stride + (len(runs) + 1) / 2, "name": name} for place, name in enumerate(names)]
-        text = alt.Chart(alt.InlineData(values=heads)).mark_text(
+        text = alt.Chart(inline(heads)).mark_text(
             align="center", baseline="bottom", fontSize=FORM.font, fontWeight="bold", limit=round(step * stride)
         )
         layers.append(text.encode(x=x, y=alt.value(-3), text="name:N", color=colour))

@@ -7,6 +7,7 @@ from typing import Any, Final
 import altair as alt
 
 from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import INK, SERIES
 from nicbench.report.editors.study import OneWay
 from nicbench.report.editors.words import plain_rate
@@ -71,7 +72,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
     layers: list[Any] = []
     for line in lines:
         of_line = [target for target in targets if target["name"] == line]
-        base = alt.Chart(alt.InlineData(values=of_line)).encode(x=x, color=colour)
+        base = alt.Chart(inline(of_line)).encode(x=x, color=colour)
         y = alt.Y("sum:Q", title=y_title, scale=y_scale, axis=y_axis)
         layers.append(base.mark_line(strokeWidth=1.5, strokeDash=_DASH).encode(y=y))
         if len(counts) == 1:  # which make no line
@@ -79,7 +80,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
     for number, name in enumerate(names):
         shift = (number - (len(names) - 1) / 2) * _APART
         known = [point for point in points if point["name"] == name]
-        base = alt.Chart(alt.InlineData(values=known)).encode(x=x, color=colour)
+        base = alt.Chart(inline(known)).encode(x=x, color=colour)
         median = alt.Y("median:Q", title=y_title, scale=y_scale, axis=y_axis)
         layers += [
             base.mark_rule(strokeWidth=6, opacity=0.4, xOffset=shift).encode(
@@ -93,7 +94,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
     # Nothing is drawn against the axis at the right: it is the left one in other units.
     bytes_axis = alt.Axis(orient="right", grid=False, title="MB/s (10^6 bytes)", labelExpr=PLAIN_NUMBERS, tickCount=6)
     bytes_scale = alt.Scale(domain=[0, top * of_a_frame / 1e6], nice=False)
-    beside = alt.Chart(alt.InlineData(values=[{"instances": counts[0], "bytes": 0}])).mark_point(opacity=0, aria=False)
+    beside = alt.Chart(inline([{"instances": counts[0], "bytes": 0}])).mark_point(opacity=0, aria=False)
     beside = beside.encode(x=x, y=alt.Y("bytes:Q", scale=bytes_scale, axis=bytes_axis))
     return finished(alt.layer(alt.layer(*layers), beside).resolve_scale(y="independent"), form)
 

@@ -10,6 +10,7 @@ import altair as alt
 from markupsafe import Markup, escape
 
 from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import GRID, INK, SERIES, svg
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
 
@@ -106,28 +107,24 @@ def _chart(rows: Sequence[OverRuns], *, compares: bool) -> dict[str, Any]:
     step = FORM.width / columns
     size = min(6.0, max(2.2, 0.62 * step)) ** 2
     layers: list[Any] = [
-        alt.Chart(alt.InlineData(values=bands))
+        alt.Chart(inline(bands))
         .mark_rect(opacity=0.22, aria=False)
         .encode(x=x, x2="x2:Q", y=y, y2="y2:Q", color=colour),
-        alt.Chart(alt.InlineData(values=medians))
-        .mark_rule(strokeWidth=1.6, aria=False)
-        .encode(x=x, x2="x2:Q", y=y, color=colour),
-        alt.Chart(alt.InlineData(values=dots))
-        .mark_circle(size=size, opacity=0.75)
-        .encode(x=x, y=y, color=colour, tooltip=said),
+        alt.Chart(inline(medians)).mark_rule(strokeWidth=1.6, aria=False).encode(x=x, x2="x2:Q", y=y, color=colour),
+        alt.Chart(inline(dots)).mark_circle(size=size, opacity=0.75).encode(x=x, y=y, color=colour, tooltip=said),
     ]
     if rings:
         layers.append(
-            alt.Chart(alt.InlineData(values=rings))
+            alt.Chart(inline(rings))
             .mark_point(size=4.5 * size, filled=False, strokeWidth=1.2, color=INK, opacity=1, aria=False)
             .encode(x=x, y=y)
         )
     if len(rows) > 1:
         between = [{"x": number * stride - 0.5} for number in range(1, len(rows))]
-        layers.append(alt.Chart(alt.InlineData(values=between)).mark_rule(color=GRID, aria=False).encode(x=x))
+        layers.append(alt.Chart(inline(between)).mark_rule(color=GRID, aria=False).encode(x=x))
     if compares:
         heads = [{"x": place * stride + (runs + 1) / 2, "name": name} for place, name in enumerate(names)]
-        text = alt.Chart(alt.InlineData(values=heads)).mark_text(
+        text = alt.Chart(inline(heads)).mark_text(
             align="center",
             baseline="bottom",
             fontSize=FORM.font,
