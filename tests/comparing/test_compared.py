@@ -136,9 +136,10 @@ def test_a_point_that_one_side_lacks_is_named() -> None:
 
 def test_many_sides_are_each_compared_with_the_first() -> None:
     sides = [side(name, [rate(1)]) for name in "abcdef"]
-    found = compared(sides, seed=SEED).all
-    assert [(one.comparison.first.name, one.comparison.second.name) for one in found] == [(x, "a") for x in "bcdef"]
+    found = compared(sides, seed=SEED)
+    assert [(one.comparison.first.name, one.comparison.second.name) for one in found.all] == [(x, "a") for x in "bcdef"]
     assert len(compared(sides[:5], seed=SEED).all) == 10
+    assert any("each is compared with the first" in sentence for sentence in found.rule)
 
 
 def test_a_run_that_warms_up_is_no_part_of_a_comparison() -> None:

@@ -111,6 +111,8 @@ class Comparisons:
     only: tuple[tuple[str, Point], ...]
     asked: Asked
     is_in_pairs: bool
+    with_first: str | None = None
+    """With which each other is compared, where they are too many to compare each with each."""
 
     @property
     def tests(self) -> int:
@@ -161,7 +163,7 @@ def compared(
         (name, point.point) for point in points for name in names if name in point.of and len(point.of) < len(names)
     )
     is_in_pairs = any(one.comparison.kind.is_paired for one in made)
-    return Comparisons(made, tuple(only), asked, is_in_pairs)
+    return Comparisons(made, tuple(only), asked, is_in_pairs, names[0] if len(names) > MOST_SIDES else None)
 
 
 def _of_point(of: OfPoint, names: Sequence[str], asked: Asked, *, in_rounds: bool) -> Iterator[Compared]:
@@ -212,6 +214,11 @@ def _rule(found: Comparisons) -> Iterator[str]:
         f"also lie farther apart than the intervals within which it found them. With fewer runs only rates that a "
         f"search found are told apart: where the intervals of all runs do not overlap."
     )
+    if found.with_first is not None:
+        yield (
+            f"There are more than {MOST_SIDES}: each is compared with the first, “{found.with_first}” (at a point that "
+            "it lacks, with the first that has it), and not with the others."
+        )
     if found.is_in_pairs:
         yield (
             "The n-th runs of all configurations were made one soon after the other: from "
