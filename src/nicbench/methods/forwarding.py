@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
+from nicbench.methods._columns import PAYLOAD_RATE
 from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB, ROUND_OVERHEAD_S
 from nicbench.methods._round_figures import (
     Played,
@@ -43,15 +44,6 @@ _WORDS = {"forward": "to the destination", "reverse": "from the destination", "b
 _MODE = Column(value="mode", head="Streams", form="text")
 _PORT = Column(value="port", head="Port", form="text")
 _DESTINATION = Column(value="destination", head="Destination", form="text")
-_RATE = Column(
-    value="throughput_bits_per_s",
-    head="Throughput",
-    unit="Gb/s",
-    form="gigabits",
-    is_main=True,
-    better="higher",
-    comparative="faster",
-)
 
 _IMPORTS: Final = ImportTable(
     columns=(
@@ -218,7 +210,7 @@ class Forwarding(RoundMethod):
                 "pair of ports at a time, by what the receivers counted; and the mean over a port's destinations."
             ),
             columns=(
-                *(_MODE, _PORT, _DESTINATION, _RATE),
+                *(_MODE, _PORT, _DESTINATION, PAYLOAD_RATE),
                 *(
                     Column(value=f"router_cpu_{name}_percent", head=head, unit="%", form="number")
                     for name, head in cpu.items()
@@ -231,7 +223,7 @@ class Forwarding(RoundMethod):
             ),
             sums=("destination", MEAN),
             notes=(("limit", "Limit"),),
-            grid=Grid(rows=_PORT, across=(_DESTINATION,), cell=_RATE, each=_MODE),
+            grid=Grid(rows=_PORT, across=(_DESTINATION,), cell=PAYLOAD_RATE, each=_MODE),
         )
 
 

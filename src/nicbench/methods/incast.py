@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
+from nicbench.methods._columns import PAYLOAD_RATE
 from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB, ROUND_OVERHEAD_S, jobs_of
 from nicbench.methods._message_tail import BINS_S, latency_values, tail_values, together
 from nicbench.methods._round_figures import (
@@ -55,15 +56,6 @@ _CONGESTION: Final = re.compile(r"pause|pfc|ecn|cnp", re.IGNORECASE)
 
 _SIZE = Column(value="message_bytes", head="Message", unit="bytes", form="text")
 _STREAMS = Column(value="streams", head="Streams a sender", form="text")
-_RATE = Column(
-    value="throughput_bits_per_s",
-    head="Throughput",
-    unit="Gb/s",
-    form="gigabits",
-    is_main=True,
-    better="higher",
-    comparative="faster",
-)
 _MOST = Column(value="latency_maximum_ns", head="Latency, greatest", unit="µs", form="microseconds")
 
 
@@ -261,7 +253,7 @@ class Incast(RoundMethod):
                 "way or half a round trip."
             ),
             columns=(
-                *(_SIZE, _STREAMS, Column(value="senders", head="Senders", form="whole"), _RATE),
+                *(_SIZE, _STREAMS, Column(value="senders", head="Senders", form="whole"), PAYLOAD_RATE),
                 Column(value="sender_minimum_bits_per_s", head="Slowest sender", unit="Gb/s", form="gigabits"),
                 Column(value="sender_maximum_bits_per_s", head="Fastest sender", unit="Gb/s", form="gigabits"),
                 Column(value="latency_p50_ns", head="Latency, median", unit="µs", form="microseconds"),

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from nicbench.methods._bonds import note_of, port_of
+from nicbench.methods._columns import PAYLOAD_RATE
 from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
 from nicbench.methods._round_figures import (
     Played,
@@ -53,15 +54,6 @@ _AT_ONCE = Column(value="at_once", head="At once", form="text")
 _BESIDE = Column(value="beside", head="At once", form="text")
 _PORT = Column(value="port", head="Port", form="text")
 _CLIENT = Column(value="client", head="Client", form="text")
-_RATE = Column(
-    value="throughput_bits_per_s",
-    head="Throughput",
-    unit="Gb/s",
-    form="gigabits",
-    is_main=True,
-    better="higher",
-    comparative="faster",
-)
 _CPU = (
     Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
     Column(value="server_cpu_minimum_percent", head="least", unit="%", form="number"),
@@ -248,14 +240,14 @@ class Stream(RoundMethod):
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:
         """Of a port and of all of them together: how clients divide a port between them is their own affair."""
-        return () if result.parameters.get("part") == "clients" else (_RATE.value,)
+        return () if result.parameters.get("part") == "clients" else (PAYLOAD_RATE.value,)
 
     @classmethod
     def over_runs(cls, values: Values) -> Values:
         """The two figures of a cell, each the median of the runs."""
         if "throughput_and_cpu" not in values:
             return values
-        rate, cpu = (_median(values.get(name)) for name in (_RATE.value, "server_cpu_mean_percent"))
+        rate, cpu = (_median(values.get(name)) for name in (PAYLOAD_RATE.value, "server_cpu_mean_percent"))
         return {**values, "throughput_and_cpu": throughput_and_cpu(rate, cpu)}
 
     @classmethod
@@ -269,7 +261,7 @@ class Stream(RoundMethod):
                     "Payload of all clients together, by what the receivers counted, and the share of all CPUs of the "
                     "server that was busy meanwhile: the mean, the least and the greatest of the monitor's intervals."
                 ),
-                columns=(_MODE, _AT_ONCE, _RATE, *_CPU, _RETRANSMISSIONS, limit),
+                columns=(_MODE, _AT_ONCE, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
                 sentences=(
                     "moves {throughput_bits_per_s} over {at_once} together ({mode}): {limit}",
                     "moves {throughput_bits_per_s} over {at_once} together ({mode})",
@@ -283,7 +275,7 @@ class Stream(RoundMethod):
                     "Payload in Mb/s / busy CPUs of the server in percent, of each port, with all of its clients. A "
                     "port alone has the other ports idle."
                 ),
-                columns=(_MODE, _AT_ONCE, _PORT, _RATE, *_CPU, _RETRANSMISSIONS, limit),
+                columns=(_MODE, _AT_ONCE, _PORT, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
                 sentences=(
                     "moves {throughput_bits_per_s} over the port {port} ({mode}): {limit}",
                     "moves {throughput_bits_per_s} over the port {port} ({mode})",
@@ -291,7 +283,7 @@ class Stream(RoundMethod):
                 notes=_NOTES,
                 bars=Bars(
                     x=_PORT,
-                    y=_RATE,
+                    y=PAYLOAD_RATE,
                     lines=(_MODE, _BESIDE),
                     caption="Throughput of each port, all of its clients together.",
                 ),
@@ -309,7 +301,7 @@ class Stream(RoundMethod):
                 title="Throughput of each client",
                 caption="Payload of each client; the details have the busy share of all CPUs of its machine.",
                 columns=(
-                    *(_MODE, _AT_ONCE, _PORT, _CLIENT, _RATE),
+                    *(_MODE, _AT_ONCE, _PORT, _CLIENT, PAYLOAD_RATE),
                     Column(value="bond_port", head="Port of the bond", form="text", is_optional=True),
                     Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
                     Column(value="client_cpu_minimum_percent", head="least", unit="%", form="number"),
@@ -319,11 +311,11 @@ class Stream(RoundMethod):
                 ),
                 bars=Bars(
                     x=_CLIENT,
-                    y=_RATE,
+                    y=PAYLOAD_RATE,
                     lines=(_MODE, _BESIDE),
                     caption="Throughput of each client.",
                 ),
-                grid=Grid(rows=_CLIENT, across=(_MODE, _BESIDE), cell=_RATE),
+                grid=Grid(rows=_CLIENT, across=(_MODE, _BESIDE), cell=PAYLOAD_RATE),
             ),
         )
 
