@@ -39,7 +39,7 @@ TABLES: Final = (
             Column(value="pairs", head="Repetitions", form="whole"),
             Column(value="answer", head="The two", form="text"),
         ),
-        sentences=("is measured by {tools}, and the two {answer} (port {port})",),
+        sentences=("is measured by {tools}, and the two {answer} ({port})",),
     ),
     ResultTable(
         part="tools",

@@ -39,7 +39,7 @@ TABLE: Final = ResultTable(
         Column(value="retransmissions", head="Retransmissions", form="whole"),
         Column(value="limited_by", head="Limit", form="text"),
     ),
-    sentences=("moves {throughput_bits_per_s} in transfers of {transfer} by writes of {write_bytes} ({place})",),
+    sentences=("moves {throughput_bits_per_s} in transfers of {transfer} by {write_bytes} writes ({place})",),
     notes=(("limit", "Limit"),),
     grid=Grid(rows=_TRANSFER, across=(_WRITE,), cell=_RATE, each=_PLACE),
 )

@@ -218,9 +218,7 @@ class Forwarding(RoundMethod):
                 Column(value="retransmissions", head="Retransmissions", form="whole"),
                 Column(value="limited_by", head="Limit", form="text"),
             ),
-            sentences=(
-                "forwards {throughput_bits_per_s} from the port {port}, the mean over its destinations ({mode})",
-            ),
+            sentences=("forwards {throughput_bits_per_s} from {port}, the mean over its destinations ({mode})",),
             sums=("destination", MEAN),
             notes=(("limit", "Limit"),),
             grid=Grid(rows=_PORT, across=(_DESTINATION,), cell=PAYLOAD_RATE, each=_MODE),

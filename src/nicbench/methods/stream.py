@@ -277,8 +277,8 @@ class Stream(RoundMethod):
                 ),
                 columns=(_MODE, _AT_ONCE, _PORT, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
                 sentences=(
-                    "moves {throughput_bits_per_s} over the port {port} ({mode}): {limit}",
-                    "moves {throughput_bits_per_s} over the port {port} ({mode})",
+                    "moves {throughput_bits_per_s} over {port} ({mode}): {limit}",
+                    "moves {throughput_bits_per_s} over {port} ({mode})",
                 ),
                 notes=_NOTES,
                 bars=Bars(

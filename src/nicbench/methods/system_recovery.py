@@ -184,7 +184,7 @@ class SystemRecovery(FrameMethod):
                 Column(value="reordered_frames", head="Reordered afterwards", unit="frames", form="whole"),
             ),
             sentences=(
-                "recovers from an overload of {size} frames in {recovery_time_ms} (average, known to {resolution_ms})",
+                "recovers from an overload of {size} frames in {recovery_time_ms} (average, to within {resolution_ms})",
                 "recovers from an overload of {size} frames in {recovery_time_ms} (average)",
             ),
             plots=(

@@ -8,8 +8,18 @@ from nicbench.model.plan import Plan
 from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.spread import Spread
+from nicbench.model.turn import DEFAULT
 from nicbench.report.model import Goal, LatencyTable, ThroughputRow, ThroughputTable
-from nicbench.report.numbers import bounds_decimals, gigabits, interval, microseconds, mpps, only_below, share
+from nicbench.report.numbers import (
+    basis_words,
+    bounds_decimals,
+    gigabits,
+    interval,
+    microseconds,
+    mpps,
+    only_below,
+    share,
+)
 from nicbench.report.tables import Section
 
 _MOST_SENTENCES = 4
@@ -32,7 +42,8 @@ def headline(
     sections: Sequence[Section] = (),
 ) -> str:
     """The answer: the smallest frames, the hardest; or the latency, where only that was measured."""
-    subject = subject_of(plan)
+    first = next((table.configuration for table in (*throughput, *latency, *sections)), DEFAULT)
+    subject = subject_in(plan, first)
     if throughput and throughput[0].rows:
         return _throughput_sentence(subject, throughput[0])
     if latency and summary.imported is not None:
@@ -65,7 +76,8 @@ def details(
     if throughput and latency:
         sentences.append(_latency_sentence(latency[0]))
     if throughput or latency:
-        sentences += [f"It {section.sentence}." for section in sections if section.sentence]
+        first = (*throughput, *latency)[0].configuration
+        sentences += [_told_of(section, first) for section in sections if section.sentence]
     elif sections and _is_of_rounds(sections[0].rows[0].result):
         sentences += _more_of_rounds(sections)
     return tuple(sentence for sentence in sentences if sentence)
@@ -130,6 +142,19 @@ def subject_of(plan: Plan | None) -> str:
     if plan.lab is not None:
         return f"This machine's {known or f'{kind} DUT'}"
     return f"The DUT ({known or kind})"
+
+
+def subject_in(plan: Plan | None, configuration: str) -> str:
+    """Who a table is about: of several imported devices, each is a configuration of the name that its source gives."""
+    if plan is None or configuration == DEFAULT or plan.simulated or plan.lab is not None or not plan.dut.get("name"):
+        return subject_of(plan)
+    return f"The DUT ({configuration})"
+
+
+def _told_of(section: Section, first: str) -> str:
+    """A section's sentence; one of another configuration than the answer's names its own."""
+    subject = "It" if section.configuration == first else f"“{section.configuration}”"
+    return f"{subject} {section.sentence}."
 
 
 def verdict_text(
@@ -252,7 +277,7 @@ def _throughput_sentence(subject: str, table: ThroughputTable) -> str:
             if limit is not None:
                 sentences.append(f"The {goal.name} is {_LIMIT_CLAUSES[limit]}.")
     if table.scope != "per port":
-        sentences.append(f"Rates are {table.scope}.")
+        sentences.append(f"Rates are {basis_words(table.scope)}.")
     return " ".join(sentences)
 
 
@@ -312,5 +337,8 @@ def _latency_sentence(table: LatencyTable) -> str | None:
     if row is None:
         return None
     half, tail = row.values.get("latency_p50_ns"), row.values.get("latency_p99_9_ns")
+    within = f"pass within {microseconds(half)}{_GAP}µs"
+    if tail is not None and microseconds(tail) == microseconds(half):
+        return f"At {table.load}, half of the {row.size_name} frames, and also 99.9 % of them, {within}."
     also = f" and 99.9 % within {microseconds(tail)}{_GAP}µs" if tail is not None else ""
-    return f"At {table.load}, half of the {row.size_name} frames pass within {microseconds(half)}{_GAP}µs{also}."
+    return f"At {table.load}, half of the {row.size_name} frames {within}{also}."

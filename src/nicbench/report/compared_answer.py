@@ -136,7 +136,7 @@ def _latency_sentence(table: LatencyBeside, comparison: Comparison) -> str | Non
             if all(tail is not None for tail in tails):
                 also = f", and 99.9 % within {_and([f'{microseconds(tail)}{_GAP}µs' for tail in tails])}"
             name = f"{size}-byte" if str(size).isdigit() else size
-            notes = ["of its own each"] if comparison.compares else []
+            notes = ["each of its own"] if comparison.compares else []
             notes += [f"medians of {comparison.runs} runs"] if comparison.runs > 1 else []
             noted = f" ({', '.join(notes)})" if notes else ""
             return f"At {table.load}{noted}, half of the {name} frames pass within {_and(each)}{also}."

@@ -169,7 +169,8 @@ def _environment() -> Environment:
         "significant",
     )
     environment.filters.update({name: getattr(numbers, name) for name in names})
-    environment.filters.update(duration_s=format_duration_s, bits_per_s=format_bits_per_s, label=facts.label_of)
+    environment.filters.update(basis=numbers.basis_words, label=facts.label_of)
+    environment.filters.update(duration_s=format_duration_s, bits_per_s=format_bits_per_s)
     environment.globals.update(
         facts=facts.facts,
         columns=facts.columns,

@@ -42,6 +42,11 @@ def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:
     return f"{rate_frames_per_s / 1e6:.{mpps_decimals([rate_frames_per_s]) if decimals is None else decimals}f}"
 
 
+def basis_words(scope: str) -> str:
+    """Of which ports a rate is, after "Rates are": "per port", "the sum of 2 ports"."""
+    return f"the {scope}" if scope.startswith("sum of") else scope
+
+
 def gigabits(bits_per_s: float | None) -> str:
     """Gb/s, three significant digits, without the unit."""
     return UNKNOWN if bits_per_s is None else significant(bits_per_s / 1e9)

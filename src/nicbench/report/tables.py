@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from string import Formatter
@@ -19,6 +19,7 @@ from nicbench.report.grids import GridTable, grid_tables
 from nicbench.report.numbers import UNKNOWN, spoken_number
 
 _GAP = "\u00a0"
+_FEW_BITS_PER_S = 1e8
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,18 @@ class Section:
         words = {name: value for name, _ in self.table.notes if isinstance(value := value_of(row.result, name), str)}
         spoken = {column.value: _spoken(column, self._rounded(column, row, cell)) for column, cell in pairs}
         known = {**words, **spoken}
-        return next((text.format(**known) for text in said if _names_in(text) <= known.keys()), None)
+        chosen = next((text for text in said if _names_in(text) <= known.keys()), None)
+        return chosen and f"{chosen.format(**known)}{self._line_of(row, _names_in(chosen))}"
+
+    def _line_of(self, row: Row, named: Collection[str]) -> str:
+        """Of several lines of a curve, on which the row lies, as far as a sentence has not ``named`` it."""
+        lines = [each for each in (self.table.curve.lines if self.table.curve else ()) if each.value not in named]
+        told = [
+            with_unit(column, text_of(column, row.result))
+            for column in lines
+            if column.value != "configuration" and len({text_of(column, each.result) for each in self.rows}) > 1
+        ]
+        return f" ({', '.join(told)})" if told else ""
 
     def _rounded(self, column: Column, row: Row, cell: str) -> str:
         """A cell has as many decimals as its column needs; a sentence three significant digits."""
@@ -124,7 +136,7 @@ def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column
     found = []
     for (method, part, test, configuration, scope), members in sorted(grouped.items(), key=_place_in(methods, grouped)):
         table = _filled(_with_column(tables[method, part], beside), members[0].parameters)
-        table = _of_others(_without_empty(table, members), method, members)
+        table = _in_megabits(_of_others(_without_empty(table, members), method, members), members)
         grids = grid_tables(members, table.grid) if table.grid else ()
         rows, notes = _rows(members, table), _notes(members, table)
         section = Section(test, configuration, scope, table, rows, notes, grids)
@@ -232,6 +244,27 @@ def _filled(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
     return ResultTable.model_validate(filled(table.model_dump()))
 
 
+def _in_megabits(table: ResultTable, results: Sequence[Result]) -> ResultTable:
+    """With rates in Mb/s where none of their column reaches 0.1 Gb/s: in headings, charts and sentences alike."""
+    slow = {
+        column.value
+        for column in table.columns
+        if column.form == "gigabits"
+        and max((number_of(result, column.value) or 0.0 for result in results), default=0.0) < _FEW_BITS_PER_S
+    }
+
+    def converted(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(converted, part))
+        if not isinstance(part, dict):
+            return part
+        inner = {name: converted(value) for name, value in part.items()}
+        is_slow = inner.get("form") == "gigabits" and inner.get("value") in slow
+        return {**inner, "form": "megabits", "unit": "Mb/s"} if is_slow else inner
+
+    return ResultTable.model_validate(converted(table.model_dump())) if slow else table
+
+
 def _rows(results: Sequence[Result], table: ResultTable) -> tuple[Row, ...]:
     columns = [texts(column, results) for column in table.columns]
     return tuple(Row(tuple(cells[number] for cells in columns), result) for number, result in enumerate(results))
@@ -243,6 +276,8 @@ def _notes(results: Sequence[Result], table: ResultTable) -> tuple[str, ...]:
 
 
 def _spoken(column: Column, cell: str) -> str:
+    if column.value == "port":
+        return cell if cell.startswith("port ") else f"port {cell}"
     if column.unit == "bytes":
         return f"{cell}-byte" if cell.isdigit() else cell
     return f"{cell}{_GAP}{column.unit}".replace("≥ ", "at least ") if column.unit else cell

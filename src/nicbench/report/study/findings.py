@@ -63,7 +63,10 @@ def _origins(report: Report) -> Iterator[tuple[str, Place]]:
                 yield _plain(sentence), place_of_section(section)
         if section.sentence:
             yield _plain(section.sentence), place_of_section(section)
-            yield f"{answer.subject_of(report.plan)} {section.sentence}", place_of_section(section)
+            subjects = (answer.subject_of(report.plan), answer.subject_in(report.plan, section.configuration))
+            yield from (
+                (f"{subject} {section.sentence}", place_of_section(section)) for subject in dict.fromkeys(subjects)
+            )
     for throughput in reversed(report.throughput):
         several = len(configurations_of(report)) > 1
         for text in answer.sentences_of_throughput(report.plan, throughput):
