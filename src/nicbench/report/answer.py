@@ -42,7 +42,7 @@ def headline(
     sections: Sequence[Section] = (),
 ) -> str:
     """The answer: the smallest frames, the hardest; or the latency, where only that was measured."""
-    first = next((table.configuration for table in (*throughput, *latency, *sections)), DEFAULT)
+    first = _first_configuration(throughput, latency, sections)
     subject = subject_in(plan, first)
     if throughput and throughput[0].rows:
         return _throughput_sentence(subject, throughput[0])
@@ -76,7 +76,7 @@ def details(
     if throughput and latency:
         sentences.append(_latency_sentence(latency[0]))
     if throughput or latency:
-        first = (*throughput, *latency)[0].configuration
+        first = _first_configuration(throughput, latency, ())
         sentences += [_told_of(section, first) for section in sections if section.sentence]
     elif sections and _is_of_rounds(sections[0].rows[0].result):
         sentences += _more_of_rounds(sections)
@@ -149,6 +149,15 @@ def subject_in(plan: Plan | None, configuration: str) -> str:
     if plan is None or configuration == DEFAULT or plan.simulated or plan.lab is not None or not plan.dut.get("name"):
         return subject_of(plan)
     return f"The DUT ({configuration})"
+
+
+def _first_configuration(
+    throughput: Sequence[ThroughputTable], latency: Sequence[LatencyTable], sections: Sequence[Section]
+) -> str:
+    """Of the table that the answer is from."""
+    rates = [table.configuration for table in throughput]
+    others = [table.configuration for table in latency] + [each.configuration for each in sections]
+    return next(iter([*rates, *others]), DEFAULT)
 
 
 def _told_of(section: Section, first: str) -> str:

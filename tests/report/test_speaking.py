@@ -1,0 +1,48 @@
+"""Sentences of a report: in the unit of their table, and of which line of a curve they speak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.report.numbers import basis_words
+from nicbench.report.tables import sections
+
+
+def result(method: str, parameters: dict[str, Any], values: dict[str, Any], number: int = 1) -> Result:
+    return Result(
+        id=f"t/{number}",
+        method=method,
+        scope="per port",
+        parameters=parameters,
+        values=values,
+        verdict=ResultVerdict.VALID,
+    )
+
+
+def test_a_slow_rate_is_in_megabits_in_heading_and_sentence_and_a_port_is_named_once() -> None:
+    about = {"part": "ports", "mode": "10 Mb/s", "at_once": "each port alone", "port": "port 1"}
+    (section,) = sections([result("stream", about, {"throughput_bits_per_s": 6.86e6})], {})
+    assert section.sentence == "moves 6.86\u00a0Mb/s over port 1 (10 Mb/s)"
+    assert [column.unit for column in section.table.columns if column.head == "Throughput"] == ["Mb/s"]
+
+
+def test_a_fast_rate_stays_in_gigabits() -> None:
+    about = {"part": "ports", "mode": "25 Gb/s", "at_once": "each port alone", "port": "eth0"}
+    (section,) = sections([result("stream", about, {"throughput_bits_per_s": 23.5e9})], {})
+    assert section.sentence == "moves 23.5\u00a0Gb/s over port eth0 (25 Gb/s)"
+
+
+def test_a_sweep_over_link_modes_says_of_which_mode_its_figure_is() -> None:
+    def of(mode: str, share: float, number: int) -> Result:
+        about = {"size": "64", "mode": mode, "ports": 2, "load_percent": 100.0, "load_of": "line rate"}
+        return result("load-sweep", about, {"returned_percent": share}, number)
+
+    (section,) = sections([of("10 Mb/s", 99.0, 1), of("100 Mb/s", 27.0, 2)], {})
+    assert section.sentence is not None
+    assert section.sentence.endswith("of 64-byte frames intact at 100\u00a0% of line rate (10 Mb/s)")
+
+
+def test_a_basis_is_said_in_words() -> None:
+    assert basis_words("sum of 2 ports") == "the sum of 2 ports"
+    assert basis_words("per port") == "per port"
