@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,17 @@ def test_nothing_is_written_into_the_folder_of_a_run(run: RunFolder, nicbench: C
     assert ended.status == 2
     assert "lies in the folder of a run" in ended.stderr
     assert run.differences() == ()
+
+
+@pytest.mark.parametrize("target", ["pipe", "link"])
+def test_no_pipe_and_no_device_is_replaced(target: str, run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")  # as /dev/stdout is
+    ended = nicbench("export", "latest", "--to", "csv", "--output", target)
+
+    assert ended.status == 2
+    assert "no file takes its place" in ended.stderr
+    assert (tmp_path / target).is_fifo()
 
 
 def test_the_help_names_every_kind() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from nicbench.events import Note, ResultReady, RunStarted, TrialFinished
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.model.trial import Purpose
 from nicbench.store import RunFolder, list_runs
+from nicbench.store.files import write_atomically
 from nicbench.store.folder import slug
 
 
@@ -211,3 +214,12 @@ def test_no_folder_means_no_runs(tmp_path: Path) -> None:
 
 def test_the_manifest_carries_the_version_of_the_format(finished: RunFolder) -> None:
     assert json.loads((finished.path / "MANIFEST.json").read_text())["format"] == "1.0"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a device is made by root alone")
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mknod(tmp_path / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    with pytest.raises(HostError, match="is a device, and no file takes its place"):
+        write_atomically(tmp_path / "null", b"a table")
+    assert (tmp_path / "null").is_char_device()
+    assert [path.name for path in tmp_path.iterdir()] == ["null"]

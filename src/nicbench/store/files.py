@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,7 +22,8 @@ def storage_error(error: OSError, path: Path, next_step: str | None = None) -> H
         return HostError(
             "the disk is full; what was measured so far is kept",
             place=str(path),
-            next_step=next_step or "free some space, then go on with `nicbench resume` and the run's folder",
+            next_step=next_step
+            or "free some space and give the command again; a run goes on with `nicbench resume` and its folder",
         )
     if error.errno in (errno.EACCES, errno.EPERM) and next_step is None:
         next_step = "run as a user who may read and write it, root for instance, or copy the folder"
@@ -71,6 +73,7 @@ def writing_atomically(path: Path) -> Iterator[BinaryIO]:
     """The same for what is written bit by bit; where the writer fails, ``path`` stays as it was."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        _refuse_device(path)
         temporary.unlink(missing_ok=True)
         with temporary.open("xb") as stream:  # a new file: a link that somebody laid there is not followed
             yield stream
@@ -83,6 +86,16 @@ def writing_atomically(path: Path) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def _refuse_device(path: Path) -> None:
+    """HostError where a device stands: root who writes a table to /dev/null would have taken /dev/null away."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise HostError("is a device, and no file takes its place", place=str(path), next_step="name another file")
 
 
 def sync_folder(folder: Path) -> None:

@@ -88,6 +88,12 @@ def _refuse(path: Path) -> None:
         raise UsageError("there is no such folder", place=str(parent), next_step="make it, or name another --output")
     if path.is_dir():
         raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --output")
+    if path.exists() and not path.is_file():  # /dev/stdout is a link to one
+        raise UsageError(
+            "is a pipe or a device, and no file takes its place",
+            place=str(path),
+            next_step=f"name a file, or `--output {_STDOUT}` for stdout",
+        )
     # A bench file alone makes no run: it may well lie where the user works.
     if any(is_run_folder(folder) and (folder / JOURNAL).exists() for folder in (parent, *parent.parents)):
         raise UsageError(
