@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,3 +168,35 @@ def test_the_version_is_printed(nicbench: Any) -> None:
     ended = nicbench("--version")
     assert ended.status == 0
     assert ended.stdout.startswith("nicbench ")
+
+
+LONG = "a" * 5000
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", LONG),
+        ("tag", LONG),
+        ("check", LONG, "--against", "latest"),
+        ("compare", "reference:netxtreme25-long-tail", "--out", LONG),
+    ],
+)
+def test_a_name_too_long_for_a_file_is_a_wrong_argument(arguments: tuple[str, ...], nicbench: Any) -> None:
+    ended = nicbench(*arguments)
+    assert ended.status == 2
+    assert "is a name of 5000 characters, too long for a file" in ended.stderr
+    assert "give a shorter one" in ended.stderr
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.ENOSPC])
+def test_what_the_machine_refuses_is_no_fault_of_the_program(
+    code: int, nicbench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        raise OSError(code, os.strerror(code), "/srv/runs/x")
+
+    monkeypatch.setattr("nicbench.store.reference.path_of", refused)
+    ended = nicbench("report", "x")
+    assert ended.status == 4
+    assert ended.stderr.startswith("error: /srv/runs/x: ")

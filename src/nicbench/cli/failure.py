@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nicbench import __version__
 from nicbench.cli.output import FORMAT, print_json, say
-from nicbench.errors import InterruptedRunError, NicbenchError
+from nicbench.errors import InterruptedRunError, NicbenchError, UsageError
 from nicbench.problems import WrongFileError
-from nicbench.store.files import write_atomically
+from nicbench.store.files import storage_error, write_atomically
 from nicbench.store.names import ERROR
 
 if TYPE_CHECKING:
@@ -34,6 +35,27 @@ class CrashError(NicbenchError):
         text += "".join(traceback.format_exception(error))
         what = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
         return cls(f"nicbench failed: {type(error).__name__}: {what}", place=_write(text, folder), next_step=REPORT_IT)
+
+
+_REFUSED: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ELOOP}
+)
+"""What a machine says of a file, and no program can be blamed for."""
+_SHOWN = 80
+"""Of a name that is too long: its beginning."""
+
+
+def of_system(error: OSError) -> NicbenchError | None:
+    """The error for a file that the machine would not have looked at, made or read; None where it may be our fault."""
+    if not isinstance(error.filename, str):
+        return None
+    if error.errno == errno.ENAMETOOLONG:
+        return UsageError(
+            f"is a name of {len(error.filename)} characters, too long for a file",
+            place=f"{error.filename[:_SHOWN]}...",
+            next_step="give a shorter one",
+        )
+    return storage_error(error, Path(error.filename)) if error.errno in _REFUSED else None
 
 
 class ReportedError(Exception):

@@ -81,7 +81,8 @@ def _status_of(given: list[str], *, as_json: bool) -> int:
     except ReaderGoneError:
         return 0  # whoever read our output has seen enough
     except Exception as error:
-        return _report(failure.CrashError.of(error), as_json=as_json)
+        told = failure.of_system(error) if isinstance(error, OSError) else None
+        return _report(told or failure.CrashError.of(error), as_json=as_json)
     return 0
 
 
