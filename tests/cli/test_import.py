@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -13,6 +14,7 @@ import pytest
 
 from nicbench.model.result import Summary
 from nicbench.store import manifest
+from nicbench.store.files import storage_error
 from nicbench.store.schema import summary_schema
 
 TABLE = """\
@@ -217,3 +219,16 @@ def test_files_of_one_name_are_refused(nicbench: Any) -> None:
     ended = nicbench("import", "x/card.csv", "y/card.csv", *SAID)
     assert ended.status == 2
     assert "y/card.csv: has the name of x/card.csv" in ended.stderr
+
+
+def test_an_import_that_fails_half_way_leaves_no_folder(nicbench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise storage_error(OSError(errno.ENOSPC, "full"), Path("summary.json"))
+
+    Path("card.csv").write_text(TABLE)
+    monkeypatch.setattr("nicbench.store.folder.RunFolder.finish", full)
+    ended = nicbench("import", "card.csv", *SAID)
+
+    assert ended.status == 4
+    assert "the disk is full" in ended.stderr
+    assert list(Path("runs").iterdir()) == []

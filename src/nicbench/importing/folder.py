@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,6 +64,24 @@ def write_run(
     source = summary.imported
     assert source is not None  # noqa: S101 - summary_of() gave it
     folder = RunFolder.create_imported(parent, {"import": 1, "file": source.file, **options}, summary.title)
+    try:
+        _fill(folder, files, summary, options, command, machines)
+    except BaseException:  # a full disk, Ctrl-C: nothing can go on with half an import, and its files are elsewhere
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    return folder
+
+
+def _fill(
+    folder: RunFolder,
+    files: Sequence[GivenFile],
+    summary: Summary,
+    options: dict[str, Any],
+    command: Sequence[str],
+    machines: Sequence[Monitored],
+) -> None:
+    source = summary.imported
+    assert source is not None  # noqa: S101 - as above
     every = (*files, *(each.file for each in machines))
     for file in every:
         write_atomically(folder.raw / name_of(file.path), file.content)
@@ -84,7 +103,6 @@ def write_run(
 
         recorded.write(folder.path, rows([each.recording for each in machines]))
     folder.finish(summary)
-    return folder
 
 
 def plan_of(
