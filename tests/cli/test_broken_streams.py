@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from nicbench.cli import output
+from nicbench.cli.streams import streams_may_break
 
 NICBENCH = f"{sys.executable} -m nicbench"
 
@@ -62,3 +66,12 @@ def test_a_run_goes_on_where_its_progress_cannot_be_written(
         patched.setattr(sys, "stderr", full)
         assert nicbench("run", "bench.yaml", *options).status == 0
     assert list(Path("runs").glob("*/report.html"))
+
+
+def test_a_terminal_that_is_not_of_utf_8_gets_results_with_question_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    received = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(received, encoding="latin-1"))
+    with streams_may_break():
+        output.results().print("“Ä”")
+        sys.stdout.flush()
+    assert received.getvalue() == "?Ä?\n".encode("latin-1")

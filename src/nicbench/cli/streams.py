@@ -31,10 +31,17 @@ class _Stream(ABC):
             self._failed(OSError(errno.EBADF, os.strerror(errno.EBADF)))
         else:
             try:
-                self._inner.write(text)
+                self._inner.write(self._in_its_encoding(text))
             except (OSError, ValueError) as error:  # ValueError: closed
                 self._failed(error)
         return len(text)
+
+    def _in_its_encoding(self, text: str) -> str:
+        """A terminal that is not of UTF-8 gets a question mark for what it cannot show, and not no results."""
+        encoding = getattr(self._inner, "encoding", None) or "utf-8"
+        if getattr(self._inner, "errors", None) != "strict" or encoding.lower() in ("utf-8", "utf8"):
+            return text
+        return text.encode(encoding, "replace").decode(encoding)
 
     def write_bytes(self, content: bytes) -> None:
         if self._inner is None:
