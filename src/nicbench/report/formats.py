@@ -110,17 +110,6 @@ def _target(run: RunFolder, out: Path | None) -> Path:
     return whole
 
 
-def _refuse_link(target: Path, name: str) -> None:
-    """A run folder from somebody else may have a link where the pictures would go: nothing is written through it."""
-    folder = (target / name).parent
-    if folder != target and folder.is_symlink():
-        raise HostError(
-            "is a symbolic link, and none is followed",
-            place=str(folder),
-            next_step="remove it, or name a folder for the report with --out PATH",
-        )
-
-
 def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
