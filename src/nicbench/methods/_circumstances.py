@@ -29,10 +29,15 @@ def _load(parameters: Mapping[str, Any]) -> str:
     percent, of = parameters.get("load_percent"), parameters.get("load_of")
     if not isinstance(percent, int | float):
         return ""
-    return f"at {percent:g} % of the {of}" if of else f"at a load of {percent:g} %"
+    article = "" if str(of)[:1].isdigit() else "the "
+    return f"at {percent:g} % of {article}{of}" if of else f"at a load of {percent:g} %"
 
 
 def _named(name: str, value: str | float) -> str:
+    if name == "mode":
+        return str(value)
+    if name == "ports":
+        return f"{value} {'port' if value == 1 else 'ports'}"
     words = name.removesuffix("_percent").replace("_", " ")
     told = f"{value:g}" if isinstance(value, float) else str(value)
     return f"{words} {told}{' %' if name.endswith('_percent') else ''}"

@@ -38,6 +38,7 @@ from nicbench.report.editors.sharing import sharing_rows
 from nicbench.report.editors.tables import instance_tables, measures, sum_tables, sustained_rows
 from nicbench.report.editors.words import target_words
 from nicbench.report.gather import gather
+from nicbench.report.glossary import with_used_words
 from nicbench.report.model import LatencyRow, Report, ThroughputRow
 from nicbench.report.statistics import numerals as statistics_numerals
 from nicbench.report.statistics.cells import comparison_cells, unit_beside, unit_head
@@ -133,7 +134,9 @@ def rendered(report: Report, template_name: str, **more: Any) -> str:
             else None
         ),
     )
-    return visible(with_contents(page))  # of the page as a whole: what turns text around would reach into what is ours
+    return visible(
+        with_contents(with_used_words(page))
+    )  # of the page as a whole: what turns text around would reach into what is ours
 
 
 def _ours(name: str) -> Markup:
