@@ -232,3 +232,16 @@ def test_an_import_that_fails_half_way_leaves_no_folder(nicbench: Any, monkeypat
     assert ended.status == 4
     assert "the disk is full" in ended.stderr
     assert list(Path("runs").iterdir()) == []
+
+
+def test_words_that_are_no_utf_8_become_question_marks(nicbench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("card.csv").write_text(TABLE)
+    words = ("import", "card.csv", *SAID, "--title", "A\udcffB", "--source", "\udcfe", "--device", "\udcfd")
+    monkeypatch.setattr("sys.argv", ["nicbench", *words])
+    ended = nicbench(*words)
+
+    assert ended.status == 0, ended.stderr
+    [run] = Path("runs").iterdir()
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["title"] == "A?B"
+    assert (summary["imported"]["source"], summary["imported"]["device"]) == ("?", "?")

@@ -26,7 +26,7 @@ _MOST_NAMED = 5
 
 def summary_of(title: str, found: ImportedResults, source: Imported) -> Summary:
     """What the run comes to: nothing in it is nicbench's own."""
-    return Summary(title=title, verdict=ResultVerdict.IMPORTED, results=found.results, imported=source)
+    return Summary(title=as_text(title), verdict=ResultVerdict.IMPORTED, results=found.results, imported=source)
 
 
 def provenance(
@@ -43,13 +43,18 @@ def provenance(
         more_files=tuple(more),
         rows=len(found.results),
         ignored_columns=found.ignored,
-        **said,
+        **{name: as_text(value) if isinstance(value, str) else value for name, value in said.items()},
     )
 
 
 def name_of(path: Path) -> str:
-    """The file's name as text: what is no UTF-8 in it cannot stand in a JSON file."""
-    return path.name.encode("utf-8", "replace").decode()
+    """The file's name as text."""
+    return as_text(path.name)
+
+
+def as_text(word: str) -> str:
+    """A word of the command line: what is no UTF-8 in it cannot stand in a JSON file, and becomes a question mark."""
+    return word.encode("utf-8", "replace").decode()
 
 
 def write_run(
@@ -123,7 +128,7 @@ def plan_of(
         title=summary.title,
         nicbench_version=__version__,
         seed=0,
-        command=tuple(command),
+        command=tuple(map(as_text, command)),
         dut={"name": named} if named else {},
         link_bits_per_s=options.get("link_bits_per_s"),
         monitors=plans([each.recording for each in machines]),
