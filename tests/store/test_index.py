@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -315,3 +316,21 @@ def test_a_headline_is_kept_as_it_is_whatever_it_says(tmp_path: Path) -> None:
     )
     assert of_line("a run", str(tmp_path / "a run"), line_of(run)) == run
     assert run.plain()["path"] == str(tmp_path / "a run")
+
+
+def test_a_folder_that_may_not_be_read_hides_no_other_and_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path, "2026-01-01T000000Z-mine")
+    os.utime(make_run(tmp_path, "2026-01-02T000000Z-theirs"), (1, 1))
+
+    def refused(path: Path) -> bool:
+        if path.name.endswith("theirs"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return True
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nicbench.store.folder.is_run_folder", refused)
+        troubles = [run.trouble for run in indexed_runs(tmp_path, lambda _: None).runs]
+    assert troubles == [None, "cannot be read: Permission denied"]
+    assert [run.trouble for run in indexed_runs(tmp_path, lambda _: None).runs] == [None, None]

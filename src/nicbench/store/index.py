@@ -78,7 +78,9 @@ def indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Indexed:
         if run is not None:
             kept[name] = run
         elif (run := _read(parent / name, tell)) is not None:
-            changed[name] = (stamp if newest_ns < now_ns - _FRESH_NS else "", run)
+            # A folder that may not be read is looked at again: rights have no part in its stamp.
+            lasts = newest_ns < now_ns - _FRESH_NS and _NOT_READ not in (run.trouble or "")
+            changed[name] = (stamp if lasts else "", run)
     every = kept | {name: run for name, (_, run) in changed.items()}
     gone = known.keys() - every.keys()
     if usable and (changed or gone or rebuild):
@@ -87,12 +89,19 @@ def indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Indexed:
     return Indexed(tuple(every[name] for name in sorted(every)), len(changed), tuple(notes))
 
 
+_NOT_READ: Final = "cannot be read"
+"""So does ``storage_error`` begin, too."""
+
+
 def _read(path: Path, tell: Tell) -> RunHeadline | None:
     """The headline from a folder itself; None where it is not that of a run."""
     from nicbench.store.folder import is_run_folder  # here: most lists read no folder, and loading this takes long
-    from nicbench.store.listing import headline
+    from nicbench.store.listing import headline, unreadable
 
-    return headline(path, tell) if is_run_folder(path) else None
+    try:
+        return headline(path, tell) if is_run_folder(path) else None
+    except OSError as error:  # of somebody else's folder: the other runs are listed all the same
+        return unreadable(path, f"{_NOT_READ}: {error.strerror or error}")
 
 
 def _stamps(parent: Path, known: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, int]]:

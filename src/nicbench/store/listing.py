@@ -53,11 +53,11 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
         if not damage:
             RunFolder.open(path)
     except UsageError as error:  # of a newer nicbench
-        return _unreadable(path, f"{Path(error.place or path).name} {error.message}")
+        return unreadable(path, f"{Path(error.place or path).name} {error.message}")
     except NicbenchError as error:
         damage = (f"{Path(error.place or path).name} {error.message}",)
     if damage:
-        return _unreadable(path, f"damaged: {'; '.join(damage)}")
+        return unreadable(path, f"damaged: {'; '.join(damage)}")
     journal = skim(path / JOURNAL)
     trouble: str | None
     title, results, trouble = journal.title, journal.results, journal.trouble
@@ -101,7 +101,7 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
     )
 
 
-def _unreadable(path: Path, trouble: str) -> RunHeadline:
+def unreadable(path: Path, trouble: str) -> RunHeadline:
     """Nothing of it is shown but its name and its tags, for which no manifest vouches."""
     return RunHeadline(run_id=clean(path.name), folder=str(path), trouble=clean(trouble), tags=tags_of(path))
 
