@@ -11,7 +11,7 @@ from nicbench.model.plan import Difference, Plan
 from nicbench.model.result import Result, Summary, name_of_test
 from nicbench.model.table import Column
 from nicbench.model.turn import Turn
-from nicbench.report.cells import number_of, texts
+from nicbench.report.cells import number_of, texts, value_of
 from nicbench.report.growth import Growth, growth
 from nicbench.report.rates import RatesTable, rates_tables
 from nicbench.report.statistics.view import StatisticsView
@@ -52,7 +52,7 @@ class LatencyBeside:
     scope: str
     rows: tuple[tuple[tuple[str, ...], Result], ...]
 
-    columns = LATENCY_COLUMNS
+    columns: tuple[Column, ...] = LATENCY_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,16 @@ def _latencies(results: Sequence[Result], tests: Mapping[str, str]) -> tuple[Lat
         shown = {"size": label_of(result.parameters), "configuration": result.configuration}
         named = result.model_copy(update={"parameters": {**result.parameters, **shown}})
         grouped.setdefault((name_of_test(result, tests), load_of(result), result.scope), []).append(named)
-    return tuple(
-        LatencyBeside(test, load, scope, tuple(zip(_cells(members), members, strict=True)))
-        for (test, load, scope), members in grouped.items()
+    return tuple(_latency_beside(*key, members) for key, members in grouped.items())
+
+
+def _latency_beside(test: str, load: str, scope: str, members: Sequence[Result]) -> LatencyBeside:
+    """Without the columns that none of them fills: percentiles that take more frames than were timed."""
+    known = tuple(
+        column for column in LATENCY_COLUMNS if any(value_of(result, column.value) is not None for result in members)
     )
-
-
-def _cells(results: Sequence[Result]) -> list[tuple[str, ...]]:
-    return list(zip(*(texts(column, results) for column in LATENCY_COLUMNS), strict=True))
+    cells = zip(*(texts(column, members) for column in known), strict=True)
+    return LatencyBeside(test, load, scope, tuple(zip(cells, members, strict=True)), known)
 
 
 def _by_size(results: Iterable[Result]) -> list[Result]:
