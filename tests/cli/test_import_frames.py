@@ -29,7 +29,7 @@ def page_of(nicbench: Any, file: str, content: str) -> tuple[str, str]:
 
 
 def sustained_in(page: str) -> dict[tuple[str, str], tuple[str, str]]:
-    section = page.partition("Streams sustained")[2].partition("</table>")[0]
+    section = page.partition("Streams sustained</h3>")[2].partition("</table>")[0]
     rows = re.findall(
         r'<tr><th scope="row">(\w+)</th><th scope="row">(\w+)</th><td><strong>([^<]+)</strong></td><td>([^<]+)</td>',
         section,
