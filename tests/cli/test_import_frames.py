@@ -39,7 +39,7 @@ def sustained_in(page: str) -> dict[tuple[str, str], tuple[str, str]]:
 
 def rows_in(page: str, doing: str) -> dict[str, list[str]]:
     """Of the table of sums, the text of each cell."""
-    table = page.partition(f"{doing}: sum of all instances")[2].partition("</table>")[0]
+    table = page.partition(f"{doing}: sum of all instances, run by run</h3>")[2].partition("</table>")[0]
     rows = re.findall(r'<tr[^>]*><th scope="row">([^<]+)</th>(.*?)</tr>', table, re.DOTALL)
     return {head: re.findall(r"<td[^>]*>(?:<strong>)?([^<]*)", cells) for head, cells in rows}
 
