@@ -134,8 +134,9 @@ def test_a_tag_that_the_run_does_not_have_cannot_be_taken_away(run_folder: Path,
     assert "does not have the tag" in ended.stderr
 
 
-def test_a_date_that_is_none_ends_with_2(nicbench: Any) -> None:
-    ended = nicbench("list", "--since", "yesterday")
+@pytest.mark.parametrize("date", ["yesterday", "2026-13", "2026-02-31"])
+def test_a_date_that_is_none_ends_with_2(date: str, nicbench: Any) -> None:
+    ended = nicbench("list", "--since", date)
     assert ended.status == 2
     assert "2026-01-31" in ended.stderr
 

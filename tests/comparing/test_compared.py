@@ -48,7 +48,7 @@ FIVE = (2.00, 2.01, 2.02, 2.03, 2.04)
 def test_a_difference_that_the_runs_show_is_claimed() -> None:
     found = one([rate(2 * value) for value in FIVE], [rate(value) for value in FIVE])
     assert (found.claim.basis, found.claim.higher, found.better) == (Basis.RUNS, "a", "a")
-    assert found.sentence == "with 64-byte frames, “a” is 2.00 times faster [1.97, 2.03]"
+    assert found.sentence == "with 64-byte frames, “a” is 2.00 times faster than “b” [1.97, 2.03]"
     assert found.comparison.first.sample.median == pytest.approx(4.04)
     assert "median 4.040 Mpps of 5 runs of “a”" in found.arithmetic
     assert "Mann-Whitney U 25, p = 0.0079 (two-sided, exact)" in found.arithmetic

@@ -17,7 +17,7 @@ from nicbench.stats.sample import Sample
 
 
 def sentence(comparison: Comparison, quantity: Quantity, circumstances: str = "") -> str:
-    """For instance "with 10 instances, 1x100 is 1.24 times faster [1.19, 1.31]", in these ``circumstances``.
+    """For instance "with 10 instances, 1x100 is 1.24 times faster than 4x25 [1.19, 1.31]", in these ``circumstances``.
 
     Where nothing is shown: "with 2 instances, no difference is shown between 1x100 and 4x25: the ratio's interval
     [0.97, 1.05] holds 1".
@@ -115,7 +115,8 @@ def _shown(comparison: Comparison, quantity: Quantity) -> str:
         return f"{claim.higher} is {far} above {claim.lower} in {quantity.name} [{least}, {most}]{verdict}"
     factor, least, most = alike(ends, 1.0)
     if better is not None and quantity.comparative:
-        return f"{better} is {factor} times {quantity.comparative} [{least}, {most}]"
+        other = claim.lower if better == claim.higher else claim.higher
+        return f"{better} is {factor} times {quantity.comparative} than {other} [{least}, {most}]"
     verdict = f", and {claim.lower} is the better" if better == claim.lower else ""
     return f"{claim.higher} has {factor} times the {quantity.name} of {claim.lower} [{least}, {most}]{verdict}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
@@ -43,9 +44,18 @@ class Search:
 
 def moment(text: str, option: str) -> str:
     """A time of ``Search``; UsageError where it is none."""
-    if not _TIME.fullmatch(text):
+    if not (_TIME.fullmatch(text) and _exists(text)):
         raise UsageError(f"{text!r} is no date", place=option, next_step="write it like 2026, 2026-01 or 2026-01-31")
     return text
+
+
+def _exists(text: str) -> bool:
+    """No 31st of February. What is left out is the first of its kind."""
+    try:
+        datetime.fromisoformat(text + "0000-01-01T00:00"[len(text) :] if len(text) != 13 else f"{text}:00")
+    except ValueError:
+        return False
+    return True
 
 
 def found(runs: Iterable[RunHeadline], search: Search) -> tuple[RunHeadline, ...]:

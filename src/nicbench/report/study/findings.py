@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from nicbench.report import answer, compared_answer
 from nicbench.report.comparison import LatencyBeside
 from nicbench.report.editors import answer as editors_answer
+from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import Study
 from nicbench.report.model import LatencyTable, Report, ThroughputTable
 from nicbench.report.rates import RatesTable
@@ -24,6 +26,9 @@ class Place:
 
     id: str
     heading: str
+
+
+_DIFFERENCES: Final = Place("differences", "Differences between configurations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,10 @@ def _plain(sentence: str) -> str:
 def _origins(report: Report) -> Iterator[tuple[str, Place]]:
     """Which table a sentence is from."""
     yield from _origins_beside(report)
+    if report.statistics is not None and report.statistics.differences:
+        for study in report.studies:
+            for text in compared_sentences(study, report.statistics):
+                yield _plain(text), _DIFFERENCES
     for study in report.studies:
         for text in editors_answer.answers(report.studies):
             if text.removeprefix(f"{study.test}: ") in editors_answer.sentences(study):
