@@ -14,7 +14,7 @@ from nicbench.cli.summary_table import headline, print_summary
 from nicbench.model.result import Result, ResultVerdict, Summary
 from nicbench.report import numbers
 from nicbench.report.drawing import charts
-from nicbench.report.drawing.curves import curve_chart
+from nicbench.report.drawing.curves import curve_chart, curves
 from nicbench.report.tables import Section, sections, spoilt
 
 PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "nsfnic4_2000_load_sweep.csv"
@@ -165,3 +165,10 @@ def test_the_terminal_has_the_same_table() -> None:
         assert part in shown
     assert "* 1 of 2 are disturbed or incomplete; the report says why" in shown
     assert "the worker was held up" not in shown  # a line for each cell would hide the table
+
+
+def test_more_lines_than_colours_are_a_chart_for_each_of_the_first_column() -> None:
+    sizes = [str(64 + number) for number in range(8)]
+    assert [name for _, name in curves(section_of(*(result(size, 100.0, 70.0) for size in sizes)))] == [""]
+    section = section_of(*map(as_result, published()))
+    assert [(name, len(part.rows)) for part, name in curves(section)] == [("64 bytes", 80), ("1000 bytes", 80)]

@@ -68,10 +68,13 @@ class Section:
         first = (self.sums or self.brief or self.rows)[0]
         clean = self._clean_row(first)
         if clean is None or self.table.clean_sentence is None:
-            return self._said_of(first, self.table.sentences)
-        good = self._said_of(clean, (self.table.clean_sentence,))
-        rest = None if clean is first else self._said_of(first, self.table.sentences)
-        return ", and ".join(text for text in (good, rest) if text) or None
+            said = self._said_of(first, self.table.sentences)
+        else:
+            good = self._said_of(clean, (self.table.clean_sentence,))
+            rest = None if clean is first else self._said_of(first, self.table.sentences)
+            said = ", and ".join(text for text in (good, rest) if text) or None
+        worst = self._worst_beside(first) if said else None
+        return said if worst is None else f"{said}; at worst it {self._said_of(worst, self.table.sentences)}"
 
     def sentence_of(self, row: Row) -> str | None:
         """The same of any row."""
@@ -96,6 +99,27 @@ class Section:
             if column.value != "configuration" and len({text_of(column, each.result) for each in self.rows}) > 1
         ]
         return f" ({', '.join(told)})" if told else ""
+
+    def _worst_beside(self, first: Row) -> Row | None:
+        """At the load of a row, where a sentence does not tell all lines of the curve apart: the one least clean.
+
+        None where that is no worse than the row itself.
+        """
+        curve = self.table.curve
+        if (
+            curve is None
+            or curve.clean is None
+            or not any(self._line_of(first, _names_in(s)) for s in self.table.sentences)
+        ):
+            return None
+
+        def far(row: Row) -> float:
+            number = number_of(row.result, curve.y.value)
+            return 0.0 if number is None or curve.clean is None else abs(number - curve.clean)
+
+        load = number_of(first.result, curve.x.value)
+        worst = max((row for row in self.rows if number_of(row.result, curve.x.value) == load), key=far, default=first)
+        return worst if far(worst) > far(first) else None
 
     def _rounded(self, column: Column, row: Row, cell: str) -> str:
         """A cell has as many decimals as its column needs; a sentence three significant digits."""

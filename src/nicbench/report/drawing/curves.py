@@ -16,11 +16,24 @@ from nicbench.model.table import Column
 from nicbench.report.cells import number_of, text_of, with_unit
 from nicbench.report.drawing.charts import DASHES, SHAPES, Format, finished
 from nicbench.report.drawing.inline import inline
+from nicbench.report.drawing.plots import parted
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tables import Section
 
 _HUNDRED = alt.Scale(domain=[0, 100], nice=False)
 _TENS = alt.Axis(values=list(range(0, 101, 10)), labelFlush=False)
+
+
+def curves(section: Section) -> tuple[tuple[Section, str], ...]:
+    """The section whole, with no name; where its curve has more lines than there are colours, each value of what is
+    first among ``lines`` by itself.
+    """
+    curve = section.table.curve
+    if curve is None:
+        return ()
+    names = set(_lines([row.result for row in section.rows], curve.lines)) if section.rows else set()
+    parts = parted(section, curve.lines[0]) if len(names) > len(SERIES) else ()
+    return parts if 1 < len(parts) < len(names) else ((section, ""),)
 
 
 def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.behind import numbers_behind
 from nicbench.report.drawing.charts import NARROW, WIDE, Format
-from nicbench.report.drawing.curves import curve_chart
+from nicbench.report.drawing.curves import curve_chart, curves
 from nicbench.report.drawing.narrowing import narrowing_chart
 from nicbench.report.drawing.plots import plot_chart, plotted
 from nicbench.report.drawing.search import search_chart
@@ -56,9 +56,11 @@ def section_figures(section: Section, numbered: Iterator[int]) -> tuple[Figure, 
     """The curve of a section, its bars, and its plots."""
     title = section.table.title
     found: list[Figure] = []
-    curve = drawn(curve_chart, section, numbered, f"{title}: curve")
-    if curve is not None and section.table.curve is not None:
-        found.append(Figure(curve, section.table.curve.caption))
+    for part, name in curves(section):
+        curve = drawn(curve_chart, part, numbered, f"{title}: curve{f', {name}' if name else ''}")
+        if curve is not None and section.table.curve is not None:
+            caption = section.table.curve.caption
+            found.append(Figure(curve, f"{name}: {caption}" if name else caption))
     bars = drawn(bars_chart, section, numbered, f"{title}: bars")
     if bars is not None and section.table.bars is not None:
         found.append(Figure(bars, section.table.bars.caption))

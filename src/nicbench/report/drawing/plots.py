@@ -33,11 +33,14 @@ _HEADROOM = 1.06
 
 def plotted(plot: Plot, section: Section) -> tuple[tuple[Section, str], ...]:
     """The section of each value of ``each``, with its name where there are several; else the whole one."""
-    if plot.each is None:
-        return ((section, ""),)
+    return ((section, ""),) if plot.each is None else parted(section, plot.each)
+
+
+def parted(section: Section, each: Column) -> tuple[tuple[Section, str], ...]:
+    """The section of each value of a column, with that value in words where there are several."""
     parts: dict[str, list[Row]] = {}
     for row in section.rows:
-        parts.setdefault(with_unit(plot.each, text_of(plot.each, row.result)), []).append(row)
+        parts.setdefault(with_unit(each, text_of(each, row.result)), []).append(row)
     return tuple((replace(section, rows=tuple(rows)), name if len(parts) > 1 else "") for name, rows in parts.items())
 
 
