@@ -199,7 +199,8 @@ class LeasedConnection:
         if channel.stdout:
             channel.take(len(channel.stdout))
             self._heard_s = time.monotonic()
-        if channel.closed and not self._closing:
+        # Its end is told before its channel closes, and before the end of what ends with it.
+        if (channel.closed or channel.status is not None) and not self._closing:
             self.give_up("the connection ended" if channel.status is None else "the host ended the lease")
 
     async def _renew(self) -> None:

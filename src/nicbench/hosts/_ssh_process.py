@@ -96,6 +96,8 @@ class SshProcess(Process):
             if not channel.at_end:  # a child of its own has its pipes, and has lost its master
                 await self._connection.signal(self._pid, signal.SIGKILL)
             self._release()
+        if channel.status == -signal.SIGKILL and self._connection.lost is not None:  # it did not end by itself
+            raise self._connection.failure()
         return channel.status
 
     async def signal(self, number: int) -> None:
