@@ -47,6 +47,12 @@ LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
             "5 runs against 5: ratio of medians 0.9",
         ),
         ([100, 60, 140, 80, 120], [90, 130, 50, 70, 89], Outcome.SAME, "5 runs against 5"),
+        (
+            [rate(value, value, value + 30) for value in (100, 101, 99, 100.5, 99.5)],
+            [rate(value, value, value + 30) for value in (90, 91, 89, 90.5, 89.5)],
+            Outcome.SAME,
+            "found their rates overlap",
+        ),
         ([float("nan")], [1.0], Outcome.UNKNOWN, "no value before"),
     ],
 )

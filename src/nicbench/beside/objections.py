@@ -13,7 +13,9 @@ from typing import TypeVar
 
 from nicbench.beside.conditions import Conditions, TestConditions
 from nicbench.beside.entry import Origin
+from nicbench.methods.base import Method
 from nicbench.model.result import ResultVerdict
+from nicbench.registry import find_one
 from nicbench.units import format_bits_per_s, format_duration_s
 
 MOST_NAMED = 4
@@ -84,7 +86,7 @@ def _of_links(every: Sequence[Conditions]) -> Iterator[Objection]:
         for one in every
         if one.origin is Origin.IMPORTED or (one.nominal is False and one.origin is Origin.MEASURED)
     ]
-    frames = any(test.method in _OF_FRAMES for one in every for test in one.tests)
+    frames = any(_sends_frames(test.method) for one in every for test in one.tests)
     if nominal and of_links and frames:
         yield Objection(
             f"{were(nominal)} measured over virtual links, whose line rate is nominal and whose frames the "
@@ -104,19 +106,10 @@ def _of_links(every: Sequence[Conditions]) -> Iterator[Objection]:
         yield Objection(f"frames did not go the same ways: {_each(ways, lambda way: words[way])}", True)
 
 
-_OF_FRAMES = frozenset(
-    {
-        "throughput",
-        "latency",
-        "frame-loss",
-        "back-to-back",
-        "load-sweep",
-        "single-core",
-        "soak",
-        "system-recovery",
-        "reset",
-    }
-)
+def _sends_frames(method: str) -> bool:
+    """By the method's own word; False of one that nobody knows any more."""
+    known = find_one("nicbench.methods", Method, method)
+    return known is not None and known.measures == "frames"
 
 
 def _of_tests(every: Sequence[Conditions]) -> Iterator[Objection]:

@@ -1,7 +1,8 @@
 """Whether a value has become worse, and what shows it. Pure.
 
-A change counts where it is beyond the tolerance *and* shown: by the comparison of runs where each side has enough of
-them (stats/compare.py), else by intervals that do not overlap. What could be worse and cannot be shown is not worse.
+A change counts where it is beyond the tolerance *and* shown: by the rule of every comparison (comparing/claims.py)
+where each side has runs enough, else by intervals that do not overlap. What could be worse and cannot be shown is not
+worse.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def judge(
         return told(Outcome.SAME, "equal")
     if change is not None and abs(change) <= tolerance_ratio:
         return told(Outcome.SAME, f"within the tolerance of {100.0 * tolerance_ratio:g} %")
-    shown, why = _by_runs(*numbers) or _by_intervals(before, after)
+    shown, why = _by_runs(before, after, *numbers) or _by_intervals(before, after)
     if shown is None:
         return told(Outcome.UNKNOWN, why)
     if not shown:
@@ -77,24 +78,31 @@ def judge(
     return told(Outcome.BETTER if (new > old) is higher_is_better else Outcome.WORSE, why)
 
 
-def _by_runs(before: Sequence[float], after: Sequence[float]) -> tuple[bool, str] | None:
-    """Whether the runs show a difference; None where there are too few of them, or they are too alike, to show any."""
-    if min(len(before), len(after)) < FEWEST_RUNS:
+def _by_runs(
+    before: Sequence[Value], after: Sequence[Value], old: Sequence[float], new: Sequence[float]
+) -> tuple[bool, str] | None:
+    """Whether the runs show a difference; None where there are too few of them, or they are too alike, to show any.
+
+    ``old`` and ``new`` are the numbers of the values ``before`` and ``after``.
+    """
+    if min(len(old), len(new)) < FEWEST_RUNS:
         return None
-    from nicbench.stats.bootstrap import Asked  # here: single runs need none of it, and it takes long to load
+    from nicbench.comparing.claims import Basis, claimed  # here: single runs need none of it, and it takes long to load
+    from nicbench.stats.bootstrap import Asked
     from nicbench.stats.compare import Shown, compare
 
-    found = compare(("this", after), ("before", before), Asked(seed=_SEED))
+    found = compare(("this", new), ("before", old), Asked(seed=_SEED))
     effect, test = found.effect, found.test
     if found.claim.shown in (Shown.NO_INTERVAL, Shown.TOO_FEW, Shown.TOO_ALIKE):
         return None
     if effect.lower is None or effect.upper is None or test is None:
         return None
     why = (
-        f"{len(after)} runs against {len(before)}: {found.kind} {figures(effect.estimate or 0.0)} "
+        f"{len(new)} runs against {len(old)}: {found.kind} {figures(effect.estimate or 0.0)} "
         f"[{figures(effect.lower)}, {figures(effect.upper)}], {test.name} p = {test.p:.2g}"
     )
-    return found.claim.shown is Shown.YES, why
+    basis = claimed(found, after, before).basis
+    return basis.is_shown, f"{why}, but {basis}" if basis is Basis.SEARCHES_OVERLAP else why
 
 
 def _by_intervals(before: Sequence[Value], after: Sequence[Value]) -> tuple[bool | None, str]:
