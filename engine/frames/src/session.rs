@@ -150,10 +150,10 @@ impl Session {
                 return self.output.refuse(refusal.id, &refusal.error).map(|()| false);
             }
         };
-        locked(&self.lease).renew(match request.command {
-            FramesCommand::Renew { duration_s } => duration_s,
-            _ => 0.0,
-        });
+        match request.command {
+            FramesCommand::Renew { duration_s } => locked(&self.lease).renew(duration_s),
+            _ => locked(&self.lease).allow_work(),
+        }
         let is_last = request.command == FramesCommand::Close;
         match self.obey(request.id, request.command) {
             Ok(Some(reply)) => self.output.reply(request.id, &reply)?,

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 /// How long a controller may be silent.
 pub const LEASE: Duration = Duration::from_secs(10);
+/// How long a controller waits for a reply.
+const REPLY: Duration = Duration::from_secs(30);
 /// What one request can add; longer durations are refused anyway.
 const MOST_ADDED: Duration = Duration::from_secs(86_400);
 
@@ -30,6 +32,11 @@ impl Lease {
         self.deadline = (renewed + added).min(Instant::now() + 10 * MOST_ADDED);
     }
 
+    /// A request is worked on: its controller waits for the reply, and asks for nothing meanwhile.
+    pub fn allow_work(&mut self) {
+        self.deadline = self.deadline.max(Instant::now() + REPLY);
+    }
+
     /// Until the deadline; zero after it.
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
@@ -49,6 +56,16 @@ mod tests {
         assert!(lease.left() > Duration::from_secs(74));
         lease.renew(0.0);
         assert!(lease.left() > Duration::from_secs(74));
+    }
+
+    #[test]
+    fn work_is_given_time_once_however_many_requests_come() {
+        let mut lease = Lease::from_now();
+        (0..100).for_each(|_| lease.allow_work());
+        assert!(lease.left() > LEASE && lease.left() <= REPLY);
+        lease.renew(60.0);
+        lease.allow_work();
+        assert!(lease.left() > Duration::from_secs(60));
     }
 
     #[test]

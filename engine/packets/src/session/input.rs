@@ -38,6 +38,9 @@ fn dispatch(request: Request, output: &Output, snapshot: &Snapshot, lease: &Leas
             Some(stats) => output.reply(request.id, &Reply::Stats(stats)),
             None => output.fail(request.id, bad_state("there is no trial", "ask for `start` first")),
         },
-        _ => mailbox.post(Message::Request(request)),
+        _ => {
+            lease.allow_work();
+            mailbox.post(Message::Request(request));
+        }
     }
 }

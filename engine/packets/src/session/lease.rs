@@ -31,6 +31,11 @@ impl Lease {
         self.lock().renew(seconds);
     }
 
+    /// A request is worked on.
+    pub fn allow_work(&self) {
+        self.lock().allow_work();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Deadline> {
         self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -82,35 +82,37 @@ impl Extended {
 pub struct Xsk {
     descriptor: RawFd,
     zero_copy: bool,
-    page: *mut libc::c_void,
-    page_bytes: usize,
+    _page: Option<Page>,
     producer: *const AtomicU32,
     completions: Extended,
 }
 
+/// Our own mapping of the beginning of a completion ring.
+#[derive(Debug)]
+struct Page {
+    start: *mut libc::c_void,
+    bytes: usize,
+}
+
 impl Xsk {
-    /// Maps the completion ring of a bound socket a second time. The ring's producer index is the kernel's exact
-    /// count of buffers given back, whoever takes them out of the ring.
+    /// Maps the completion ring of a bound socket a second time; before Linux 6.4, which refuses that (EBUSY), it reads
+    /// DPDK's own mapping. The ring's producer index is the kernel's exact count of buffers given back, whoever takes them
+    /// out of the ring.
     pub fn new(descriptor: RawFd) -> io::Result<Self> {
         let offsets: libc::xdp_mmap_offsets = get_option(descriptor, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
         let options: libc::xdp_options = get_option(descriptor, libc::SOL_XDP, libc::XDP_OPTIONS)?;
         let offset = usize::try_from(offsets.cr.producer).map_err(io::Error::other)?;
-        let page_bytes = offset + size_of::<AtomicU32>();
-        // SAFETY: a new read-only mapping of a ring that the socket has since its bind; the kernel checks descriptor,
-        // offset and length.
-        let page = unsafe {
-            let start = i64::try_from(libc::XDP_UMEM_PGOFF_COMPLETION_RING).map_err(io::Error::other)?;
-            libc::mmap(null_mut(), page_bytes, libc::PROT_READ, libc::MAP_SHARED, descriptor, start)
+        let bytes = offset + size_of::<AtomicU32>();
+        let (ring, page) = match Page::map(descriptor, bytes) {
+            Ok(page) => (page.start.cast::<u8>().cast_const(), Some(page)),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => (mapped_ring(descriptor, bytes)?, None),
+            Err(error) => return Err(error),
         };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let producer = page.cast::<u8>().wrapping_add(offset).cast::<AtomicU32>().cast_const();
+        let producer = ring.wrapping_add(offset).cast::<AtomicU32>();
         let mut xsk = Self {
             descriptor,
             zero_copy: options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0,
-            page,
-            page_bytes,
+            _page: page,
             producer,
             completions: Extended::default(),
         };
@@ -119,7 +121,8 @@ impl Xsk {
     }
 
     fn producer_index(&self) -> u32 {
-        // SAFETY: inside the mapping, aligned as the kernel's own u32, and mapped for as long as `self` lives.
+        // SAFETY: inside the mapping, aligned as the kernel's own u32, and mapped for as long as `self` lives: by us, or by
+        // DPDK, which closes the port, and with it the ring, after its `Xsk` is gone.
         unsafe { (*self.producer).load(Ordering::Acquire) }
     }
 
@@ -155,11 +158,44 @@ impl Xsk {
     }
 }
 
-impl Drop for Xsk {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that `new` made, unmapped once; nothing points into it after this.
-        unsafe { libc::munmap(self.page, self.page_bytes) };
+impl Page {
+    fn map(descriptor: RawFd, bytes: usize) -> io::Result<Self> {
+        let at = i64::try_from(libc::XDP_UMEM_PGOFF_COMPLETION_RING).map_err(io::Error::other)?;
+        // SAFETY: a new read-only mapping of a ring that the socket has since its bind; the kernel checks descriptor,
+        // offset and length.
+        let start = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, descriptor, at) };
+        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { start, bytes }) }
     }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `map` made, unmapped once; nothing points into it after this.
+        unsafe { libc::munmap(self.start, self.bytes) };
+    }
+}
+
+/// Where this process has mapped the completion ring of a socket, at least so many bytes of it.
+fn mapped_ring(descriptor: RawFd, bytes: usize) -> io::Result<*const u8> {
+    let socket = std::fs::read_link(format!("/proc/self/fd/{descriptor}"))?;
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let found = ring_in(&maps, &socket.to_string_lossy()).filter(|(_, length)| *length >= bytes);
+    let (start, _) = found.ok_or_else(|| io::Error::other("its completion ring is not mapped"))?;
+    Ok(std::ptr::with_exposed_provenance(start))
+}
+
+/// Start and length of the mapping of a socket's completion ring, of the lines of proc_pid_maps(5).
+fn ring_in(maps: &str, socket: &str) -> Option<(usize, usize)> {
+    maps.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let offset = words.nth(1).and_then(|word| u64::from_str_radix(word, 16).ok())?;
+        if offset != libc::XDP_UMEM_PGOFF_COMPLETION_RING || words.nth(2) != Some(socket) {
+            return None;
+        }
+        let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+        Some((start, end.checked_sub(start)?))
+    })
 }
 
 /// Plain data that the kernel fills in, for which any bytes are a valid value.
@@ -198,6 +234,19 @@ mod tests {
         assert_eq!(extended.advance(3), 5);
         assert_eq!(extended.advance(3), 5);
         assert_eq!(extended.advance(10), 12);
+    }
+
+    #[test]
+    fn the_completion_ring_of_a_socket_is_known_by_its_offset_in_the_map() {
+        let maps = "\
+55d0c0000000-55d0c0001000 r--p 00000000 08:01 77 /usr/bin/nicbench-packets
+7f5ac84e0000-7f5ac84e9000 rw-s 100000000 00:08 4711 socket:[4711]
+7f5ac84f0000-7f5ac84f9000 rw-s 180000000 00:08 4712 socket:[4712]
+7f5ac8500000-7f5ac8509000 rw-s 180000000 00:08 4711 socket:[4711]
+7f5ac8600000-7f5ac8609000 rw-p 00000000 00:00 0
+";
+        assert_eq!(ring_in(maps, "socket:[4711]"), Some((0x7f5a_c850_0000, 0x9000)));
+        assert_eq!(ring_in(maps, "socket:[4713]"), None);
     }
 
     #[test]
