@@ -1,6 +1,6 @@
 # Thin: what is done stands in scripts/ and in the program. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench acceptance pages soak clean
+.PHONY: help install demo test lint vm bench acceptance pages soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=20
@@ -11,12 +11,16 @@ install: ## what is missing: Debian packages (named first), the Python environme
 demo: install ## a lab of namespaces, RFC 2544 throughput and latency through the kernel, a report (needs root)
 	@.venv/bin/nicbench run examples/kernel-forward.yaml
 
-test: ## every check: format, lint, types, import rules, Rust tests, Python tests, real packets (needs root)
+test: ## every check: format, lint, types, import rules, Rust tests, Python tests, real packets, virtual machines (needs root)
 	@scripts/setup --test
 	@scripts/check lint rust python
 
 lint: install ## the checks that run nothing: format, lint, types, import rules
 	@scripts/check lint
+
+vm: ## the tests that boot a virtual machine, alone; `make test` runs them too (needs root)
+	@scripts/setup --test
+	@scripts/check vm
 
 bench: ## nicbench beside its peers, every row of benchmarks/README.md, interleaved (needs root)
 	@scripts/setup --bench

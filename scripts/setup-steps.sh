@@ -9,6 +9,16 @@ fail() {
     exit 3
 }
 
+# Runs a step that waits for the network and the disk while the compiler has the processors; `started` is its process.
+# It ends with the set-up, however that ends.
+beside() {
+    "$@" &
+    started=$!
+    besides="${besides:-} $started"
+    # shellcheck disable=SC2154
+    trap 'kill $besides 2>/dev/null || true' EXIT
+}
+
 # --- Rust -----------------------------------------------------------------------------------------------------------
 
 find_cargo() {
@@ -30,6 +40,7 @@ build_engine() {
         fail "the engine does not build" "read the compiler's message above; a missing library is named by pkg-config"
     build_static nicbench-monitor
     build_static nicbench-frames
+    build_static nicbench-agent
 }
 
 # These go to other hosts, so that they are linked statically. Naming the target keeps these flags from what runs while building.
@@ -89,6 +100,14 @@ python3-venv"
         fail "installing the Debian packages failed, all of its output is in $log" "$command"
     }
     rm -f "$log"
+}
+
+# --- The lab in a virtual machine -----------------------------------------------------------------------------------
+
+# A machine that has no way to get it can do all the rest. Takes the process of scripts/fetch-vm, or nothing.
+end_fetching() {
+    [ -z "$1" ] || wait "$1" ||
+        say "without it no lab in a virtual machine works here, and the tests marked \`vm\` are left out"
 }
 
 # --- Python ---------------------------------------------------------------------------------------------------------

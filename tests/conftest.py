@@ -1,16 +1,19 @@
-"""What all tests share: a fresh seed for each session, printed for repeating it, and where the lab tests can run."""
+"""What all tests share: a fresh seed for each session, printed for repeating it, and what labs and machines need."""
 
 from __future__ import annotations
 
 import os
 import random
 import secrets
+from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
 
 from nicbench.engine.binary import find_binary
 from nicbench.errors import NotReadyError
+from nicbench.vm.emulator import find_emulator
+from nicbench.vm.kernel import find_kernel
 
 # Timings are never asserted, and the machine may be busy.
 settings.register_profile("nicbench", deadline=None, print_blob=True)
@@ -52,20 +55,28 @@ def draw(session_seed: int, request: pytest.FixtureRequest) -> random.Random:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Lab tests need root and the engine; without them they are skipped, with the reason in the closing lines."""
-    reason = _why_no_lab()
-    if reason is None:
-        return
-    for item in items:
-        if item.get_closest_marker("lab"):
+    """Without what a marker needs its tests are skipped, with the reason in the closing lines."""
+    for marker, why_not in (("lab", _why_no_lab), ("vm", _why_no_vm)):
+        marked = [item for item in items if item.get_closest_marker(marker)]
+        reason = why_not() if marked else None
+        for item in marked if reason is not None else ():
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def _why_no_lab() -> str | None:
+    return _what_lacks("a lab", lambda: find_binary("nicbench-packets"))
+
+
+def _why_no_vm() -> str | None:
+    return _what_lacks("a virtual machine", find_kernel, find_emulator)
+
+
+def _what_lacks(what: str, *finds: Callable[[], object]) -> str | None:
     if os.geteuid() != 0:
-        return "a lab needs root"
+        return f"{what} needs root"
     try:
-        find_binary("nicbench-packets")
+        for find in finds:
+            find()
     except NotReadyError as error:
         return str(error)
     return None

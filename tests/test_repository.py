@@ -92,7 +92,9 @@ def of(package: str, base: type[Any]) -> list[type[BaseModel]]:
 
 
 def test_the_reference_names_every_key_of_a_bench_file() -> None:
-    reference = "".join((ROOT / "docs" / page).read_text() for page in ("bench-file.md", "streams.md", "verdicts.md"))
+    reference = "".join(
+        (ROOT / "docs" / page).read_text() for page in ("bench-file.md", "streams.md", "verdicts.md", "vm.md")
+    )
     plugins = [*of("methods", Method), *of("duts", Dut), *of("labs", Lab), *of("hosts", Host), *of("search", Search)]
     plugins += [*of("testers", TesterKind), *of("shares", ShareKind)]
     keys = set().union(*(keys_of(model) for model in (Document, Port, Traffic, *plugins)))

@@ -23,6 +23,7 @@ class Machine:
             (folder / tool).symlink_to(real)
 
     def has(self, name: str, script: str) -> None:
+        (self.folder / name).unlink(missing_ok=True)  # it may be a link to the real one
         (self.folder / name).write_text(f"#!/bin/sh\n{script}\n")
         (self.folder / name).chmod(0o755)
 

@@ -122,7 +122,9 @@ def test_one_monitor_watches_the_machine_of_containers_and_the_namespaces_that_t
         ContainerHost(LocalHost(), ContainerOptions(image="x", network="ns:/run/netns/a"), "one"),
         ContainerHost(NetnsHost(LocalHost(), "b"), ContainerOptions(image="x"), "two"),
     ]
-    assert machines(hosts) == {"local": ({"kind": "local"}, {"a": "/run/netns/a", "b": "/run/netns/b"})}
+    ((name, (machine, namespaces)),) = machines(hosts).items()
+    assert (name, machine.spec()) == ("local", {"kind": "local"})
+    assert namespaces == {"a": "/run/netns/a", "b": "/run/netns/b"}
 
 
 async def test_the_first_line_is_the_process_and_no_output_of_the_command() -> None:

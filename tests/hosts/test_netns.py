@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from nicbench.errors import HostError, UsageError
@@ -30,6 +35,36 @@ async def test_settings_of_the_namespace_are_read_by_a_process_in_it_and_other_f
     assert await host.read_file("/proc/sys/net/ipv4/ip_forward") == "1\n"
     assert await host.read_file("/sys/class/net/d0/speed") == "1\n"
     assert await host.read_file("/proc/meminfo") == "outer"
+
+
+@pytest.fixture
+def namespace() -> Iterator[str]:
+    name = f"nbnetns{os.getpid()}"
+    subprocess.run(("ip", "netns", "add", name), check=True)
+    yield name
+    subprocess.run(("ip", "netns", "delete", name), check=True)
+
+
+TTL = "/proc/sys/net/ipv4/ip_default_ttl"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
+async def test_on_this_machine_settings_of_the_namespace_are_its_own_and_ours_stay(namespace: str) -> None:
+    ours = Path(TTL).read_text()
+    host = NetnsHost(LocalHost(), namespace)
+    await host.write_file(TTL, "33")
+    assert await host.read_file(TTL) == "33\n"
+    assert (await host.run(("cat", TTL))).stdout == "33\n"
+    assert Path(TTL).read_text() == ours != "33\n"
+    assert await host.read_file("/proc/sys/net/ipv4/conf/d9/forwarding") is None
+    with pytest.raises(HostError, match="Invalid argument") as raised:
+        await host.write_file(TTL, "none")
+    assert raised.value.place == namespace
+
+
+async def test_a_namespace_of_this_machine_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(HostError, match="namespace"):
+        await NetnsHost(LocalHost(), "nb-nowhere").read_file(TTL)
 
 
 async def test_a_missing_file_is_none_but_a_missing_namespace_is_an_error() -> None:

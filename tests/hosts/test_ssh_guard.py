@@ -8,15 +8,19 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from nicbench.bench_file.models import Port
 from nicbench.hosts import close_connections
 from nicbench.hosts.netns import NetnsHost
 from nicbench.hosts.ssh import SshHost
+from nicbench.interfaces.base import Making
+from nicbench.interfaces.moves import move_interfaces
+from nicbench.interfaces.namespaces import make_namespaces
 from nicbench.tuning.guards import folder_of
 from nicbench.tuning.items.base import Place
 from nicbench.tuning.items.mtu import Mtu
@@ -136,6 +140,59 @@ async def test_settings_that_tools_make_are_put_back_too(sshd: Server, namespace
 
     assert await _settings(namespace) == ["1500", "77", "0"]
     assert len(await changes.undo_all()) == 2
+
+
+async def test_changes_that_are_kept_stay_when_the_connection_ends(
+    sshd: Server, tmp_path: Path, values: list[Path]
+) -> None:
+    host = sshd.host()
+    changes = await _changed(host, tmp_path / "run", values)
+    folder = Path(folder_of(str(tmp_path / "run"), "run", host))
+    await changes.keep()
+    assert not (folder / "undo.sh").exists()
+    assert json.loads((folder / "undo.json").read_text())["kept"]
+    await close_connections()
+
+    assert [file.read_text() for file in values] == ["new"] * 3
+    assert await restore("run", tmp_path / "run") == ["run: undid 3 changes that it had left"]
+    assert [file.read_text() for file in values] == ["old"] * 3
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def port() -> Iterator[str]:
+    """An interface of this machine, up, with an address."""
+    name = f"nbg{os.getpid()}"
+    subprocess.run(("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}p"), check=True)
+    subprocess.run(("ip", "address", "add", "198.19.79.1/24", "dev", name), check=True)
+    subprocess.run(("ip", "link", "set", name, "up"), check=True)
+    yield name
+    subprocess.run(("ip", "link", "delete", name), check=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a namespace needs root")
+async def test_an_interface_that_was_moved_comes_back_by_itself(sshd: Server, port: str, tmp_path: Path) -> None:
+    host = NetnsHost(sshd.host(lease=3.0), f"nb-moved-{os.getpid()}", "server")
+    changes = UndoStack("run", None, tmp_path / "run")
+    making = Making({"server": host}, {"s0": Port(host="server", device=port)}, changes, created=(host,))
+    await make_namespaces(making)
+    await move_interfaces(making)
+    assert not _seen(port)
+    folder = Path(folder_of(str(tmp_path / "run"), "run", host.machine))
+    for pid in machine_of(host.machine).sshds:
+        os.kill(pid, signal.SIGKILL)
+    await until((folder / "undo.sh.done").exists)
+
+    assert "198.19.79.1/24" in _seen(port)
+    assert "UP" in _seen(port)
+    assert not Path("/run/netns", host.namespace).exists()
+    assert len(await changes.undo_all()) == 1
+
+
+def _seen(device: str) -> str:
+    shown = subprocess.run(("ip", "-o", "address", "show", "dev", device), capture_output=True, text=True, check=False)
+    flags = subprocess.run(("ip", "-o", "link", "show", "dev", device), capture_output=True, text=True, check=False)
+    return shown.stdout + flags.stdout
 
 
 async def _settings(namespace: str) -> list[str]:

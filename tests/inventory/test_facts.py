@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from nicbench.inventory._asking import paths_and_values
-from nicbench.inventory.facts._meminfo import parse_meminfo
 from nicbench.inventory.facts.cpu import parse_lscpu
 from nicbench.inventory.facts.flow_steering import parse_steering
 from nicbench.inventory.facts.frequency import parse_policies
@@ -22,6 +21,7 @@ from nicbench.inventory.facts.operating_system import parse_os_release
 from nicbench.inventory.facts.packet_steering import parse_masks
 from nicbench.inventory.facts.software import parse_packages, parse_version
 from nicbench.inventory.facts.sysctls import parse_settings
+from nicbench.inventory.meminfo import parse_meminfo
 
 GOLDEN = Path(__file__).parent / "golden"
 

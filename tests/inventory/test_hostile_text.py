@@ -44,7 +44,7 @@ HEALTH = HealthView("DUT", ("ens1f0np0", "enp4s0f0"), {"ens1f0np0": "mlx5_core",
 PARSERS: tuple[tuple[Any, ...], ...] = (
     # inventory, shared and of the machine
     ("inventory._asking:paths_and_values", "inventory/golden/numa*.txt"),
-    ("inventory.facts._meminfo:parse_meminfo", "inventory/golden/meminfo*.txt"),
+    ("inventory.meminfo:parse_meminfo", "inventory/golden/meminfo*.txt"),
     ("inventory.facts.cpu:parse_lscpu", "inventory/golden/lscpu*.json"),
     ("inventory.facts.frequency:parse_policies", "inventory/golden/cpufreq*.txt"),
     ("inventory.facts.huge_pages:selected", "inventory/golden/transparent*.txt"),
@@ -113,6 +113,7 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("adapters.devlink:parse_parameters", "adapters/golden/*/devlink_param.json"),
     ("adapters.mlxconfig:parse_mlxconfig", "adapters/golden/*/mlxconfig*.txt"),
     ("adapters.links:parse_links", "adapters/golden/*/link*.json"),
+    ("adapters.rdma:parse_rdma_links", "adapters/golden/*/rdma*.json"),
     ("adapters.bonding:parse_order", "adapters/golden/*/slaves.txt"),
     ("adapters.bonding:parse_speeds", "adapters/golden/*/speeds.txt"),
     ("adapters.queueing:parse_qdiscs", "adapters/golden/*/qdisc.json"),

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from nicbench.bench_file.models import Choice, Port
+from nicbench.bench_file.models import Port
 from nicbench.errors import NotReadyError, UsageError
 from nicbench.hosts._fake import FakeHost
-from nicbench.hosts.base import Host
-from nicbench.hosts.local import LocalHost, LocalOptions
-from nicbench.labs import _wired
 from nicbench.labs._wired import testbed_of as make_testbed
 from nicbench.testers.packets import Packets
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "interfaces"
-HOSTS = {name: Choice(kind="local", options=LocalOptions(), plugin=LocalHost) for name in ("tester", "dut")}
 
 
-@pytest.fixture(autouse=True)
-def recorded_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every host answers with the recorded interfaces."""
-    monkeypatch.setattr(_wired, "from_spec", _recorded)
-
-
-def _recorded(spec: Mapping[str, object], name: str) -> FakeHost:
+def _recorded(name: str) -> FakeHost:
+    """It answers with the recorded interfaces."""
     host = FakeHost(name, files={"/sys/class/net/up0/speed": "25000\n", "/sys/class/net/member0/speed": "10000\n"})
     host.answer("ip -d -j link show", (GOLDEN / "link.json").read_text())
     host.answer("ip -j address show", (GOLDEN / "address.json").read_text())
     host.answer("ip -j -4 route show table all", (GOLDEN / "route4.json").read_text())
     host.answer("ip -j -6 route show table all", (GOLDEN / "route6.json").read_text())
     return host
+
+
+HOSTS = {name: _recorded(name) for name in ("tester", "dut")}
 
 
 async def test_links_join_the_testers_ports_to_the_duts_whichever_stands_first() -> None:
@@ -143,19 +136,12 @@ async def test_a_virtual_device_on_a_free_interface_or_on_none_may_be_used(vdev:
     [Port(host="tester", address="0000:0A:00.0"), Port(host="tester", vdev="net_bonding0,slave=0a:00.0,mode=1")],
     ids=["the card itself", "a bond of it"],
 )
-async def test_a_card_whose_kernel_interface_leads_out_stops_the_run(
-    folder: str, port: Port, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_card_whose_kernel_interface_leads_out_stops_the_run(folder: str, port: Port) -> None:
     card = "/sys/bus/pci/devices/0000:0a:00.0/"
-
-    def with_card(spec: Mapping[str, object], name: str) -> Host:
-        host = _recorded(spec, name)
-        host.answer(f"find {card}", f"{card}{folder}/way0\n{card}{folder}/way0/queues\n")
-        return host
-
-    monkeypatch.setattr(_wired, "from_spec", with_card)
+    host = _recorded("tester")
+    host.answer(f"find {card}", f"{card}{folder}/way0\n{card}{folder}/way0/queues\n")
     with pytest.raises(NotReadyError, match="carries the default route"):
-        await make_testbed(HOSTS, {"t0": port}, (), Packets.Options())
+        await make_testbed({"tester": host}, {"t0": port}, (), Packets.Options())
 
 
 async def test_the_dut_sits_on_one_host() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nicbench.duts.base import Addressing
@@ -77,6 +77,12 @@ class PacketsTester(Tester):
         self._options = options
         self._client: EngineClient | None = None
         self._learnt: int | None = None
+
+    @property
+    def folder_elsewhere(self) -> str | None:
+        if self._options.recording is None or self._host.shares_files:
+            return None
+        return f"/run/nicbench-files-{self._options.run_key:016x}"
 
     async def start(self) -> TesterFacts:
         binary = await deployed_file(self._host, Path(self._binary))
@@ -157,6 +163,7 @@ class PacketsTester(Tester):
             drained, settled = await self._received(number, request, duration_s)
             if beside is not None:
                 await beside
+            await self._fetch(drained)
         finally:
             if beside is not None:
                 beside.cancel()
@@ -191,13 +198,24 @@ class PacketsTester(Tester):
         if recording is None or purpose in (Purpose.CEILING, Purpose.TESTER_LATENCY):
             return {}
         recording.folder.mkdir(parents=True, exist_ok=True)
+        folder = self.folder_elsewhere or str(recording.folder)
         files: dict[str, Any] = {}
         if recording.capture is not None:
-            files["capture"] = {"path": str(recording.folder / f"t{number:04d}.pcapng"), **recording.capture}
+            files["capture"] = {"path": f"{folder}/t{number:04d}.pcapng", **recording.capture}
         if recording.per_flow is not None:
-            path = str(recording.folder / f"t{number:04d}-flows.ndjson")
+            path = f"{folder}/t{number:04d}-flows.ndjson"
             files["flow_report"] = {"path": path, "histograms": recording.per_flow == "histograms"}
         return files
+
+    async def _fetch(self, drained: Mapping[str, Any]) -> None:
+        """The files of a trial on another machine; they do not stay there."""
+        if self.folder_elsewhere is None or self._options.recording is None:
+            return
+        for file in ("capture", "flow_report"):
+            path = str((drained.get(file) or {}).get("path") or "")
+            if path:
+                await self._host.get(path, self._options.recording.folder / PurePosixPath(path).name)
+                await self._host.run(("rm", "-f", "--", path))
 
     async def close(self) -> None:
         if self._client is not None:

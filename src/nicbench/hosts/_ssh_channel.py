@@ -1,34 +1,21 @@
-"""One command on one ssh connection: its bytes as they come, within bounds, and how it ended."""
+"""One command on one ssh connection."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
 
 import asyncssh
 
-# Beyond this the host is not read from any more, and its command waits, until somebody takes lines away.
-_MOST_WAITING_BYTES = 8 * 1024 * 1024
-_MOST_STDERR_BYTES = 256 * 1024
+from nicbench.hosts._channel import Channel
 
 
-class Channel(asyncssh.SSHClientSession[bytes]):
-    """``stdout`` and ``stderr`` (its end) hold what nobody has taken; ``status`` is None until the command ended."""
+class SshChannel(Channel, asyncssh.SSHClientSession[bytes]):
+    """See ``Channel``."""
 
     def __init__(self) -> None:
-        self.stdout = bytearray()
-        self.stderr = bytearray()
-        self.status: int | None = None
-        self.at_end = False
-        """No more output will come."""
-        self.closed = False
-        self.error: Exception | None = None
-        self.room = 0
-        """How much more may wait than ordinarily: for one long line, or the whole output."""
-        self.on_change: Callable[[], None] | None = None
+        super().__init__()
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None
-        self._changed = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
         self._paused = False
@@ -40,12 +27,9 @@ class Channel(asyncssh.SSHClientSession[bytes]):
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         if datatype == asyncssh.EXTENDED_DATA_STDERR:
-            self.stderr += data
-            del self.stderr[:-_MOST_STDERR_BYTES]
+            self._see_errors(data)
         else:
-            self.stdout += data
-            self._hold_back()
-        self._tell()
+            self._see_output(data)
 
     def eof_received(self) -> bool:
         self.at_end = True
@@ -74,26 +58,7 @@ class Channel(asyncssh.SSHClientSession[bytes]):
 
     # What we call.
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Waits until it holds; what it looks at changes with every message."""
-        while not holds():
-            self._changed.clear()
-            await self._changed.wait()
-
-    def take(self, count: int) -> bytes:
-        """The first bytes of stdout; room for more."""
-        taken = bytes(self.stdout[:count])
-        del self.stdout[:count]
-        self._hold_back()
-        return taken
-
-    def allow(self, room: int) -> None:
-        """How many bytes may wait beyond the ordinary bound."""
-        self.room = room
-        self._hold_back()
-
     async def write(self, data: bytes) -> None:
-        """Gives bytes to the command. BrokenPipeError where nobody reads any more."""
         if self._channel is None or self.closed or self._channel.is_closing():
             raise BrokenPipeError
         try:
@@ -109,24 +74,18 @@ class Channel(asyncssh.SSHClientSession[bytes]):
             self._channel.write_eof()
 
     def close(self) -> None:
-        """Lets go of it: what still comes is thrown away."""
         if self._channel is not None:
             self._channel.close()
 
     def _hold_back(self) -> None:
         if self._channel is None or self.closed:
             return
-        full = len(self.stdout) > _MOST_WAITING_BYTES + self.room
+        full = self._is_full
         if full and not self._paused:
             self._channel.pause_reading()
         elif self._paused and not full:
             self._channel.resume_reading()
         self._paused = full
-
-    def _tell(self) -> None:
-        self._changed.set()
-        if self.on_change is not None:
-            self.on_change()
 
 
 def _number_of(name: str) -> int:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import asyncssh
 
 from nicbench.errors import HostError, NicbenchError, NotReadyError
-from nicbench.hosts._ssh_channel import Channel
+from nicbench.hosts._channel import Channel
+from nicbench.hosts._ssh_channel import SshChannel
 from nicbench.hosts._ssh_connect import Hop, close, connect
 from nicbench.hosts._ssh_options import SshOptions
 from nicbench.hosts._ssh_scripts import LACKING, MISSING, keeper, signalled, wrapped
@@ -51,7 +52,7 @@ class LeasedConnection:
         self._host = host
         self._lease_s = lease_s
         self._token = f"nicbench-{secrets.token_hex(8)}"
-        self._keeper_channel = Channel()
+        self._keeper_channel = SshChannel()
         self._heard_s = time.monotonic()
         self._renewing: asyncio.Task[None] | None = None
         self._most = MOST_COMMANDS
@@ -85,12 +86,12 @@ class LeasedConnection:
     def has_room(self) -> bool:
         return self.lost is None and self.commands < self._most
 
-    async def start(self, command: Sequence[str], environment: Mapping[str, str] | None) -> tuple[Channel, int]:
+    async def start(self, command: Sequence[str], environment: Mapping[str, str] | None) -> tuple[SshChannel, int]:
         """The command running, and its process id. NotReadyError where there is no such command; FullError."""
         if not self.has_room:
             raise FullError
         self.commands += 1
-        channel = Channel()
+        channel = SshChannel()
         try:
             await self._session(channel, wrapped(self.keeper.folder, self._token, command, environment))
             words = await self._first_line(channel)
@@ -114,7 +115,7 @@ class LeasedConnection:
 
     async def signal(self, session: int, number: int) -> None:
         """To every process of a command's session; nothing happens where that is gone, or the connection."""
-        channel = Channel()
+        channel = SshChannel()
         with contextlib.suppress(TimeoutError, NicbenchError, FullError):
             async with self._signalling, asyncio.timeout(self._lease_s):
                 await self._session(channel, signalled(self.keeper.folder, session, number))
@@ -140,7 +141,7 @@ class LeasedConnection:
                     await self._keeper_channel.until(lambda: self._keeper_channel.at_end)
         await close(self._chain, at_once=self.lost is not None)
 
-    async def _session(self, channel: Channel, command: str) -> None:
+    async def _session(self, channel: SshChannel, command: str) -> None:
         try:
             await self._chain[-1].connection.create_session(
                 lambda: channel, command, encoding=None, request_pty=False, env={}
@@ -160,7 +161,7 @@ class LeasedConnection:
         except (asyncssh.Error, OSError) as error:
             raise self.failure() from error
 
-    async def _first_line(self, channel: Channel) -> list[str]:
+    async def _first_line(self, channel: SshChannel) -> list[str]:
         """The words of our own first line, without its token; what a login script prints before it is left out."""
         start = self._token.encode()
         while True:

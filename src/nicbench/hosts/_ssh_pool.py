@@ -31,6 +31,11 @@ class Machine:
         self.held = False
         """Settings of the host hang on the connection."""
 
+    @property
+    def proxy_command(self) -> tuple[str, ...]:
+        """Through which it is reached; empty where it is reached directly."""
+        return tuple(self._options.proxy_command or ())
+
     async def with_room(self, host: str) -> LeasedConnection:
         """A connection that takes one more command; HostError where an earlier one was lost, or none can be made."""
         async with self._opening:
@@ -85,6 +90,11 @@ def machine(options: SshOptions) -> Machine:
     return pool.setdefault(json.dumps(options.model_dump(mode="json"), sort_keys=True), Machine(options))
 
 
-async def close_connections() -> None:
-    """Closes every connection of the running event loop."""
-    await asyncio.gather(*(each.close() for each in _pools.pop(asyncio.get_running_loop(), {}).values()))
+async def close_connections(through: str | None = None) -> None:
+    """Closes the connections of the running event loop: all, or those whose proxy command has the word ``through``.
+
+    So a lab's namespace is left by whoever came into it, and the machine that it is on stays connected.
+    """
+    pool = _pools.get(asyncio.get_running_loop(), {})
+    chosen = [key for key, each in pool.items() if through is None or through in each.proxy_command]
+    await asyncio.gather(*(pool.pop(key).close() for key in chosen))

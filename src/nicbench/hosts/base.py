@@ -80,7 +80,14 @@ class Host(ABC):
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
+    stands_on: ClassVar[tuple[str, ...] | None] = None
+    """Of a host that is made on another (``on`` in a bench file): the kinds of such hosts that this may be as well.
+
+    None: it is made on no other.
+    """
     name: str
+    made_here: ClassVar[bool] = False
+    """Whether nicbench makes this machine for one run, and throws it away: nobody else can be using it."""
 
     @property
     def machine(self) -> Host:
@@ -91,6 +98,14 @@ class Host(ABC):
     def network(self) -> Host:
         """Where its interfaces are read and set: itself, or, of a container, the host that it has its network from."""
         return self
+
+    def statements(self) -> tuple[str, ...]:
+        """What a report must say plainly of measurements on it, in sentences."""
+        return ()
+
+    def disclosure(self) -> dict[str, Any]:
+        """What a report discloses of how it was made; nothing of a host that was there."""
+        return {}
 
     @abstractmethod
     def spec(self) -> dict[str, Any]:
@@ -146,6 +161,10 @@ class Host(ABC):
 
     async def close(self) -> None:  # noqa: B027 - most hosts hold nothing
         """Gives back what the host holds: a container, a connection. It comes again where it is needed again."""
+
+    async def is_gone(self) -> bool:
+        """Whether the machine is no more, and with it everything that was changed in it."""
+        return False
 
     async def when_unheard(self, script: str) -> Presence | None:
         """Has the host run a script of its own, by its path, once it hears nothing of the controller any more.

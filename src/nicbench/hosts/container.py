@@ -48,6 +48,7 @@ class ContainerHost(Host):
 
     kind = "container"
     Options = ContainerOptions
+    stands_on = ("netns",)
 
     def __init__(self, inner: Host, options: ContainerOptions, name: str | None = None) -> None:
         self.inner = inner

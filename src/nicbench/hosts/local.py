@@ -84,6 +84,13 @@ class LocalHost(Host):
         return LocalProcess(await self._spawn(command, environment, has_input=True), _shown(command), self.name)
 
     async def read_file(self, path: str) -> str | None:
+        return self.read_now(path)
+
+    async def write_file(self, path: str, text: str) -> None:
+        self.write_now(path, text)
+
+    def read_now(self, path: str) -> str | None:
+        """``read_file`` for a thread that has no event loop."""
         try:
             return _read_whole(path)
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError):  # the last: a process that has just ended
@@ -91,7 +98,8 @@ class LocalHost(Host):
         except OSError as error:
             raise HostError(f"cannot read {path}: {error.strerror}", place=self.name) from error
 
-    async def write_file(self, path: str, text: str) -> None:
+    def write_now(self, path: str, text: str) -> None:
+        """``write_file`` for a thread that has no event loop."""
         try:
             _write_at_once(path, text)
         except OSError as error:

@@ -6,24 +6,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from nicbench.errors import HostError, UsageError
+from nicbench.hosts._netns_files import CannotEnterError, inside
 from nicbench.hosts.base import Completed, Host, Process
+from nicbench.hosts.local import LocalHost
 from nicbench.model.base import Frozen
 
 NAMESPACE_FOLDER = "/run/netns"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 # What these hold depends on the namespace of the process that opens them; all other files are the inner host's.
-_PER_NAMESPACE = ("/proc/net", "/proc/sys/net/", "/proc/self/", "/proc/thread-self/", "/sys/")
+_SETTINGS = "/proc/sys/net/"
+_PER_NAMESPACE = ("/proc/net", _SETTINGS, "/proc/self/", "/proc/thread-self/", "/sys/")
 
 
 class NetnsOptions(Frozen):
-    """``hosts: {dut: {kind: netns, namespace: dut}}``."""
+    """``hosts: {dut: {kind: netns, namespace: dut}}``; with ``create`` nicbench makes it, for the run alone."""
 
     namespace: str
+    create: bool = False
 
 
 class NetnsHost(Host):
@@ -31,6 +36,7 @@ class NetnsHost(Host):
 
     kind = "netns"
     Options = NetnsOptions
+    stands_on = ()
 
     def __init__(self, inner: Host, namespace: str, name: str | None = None) -> None:
         if not _NAME.fullmatch(namespace):
@@ -85,6 +91,10 @@ class NetnsHost(Host):
     async def read_file(self, path: str) -> str | None:
         if not path.startswith(_PER_NAMESPACE):
             return await self.inner.read_file(path)
+        if isinstance(self.inner, LocalHost) and path.startswith(_SETTINGS):
+            local = self.inner
+            with self._said_of_here(), suppress(CannotEnterError):  # the program says why
+                return inside(self.namespace, lambda: local.read_now(path))
         done = await self.run(("cat", "--", path), check=False)
         if done.status == 0:
             return done.stdout
@@ -96,10 +106,22 @@ class NetnsHost(Host):
         if not path.startswith(_PER_NAMESPACE):
             await self.inner.write_file(path, text)
             return
+        if isinstance(self.inner, LocalHost) and path.startswith(_SETTINGS):
+            local = self.inner
+            with self._said_of_here(), suppress(CannotEnterError):
+                inside(self.namespace, lambda: local.write_now(path, text))
+                return
         # tee, because it names the kernel's reason and needs no shell quoting.
         done = await self.run(("tee", "--", path), input_text=text, check=False)
         if done.status != 0:
             raise HostError(f"cannot write {text.strip()!r} to {path}: {_reason(done)}", place=self.name)
+
+    @contextmanager
+    def _said_of_here(self) -> Iterator[None]:
+        try:
+            yield
+        except HostError as error:
+            raise HostError(error.message, place=self.name) from error
 
     async def put(self, local: Path, remote: str, mode: int = 0o644) -> None:
         await self.inner.put(local, remote, mode)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.hosts import from_spec
+from nicbench.hosts import from_spec, hosts_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.local import LocalHost
+from nicbench.hosts.netns import NetnsHost
 from nicbench.inventory._asking import values_of
 from nicbench.inventory.base import UnknownFactError
 from nicbench.inventory.collect import Known, collect_host, host_name
@@ -37,11 +38,20 @@ async def _hosts(bench: BenchFile | None) -> list[tuple[Host, tuple[str, ...]]]:
         local = LocalHost(THIS_MACHINE)
         return [(local, await _interfaces(local))]
     every = []
-    for name, choice in bench.hosts.items():
-        host = from_spec({"kind": choice.kind, **choice.options.model_dump(mode="json")}, name)
+    for name, host in hosts_of(bench.hosts).items():
+        if host.machine.made_here:
+            continue  # it is not there yet, and has no facts of its own: a run's inventory has them
         devices = tuple(port.device for port in bench.ports.values() if port.host == name and port.device is not None)
-        every.append((host, devices))
+        every.append((await _outside(host), devices))
     return every
+
+
+async def _outside(host: Host) -> Host:
+    """Of a namespace that a run makes, where its interfaces are until then."""
+    network = host.network
+    if not isinstance(network, NetnsHost) or await network.exists():
+        return host
+    return from_spec(network.inner.spec(), host.name)
 
 
 async def _interfaces(host: Host) -> tuple[str, ...]:

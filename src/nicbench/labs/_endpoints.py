@@ -8,11 +8,11 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Protocol
 
 from nicbench.errors import HostError, NotReadyError
-from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import outermost
-from nicbench.labs._wired import HostChoice
-from nicbench.labs.base import Endpoint, EndpointTestbed
+from nicbench.interfaces._bond_options import BondOptions
+from nicbench.labs._rdma import rdma_port_of
+from nicbench.labs.base import BondMember, Endpoint, EndpointTestbed
 from nicbench.model.endpoint import EndpointFacts
 
 
@@ -24,34 +24,43 @@ class EndpointChoice(Protocol):
     @property
     def device(self) -> str | None: ...
     @property
-    def ip(self) -> IPv4Address | IPv6Address | None: ...
+    def bond(self) -> BondOptions | None: ...
+    @property
+    def own_ip(self) -> IPv4Address | IPv6Address | None: ...
 
 
 async def endpoint_testbed_of(
-    hosts: Mapping[str, HostChoice],
+    hosts: Mapping[str, Host],
     ports: Mapping[str, EndpointChoice],
     links: Sequence[tuple[str, str]],
     measured: str,
 ) -> EndpointTestbed:
     """The testbed; NotReadyError where an interface cannot be used. ``measured`` is the host whose ports are."""
     used = {port.host for port in ports.values()}
-    known = {
-        name: from_spec({"kind": choice.kind, **choice.options.model_dump(mode="json")}, name)
-        for name, choice in hosts.items()
-        if name in used
-    }
     leads_to = {}
     for link in links:
         server, client = link if ports[link[0]].host == measured else tuple(reversed(link))
         leads_to[client] = server
-    ends = {name: await _endpoint(known[port.host], name, port, leads_to.get(name)) for name, port in ports.items()}
+    ends = {name: await _endpoint(hosts[port.host], name, port, leads_to.get(name)) for name, port in ports.items()}
     speeds = [end.facts.link_bits_per_s for end in ends.values()]
-    statements = [
-        f"The speed of {name}'s link is not known." for name, end in ends.items() if end.facts.link_bits_per_s is None
-    ]
+    silent = [name for name, end in ends.items() if end.facts.link_bits_per_s is None]
+    statements = [f"The link speed of {', '.join(silent)} is not known."] if silent else []
     machines = {end.facts.machine for end in ends.values()}
     if len(machines) == 1 and len(used) > 1:
         statements.append("Server and clients are on one machine and share its CPUs.")
+    networks = {name: hosts[port.host].network.spec() for name, port in ports.items()}
+    looped = [client for client, server in leads_to.items() if networks[client] == networks[server]]
+    if looped:
+        statements.append(
+            f"Between {', '.join(looped)} and the server there is no cable: both are addresses of one network stack, "
+            "and what is sent between them goes through its loopback."
+        )
+    soft = [name for name, end in ends.items() if end.rdma is not None and end.rdma.is_soft]
+    if soft:
+        statements.append(
+            f"RDMA of {', '.join(soft)} is in software (soft RoCE): processors do an adapter's work. It slows down for "
+            "no marks of congestion (ECN, CNP); priority flow control is the interface's, if it has any."
+        )
     return EndpointTestbed(
         servers=tuple(end for name, end in ends.items() if ports[name].host == measured),
         clients=tuple(end for name, end in ends.items() if ports[name].host != measured),
@@ -64,6 +73,7 @@ async def endpoint_testbed_of(
 async def _endpoint(host: Host, name: str, port: EndpointChoice, leads_to: str | None) -> Endpoint:
     place = f"{host.name}, port {name}"
     device = str(port.device)
+    members = () if port.bond is None else port.bond.of
     network = host.network
     shown = await network.run(("ip", "-j", "address", "show", "dev", device), check=False)
     if shown.status != 0:
@@ -83,14 +93,20 @@ async def _endpoint(host: Host, name: str, port: EndpointChoice, leads_to: str |
         name=name,
         host=host.name,
         machine=outermost(host).name,
-        address=_address(link, port.ip, device, place),
+        address=_address(link, port.own_ip, device, place),
         device=device,
         port=leads_to,
-        link_bits_per_s=await _bits_per_s(network, device),
+        link_bits_per_s=await _bits_per_s_of(network, members or (device,)),
         card=await _card(network, device),
-        numa_node=await _number(network, f"/sys/class/net/{device}/device/numa_node"),
+        numa_node=await _numa_node(network, device),
+        bond_links=len(members) or None,
     )
-    return Endpoint(host, facts, rdma_device=await _rdma_device(network, device))
+    return Endpoint(
+        host,
+        facts,
+        rdma=await rdma_port_of(network, device, facts.address),
+        members=tuple(BondMember(device=member) for member in members),
+    )
 
 
 def _address(link: Mapping[str, Any], wanted: IPv4Address | IPv6Address | None, device: str, place: str) -> str:
@@ -100,15 +116,22 @@ def _address(link: Mapping[str, Any], wanted: IPv4Address | IPv6Address | None, 
         raise NotReadyError(
             f"the interface {device} has no address {wanted}; it has {', '.join(has) or 'none'}",
             place=place,
-            next_step=f"ip address add {wanted}/24 dev {device}, or correct `ip`",
+            next_step=f"write `ip: {wanted}/24` to have it given (with the length of its prefix), or correct `ip`",
         )
     if not has:
         raise NotReadyError(
             f"the interface {device} has no address that workloads could reach it by",
             place=place,
-            next_step=f"give it one: ip address add ADDRESS/24 dev {device}",
+            next_step="write `ip: ADDRESS/24`, with the length of its prefix, to have one given",
         )
     return str(wanted) if wanted is not None else has[0]
+
+
+async def _bits_per_s_of(host: Host, devices: Sequence[str]) -> float | None:
+    """Of an interface, or of all ports of a bond together."""
+    speeds = [await _bits_per_s(host, device) for device in devices]
+    known = [speed for speed in speeds if speed is not None]
+    return sum(known) if len(known) == len(speeds) else None
 
 
 async def _bits_per_s(host: Host, device: str) -> float | None:
@@ -128,21 +151,17 @@ async def _card(host: Host, device: str) -> str | None:
     return None
 
 
-async def _rdma_device(host: Host, device: str) -> str | None:
-    """The RDMA device over this interface; None where there is none."""
-    shown = await host.run(("sh", "-c", "command -v rdma >/dev/null && rdma -j link show || echo '[]'"), check=False)
-    try:
-        links = json.loads(shown.stdout or "[]")
-    except ValueError:
-        return None
-    return next((str(each["ifname"]) for each in links if each.get("netdev") == device), None)
-
-
 async def _text(host: Host, path: str) -> str | None:
     try:
         return await host.read_file(path)
     except HostError:
         return None
+
+
+async def _numa_node(host: Host, device: str) -> int | None:
+    """Of a virtio card its PCI device knows it, one step above."""
+    own = await _number(host, f"/sys/class/net/{device}/device/numa_node")
+    return await _number(host, f"/sys/class/net/{device}/device/../numa_node") if own is None else own
 
 
 async def _number(host: Host, path: str) -> int | None:

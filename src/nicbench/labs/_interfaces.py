@@ -98,7 +98,8 @@ def _require_no_way_out(interfaces: Interfaces, device: str, place: str) -> None
             )
 
 
-def _require_unused(interfaces: Interfaces, link: Mapping[str, Any], device: str, place: str) -> None:
+def require_no_owner(link: Mapping[str, Any], device: str, place: str) -> None:
+    """NotReadyError where the interface is a member of another, or a program sits on it."""
     master = link.get("master")
     if master is not None:
         kind = link.get("linkinfo", {}).get("info_slave_kind", "group")
@@ -114,6 +115,10 @@ def _require_unused(interfaces: Interfaces, link: Mapping[str, Any], device: str
             place=place,
             next_step=f"see whose it is: bpftool prog show id {program}; detach it: ip link set dev {device} xdp off",
         )
+
+
+def _require_unused(interfaces: Interfaces, link: Mapping[str, Any], device: str, place: str) -> None:
+    require_no_owner(link, device, place)
     addresses = interfaces.addresses.get(device, ())
     if addresses:
         raise NotReadyError(

@@ -49,6 +49,11 @@ def joined_with(links: Links, device: str) -> frozenset[str]:
     return frozenset(found - {device})
 
 
+def standing_on(links: Links, device: str) -> list[str]:
+    """Interfaces that are made on this one (a VLAN, a macvlan): they end where it goes to another namespace."""
+    return [name for name, link in links.items() if not _is_pair(link) and device in _linked(link, links)]
+
+
 def stands_on_another_namespace(link: Mapping[str, Any]) -> bool:
     """Whether the interface under this one is in another namespace. The far end of a veth pair is nothing under it."""
     return "link_netnsid" in link and not _is_pair(link)

@@ -14,9 +14,13 @@ def namespace_name(run_id: str, role: str) -> str:
     return f"{NAMESPACE_PREFIX}{hashlib.sha256(run_id.encode()).hexdigest()[:6]}-{role}"
 
 
-def mac(side: int, pair: int) -> str:
-    """Locally administered (IEEE 802c, bit 1 of the first byte) and the same in every run. Side 0 is the tester."""
-    return f"02:6e:62:00:{side:02x}:{pair:02x}"
+def mac(group: int, member: int) -> str:
+    """Locally administered (IEEE 802c, bit 1 of the first byte) and the same in every run.
+
+    Groups are sides (0 is the tester) of pairs, or ports of a server with their stations: those differ in the last
+    byte, by which a bond's ``layer2`` tells them apart.
+    """
+    return f"02:6e:62:00:{group:02x}:{member:02x}"
 
 
 def dut_ipv4(pair: int) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import re
 from dataclasses import dataclass
 
-from nicbench.errors import HostError, NotReadyError
+from nicbench.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.netns import NetnsHost
 from nicbench.tuning.changes import Changes
@@ -24,11 +26,14 @@ _QUIET = (
     ("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"),
     ("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"),
 )
+# As iproute2 and the kernel say it.
+_NO_DRIVER = re.compile(r"unknown device type|not supported", re.IGNORECASE)
 # They would merge frames, or leave checksums and tags to a card that is not there (AF_XDP then sees no tag): frames
 # must be on the link what they are on a wire.
 OFFLOADS_OFF = ("tx", "tso", "gso", "txvlan", "tx-vlan-stag-hw-insert")
-_LINK_TRIES = 100
-_LINK_STEP_S = 0.05
+_LINK_TRIES = 500
+_LINK_STEP_S = 0.01
+_numbers = itertools.count(1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,11 @@ class End:
     mac: str
 
 
-async def make_namespace(changes: Changes, host: NetnsHost) -> None:
-    """Makes the namespace, undo first; NotReadyError where one of that name is there already."""
+async def make_namespace(changes: Changes, host: NetnsHost, holding: tuple[str, ...] = ()) -> None:
+    """Makes the namespace, undo first; NotReadyError where one of that name is there already.
+
+    ``holding`` are interfaces that will be moved into it: it is not deleted before they have come back.
+    """
     if await host.exists():
         raise NotReadyError(
             f"the network namespace {host.namespace} is there already",
@@ -53,7 +61,7 @@ async def make_namespace(changes: Changes, host: NetnsHost) -> None:
         await host.inner.run(("ip", "netns", "add", host.namespace))
 
     try:
-        await changes.make(host.inner, DeleteNamespace(namespace=host.namespace), apply)
+        await changes.make(host.inner, DeleteNamespace(namespace=host.namespace, holding=holding), apply)
     except HostError as error:
         raise NotReadyError(
             f"no network namespace can be made: {error.message}",
@@ -67,20 +75,27 @@ async def make_namespace(changes: Changes, host: NetnsHost) -> None:
     await host.run(("ip", "link", "set", "dev", "lo", "up"))
 
 
+def no_pair(error: HostError, host: Host) -> NicbenchError:
+    """NotReadyError where the kernel has no such driver; anything else, such as a host that is silent, is as it is."""
+    if not _NO_DRIVER.search(error.message):
+        return error
+    return NotReadyError(
+        f"no veth pair can be made: {error.message}",
+        place=host.name,
+        next_step="the kernel needs the veth driver: modprobe veth",
+    )
+
+
 async def make_pair(ends: tuple[End, End], *, queues: int, mtu: int, txqueuelen: int) -> None:
     """Makes both ends where they belong, so that they are never seen in another namespace; and brings them up."""
     near, far = ends
     each = ("numrxqueues", str(queues), "numtxqueues", str(queues), "txqueuelen", str(txqueuelen), "mtu", str(mtu))
-    own = ("link", "add", near.device, "address", near.mac, *each, "type", "veth")
-    peer = ("peer", "name", far.device, "address", far.mac, *each, "netns", far.host.namespace)
+    own = ("link", "add", near.device, *own_number(), "address", near.mac, *each, "type", "veth")
+    peer = ("peer", "name", far.device, *own_number(), "address", far.mac, *each, "netns", far.host.namespace)
     try:
         await near.host.inner.run(("ip", "-n", near.host.namespace, *own, *peer))
     except HostError as error:
-        raise NotReadyError(
-            f"no veth pair can be made: {error.message}",
-            place=near.host.inner.name,
-            next_step="the kernel needs the veth driver: modprobe veth",
-        ) from error
+        raise no_pair(error, near.host.inner) from error
     for end in ends:
         link = ("ip", "link", "set", "dev", end.device)
         await end.host.run((*link, "addrgenmode", "none"))
@@ -90,6 +105,15 @@ async def make_pair(ends: tuple[End, End], *, queues: int, mtu: int, txqueuelen:
     # ours: UDP is merged only where a socket or forwarding asks for it.
     await near.host.run(("ethtool", "-K", near.device, "gro", "on"))
     await far.host.run(("ethtool", "-K", far.device, "gro", "off"))
+
+
+def own_number() -> tuple[str, str]:
+    """Words for ``ip link add`` that give an interface an index which no other has, its peer neither.
+
+    By themselves both ends become the first interface of a new namespace. The kernel then takes each for an interface
+    that stands on no other, and tells of its state a second later (net/core/link_watch.c, linkwatch_urgent_event).
+    """
+    return ("index", str(next(_numbers)))
 
 
 async def wait_for_links(host: NetnsHost) -> None:
@@ -133,7 +157,7 @@ async def interface_index(host: Host, device: str) -> int:
 
 
 async def require_no_way_out(host: NetnsHost) -> None:
-    """No default route in any table, and no interface but lo and the veths: no frame of a lab may leave it."""
+    """No default route in any table, no interface but lo, veths and bonds of them: no frame of a lab may leave it."""
     for family in ("-4", "-6"):
         shown = await host.run(("ip", "-j", family, "route", "show", "table", "all"), check=False)
         for route in json.loads(shown.stdout or "[]"):
@@ -146,7 +170,7 @@ async def require_no_way_out(host: NetnsHost) -> None:
     shown = await host.run(("ip", "-d", "-j", "link", "show"))
     for link in json.loads(shown.stdout):
         kind = link.get("linkinfo", {}).get("info_kind")
-        if kind != "veth" and "UP" in link["flags"] and link["ifname"] != "lo":
+        if kind not in ("veth", "bond") and "UP" in link["flags"] and link["ifname"] != "lo":
             raise NotReadyError(
                 f"the namespace {host.namespace} has an interface that is not ours: {link['ifname']} ({kind})",
                 place=host.name,

@@ -7,28 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nicbench.errors import HostError, UsageError
-from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
 from nicbench.labs._behind import check_address, check_vdev
 from nicbench.labs._cores import core_map, cpus_of_status
 from nicbench.labs._host_interfaces import interfaces_of
 from nicbench.labs._interfaces import check_interface
 from nicbench.labs.base import CoreMap, DutPort, Testbed, TesterPort
-from nicbench.model.base import Frozen
 
 # The host that the engine runs on bears this name in the bench file.
 TESTER = "tester"
 # What a link is taken for where nobody knows its speed (a virtual device of DPDK); the report says so.
 ASSUMED_BITS_PER_S = 10e9
-
-
-class HostChoice(Protocol):
-    """A host in the bench file: its kind and that kind's options."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def options(self) -> Frozen: ...
 
 
 class PortChoice(Protocol):
@@ -42,6 +31,8 @@ class PortChoice(Protocol):
     def address(self) -> str | None: ...
     @property
     def vdev(self) -> str | None: ...
+    @property
+    def mac(self) -> str | None: ...
     @property
     def driver(self) -> str | None: ...
     @property
@@ -70,7 +61,7 @@ class _Seen:
 
 
 async def testbed_of(
-    hosts: Mapping[str, HostChoice],
+    hosts: Mapping[str, Host],
     ports: Mapping[str, PortChoice],
     links: Sequence[tuple[str, str]],
     tester: TesterChoice,
@@ -80,13 +71,10 @@ async def testbed_of(
     loose = [name for name, port in ports.items() if port.host == TESTER and name not in dict(joined)]
     tester_names = [near for near, _ in joined] + loose
     dut_names = [far for _, far in joined]
-    known = {
-        name: from_spec({"kind": choice.kind, **choice.options.model_dump()}, name) for name, choice in hosts.items()
-    }
-    tester_host = _one_host(known, ports, tester_names, "tester")
+    tester_host = _one_host(hosts, ports, tester_names, "tester")
     if tester_host is None:
         raise UsageError("the tester has no port", place="ports", next_step="name its ports under `ports`")
-    dut_host = _one_host(known, ports, dut_names, "DUT")
+    dut_host = _one_host(hosts, ports, dut_names, "DUT")
     near = [await _look_at(tester_host, name, ports[name], for_tester=True) for name in tester_names]
     far = [await _look_at(dut_host, name, ports[name], for_tester=False) for name in dut_names if dut_host]
     speeds = [seen.bits_per_s for seen in (*near, *far) if seen.bits_per_s]
@@ -98,7 +86,7 @@ async def testbed_of(
             _tester_port(name, ports[name], seen, tester.driver) for name, seen in zip(tester_names, near, strict=True)
         ),
         dut_ports=tuple(
-            DutPort(name=name, device=ports[name].device, mac=seen.mac)
+            DutPort(name=name, device=ports[name].device, address=ports[name].address, mac=seen.mac)
             for name, seen in zip(dut_names, far, strict=True)
         ),
         cores=core_map(cpus_of_status(here or ""), dut_apart=True),
@@ -155,7 +143,7 @@ async def _look_at(host: Host, name: str, port: PortChoice, *, for_tester: bool)
     if port.address is not None:
         await check_address(host, port.address, place)
     if port.device is None:
-        return _Seen()
+        return _Seen(mac=port.mac)
     interfaces = await interfaces_of(host)
     link = check_interface(interfaces, port.device, place, for_tester=for_tester)
     kind = link.get("linkinfo", {}).get("info_kind")  # None for hardware

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from nicbench.hosts.base import Host
+from nicbench.labs._rdma import RdmaPort
 from nicbench.model.base import Frozen
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.pattern import Pattern
@@ -35,6 +36,8 @@ class DutPort:
     ipv6: str | None = None
     vdev: str | None = None
     """For a DUT in user space: its end of the link as a virtual device, in DPDK's words."""
+    address: str | None = None
+    """For a DUT in user space: the PCI address of a card that DPDK drives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +96,27 @@ class Testbed:
 
 
 @dataclass(frozen=True, slots=True)
+class BondMember:
+    """A port of a bond, and where it is known the interface at the other end of its link, on its host."""
+
+    device: str
+    far_host: Host | None = None
+    far_device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A port of a host that workloads reach by its address: ``facts`` is what methods see of it."""
+    """A port of a host that workloads reach by its address: ``facts`` is what methods see of it.
+
+    ``members`` are the ports of its bond, where nicbench made one, in the order in which they joined it; ``far_bond``
+    is the bond at their other end, on its host, where that host has no endpoint of its own (a switch).
+    """
 
     host: Host
     facts: EndpointFacts
-    rdma_device: str | None = None
+    rdma: RdmaPort | None = None
+    members: tuple[BondMember, ...] = ()
+    far_bond: tuple[Host, str] | None = None
 
     @property
     def name(self) -> str:
@@ -150,6 +168,11 @@ class Objection:
     next_step: str
 
 
+def machine_words(host: Host) -> str:
+    """The machine that a lab is made on, for its statements."""
+    return "this machine" if host.shares_files else f"the machine {host.name}"
+
+
 class Lab(ABC):
     """What all labs have: subclasses are a ``FrameLab`` or an ``EndpointLab``.
 
@@ -167,6 +190,10 @@ class Lab(ABC):
 
     def __init__(self, options: Frozen) -> None:
         self.options = options
+
+    def objection_elsewhere(self) -> Objection | None:
+        """What of its options cannot be where it is made on another machine (``on``)."""
+        return None
 
     def objections(self, *, tester_has_huge_pages: bool, pattern: Pattern) -> tuple[Objection, ...]:
         """What of its options does not go with the tester's or the traffic's: found before a machine is touched."""
@@ -217,6 +244,11 @@ class EndpointLab(Lab):
     @abstractmethod
     def clients_of_ports(self) -> dict[str, tuple[str, ...]]:
         """The names of the clients of each port of the measured host, which are hosts of the same names as well."""
+
+    @property
+    def bond_links(self) -> int | None:
+        """How many links the bond of each port has; None where a port is one link."""
+        return None
 
     @property
     @abstractmethod

@@ -19,17 +19,13 @@ from nicbench.errors import NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.labs._cores import core_map, cpus_of_status
 from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac
-from nicbench.labs.base import DutPort, FrameLab, Objection, Testbed, TesterPort
+from nicbench.labs.base import DutPort, FrameLab, Objection, Testbed, TesterPort, machine_words
 from nicbench.model.base import Frozen
 from nicbench.model.pattern import Pattern
 from nicbench.model.quantity import BitsPerSecond
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import RemovePath
 
-_STATEMENTS = (
-    "A lab of shared memory measures this machine and the DUT's program, and no network card.",
-    "Its line rate is nominal: the speed of a link that the rings stand for, not what they can carry.",
-)
 # Below /run, so that only root can have made it, and nothing outlives a restart.
 _FOLDER: Final = "/run/nicbench-memif"
 
@@ -100,7 +96,10 @@ class MemifLab(FrameLab):
             cores=core_map(cpus_of_status(await local.read_file("/proc/self/status") or ""), dut_apart=True),
             link_bits_per_s=self.options.link,
             link_is_nominal=True,
-            statements=_STATEMENTS,
+            statements=(
+                f"A lab of shared memory measures {machine_words(local)} and the DUT's program, and no network card.",
+                "Its line rate is nominal: the speed of a link that the rings stand for, not what they can carry.",
+            ),
             facts={
                 "lab": self.kind,
                 **self.options.model_dump(),

@@ -18,7 +18,7 @@ from nicbench.hosts.netns import NetnsHost
 from nicbench.labs import _veth_network as network
 from nicbench.labs._cores import core_map, cpus_of_status
 from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac, namespace_name
-from nicbench.labs.base import CoreMap, DutPort, FrameLab, Testbed, TesterPort
+from nicbench.labs.base import CoreMap, DutPort, FrameLab, Testbed, TesterPort, machine_words
 from nicbench.model.base import Frozen
 from nicbench.tuning import bpf
 from nicbench.tuning.bpf_swap import program_in_place
@@ -27,10 +27,6 @@ from nicbench.tuning.priority import prefer_softirq_work
 
 _SINK = Path(__file__).with_name("sink.bpf.c")
 _CABLE = Path(__file__).with_name("cable.bpf.c")
-_STATEMENTS = (
-    "A lab of veth pairs measures this machine, its CPU and kernel, and no network card.",
-    "The speed of a veth is nominal: its driver claims it, whatever the machine can do.",
-)
 
 
 class VethOptions(Frozen):
@@ -77,7 +73,10 @@ class VethLab(FrameLab):
             cores=cores,
             link_bits_per_s=await network.link_bits_per_s(tester, _tester_device(0)),
             link_is_nominal=True,
-            statements=_STATEMENTS,
+            statements=(
+                f"A lab of veth pairs measures {machine_words(local)}, its CPU and kernel, and no network card.",
+                "The speed of a veth is nominal: its driver claims it, whatever the machine can do.",
+            ),
             facts={
                 "lab": self.kind,
                 **self.options.model_dump(),

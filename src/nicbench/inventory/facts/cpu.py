@@ -52,10 +52,14 @@ class Cpu(Fact):
             lists = await values_of(host, _ISOLATION.values())
         except UnknownFactError:
             lists = {}
-        # An empty list is a fact, too: no CPU is.
         return facts | {
-            f"cpus_{name}": lists[path] or "none" if path in lists else None for name, path in _ISOLATION.items()
+            f"cpus_{name}": _listed(lists[path]) if path in lists else None for name, path in _ISOLATION.items()
         }
+
+
+def _listed(text: str) -> str:
+    """An empty list is a fact, too: no CPU is. Where no CPU ever was to be, ``nohz_full`` prints ``(null)``."""
+    return "none" if text in ("", "(null)") else text
 
 
 def parse_lscpu(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from nicbench.hosts.base import Host
 from nicbench.inventory._asking import text_of
 from nicbench.inventory.base import Fact, UnknownFactError
-from nicbench.inventory.facts._meminfo import parse_meminfo
+from nicbench.inventory.meminfo import parse_meminfo
 
 _TRANSPARENT = "/sys/kernel/mm/transparent_hugepage/enabled"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicbench.hosts.base import Host
 from nicbench.inventory._asking import text_of
 from nicbench.inventory.base import Fact
-from nicbench.inventory.facts._meminfo import parse_meminfo
+from nicbench.inventory.meminfo import parse_meminfo
 
 _WANTED = {"MemTotal": "total_bytes", "MemAvailable": "available_bytes", "SwapTotal": "swap_bytes"}
 

@@ -7,9 +7,8 @@ import contextlib
 import signal
 
 from nicbench.errors import HostError
+from nicbench.hosts._channel import Channel, Connection
 from nicbench.hosts._process import LINE_LIMIT_BYTES
-from nicbench.hosts._ssh_channel import Channel
-from nicbench.hosts._ssh_lease import LeasedConnection
 from nicbench.hosts.base import Process
 
 _STDERR_CHARACTERS = 20_000
@@ -18,10 +17,10 @@ _WRITE_TIMEOUT_S = 30.0
 _LAST_WORDS_S = 0.5
 
 
-class SshProcess(Process):
+class ChannelProcess(Process):
     """Its place on the connection is free again once it has ended and was waited for, or was killed."""
 
-    def __init__(self, channel: Channel, pid: int, connection: LeasedConnection, shown: str, host: str) -> None:
+    def __init__(self, channel: Channel, pid: int, connection: Connection, shown: str, host: str) -> None:
         self._channel = channel
         self._pid = pid
         self._connection = connection

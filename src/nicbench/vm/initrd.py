@@ -1,0 +1,99 @@
+"""The first file system of a guest: busybox, a script, and the modules that reach the real one. Pure but for reading.
+
+Archives are of the kind ``newc`` (cpio(5), Documentation/driver-api/early-userspace/buffer-format.rst of the kernel);
+several stand one after the other.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MODULES: Final = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
+"""What a guest needs before it has its root file system: the serial ports, and the file systems."""
+_FOLDERS: Final = ("bin", "modules", "proc", "sys", "dev", "lower", "upper", "root", "nicbench")
+_TRAILER: Final = "TRAILER!!!"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file (``content``), or a folder (None)."""
+
+    path: str
+    content: bytes | None = None
+    executable: bool = False
+
+
+def archive(entries: Sequence[Entry]) -> bytes:
+    """Always the same for the same entries: no times, no owners."""
+    parts = [_record(number, entry) for number, entry in enumerate(entries, start=1)]
+    parts.append(_header(0, 0, 1, 0, _TRAILER))
+    whole = b"".join(parts)
+    return whole + bytes(-len(whole) % 512)
+
+
+def base(modules: Path, busybox: Path, script: str) -> bytes:
+    """What is the same for all guests of one kernel, compressed."""
+    entries = [Entry(folder) for folder in _FOLDERS]
+    entries.append(Entry("init", script.encode(), executable=True))
+    entries.append(Entry("bin/busybox", busybox.read_bytes(), executable=True))
+    needed = in_order((modules / "modules.dep").read_text(encoding="utf-8"), MODULES)
+    for number, name in enumerate(needed):
+        content = (modules / name).read_bytes()
+        if name.endswith(".xz"):
+            content = lzma.decompress(content)
+        entries.append(Entry(f"modules/{number:02}-{Path(name).name.removesuffix('.xz')}", content))
+    return _padded(gzip.compress(archive(entries), compresslevel=1, mtime=0))  # the next one begins at four bytes
+
+
+def own(files: Mapping[str, str], agent: bytes) -> bytes:
+    """What one guest alone has, in the folder ``nicbench``; goes behind the base."""
+    entries = [Entry(f"nicbench/{name}", text.encode()) for name, text in files.items()]
+    return archive([Entry("nicbench"), Entry("nicbench/agent", agent, executable=True), *entries])
+
+
+def in_order(dependencies: str, names: Sequence[str]) -> list[str]:
+    """The files of these modules and of what they need, each after what it needs, by the text of ``modules.dep``.
+
+    A module that is not in it is built into the kernel.
+    """
+    needs = {}
+    for line in dependencies.splitlines():
+        path, _, rest = line.partition(":")
+        needs[path] = rest.split()
+    by_name = {Path(path).name.split(".ko")[0].replace("-", "_"): path for path in needs}
+    found: list[str] = []
+
+    def add(path: str) -> None:
+        if path in found:
+            return
+        for other in needs.get(path, ()):
+            add(other)
+        found.append(path)
+
+    for name in names:
+        if name in by_name:
+            add(by_name[name])
+    return found
+
+
+def _record(number: int, entry: Entry) -> bytes:
+    if entry.content is None:
+        return _header(number, stat.S_IFDIR | 0o755, 2, 0, entry.path)
+    mode = stat.S_IFREG | (0o755 if entry.executable else 0o600)
+    return _header(number, mode, 1, len(entry.content), entry.path) + _padded(entry.content)
+
+
+def _header(number: int, mode: int, links: int, size: int, path: str) -> bytes:
+    name = path.encode() + b"\0"
+    fields = (number, mode, 0, 0, links, 0, size, 0, 0, 0, 0, len(name), 0)
+    return _padded(b"070701" + b"".join(b"%08X" % field for field in fields) + name)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)

@@ -1,0 +1,60 @@
+"""The first file system of a guest."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nicbench.errors import NotReadyError
+from nicbench.hosts._vm_options import VmOptions
+from nicbench.vm.booting import _write_initrd
+from nicbench.vm.initrd import Entry, archive, in_order, own
+from nicbench.vm.kernel import Kernel
+
+_DEPENDENCIES = """\
+kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko kernel/fs/fscache/fscache.ko kernel/fs/netfs/netfs.ko
+kernel/fs/fscache/fscache.ko: kernel/fs/netfs/netfs.ko
+kernel/fs/netfs/netfs.ko:
+kernel/net/9p/9pnet.ko:
+kernel/drivers/char/virtio-console.ko.xz: kernel/drivers/virtio/virtio.ko
+kernel/drivers/virtio/virtio.ko:
+"""
+
+
+def test_a_module_comes_after_what_it_needs_and_what_is_built_in_is_left_out() -> None:
+    found = in_order(_DEPENDENCIES, ("virtio_console", "9p", "overlay"))
+    names = [path.rsplit("/", 1)[1] for path in found]
+    assert names == ["virtio.ko", "virtio-console.ko.xz", "9pnet.ko", "netfs.ko", "fscache.ko", "9p.ko"]
+
+
+def test_archives_are_the_same_for_the_same_files_and_begin_at_four_bytes() -> None:
+    assert own({"name": "guest\n"}, b"agent") == own({"name": "guest\n"}, b"agent")
+    assert len(own({"name": "guest\n"}, b"agent")) % 4 == 0
+
+
+def test_cpio_reads_what_is_written() -> None:
+    if shutil.which("cpio") is None:
+        pytest.skip("cpio is not installed")
+    written = archive([Entry("bin"), Entry("bin/sh", b"#!abc", executable=True), Entry("text", b"1234567")])
+    done = subprocess.run(["cpio", "-itv", "--quiet"], input=written, capture_output=True, check=True)
+    lines = done.stdout.decode().splitlines()
+    assert [line.split()[0] for line in lines] == ["drwxr-xr-x", "-rwxr-xr-x", "-rw-------"]
+    assert [line.split()[4] for line in lines] == ["0", "5", "7"]
+
+
+@pytest.mark.parametrize("content", [None, b"no xz at all"])
+def test_a_kernel_that_lacks_a_module_is_told_with_what_makes_it_anew(tmp_path: Path, content: bytes | None) -> None:
+    if shutil.which("busybox") is None:
+        pytest.skip("busybox is not installed")
+    modules = tmp_path / "kernel-1" / "lib" / "modules" / "6.1"
+    (modules / "kernel").mkdir(parents=True)
+    (modules / "modules.dep").write_text("kernel/overlay.ko.xz:\n")
+    if content is not None:
+        (modules / "kernel" / "overlay.ko.xz").write_bytes(content)
+    kernel = Kernel("6.1", tmp_path / "kernel-1" / "boot" / "vmlinuz-6.1", modules)
+    with pytest.raises(NotReadyError, match=r"the kernel 6\.1 of the virtual machine is not whole") as told:
+        _write_initrd(tmp_path, kernel, VmOptions(), "guest", {}, ())
+    assert told.value.next_step == f"remove {tmp_path}/kernel-1 and run scripts/fetch-vm"
