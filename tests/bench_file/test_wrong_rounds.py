@@ -13,6 +13,15 @@ Read = Callable[[str], BenchFile]
 HEAD = "nicbench: 1\ntitle: x\nlab: {kind: clients}\ndut: {kind: server}\ntests:\n  - name: t\n    method: "
 
 WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
+    "stream: a link that fails of what is no bond": (
+        "stream\n    failure: {port: s0, link: 1}\n",
+        *(
+            8,
+            5,
+            "a link of s0 is to fail, which is no bond that nicbench makes",
+            "write `bond: {links: 4}` under `lab`",
+        ),
+    ),
     "transfer: a source that is no place": (
         "transfer\n    source: disk\n",
         *(8, 13, "`tests[0].source`: `disk` is no folder", "write `memory`, a folder (`/mnt/data`)"),
@@ -147,3 +156,10 @@ def test_the_defaults_of_each_are_valid(read: Read) -> None:
 def test_clients_are_tuned_together(read: Read) -> None:
     bench = read(f"{HEAD}stream\ntuning: {{clients: {{mtu: 9000}}}}\n")
     assert [wish.role for wish in bench.tuning] == ["clients"]
+
+
+def test_a_link_that_a_bond_has_not_does_not_fail(read: Read) -> None:
+    text = HEAD.replace("clients}", "clients, bond: {links: 2}}") + "stream\n    failure: {port: s0, link: 2}\n"
+    assert read(text).tests
+    with pytest.raises(WrongBenchFileError, match="link 3 of s0 is to fail, which has 2"):
+        read(text.replace("link: 2}\n", "link: 3}\n"))

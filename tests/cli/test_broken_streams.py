@@ -14,6 +14,7 @@ import pytest
 from nicbench.cli import output
 from nicbench.cli.streams import streams_may_break
 
+JSON = "validate bench.yaml --json"
 NICBENCH = f"{sys.executable} -m nicbench"
 
 
@@ -22,8 +23,16 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("arguments", ["validate bench.yaml --json", "validate bench.yaml", "--version", "--help"])
-@pytest.mark.parametrize(("stdout", "why"), [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")])
+@pytest.mark.parametrize(
+    ("arguments", "stdout", "why"),
+    [
+        *(
+            (each, "/dev/full", "No space left on device")
+            for each in (JSON, "validate bench.yaml", "--version", "--help")
+        ),
+        *((each, "&-", "Bad file descriptor") for each in (JSON, "--help")),
+    ],
+)
 def test_results_that_cannot_be_written_are_an_error(arguments: str, stdout: str, why: str, nicbench: Any) -> None:
     ended = shell(f"{NICBENCH} {arguments} >{stdout}")
     assert ended.returncode == 1
@@ -38,15 +47,23 @@ def test_an_error_keeps_its_status_where_its_json_cannot_be_written(nicbench: An
     assert "there is no such file" in ended.stderr
 
 
-@pytest.mark.parametrize("arguments", ["validate bench.yaml", "validate bench.yaml --json", "--help"])
-@pytest.mark.parametrize("reader", ["head -1", "true"])
+@pytest.mark.parametrize(
+    ("arguments", "reader"),
+    [("validate bench.yaml", "head -1"), (JSON, "head -1"), ("--help", "head -1"), (JSON, "true"), ("--help", "true")],
+)
 def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, reader: str, nicbench: Any) -> None:
     ended = shell(f"{NICBENCH} {arguments} | {reader}")
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("stderr", ["/dev/full", "&-"])
-@pytest.mark.parametrize(("arguments", "status"), [("list --json", 0), ("list", 0), ("fly", 2), ("validate no", 2)])
+@pytest.mark.parametrize(
+    ("arguments", "status", "stderr"),
+    [
+        *((each, 0, "/dev/full") for each in ("list --json", "list")),
+        *((each, 2, "/dev/full") for each in ("fly", "validate no")),
+        *(("list", 0, "&-"), ("validate no", 2, "&-")),
+    ],
+)
 def test_messages_that_cannot_be_written_change_nothing(
     stderr: str, arguments: str, status: int, nicbench: Any
 ) -> None:

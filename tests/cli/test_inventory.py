@@ -32,3 +32,13 @@ def test_the_hosts_of_a_bench_file_are_told_by_their_names(tmp_path: Path, capsy
     bench.write_text((Path(__file__).parents[2] / "examples" / "external.yaml").read_text())
     assert main(["inventory", str(bench), "--json"]) == 0
     assert "tester" in json.loads(capsys.readouterr().out)["hosts"]
+
+
+def test_of_a_namespace_that_a_run_makes_the_machine_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = tmp_path / "bench.yaml"
+    bench.write_text((Path(__file__).parents[2] / "examples" / "two-ports.yaml").read_text())
+    assert main(["inventory", str(bench), "--json"]) == 0
+    hosts = json.loads(capsys.readouterr().out)["hosts"]
+    assert {facts["kernel"]["release"] for facts in (hosts["server"], hosts["client"])} == {platform.release()}

@@ -55,3 +55,24 @@ def test_a_profile_is_planned_with_its_reasons(nicbench: Any) -> None:
 
 def test_a_bench_file_without_tuning_says_so(nicbench: Any) -> None:
     assert "nothing would be tuned" in nicbench("tune", bench("{}")).stdout
+
+
+def test_of_what_a_run_makes_nothing_is_told_beforehand(nicbench: Any) -> None:
+    Path("ports.yaml").write_text("""\
+nicbench: 1
+title: t
+hosts:
+  server: {kind: netns, namespace: nb-not-there, create: true}
+  client: {kind: netns, namespace: nb-nor-there, create: true}
+ports:
+  s0: {host: server, device: e0, ip: 198.18.0.1/24}
+  c0: {host: client, device: e1, ip: 198.18.0.2/24}
+links: [c0 <-> s0]
+dut: {kind: server}
+tuning: {dut: {mtu: 9000}, clients: {mtu: 9000}}
+tests: [{name: a, method: stream}]
+""")
+    ended = nicbench("tune", "ports.yaml")
+    assert ended.status == 0
+    for device, host in (("e0", "server"), ("e1", "client")):
+        assert f"mtu ({host}, {device}): of what the run makes: it is told once that is there" in ended.stdout

@@ -57,4 +57,4 @@ def test_who_sends_is_not_known_of_a_tester_that_names_no_cpu() -> None:
 def test_namespaces_of_one_machine_have_one_monitor() -> None:
     local = LocalHost("local")
     found = machines([NetnsHost(local, "one", "tester"), NetnsHost(local, "two", "dut"), local])
-    assert found == {"local": ({"kind": "local"}, {"one": "/run/netns/one", "two": "/run/netns/two"})}
+    assert found == {"local": (local, {"one": "/run/netns/one", "two": "/run/netns/two"})}

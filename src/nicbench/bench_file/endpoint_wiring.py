@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from nicbench.bench_file.function_problems import function_problems
+from nicbench.bench_file.guest_problems import guest_problems
+from nicbench.bench_file.made_ports import made_port_problems
 from nicbench.bench_file.models import BenchFile, TestSpec
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.port_devices import device_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.wiring import BY_HAND, beside_lab_problems
 from nicbench.duts.base import Dut
 from nicbench.labs.base import EndpointLab, Lab
 from nicbench.registry import find
 
-_BY_HAND: Final = ("hosts", "ports", "links")
 _OF_FRAMES: Final = ("traffic", "tester")
-_OF_DPDK: Final = ("address", "vdev", "driver", "devargs", "queue", "lossless")
+_OF_DPDK: Final = ("address", "vdev", "driver", "devargs", "queue", "lossless", "mac", "bind")
 
 _KINDS: Final = {
     "unspecified": "the unspecified address",
@@ -35,28 +38,32 @@ def endpoint_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield from _kind_problems(bench, root)
         return
     yield from _test_problems(bench, root)
-    written = [key for key in _BY_HAND if root.child(key) is not None]
+    written = [key for key in BY_HAND if root.child(key) is not None]
     if bench.lab is not None:
-        for key in written:
-            message = f"`lab` makes its own hosts and links, so {quote(key)} has no meaning"
-            yield Problem(root.position_of_key((key,)), message, f"remove `{key}`, or remove `lab`")
+        yield from beside_lab_problems(bench, root)
         lab: EndpointLab = bench.lab.plugin(bench.lab.options)
         of_ports = lab.clients_of_ports()
         hosts = [lab.measured_host, *(name for clients in of_ports.values() for name in clients)]
-        yield from _misfits(bench, root, of_ports, hosts)
+        yield from _misfits(bench, root, of_ports, hosts, dict.fromkeys(of_ports, lab.bond_links))
         return
-    if len(written) < len(_BY_HAND):
-        missing = ", ".join(f"`{key}`" for key in _BY_HAND if key not in written)
+    if len(written) < len(BY_HAND):
+        missing = ", ".join(f"`{key}`" for key in BY_HAND if key not in written)
         step = "add `lab: {kind: clients}`, or `hosts`, `ports` and `links` for real machines"
         yield Problem(root.position, f"neither a lab nor all of hosts, ports and links are given ({missing})", step)
         return
     yield from _port_problems(bench, root)
     yield from device_problems(bench, root)
     yield from _address_problems(bench, root)
+    yield from made_port_problems(bench, root)
+    yield from function_problems(bench, root)
+    yield from guest_problems(bench, root)
     wrong_links = list(_link_problems(bench, root))
     yield from wrong_links
     if not wrong_links:
-        yield from _misfits(bench, root, _clients_of_ports(bench), list(bench.hosts))
+        clients = _clients_of_ports(bench)
+        bonds = {name: bench.ports[name].bond for name in clients}
+        links = {name: None if bond is None else len(bond.of) for name, bond in bonds.items()}
+        yield from _misfits(bench, root, clients, list(bench.hosts), links)
 
 
 def measured_host(bench: BenchFile) -> str:
@@ -156,11 +163,16 @@ def _clients_of_ports(bench: BenchFile) -> dict[str, list[str]]:
 
 
 def _misfits(
-    bench: BenchFile, root: Node, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]
+    bench: BenchFile,
+    root: Node,
+    clients: Mapping[str, Sequence[str]],
+    hosts: Sequence[str],
+    links: Mapping[str, int | None],
 ) -> Iterator[Problem]:
-    """What each test names, and how many clients it needs."""
+    """What each test names, how many clients it needs, and which links of bonds."""
     for index, test in enumerate(bench.tests):
-        for one in test.build().misfits(clients, hosts):
+        method = test.build()
+        for one in (*method.misfits(clients, hosts), *method.bond_misfits(links)):
             position = root.position_of_key(("tests", index, *one.option))
             yield Problem(position, one.message, one.next_step)
 
@@ -172,13 +184,14 @@ def _address_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         if port.ip is None:
             continue
         position = root.position_of(("ports", name, "ip"))
-        wrong = [kind for kind in ("unspecified", "multicast", "loopback") if getattr(port.ip, f"is_{kind}")]
-        earlier = first.setdefault(str(port.ip), name)
+        address = port.own_ip
+        wrong = [kind for kind in ("unspecified", "multicast", "loopback") if getattr(address, f"is_{kind}")]
+        earlier = first.setdefault(str(address), name)
         if wrong:
-            message = f"{quote(str(port.ip))} is {_KINDS[wrong[0]]}: no other host reaches the port by it"
+            message = f"{quote(str(address))} is {_KINDS[wrong[0]]}: no other host reaches the port by it"
             yield Problem(position, message, "write the address of its interface, or remove `ip`")
         elif earlier != name:
-            message = f"the ports {quote(earlier)} and {quote(name)} both have the address {quote(str(port.ip))}"
+            message = f"the ports {quote(earlier)} and {quote(name)} both have the address {quote(str(address))}"
             yield Problem(position, message, "give each port an address of its own")
 
 

@@ -16,6 +16,7 @@ from nicbench.bench_file.overlays import merged_trees
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, told_once
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, read
 from nicbench.bench_file.sections import Reading
+from nicbench.bench_file.standing import ON, standing
 from nicbench.bench_file.tuning import read_tuning
 from nicbench.bench_file.wording import Step
 from nicbench.duts.base import Dut
@@ -67,10 +68,17 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
     """One configuration, written out."""
     reading = Reading(root)
     document = reading.validate(Document, root.plain(), ())
-    lab = _choice(reading, ("lab",), "nicbench.labs", Lab) if "lab" in _keys(reading, ()) else None
+    lab = _choice(reading, ("lab",), "nicbench.labs", Lab, beside=(ON,)) if "lab" in _keys(reading, ()) else None
     dut = _choice(reading, ("dut",), "nicbench.duts", Dut) if "dut" in _keys(reading, ()) else None
     tester = _tester(reading)
-    hosts = {name: _choice(reading, ("hosts", name), "nicbench.hosts", Host) for name in _keys(reading, ("hosts",))}
+    lab, hosts = standing(
+        reading,
+        lab,
+        {
+            name: _choice(reading, ("hosts", name), "nicbench.hosts", Host, beside=(ON,))
+            for name in _keys(reading, ("hosts",))
+        },
+    )
     tuning = read_tuning(reading)
     tests = [_test(reading, index, in_a_lab=lab is not None) for index in _indices(reading)]
     if reading.problems or document is None or dut is None or tester is None:
@@ -90,7 +98,7 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
         description=document.description,
         seed=document.seed,
         lab=lab,
-        hosts={name: host for name, host in hosts.items() if host is not None},
+        hosts=hosts,
         ports=document.ports,
         links=document.links,
         dut=dut,
@@ -130,9 +138,14 @@ def _indices(reading: Reading) -> list[int]:
 
 
 def _choice(
-    reading: Reading, path: tuple[Step, ...], package: str, base: type[Any], default: str | None = None
+    reading: Reading,
+    path: tuple[Step, ...],
+    package: str,
+    base: type[Any],
+    default: str | None = None,
+    beside: tuple[str, ...] = (),
 ) -> Choice | None:
-    chosen = reading.choose(path, package, base, default=default)
+    chosen = reading.choose(path, package, base, default=default, beside=beside)
     return None if chosen is None else Choice(kind=chosen[0].kind, options=chosen[1], plugin=chosen[0])
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
 
 from nicbench.bench_file.runs import HowOften, WrittenRuns
+from nicbench.interfaces._bond_options import BondOptions
+from nicbench.interfaces._virtual_function_options import Mac, VirtualFunctionOptions
 from nicbench.judge.thresholds import Thresholds
 from nicbench.model.base import Frozen
 from nicbench.model.controller import Controller
@@ -26,17 +35,23 @@ if TYPE_CHECKING:
     from nicbench.tuning.wishes import Wish
 
 LARGEST_SEED = 2**63 - 1
+FIRST_BOND = "bond0"
+"""The name of a bond that nicbench makes, where a port gives it none."""
 DEFAULT_TESTER = "packets"
 """The kind of a `tester` that names none: our own engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A plug-in chosen by ``kind``, and its options, validated by the plug-in's own model."""
+    """A plug-in chosen by ``kind``, and its options, validated by the plug-in's own model.
+
+    ``on`` names the host of the bench file on which a lab, a namespace or a container is made; None: this machine.
+    """
 
     kind: str
     options: Frozen
     plugin: type[Any]
+    on: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,23 @@ class TestSpec:
         return self.plugin(self.name, self.options)
 
 
+def _port_address(value: Any) -> Any:
+    """With a prefix length an interface's address, without one a plain address."""
+    if isinstance(value, IPv4Address | IPv6Address):
+        return value
+    try:
+        if not isinstance(value, str):
+            raise ValueError
+        return ip_interface(value) if "/" in value else ip_address(value)
+    except ValueError:
+        raise ValueError(f"`{value}` is no address: write `198.18.0.1`, or `198.18.0.1/24` to have it given") from None
+
+
+PortAddress = Annotated[
+    IPv4Address | IPv6Address, PlainValidator(_port_address), PlainSerializer(str, when_used="json-unless-none")
+]
+
+
 class Port(Frozen):
     """A port on real hosts, by interface, by PCI address, or (tester only) as a DPDK virtual device."""
 
@@ -62,12 +94,57 @@ class Port(Frozen):
     device: str | None = None
     address: str | None = Field(default=None, pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")
     vdev: str | None = None
+    bond: BondOptions | None = Field(default=None, exclude_if=lambda bond: bond is None)
+    """nicbench makes it of these interfaces; ``device`` is its name then."""
+    virtual_function: VirtualFunctionOptions | None = Field(default=None, exclude_if=lambda made: made is None)
+    """nicbench makes it on an adapter; ``device`` is its name then. Of one for DPDK it finds ``address``."""
+    bind: Literal["vfio-pci"] | None = Field(default=None, exclude_if=lambda bind: bind is None)
+    """nicbench gives its card to DPDK by this driver, and back."""
+    mac: Mac | None = Field(default=None, exclude_if=lambda mac: mac is None)
+    """Of a port that is given by ``address``: no kernel tells it then."""
     driver: KernelDriver | None = None
-    ip: IPv4Address | IPv6Address | None = None
-    """Where workloads reach it; None: the address that its interface has."""
+    ip: PortAddress | None = None
+    """Where workloads reach it; with a prefix length nicbench gives it. None: the address that its interface has."""
+    rdma: Literal["rxe"] | None = Field(default=None, exclude_if=lambda rdma: rdma is None)
+    """Soft RoCE over its interface, which nicbench makes."""
     devargs: str = ""
     queue: int = Field(default=0, ge=0)
     lossless: bool = False
+
+    @model_validator(mode="after")
+    def _what_is_made_has_a_name(self) -> Self:
+        made = FIRST_BOND if self.bond is not None else None
+        if self.virtual_function is not None and self.bind is None:
+            made = self.virtual_function.device
+        if made is not None and self.device is None:
+            # A validator that comes before, or around, would have the whole port read as Python's data, not as JSON.
+            object.__setattr__(self, "device", made)
+        return self
+
+    @property
+    def own_ip(self) -> IPv4Address | IPv6Address | None:
+        """``ip`` without its prefix length."""
+        return self.ip.ip if isinstance(self.ip, IPv4Interface | IPv6Interface) else self.ip
+
+    @property
+    def given_ip(self) -> IPv4Interface | IPv6Interface | None:
+        """The address that nicbench gives it; None where it has one, or needs none."""
+        return self.ip if isinstance(self.ip, IPv4Interface | IPv6Interface) else None
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The kernel's interfaces that it stands on, as they are before anything is made of them."""
+        if self.bond is not None:
+            return self.bond.of
+        if self.bind is not None:
+            return ()
+        return () if self.device is None else (self.device,)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether something is to be made of it before it can be used."""
+        made = (self.given_ip, self.bond, self.virtual_function, self.bind, self.rdma)
+        return any(each is not None for each in made)
 
 
 def _link_ends(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from nicbench.bench_file.made_ports import origin_of
 from nicbench.bench_file.models import BenchFile, Port
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Problem, quote
@@ -13,7 +14,7 @@ from nicbench.labs._vdev import addresses_of_vdev, interfaces_of_vdev, pci_addre
 LONGEST_NAME: Final = 15
 """Of an interface, in bytes: IFNAMSIZ without its closing zero."""
 
-_WAYS: Final = ("device", "address", "vdev")
+_WAYS: Final = ("virtual_function", "bond", "device", "address", "vdev")
 
 
 def device_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -21,15 +22,17 @@ def device_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     first: dict[tuple[str, str], str] = {}
     for name, port in bench.ports.items():
         if port.device is not None and not is_interface_name(port.device):
+            written = root.find(("ports", name)).child("device") is not None
+            name_it = "write" if written else "name it by `device`:"
             yield Problem(
-                root.position_of(("ports", name, "device")),
+                root.position_of(("ports", name, "device" if written else "virtual_function")),
                 f"{quote(port.device)} cannot be the name of an interface",
-                f"write 1 to {LONGEST_NAME} characters without `/`, `:` and spaces, as `ip link` shows them",
+                f"{name_it} 1 to {LONGEST_NAME} characters without `/`, `:` and spaces, as `ip link` shows them",
             )
         for thing in _things(port):
             earlier = first.setdefault((_machine(bench, port), thing), name)
             if earlier != name:
-                way = next(way for way in _WAYS if getattr(port, way) is not None)
+                way = next(way for way in _WAYS if root.find(("ports", name)).child(way) is not None)
                 yield Problem(
                     root.position_of(("ports", name, way)),
                     f"the ports {quote(earlier)} and {quote(name)} are both {thing}",
@@ -49,6 +52,11 @@ def _things(port: Port) -> list[str]:
     things = []
     if port.device is not None:
         things.append(f"the interface {quote(port.device)}")
+    if port.bond is not None:
+        things += [f"the interface {quote(device)}" for device in port.devices]
+    if port.virtual_function is not None:
+        function = port.virtual_function
+        things.append(f"the virtual function {function.number} of {quote(function.of)}")
     if port.address is not None:
         things.append(f"the card at {quote(pci_address(port.address))}")
     if port.vdev is not None:
@@ -59,6 +67,10 @@ def _things(port: Port) -> list[str]:
 
 
 def _machine(bench: BenchFile, port: Port) -> str:
-    """Two hosts of the same kind and options are one: the tester and a DUT that are both `local`."""
-    host = bench.hosts.get(port.host)
-    return f"{host.kind} {host.options.model_dump_json()}" if host is not None else port.host
+    """Two hosts of the same kind and options are one: the tester and a DUT that are both `local`.
+
+    An interface that is moved into a namespace is, before that, one of the machine.
+    """
+    if port.host not in bench.hosts:
+        return port.host
+    return repr(origin_of(bench, port.host))

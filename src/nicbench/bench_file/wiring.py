@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from nicbench.bench_file.function_problems import card_problems, function_problems
+from nicbench.bench_file.guest_problems import guest_problems
+from nicbench.bench_file.made_ports import made_port_problems
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.port_devices import device_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.duts.base import Dut
+from nicbench.hosts.local import LocalHost
 from nicbench.labs.base import EndpointLab, Lab
 from nicbench.methods.base import Method
 from nicbench.registry import find
@@ -17,12 +21,12 @@ from nicbench.registry import find
 TESTER: Final = "tester"
 """The host that the engine runs on bears this name; every other host is the DUT's side."""
 
-_BY_HAND: Final = ("hosts", "ports", "links")
+BY_HAND: Final = ("hosts", "ports", "links")
 
 
 def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """A lab or hosts, ports and links, but not both; names that exist; links that join tester and DUT."""
-    written = [key for key in _BY_HAND if root.child(key) is not None]
+    written = [key for key in BY_HAND if root.child(key) is not None]
     if bench.tester_kind().own_ports():
         yield from _own_port_problems(bench, root)
         return
@@ -31,13 +35,7 @@ def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         lab, has_huge_pages = bench.lab.plugin(bench.lab.options), bench.tester_kind().huge_pages_bytes > 0
         for objection in lab.objections(tester_has_huge_pages=has_huge_pages, pattern=bench.traffic.pattern):
             yield Problem(root.position_of(("lab", objection.key)), objection.message, objection.next_step)
-        for key in written:
-            step = f"remove `{key}`, or remove `lab`"
-            yield Problem(
-                root.position_of_key((key,)),
-                f"`lab` makes its own hosts and links, so {quote(key)} has no meaning",
-                step,
-            )
+        yield from beside_lab_problems(bench, root)
         return
     if not written:
         step = "add `lab: {kind: veth}`, or `hosts`, `ports` and `links` for real machines"
@@ -46,7 +44,27 @@ def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     yield from _host_problems(bench, root)
     yield from _port_problems(bench, root)
     yield from device_problems(bench, root)
+    yield from made_port_problems(bench, root)
+    yield from function_problems(bench, root)
+    yield from guest_problems(bench, root)
+    yield from card_problems(bench, root)
     yield from _link_problems(bench, root)
+
+
+def beside_lab_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A lab makes hosts, ports and links; what it is made on (``on``) is a host of the bench file."""
+    for key in BY_HAND:
+        if root.child(key) is not None and not (key == "hosts" and bench.lab is not None and bench.lab.on is not None):
+            step = f"remove `{key}`, or remove `lab`"
+            if key == "hosts":
+                step += "; a lab is made on one of them by `on: NAME`"
+            message = f"`lab` makes its own hosts and links, so {quote(key)} has no meaning"
+            yield Problem(root.position_of_key((key,)), message, step)
+    if bench.lab is None or bench.lab.on is None or bench.hosts[bench.lab.on].kind == LocalHost.kind:
+        return
+    objection = bench.lab.plugin(bench.lab.options).objection_elsewhere()
+    if objection is not None:
+        yield Problem(root.position_of(("lab", objection.key)), objection.message, objection.next_step)
 
 
 def endpoint_kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -67,7 +85,7 @@ def endpoint_kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
 def _own_port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """A tester with ports of its own stands before a DUT that is there already: it reaches no lab's ports."""
     kind = quote(bench.tester.kind)
-    for key in ("lab", *_BY_HAND):
+    for key in ("lab", *BY_HAND):
         if root.child(key) is not None:
             message = f"the tester {kind} brings its own ports, so {quote(key)} has no meaning"
             yield Problem(root.position_of_key((key,)), message, f"remove `{key}`, or choose another tester")
@@ -83,15 +101,19 @@ def _port_kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """A DUT stands on ports of its own kind: the kernel's, a lab's shared memory, or simulated ones."""
     given = Lab.port_kind if bench.lab is None else bench.lab.plugin.port_kind
     needed = bench.dut.plugin.port_kind
-    if given == needed:
+    if given == needed or (bench.lab is None and bench.dut.plugin.takes_cards):
         return
     position = root.position_of(("dut", "kind"))
     fitting = [kind for kind, dut in find("nicbench.duts", Dut).items() if dut.port_kind == given]
     labs = [kind for kind, lab in find("nicbench.labs", Lab).items() if lab.port_kind == needed]
     step = f"write `{_sections('dut', fitting)}`, or `{_sections('lab', labs)}`"
     if bench.lab is None or given == Lab.port_kind:
-        message = f"the {bench.dut.kind} DUT stands in the {' or '.join(labs)} lab alone"
-        step = f"write `{_sections('lab', labs)}`, or another DUT"
+        cards = bench.dut.plugin.takes_cards
+        message = (
+            f"the {bench.dut.kind} DUT stands in the {' or '.join(labs)} lab{', or on cards' if cards else ' alone'}"
+        )
+        by_hand = ", `hosts`, `ports` and `links`" if cards else ""
+        step = f"write `{_sections('lab', labs)}`{by_hand}, or another DUT"
     else:
         message = f"no DUT of the kind {quote(bench.dut.kind)} can stand in the {bench.lab.kind} lab"
     yield Problem(position, message, step)
@@ -122,7 +144,7 @@ def _port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
                 position, f"there is no host {quote(port.host)}", suggest(port.host, list(bench.hosts), "host")
             )
         ways = [way for way in ("device", "address", "vdev") if getattr(port, way) is not None]
-        if len(ways) != 1:
+        if len(ways) != 1 and port.virtual_function is None:
             given = " and ".join(f"`{way}`" for way in ways) or "none of them"
             yield Problem(
                 root.position_of_key(path),
@@ -134,6 +156,14 @@ def _port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(
                 position, "`driver` is for ports given by `device`", "remove it: DPDK finds the driver by itself"
             )
+        if port.bind is not None and (port.vdev is not None or port.driver is not None):
+            position = root.position_of((*path, "bind"))
+            yield Problem(
+                position, "`bind` gives a card to DPDK, whose own driver sends then", "remove the other driver"
+            )
+        if port.given_ip is not None and port.host == TESTER:
+            message = "the tester takes every frame of its ports, and gives its interfaces no addresses"
+            yield Problem(root.position_of((*path, "ip")), message, "remove `ip`")
         if port.vdev is not None and port.host != TESTER:
             position = root.position_of((*path, "vdev"))
             yield Problem(position, "only the tester's ports can be virtual devices of DPDK", "write `device: ...`")

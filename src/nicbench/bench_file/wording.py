@@ -97,6 +97,8 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
         return f"{name}: {context.get('error', details['msg'])}", None
     if kind in ("too_short", "string_too_short"):
         return f"{name} has too little in it", f"write at least {context.get('min_length', 1)}"
+    if kind in ("too_long", "string_too_long"):
+        return f"{name} has too much in it", f"write at most {context['max_length']}"
     if kind == "string_pattern_mismatch":
         return f"{name} cannot be {given}", f"it must match the pattern {context['pattern']}"
     base = kind.removesuffix("_parsing").removesuffix("_type").removesuffix("_from_float")

@@ -14,6 +14,7 @@ from nicbench.bench_file import BenchFile, Choice
 from nicbench.bench_file.checks import checked
 from nicbench.bench_file.differences import differences
 from nicbench.bench_file.frame_sizes import headers_in_words, smallest_frame_bytes
+from nicbench.bench_file.models import Port
 from nicbench.cli.output import FORMAT
 from nicbench.cli.time_left import BOUNDS
 from nicbench.model.frame_size import size_label, words_of
@@ -188,13 +189,36 @@ def _settings(bench: BenchFile) -> list[tuple[str, str]]:
 
 
 def _settings_of_rounds(bench: BenchFile) -> list[tuple[str, str]]:
-    hosts = [("host", f"{name}: {host.kind}{_given(host.options)}") for name, host in bench.hosts.items()]
     return [
-        *([("lab", bench.lab.kind + _options(bench, "lab"))] if bench.lab else hosts),
+        *([("lab", bench.lab.kind + _options(bench, "lab"))] if bench.lab else []),
+        *_hosts(bench),
+        *(("port", text) for text in _made_ports(bench)),
         *([("links", ", ".join(f"{one} <-> {other}" for one, other in bench.links))] if bench.links else []),
         ("DUT", bench.dut.kind + _options(bench, "dut")),
         ("seed", str(bench.seed)),
     ]
+
+
+def _hosts(bench: BenchFile) -> list[tuple[str, str]]:
+    """Each with the one that it is made on."""
+    return [
+        ("host", f"{name}: {host.kind}{_given(host.options)}{f' on {host.on}' if host.on else ''}")
+        for name, host in bench.hosts.items()
+    ]
+
+
+def _made_ports(bench: BenchFile) -> list[str]:
+    """Those of which something is made."""
+    return [
+        f"{name}: {port.host} {port.device}, {', '.join(words)}"
+        for name, port in bench.ports.items()
+        if (words := _words_of_making(port))
+    ]
+
+
+def _words_of_making(port: Port) -> list[str]:
+    given = [] if port.given_ip is None else [f"given {port.given_ip}"]
+    return [*given, *([] if port.rdma is None else [f"soft RoCE ({port.rdma}) over it"])]
 
 
 def _given(options: BaseModel) -> str:
@@ -216,6 +240,7 @@ def _settings_of_frames(bench: BenchFile) -> list[tuple[str, str]]:
     tester = [("tester", bench.tester.kind + _options(bench, "tester"))] if bench.written.get("tester") else []
     return [
         where,
+        *(_hosts(bench) if bench.lab and bench.lab.on else []),
         *links,
         ("DUT", bench.dut.kind + _options(bench, "dut")),
         *tester,

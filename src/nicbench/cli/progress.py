@@ -168,7 +168,9 @@ def _trial_line(trial: Trial) -> str:
     verdict = "valid" if trial.verdict.valid else "invalid: " + ", ".join(trial.verdict.reasons)
     place = f"{trial.test}  {_point(trial.parameters)}{trial.request.purpose}"
     load = _load(trial.request.load_frames_per_s)
-    return f"  {trial.id}  {place}  {load}  lost {counts.lost} of {counts.sent}  {verdict}"
+    refused = f", refused {counts.unsent_backpressure}" if counts.unsent_backpressure else ""
+    altered = f", altered {counts.corrupted}" if counts.corrupted else ""
+    return f"  {trial.id}  {place}  {load}  lost {counts.lost} of {counts.sent}{refused}{altered}  {verdict}"
 
 
 def _round_line(one: Round) -> str:

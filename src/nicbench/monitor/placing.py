@@ -47,18 +47,17 @@ def measuring_cpus(testbed: Testbed, dut_cpus: Collection[int], tester: Mapping[
     return tuple(sorted(workers | set(dut_cpus) | set(testbed.cores.dut))) if workers else ()
 
 
-def machines(hosts: Collection[Host]) -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
-    """The machines behind hosts: by name the spec, and the network namespaces with the path of each.
+def machines(hosts: Collection[Host]) -> dict[str, tuple[Host, dict[str, str]]]:
+    """The machines behind hosts: by name the host, and the network namespaces with the path of each.
 
     A namespace shares all but its interfaces with the machine that it is on, and a container all but what it may use
     of it: one monitor tells of all.
     """
-    found: dict[str, tuple[dict[str, Any], dict[str, str]]] = {}
+    found: dict[str, tuple[Host, dict[str, str]]] = {}
     names: dict[str, str] = {}
     for host in hosts:
-        spec, namespaces, wrapped = host.spec(), {}, False
+        spec, namespaces = host.spec(), {}
         while "inner" in spec:
-            wrapped = True
             network = str(spec.get("network", ""))
             if spec.get("kind") == "netns":
                 namespaces[str(spec["namespace"])] = f"/run/netns/{spec['namespace']}"
@@ -66,9 +65,8 @@ def machines(hosts: Collection[Host]) -> dict[str, tuple[dict[str, Any], dict[st
                 namespaces[network.rpartition("/")[2]] = network.removeprefix("ns:")
             spec = spec["inner"]
         key = repr(sorted(spec.items()))
-        # A host without a wrapper has the name that the bench file gave it.
-        own = host.name if not wrapped else str(spec.get("address") or spec.get("kind"))
+        own = host.machine.name
         name = names.get(key) or (f"{own} ({len(names) + 1})" if own in names.values() else own)
         names[key] = name
-        found.setdefault(name, (dict(spec), {}))[1].update(namespaces)
+        found.setdefault(name, (host.machine, {}))[1].update(namespaces)
     return found

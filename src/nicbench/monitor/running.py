@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +17,6 @@ from pydantic import ValidationError
 from nicbench.engine.deploy import deployed
 from nicbench.errors import NicbenchError
 from nicbench.events import Bus, Note
-from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
 from nicbench.model.cpu_list import parse_cpu_list
 from nicbench.model.monitor import MonitorCost, MonitorPlan, MonitorSettings
@@ -24,7 +25,7 @@ from nicbench.monitor.base import Monitors
 from nicbench.monitor.client import NAME, MonitorClient
 from nicbench.monitor.cpu_watch import CpuWatch
 from nicbench.monitor.placing import BESIDE_ROUNDS, Place, machines, place
-from nicbench.store.monitor_log import MonitorLog
+from nicbench.store.monitor_log import SAMPLE, MonitorLog
 
 _RENEW_S = 3.0
 """A third of the lease: two may be late."""
@@ -67,9 +68,9 @@ class RunningMonitors(Monitors):
 
         None: workloads may use every CPU, and the monitor goes on beside them.
         """
-        for name, (spec, namespaces) in machines(hosts).items():
+        for name, (machine, namespaces) in machines(hosts).items():
             try:
-                await self._start_on(name, from_spec(spec, name), namespaces, settings, measuring, engine_folder)
+                await self._start_on(name, machine, namespaces, settings, measuring, engine_folder)
             except NicbenchError as error:
                 step = f" ({error.next_step})" if error.next_step else ""
                 self._tell(f"{name} is not watched by a monitor: {error.message}{step}")
@@ -87,8 +88,13 @@ class RunningMonitors(Monitors):
     ) -> None:
         process = await host.start([await deployed(host, NAME, engine_folder)])
         watch = CpuWatch()
+        clock_is_known = host.kind == "local"
 
         def heard(line: str) -> None:
+            nonlocal clock_is_known
+            if not clock_is_known and line.startswith(SAMPLE):
+                self._log.clock(name, time.monotonic_ns() - int(json.loads(line)["time_ns"]))
+                clock_is_known = True
             self._log.event(name, line)
             watch.heard(line)
 

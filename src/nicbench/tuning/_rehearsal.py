@@ -19,7 +19,7 @@ from nicbench.tuning.undo import RestoreFile, RestoreSetting, Undo
 from nicbench.tuning.undoing import item_of, undo_one
 
 _ASKING = ("cat", "grep", "pgrep", "readlink", "test", "ls", "stat")
-_ASKING_OPTIONS = (("ethtool", "-i"), ("ethtool", "-x"), ("ip", "-j"))
+_ASKING_OPTIONS = (("ethtool", "-i"), ("ethtool", "-x"), ("ip", "-j"), ("ip", "netns", "pids"))
 _ASKING_FILES = 'grep -sH ""'
 # Everything of other kinds ends with its container, or is not ours to write a script for.
 _REHEARSED = ("ssh", "netns")
@@ -181,4 +181,4 @@ def _is_question(words: tuple[str, ...]) -> bool:
         return True
     if words[:2] == ("sh", "-c"):
         return words[2].startswith(_ASKING_FILES)
-    return words[:2] in _ASKING_OPTIONS
+    return words[:2] in _ASKING_OPTIONS or words[:3] in _ASKING_OPTIONS

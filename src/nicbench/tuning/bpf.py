@@ -13,8 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nicbench.cache import cache_folder
+from nicbench.engine.deploy import deployed_file
 from nicbench.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
+from nicbench.hosts.local import LocalHost
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import DetachXdp
 
@@ -22,18 +25,19 @@ _CLANG_FLAGS = ("-O2", "-g", "-Wall", "-Werror", "-target", "bpf")
 _COMPILE_TIMEOUT_S = 60.0
 
 
-def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where compiled programs are kept: ``$XDG_CACHE_HOME/nicbench``, ordinarily ``~/.cache/nicbench``."""
-    base = environment.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "nicbench"
-
-
 async def compile_program(host: Host, source: Path, cache: Path | None = None) -> Path:
-    """Compiles a BPF C file where it has not been compiled yet.
+    """Compiles a BPF C file where it has not been compiled yet; gives its path on ``host``.
 
     The object's name holds a hash of the text and flags, so a changed source is compiled anew. NotReadyError where the
-    cache cannot be written: a shared temporary folder is no way out, as root loads what lies there.
+    cache cannot be written: a shared temporary folder is no way out, as root loads what lies there. For a host that is
+    another machine it is compiled here, and copied: a host under test needs no compiler.
     """
+    if host.shares_files:
+        return await _compiled(host, source, cache)
+    return Path(await deployed_file(host, await _compiled(LocalHost(), source, cache)))
+
+
+async def _compiled(host: Host, source: Path, cache: Path | None) -> Path:
     arguments = (*_CLANG_FLAGS, *_include_flags())
     try:
         folder = (cache or cache_folder()) / "bpf"

@@ -43,7 +43,7 @@ class Guards:
 
     async def before(self, record: Record, host: Host, undo: Undo) -> None:
         """Before a change: its undo lies on the host, whatever becomes of the connection that the change goes over."""
-        if host.machine.shares_files:
+        if not _is_guarded(host.machine):
             return
         folder = folder_of(self._runtime, record.run_id, host.machine)
         guarded = self._guarded.get(folder)
@@ -53,8 +53,13 @@ class Guards:
 
     async def after(self, record: Record, host: Host, undo: Undo) -> None:
         """Once it is made: the undo is of what now reads as it does, and of nothing else."""
-        if not host.machine.shares_files:
+        if _is_guarded(host.machine):
             await self._guarded[folder_of(self._runtime, record.run_id, host.machine)].after(host, undo)
+
+    async def keep(self, record: Record) -> None:
+        """The changes are to outlive this process: the scripts go, and the records there say so."""
+        for guarded in self._guarded.values():
+            await guarded.keep(record)
 
 
 class _Guarded:
@@ -72,6 +77,15 @@ class _Guarded:
             self._presence = await self._machine.when_unheard(f"{self._folder}/{SCRIPT_NAME}")
         self._entries.append(Entry(host=_as_seen_there(host.spec()), undo=undo))
         self._steps.append(await self._step(host, undo, applied=False))
+        await asyncio.gather(self._store(RECORD_NAME, self._record(record)), self._store_script())
+
+    async def keep(self, record: Record) -> None:
+        await self._store(RECORD_NAME, self._record(record))
+        command = ("sh", "-c", _STAND_DOWN, "stand-down", self._folder, SCRIPT_NAME, TOLD_NAME)
+        await self._machine.run(command, timeout_s=_STAND_DOWN_S)
+
+    def _record(self, record: Record) -> str:
+        """As it lies there."""
         there = record.model_copy(
             update={
                 "run_id": posixpath.basename(self._folder),
@@ -80,7 +94,7 @@ class _Guarded:
                 "owner": record.owner if self._presence is None else _owner(self._presence),
             }
         )
-        await asyncio.gather(self._store(RECORD_NAME, there.model_dump_json(indent=1)), self._store_script())
+        return there.model_dump_json(indent=1)
 
     async def after(self, host: Host, undo: Undo) -> None:
         self._steps[-1] = await self._step(host, undo, applied=True)
@@ -118,6 +132,8 @@ async def stand_down(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNT
         folder = folder_of(runtime, run_id, machine)
         try:
             await machine.reconnect()
+            if not _is_guarded(machine):
+                continue
             command = ("sh", "-c", _STAND_DOWN, "stand-down", folder, SCRIPT_NAME, TOLD_NAME)
             told = (await machine.run(command, timeout_s=_STAND_DOWN_S)).stdout.splitlines()
         except NicbenchError as error:
@@ -137,6 +153,8 @@ async def forget(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNTIME_
     A host of a lab is gone with its namespace by now, and its folder lies on this machine.
     """
     for machine in _other_machines(hosts):
+        if not _is_guarded(machine):
+            continue
         folder = folder_of(runtime, run_id, machine)
         command = ("sh", "-c", 'rm -rf -- "$1"; rmdir "${1%/*}"', "forget", folder)
         try:
@@ -150,6 +168,11 @@ def folder_of(runtime: str, run_id: str, machine: Host) -> str:
     spec = machine.spec()
     called = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in str(spec.get("address", "")))
     return f"{runtime}/{run_id}.on.{called}-{_digest(machine)}"
+
+
+def _is_guarded(machine: Host) -> bool:
+    """Not this machine, whose next run undoes; and not one that is thrown away with all that was changed in it."""
+    return not machine.shares_files and not machine.made_here
 
 
 def _other_machines(hosts: Sequence[Host]) -> list[Host]:

@@ -86,7 +86,8 @@ async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) ->
     if record.settled:
         await forget(record.run_id, hosts, str(runtime))
         forget_record(path)
-        return [f"{record.run_id}: undid {_changes(pending)} that it had left", *troubles]
+        why = "" if record.kept else " that it had left"
+        return [f"{record.run_id}: undid {_changes(pending)}{why}", *troubles]
     left = sum(not entry.done for entry in record.entries)
     return [f"{record.run_id}: undid {pending - left} of {_changes(pending)}; the record stays at {path}", *troubles]
 

@@ -103,10 +103,11 @@ class UndoStack(Changes):
             raise asyncio.CancelledError
         return task.result()
 
-    def keep(self) -> None:
+    async def keep(self) -> None:
         """Lets the changes outlive this process (``nicbench lab up``); ``restore`` undoes them."""
         self._record = self._record.model_copy(update={"kept": True})
         self._save(self._record)
+        await self._guards.keep(self._record)
 
     async def _undo_all(self) -> list[str]:
         troubles = await _call_all(self._ends)

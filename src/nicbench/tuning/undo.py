@@ -20,10 +20,41 @@ class RestoreFile(Frozen):
 
 
 class DeleteNamespace(Frozen):
-    """Kill what still runs in the namespace and delete it; its interfaces go with it."""
+    """Kill what still runs in the namespace and delete it; its interfaces go with it.
+
+    Not while it still holds one of ``holding``: those were moved there, and come back before.
+    """
 
     kind: Literal["delete_namespace"] = "delete_namespace"
     namespace: str
+    holding: tuple[str, ...] = ()
+
+
+class ReturnLink(Frozen):
+    """Move an interface back out of ``namespace``, bring it up where it was, and give it the addresses it had.
+
+    Each address is in the words of ``ip address add``.
+    """
+
+    kind: Literal["return_link"] = "return_link"
+    device: str
+    namespace: str
+    up: bool
+    addresses: tuple[str, ...] = ()
+
+
+class SetLinkDown(Frozen):
+    """Take an interface down that was down before."""
+
+    kind: Literal["set_link_down"] = "set_link_down"
+    device: str
+
+
+class SetLinkUp(Frozen):
+    """Bring an interface up that nicbench took down."""
+
+    kind: Literal["set_link_up"] = "set_link_up"
+    device: str
 
 
 class DeleteLink(Frozen):
@@ -31,6 +62,52 @@ class DeleteLink(Frozen):
 
     kind: Literal["delete_link"] = "delete_link"
     device: str
+
+
+class ReleasePort(Frozen):
+    """Take an interface out of a bond that nicbench made, and give it its state, MAC address and MTU back.
+
+    One that is in another group by now, or in none and changed since, was taken by somebody: it is left alone.
+    """
+
+    kind: Literal["release_port"] = "release_port"
+    device: str
+    bond: str
+    is_up: bool
+    mac: str
+    mtu_bytes: int
+
+
+class DeleteRdmaLink(Frozen):
+    """Delete a soft RDMA device that nicbench made."""
+
+    kind: Literal["delete_rdma_link"] = "delete_rdma_link"
+    device: str
+
+
+class RestoreDriver(Frozen):
+    """Give a PCI device back to the ``driver`` that it had ("": none), unless another than ``asked`` has it by now.
+
+    Its interface is then called ``device`` again, and is up if it was.
+    """
+
+    kind: Literal["restore_driver"] = "restore_driver"
+    address: str
+    driver: str
+    override: str
+    asked: str
+    device: str | None = None
+    up: bool = False
+
+
+class RestoreFunctionMac(Frozen):
+    """Give a virtual function the address that it had, by its adapter's port, unless it is not ``asked`` any more."""
+
+    kind: Literal["restore_function_mac"] = "restore_function_mac"
+    device: str
+    number: int
+    mac: str
+    asked: str
 
 
 class DetachXdp(Frozen):
@@ -132,9 +209,16 @@ Undo = Annotated[
     | DeleteNamespace
     | DeleteLink
     | DeleteNftTable
+    | DeleteRdmaLink
     | DetachXdp
     | KillProcess
+    | ReleasePort
     | RemovePath
+    | RestoreDriver
+    | RestoreFunctionMac
+    | ReturnLink
+    | SetLinkDown
+    | SetLinkUp
     | StopNfsServer
     | Unmount,
     Field(discriminator="kind"),

@@ -15,7 +15,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.netns import NAMESPACE_FOLDER, NetnsHost
 from nicbench.model.tuning import Values
 from nicbench.registry import find
-from nicbench.tuning import bpf, detached, promiscuity
+from nicbench.tuning import bpf, detached, drivers, function_macs, links, promiscuity, released
 from nicbench.tuning.items.base import CannotSetError, Item, Place
 from nicbench.tuning.owner import nice_of_stat, start_ticks_of_stat
 from nicbench.tuning.record import Entry, Record
@@ -24,14 +24,21 @@ from nicbench.tuning.undo import (
     DeleteLink,
     DeleteNamespace,
     DeleteNftTable,
+    DeleteRdmaLink,
     DetachXdp,
     EndPromiscuity,
     EndServer,
     KillProcess,
+    ReleasePort,
     RemovePath,
+    RestoreDriver,
     RestoreFile,
+    RestoreFunctionMac,
     RestoreNice,
     RestoreSetting,
+    ReturnLink,
+    SetLinkDown,
+    SetLinkUp,
     StopNfsServer,
     Undo,
     Unmount,
@@ -53,15 +60,20 @@ async def undo_entries(
 
     A change that fails, in whatever way, stays in the record and the rest goes on; one that somebody else overwrote is
     settled. A path that could not be removed may have been on a mount whose server is gone, and gone itself when that
-    was unmounted: it is looked for once more.
+    was unmounted; what could not be undone in a virtual machine went with it: they are looked for once more.
     """
     told: dict[int, str] = {}
     record = await _undo_each(record, reversed(range(len(record.entries))), told, make_host, save)
-    if any(isinstance(entry.undo, Unmount) for entry in record.entries):
-        left = [index for index in told if not record.entries[index].done]
-        again = [index for index in left if isinstance(record.entries[index].undo, RemovePath)]
+    left = [index for index in told if not record.entries[index].done]
+    unmounted = any(isinstance(entry.undo, Unmount) for entry in record.entries)
+    again = [index for index in left if _may_be_settled(record.entries[index], make_host, unmounted=unmounted)]
+    if again:
         record = await _undo_each(record, again, told, make_host, save)
     return record, list(told.values())
+
+
+def _may_be_settled(entry: Entry, make_host: Callable[[dict[str, Any]], Host], *, unmounted: bool) -> bool:
+    return (unmounted and isinstance(entry.undo, RemovePath)) or make_host(entry.host).machine.made_here
 
 
 async def _undo_each(
@@ -80,7 +92,7 @@ async def _undo_each(
         try:
             host = make_host(entry.host)
             note = await undo_one(host, entry.undo)
-            after = await _after(host, entry.undo)
+            after = None if await host.machine.is_gone() else await _after(host, entry.undo)
         except Exception as error:  # also what nobody thought of: the machine is put back as far as it can be
             reason = error.message if isinstance(error, NicbenchError) else f"{type(error).__name__}: {error}"
             told[index] = f"could not undo ({_described(entry)}): {reason}"
@@ -97,6 +109,8 @@ async def _undo_each(
 
 async def undo_one(host: Host, undo: Undo) -> str | None:
     """Undoes; gives a sentence where something was left alone on purpose. HostError where it failed."""
+    if await host.machine.is_gone():
+        return None
     network = host.network
     if isinstance(network, NetnsHost) and not await network.exists():
         return None  # everything in it went with it
@@ -113,18 +127,37 @@ async def undo_one(host: Host, undo: Undo) -> str | None:
             return await _restore_setting(host, undo)
         case DeleteNamespace():
             # What came into a lab by ssh lets go first, and tidies up: the namespace takes its processes along.
-            await close_connections()
-            await _delete_namespace(host, undo.namespace)
+            await close_connections(through=undo.namespace)
+            await _delete_namespace(host, undo)
+            return None
+        case RestoreDriver():
+            return await drivers.restore_driver(host, undo)
+        case RestoreFunctionMac():
+            return await function_macs.restore_function_mac(host, undo)
+        case ReturnLink():
+            return await links.return_link(host, undo)
+        case SetLinkDown():
+            if await _link_exists(host, undo.device):
+                await host.run(("ip", "link", "set", "dev", undo.device, "down"))
+            return None
+        case SetLinkUp():
+            if await _link_exists(host, undo.device):
+                await host.run(("ip", "link", "set", "dev", undo.device, "up"))
             return None
         case DeleteLink():
             if await _link_exists(host, undo.device):
                 await host.run(("ip", "link", "delete", "dev", undo.device))
             return None
+        case ReleasePort():
+            return await released.release_port(host, undo)
         case DeleteIpObject():
             await _delete_ip_object(host, undo.arguments)
             return None
         case DeleteNftTable():
             await _delete_nft_table(host, undo)
+            return None
+        case DeleteRdmaLink():
+            await _delete_rdma_link(host, undo.device)
             return None
         case DetachXdp():
             return await _detach_xdp(host, undo)
@@ -223,10 +256,15 @@ def item_of(undo: RestoreSetting) -> Item:
         raise HostError(f"the options of {undo.item} are not understood: {error.errors()[0]['msg']}") from error
 
 
-async def _delete_namespace(host: Host, namespace: str) -> None:
+async def _delete_namespace(host: Host, undo: DeleteNamespace) -> None:
+    namespace = undo.namespace
     path = f"{NAMESPACE_FOLDER}/{namespace}"
     if (await host.run(("test", "-e", path), check=False)).status != 0:
         return
+    if held := await links.holds(host, namespace, undo.holding):
+        raise HostError(
+            f"namespace {namespace} still holds {', '.join(held)}, which did not come back", place=host.name
+        )
     # A process inside would keep the namespace alive without a name.
     inside = await host.run(("ip", "netns", "pids", namespace), check=False)
     for pid in map(int, inside.stdout.split()):
@@ -260,6 +298,14 @@ async def _delete_nft_table(host: Host, undo: DeleteNftTable) -> None:
         raise HostError(
             f"the table {undo.family} {undo.table} cannot be deleted: {done.stderr.strip()}", place=host.name
         )
+
+
+async def _delete_rdma_link(host: Host, device: str) -> None:
+    """One that is not there any more went with its interface."""
+    done = await host.run(("rdma", "link", "delete", device), check=False)
+    still = await host.run(("test", "-e", f"/sys/class/infiniband/{device}"), check=False)
+    if still.status == 0:
+        raise HostError(f"the RDMA device {device} cannot be deleted: {done.stderr.strip()}", place=host.name)
 
 
 async def _detach_xdp(host: Host, undo: DetachXdp) -> str | None:

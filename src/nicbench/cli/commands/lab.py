@@ -1,24 +1,30 @@
-"""``nicbench lab up|down``: keeps a lab, and the DUT in it, for experiments by hand, and removes it."""
+"""``nicbench lab up|list|shell|down``: keeps a lab, and the DUT in it, for experiments by hand, and removes it."""
 
 from __future__ import annotations
 
+import sys
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nicbench.bench_file import BenchFile, load
 from nicbench.cli.interruption import run_to_the_end
-from nicbench.cli.options import BenchPath
 from nicbench.cli.output import results, say
 from nicbench.errors import UsageError
+from nicbench.events import Bus, Note
 from nicbench.labs.base import EndpointTestbed, Testbed
 from nicbench.store.folder import slug
-from nicbench.tuning.lock import HostLock
-from nicbench.tuning.restore import kept_runs, restore, restore_stale
+from nicbench.tuning.restore import kept_runs, restore
 from nicbench.tuning.stack import UndoStack
 from nicbench.units import format_bits_per_s
 
 PREFIX = "lab-"
+_SANDBOX = "vm"
+BenchToKeep = Annotated[
+    Path, typer.Argument(metavar="BENCH.yaml", help="The bench file; or `vm`, a virtual machine to try things in.")
+]
 LabName = Annotated[str | None, typer.Argument(metavar="NAME", help="The lab; may be left out where there is one.")]
 
 ConfigurationName = Annotated[
@@ -31,15 +37,19 @@ def register(app: typer.Typer) -> None:
     """Adds the commands."""
     labs = typer.Typer(help="Keep a lab for experiments by hand, or remove it.", no_args_is_help=True)
     labs.command("up")(_up)
+    labs.command("list")(_list)
+    labs.command("shell", context_settings={"allow_interspersed_args": False})(_shell)
     labs.command("down")(_down)
     app.add_typer(labs, name="lab")
 
 
-def _up(bench: BenchPath, configuration: ConfigurationName = None) -> None:
-    """Make the lab and the DUT of a bench file, and leave them there until `lab down`."""
+def _up(bench: BenchToKeep, configuration: ConfigurationName = None) -> None:
+    """Make the lab, or the hosts and ports, and the DUT of a bench file, and leave them there until `lab down`."""
+    if str(bench) == _SANDBOX and not bench.exists():
+        bench = Path(str(files("nicbench.vm") / "sandbox.yaml"))
     bench_file = _configuration(load(bench), configuration)
-    if bench_file.lab is None or not bench_file.lab.plugin.touches_machine:
-        step = "use a bench file whose lab is made on this machine, such as `veth` or `clients`"
+    if not _makes_something(bench_file):
+        step = "use a bench file whose lab is made, such as `veth` or `clients`, or whose hosts or ports are"
         raise UsageError("there is no lab to keep", place=str(bench), next_step=step)
     name = f"{PREFIX}{slug(bench_file.title)}"
     if name in kept_runs():
@@ -49,7 +59,43 @@ def _up(bench: BenchPath, configuration: ConfigurationName = None) -> None:
     console.print(f"{name} is up", markup=False)
     for title, text in _facts(testbed):
         console.print(f"  {title:<24} {text}", markup=False, soft_wrap=True)
-    say(f"remove it: nicbench lab down {name}")
+    say(f"work in it: nicbench lab shell --lab {name}")
+    say(f"remove it:  nicbench lab down {name}")
+
+
+def _list() -> None:
+    """Print the labs that are up, and their hosts."""
+    from nicbench.stages.kept import hosts_of_lab  # as in _made
+
+    kept = kept_runs()
+    for name in kept:
+        results().print(f"{name}  {', '.join(hosts_of_lab(name))}".rstrip(), markup=False, soft_wrap=True)
+    if not kept:
+        say("no lab is up")
+
+
+def _shell(
+    command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="What to run; a shell.")] = None,
+    lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="The lab, where several are up.")] = None,
+    host: Annotated[str | None, typer.Option("--host", metavar="HOST", help="One of its hosts.")] = None,
+) -> None:
+    """Run a command, or a shell, on a host of a lab that is up."""
+    from nicbench.stages.kept import host_of_lab, run_in_lab  # as in _made
+
+    def show(piece: bytes) -> None:
+        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+
+    raise typer.Exit(run_to_the_end(run_in_lab(host_of_lab(_the_one(lab), host), command or (), show)))
+
+
+def _makes_something(bench: BenchFile) -> bool:
+    """A lab on a machine; or virtual machines, namespaces and addresses."""
+    from nicbench.stages import hosts, ports  # as in _made
+
+    if bench.lab is not None:
+        return bool(bench.lab.plugin.touches_machine)
+    return hosts.starts_hosts(bench) or ports.makes_ports(bench)
 
 
 def _configuration(bench: BenchFile, name: str | None) -> BenchFile:
@@ -66,8 +112,11 @@ def _configuration(bench: BenchFile, name: str | None) -> BenchFile:
 
 def _down(name: LabName = None) -> None:
     """Remove a lab that `lab up` made."""
-    for sentence in run_to_the_end(restore(_the_one(name))):
+    lab = _the_one(name)
+    for sentence in run_to_the_end(restore(lab)):
         results().print(sentence, markup=False, soft_wrap=True)
+    if lab not in kept_runs():
+        results().print(f"{lab} is down", markup=False)
 
 
 def _the_one(name: str | None) -> str:
@@ -76,24 +125,28 @@ def _the_one(name: str | None) -> str:
         return kept[0]
     if name in kept:
         return str(name)
-    known = f"labs that are up: {', '.join(kept)}" if kept else "no lab is up"
-    raise UsageError(f"there is no lab {name}" if name else "which lab?", next_step=known)
+    what = f"there is no lab {name}" if name else "which lab?" if kept else "no lab is up"
+    step = f"name one that is up: {', '.join(kept)}" if kept else "make one: nicbench lab up BENCH.yaml"
+    raise UsageError(what, next_step=step)
 
 
 async def _keep(bench: BenchFile, name: str) -> Testbed | EndpointTestbed:
-    changes = UndoStack(name, None)
-    lock = HostLock(name)
-    try:
-        for sentence in [*await lock.take(), *await restore_stale()]:
-            say(sentence)
-        testbed = await _made(bench, changes)
-        changes.keep()
-    except BaseException:  # an interruption too: half a lab is not kept
-        for trouble in await changes.undo_all():
-            say(f"warning: {trouble}")
-        raise
-    finally:
-        lock.release()
+    from nicbench.stages.hosts import making_in_words  # as in _made
+    from nicbench.stages.kept import write_hosts
+    from nicbench.stages.sharing import claims, taken
+
+    changes, bus = UndoStack(name, None), Bus()
+    bus.subscribe(lambda event: say(event.text) if isinstance(event, Note) else None)
+    async with taken(name, claims(bench), bus):
+        try:
+            say(making_in_words(bench))
+            testbed = await _made(bench, changes)
+            await write_hosts(changes, name, testbed)
+            await changes.keep()
+        except BaseException:  # an interruption too: half a lab is not kept
+            for trouble in await changes.undo_all():
+                say(f"warning: {trouble}")
+            raise
     return testbed
 
 
@@ -112,12 +165,17 @@ async def _made(bench: BenchFile, changes: UndoStack) -> Testbed | EndpointTestb
 
 def _facts(testbed: Testbed | EndpointTestbed) -> list[tuple[str, str]]:
     """What one needs to work in it: namespaces, interfaces, settings; one line each."""
-    facts = testbed.facts
+    facts = {**testbed.facts, "hosts": _without_commands(testbed.facts.get("hosts", {}))}
     if isinstance(testbed, EndpointTestbed):
         if isinstance(facts.get("rate"), int | float):
             facts = {**facts, "rate": format_bits_per_s(facts["rate"])}
         facts = {**facts, "addresses": {name: end.facts.address for name, end in testbed.endpoints.items()}}
-    return [(name.replace("_", " "), _in_words(value)) for name, value in facts.items()]
+    return [(name.replace("_", " "), _in_words(value)) for name, value in facts.items() if value not in ({}, None)]
+
+
+def _without_commands(hosts: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
+    """Command lines of pages are for the report."""
+    return {name: {key: fact for key, fact in made.items() if key != "command"} for name, made in hosts.items()}
 
 
 def _in_words(value: object) -> str:
