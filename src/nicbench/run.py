@@ -21,6 +21,7 @@ from nicbench.rounds.player import HostPlayer
 from nicbench.stages.calibrate import calibrate
 from nicbench.stages.disclose import disclose
 from nicbench.stages.endpoints import clocks_of, make_endpoints, make_server
+from nicbench.stages.hosts import making_in_words
 from nicbench.stages.machine import machine
 from nicbench.stages.measure import measure, measure_rounds
 from nicbench.stages.monitor import busy_cpus, monitored
@@ -82,7 +83,7 @@ async def _measure_frames(
 ) -> None:
     """One turn of frames, from its testbed to its last result."""
     bench = whole.of_turn(turn)
-    bus.publish(StageStarted(stage="testbed", text="making the testbed"))
+    bus.publish(StageStarted(stage="testbed", text=making_in_words(bench)))
     lab, testbed = await make_testbed(bench, changes)
     tuned = await tune_hosts(bench, turn, testbed.test_hosts, changes, folder, bus)
     dut = await make_dut(bench, testbed, changes)
@@ -116,7 +117,7 @@ async def _measure_rounds(
 ) -> None:
     """One turn of rounds of workloads, from its testbed to its last result."""
     bench = whole.of_turn(turn)
-    bus.publish(StageStarted(stage="testbed", text="making the testbed"))
+    bus.publish(StageStarted(stage="testbed", text=making_in_words(bench)))
     testbed = await make_endpoints(bench, changes)
     tuned = await tune_hosts(bench, turn, testbed.test_hosts, changes, folder, bus)
     dut = await make_server(bench, testbed, changes)
@@ -126,7 +127,7 @@ async def _measure_rounds(
         thresholds = Thresholds(**bench.thresholds)
         plan = describe_rounds(bench, folder.run_id, testbed, dut, thresholds, monitors.plans, clocks)
         await disclose(whole, turn, plan, testbed.test_hosts, folder)
-        player = HostPlayer(testbed, folder.path, changes, folder.redactor, engine_path)
+        player = HostPlayer(testbed, folder.path, changes, folder.redactor, engine_path, dut)
         maker = RoundMaker(player, monitors, thresholds, folder.journal.rounds(), bus, turn, began)
         await measure_rounds(bench, testbed, maker, bus, dut.mounts())
 

@@ -22,7 +22,7 @@ from nicbench.registry import find
 
 def test_the_registry_finds_every_kind_of_dut() -> None:
     kernel, user_space, others = (
-        ["bridge", "kernel-forward", "policer"],
+        ["bridge", "kernel-forward", "netem", "policer"],
         ["l3fwd", "reflector", "testpmd"],
         ["external", "file-server", "simulated"],
     )

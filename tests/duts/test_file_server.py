@@ -16,6 +16,8 @@ from nicbench.hosts.netns import NetnsHost
 from nicbench.labs.base import Endpoint, EndpointTestbed
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.shares._place import place_of
+from nicbench.shares._serving import Servers
+from nicbench.shares.base import Server
 from nicbench.tuning.detached import unmount
 from nicbench.tuning.stack import UndoStack
 
@@ -34,6 +36,7 @@ class Machine(FakeHost):
         self.refuses_to_mount = False
         self.listening = False
         self.alive = True
+        self.inode = 100
         self.answer("sh -c", self._shell)
         self.answer("grep", self._grep)
         self.answer("mount", self._mount)
@@ -50,7 +53,8 @@ class Machine(FakeHost):
             status = 0 if self.alive else 1
         elif "/proc/net/tcp" in command and self.listening:
             out = "@/proc/net/tcp\n" + "".join(
-                f"   {number}: 0100{'12'}C6:{3201 + number:04X} 00000000:0000 0A\n" for number in range(12)
+                f"   {number}: 0100{'12'}C6:{3201 + number:04X} 00000000:0000 0A 0:0 0:0 0 0 0 {self.inode}\n"
+                for number in range(12)
             )
         elif word in ("unmount", "detach"):
             self.mounted.discard(command[4])
@@ -149,6 +153,41 @@ def test_the_undo_is_written_before_anything_is_mounted(tmp_path: Path) -> None:
     assert asyncio.run(changes.undo_all()) == []
 
 
+async def test_servers_are_ended_and_started_again_with_the_undo_that_is_on_record(tmp_path: Path) -> None:
+    bed = bed_of(clients=1)
+    place = place_of(bed.servers[0].host)
+    changes = UndoStack("run", tmp_path, tmp_path / "run")
+    servers = Servers(place.host, changes, "/run/ours")
+    await servers.start([Server("a server", ("serve",), 3201, stop=("stop-the-kernel",))])
+    before = len(changes.entries)
+    host = machine(bed.servers[0])
+    host.listening = False
+    host.commands.clear()
+    await servers.restart()
+    assert [command[3] if command[0] == "sh" else command[0] for command in host.commands[:3]] == [
+        *("stop-the-kernel", "end", "start")
+    ]
+    assert len(changes.entries) == before
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("nothing", None),
+        ("ends", "the sftp-server of share 1 has ended"),
+        ("is silent", "the sftp-server of share 1 no longer listens on TCP port 3201"),
+        ("is another", "the sftp-server of share 1 was restarted by somebody"),
+    ],
+)
+async def test_a_server_that_ended_in_the_midst_of_a_round_is_told(what: str, told: str | None, tmp_path: Path) -> None:
+    bed, server = bed_of(clients=1), dut(shares=1)
+    await server.up(bed, UndoStack("run", tmp_path, tmp_path / "run"))
+    await server.begin_round()
+    host = machine(bed.servers[0])
+    host.alive, host.listening, host.inode = what != "ends", what != "is silent", 100 + (what == "is another")
+    assert await server.failure() == told
+
+
 def test_only_a_folder_of_ours_is_made_in_a_folder_of_the_user_and_removed(tmp_path: Path) -> None:
     bed = bed_of(clients=1)
     changes = up(bed, tmp_path, dut(shares=2, folder="/stor/d{share}"))
@@ -225,7 +264,7 @@ def test_a_server_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) 
 def test_a_mount_that_is_seen_by_nobody_else_is_refused(tmp_path: Path) -> None:
     bed = bed_of(clients=1)
     host = machine(bed.clients[0])
-    host.fail(("sh", "-c", 'grep -qF -- " $1 " /proc/self/mountinfo && test -w "$1"'), "")
+    host.fail(("sh", "-c", 'grep -qF -- " $1 " /proc/self/mountinfo && : >"$1/.nicbench" && rm -- "$1/.nicbench"'), "")
     with pytest.raises(NotReadyError, match="is mounted and cannot be used"):
         up(bed, tmp_path, dut())
 

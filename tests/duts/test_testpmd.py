@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from nicbench.duts import _testpmd_output as output
 from nicbench.duts._dpdk_options import Scheduling, file_prefix
 from nicbench.duts._memif_ports import DutCores, dut_cores, forwarded, in_pairs
 from nicbench.duts._process import waited_ns
+from nicbench.duts.reflector import ReflectorOptions, configuration
 from nicbench.duts.testpmd import Testpmd, TestpmdOptions, command_line
 from nicbench.errors import HostError, UsageError
 from nicbench.hosts._fake import FakeHost, FakeProcess
-from nicbench.labs.base import CoreMap
+from nicbench.labs.base import CoreMap, DutPort
 from nicbench.labs.memif import MemifOptions
 from nicbench.model.pattern import Way
 from nicbench.tuning.stack import UndoStack
@@ -149,3 +151,16 @@ async def test_one_that_dies_at_its_start_is_named_with_its_last_words(tmp_path:
     host.process("stdbuf", FakeProcess(status=1, stderr="EAL: no free huge pages"))
     with pytest.raises(HostError, match=r"(?s)testpmd exited with status 1.*no free huge pages"):
         await Testpmd(TestpmdOptions(huge_pages=False)).up(memif_testbed(host), UndoStack("nb-test", None, tmp_path))
+
+
+def test_cards_are_given_by_their_addresses_and_frames_bear_theirs() -> None:
+    rings = memif_testbed(FakeHost())
+    card = DutPort("d0", mac="02:00:00:00:00:07", address="0000:65:02.0")
+    testbed = replace(rings, tester_ports=rings.tester_ports[:1], dut_ports=(card,))
+    command = command_line(TestpmdOptions(devargs="mprq_en=1"), testbed, ONE_CORE, "prefix")
+    assert "--allow=0000:65:02.0,mprq_en=1" in command
+    assert "--no-pci" not in command
+    (way,) = Testpmd(TestpmdOptions()).addressing(testbed, 4)
+    assert (way.transmit, way.receive, way.destination_mac) == (0, 0, "02:00:00:00:00:07")
+    reflected = configuration(ReflectorOptions(devargs="mprq_en=1"), testbed, ONE_CORE)
+    assert reflected["ports"] == [{"name": "d0", "kind": "pci", "address": "0000:65:02.0", "devargs": "mprq_en=1"}]

@@ -6,6 +6,7 @@ import pytest
 
 from nicbench.judge.rounds import OF_ROUNDS, judge_round
 from nicbench.judge.thresholds import Thresholds
+from nicbench.model.link_failure import LinkFailed, LinkFailure
 from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
 from nicbench.model.verdict import Reason
 
@@ -45,3 +46,48 @@ def test_stolen_cpus_disturb() -> None:
 
 def test_the_thresholds_that_the_report_prints_are_those_of_the_table() -> None:
     assert {row.name for row in Thresholds().rows()} >= OF_ROUNDS
+
+
+FAILURE = LinkFailure(port="s0", link=2, after=3.0, lasts=4.0)
+FAILED = LinkFailed(asked=FAILURE, link="s0p2", taken_down="p-s0p2 of switch", down_at_s=3.0, up_at_s=7.0)
+WITH_FAILURE = REQUEST.model_copy(update={"failure": FAILURE})
+
+
+def links(**changes: int) -> dict[str, dict[str, int]]:
+    return {"s0": {f"carrier_changes of {device}": count for device, count in changes.items()}}
+
+
+def test_a_link_that_changes_by_itself_spoils_the_round() -> None:
+    verdict = judge_round(REQUEST, (done(0.0), done(0.0)), (), Thresholds(), links(s0p3=1))
+    assert verdict.reasons == (Reason.LINK_CHANGED,)
+    assert verdict.findings[0].text == "the link of s0p3 (s0) went down or came up by itself, once"
+
+
+def test_a_link_that_was_to_fail_spoils_nothing() -> None:
+    ends = {**links(s0p2=2), "c0": {"carrier_changes of p-s0p2": 2}}
+    assert judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), ends, FAILED).valid
+
+
+def test_beside_one_that_was_to_fail_another_one_still_does() -> None:
+    verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), links(s0p2=2, s0p4=2), FAILED)
+    assert [finding.text for finding in verdict.findings] == [
+        "the link of s0p4 (s0) went down or came up by itself, 2 times"
+    ]
+
+
+def test_one_that_was_to_fail_once_and_fell_again_is_told() -> None:
+    verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), links(s0p2=4), FAILED)
+    assert not verdict.valid
+
+
+@pytest.mark.parametrize(
+    ("failed", "why"),
+    [
+        (None, "the round was over before"),
+        (FAILED.model_copy(update={"up_at_s": None}), "the round was over before"),
+        (FAILED.model_copy(update={"down_at_s": None, "trouble": "RTNETLINK answers"}), "RTNETLINK answers"),
+    ],
+)
+def test_a_failure_that_did_not_take_place_is_no_measurement_of_one(failed: LinkFailed | None, why: str) -> None:
+    verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), {}, failed)
+    assert verdict.findings[0].text == f"link 2 of s0 did not go down and come back as asked: {why}"

@@ -12,7 +12,7 @@ from nicbench.methods._frame_profiles import PROFILES, most_frame_bytes
 from nicbench.methods.frames import Frames
 from nicbench.model.frames import FrameFigures, FrameTimes
 from nicbench.model.result import Result
-from nicbench.model.round import Figures, Job, JobOutcome, Placement
+from nicbench.model.round import Figures, HostCommand, Job, JobOutcome, Placement, RestartServers
 from nicbench.model.share import Mount
 from nicbench.stats.latency import histogram_of
 
@@ -241,6 +241,59 @@ def test_without_directories_the_shares_of_the_dut_are_used() -> None:
     more = Frames("editors", Frames.Options()).objection(laboratory.context)
     assert more is not None
     assert "12 instances are asked for, and the DUT serves 2 shares" in more.message
+
+
+def shares(laboratory: Laboratory, kind: str, *, survives: bool) -> None:
+    laboratory.context.mounts = (
+        Mount(
+            share=1,
+            kind=kind,
+            endpoint="c0",
+            directory="/run/m/1",
+            server_port="s0",
+            address="198.18.0.1",
+            tcp_port=2049,
+            survives_restart=survives,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "survives", "before"),
+    [
+        ({}, True, ["server: my command", "restart", "drop caches"]),
+        ({"restart_servers": False}, True, ["server: my command", "drop caches"]),
+        ({}, False, ["server: my command", "drop caches"]),
+        ({"directories": ["/mnt/d1"]}, True, ["server: my command", "drop caches"]),
+    ],
+)
+def test_servers_whose_mounts_survive_it_are_restarted_before_their_caches_are_dropped(
+    options: dict[str, object], survives: bool, before: list[str]
+) -> None:
+    laboratory = Laboratory(by_instance(24.0))
+    shares(laboratory, "a kind", survives=survives)
+    given = {"instances": [1], "direction": ["read"], "before_each": [{"host": "server", "run": "my command"}]}
+    asyncio.run(Frames("editors", Frames.Options.model_validate({**given, **options})).run(laboratory.context))
+    found = []
+    for one in laboratory.requests[0].before:
+        match one:
+            case RestartServers():
+                found.append("restart")
+            case HostCommand(on_machine=True):
+                found.append("drop caches")
+            case HostCommand():
+                found.append(f"{one.host}: {one.run}")
+    assert list(dict.fromkeys(found)) == before
+
+
+def test_a_restart_that_mounts_do_not_survive_is_refused() -> None:
+    laboratory = Laboratory(by_instance(24.0))
+    shares(laboratory, "sftp", survives=False)
+    options = Frames.Options.model_validate({"instances": [1], "restart_servers": True})
+    objection = Frames("editors", options).objection(laboratory.context)
+    assert objection is not None
+    assert "mounts of sftp do not survive it" in objection.message
+    assert "before_each" in objection.next_step
 
 
 def test_without_directories_or_shares_it_says_what_to_write() -> None:

@@ -136,3 +136,16 @@ def test_the_default_sizes_of_udp_are_those_that_a_datagram_can_have() -> None:
 def test_options_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Incast.Options.model_validate(wrong)
+
+
+def test_what_rdma_repeated_stands_beside_its_row() -> None:
+    laboratory = Laboratory(loaded, clients_per_port=2)
+    counted = iter([{"s0": {"duplicate_request": 5, "rcvd_pkts": 1}}, {"s0": {"duplicate_request": 8, "rcvd_pkts": 9}}])
+
+    async def counters() -> dict[str, dict[str, int]]:
+        return next(counted)
+
+    laboratory.player.counters = counters  # type: ignore[method-assign]
+    options = {**ONE_POINT, "transport": "rdma", "message_bytes": [4096], "streams": [5]}
+    (result,) = asyncio.run(Incast("i", Incast.Options.model_validate(options)).run(laboratory.context))
+    assert result.values["rdma_repeats"] == "4096 bytes, 5 queue pairs a sender: s0 duplicate_request 3"

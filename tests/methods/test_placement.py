@@ -94,6 +94,13 @@ def test_where_the_server_ran_is_stated() -> None:
     assert found["local", 0].values["pinning"] == "CPUs 2-3, 99 % of its memory on node 1"
 
 
+def test_what_was_measured_is_said_in_words() -> None:
+    results = asyncio.run(method(nodes=["local"], memory_loads=[0]).run(laboratory(obedient).context))
+    assert [result.parameters["measured"] for result in results][-1] == (
+        "s0, each port alone: TCP to the server, writes of 8192 bytes"
+    )
+
+
 @pytest.mark.parametrize(
     ("ran_on", "text"),
     [

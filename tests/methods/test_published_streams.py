@@ -1,4 +1,4 @@
-"""Published throughputs of four and eight ports at once (methods.md 2.6 to 2.8), given to the method as a tool's.
+"""Published throughputs of four and eight ports at once (docs/studies.md to 2.8), given to the method as a tool's.
 
 What it makes of them is what was published: per client, per port and combined.
 """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from nicbench.errors import HostError
 from nicbench.hosts._fake import FakeHost
-from nicbench.labs.base import Endpoint, EndpointTestbed
+from nicbench.labs.base import BondMember, Endpoint, EndpointTestbed
 from nicbench.model.bond import BondSeen
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.round import Ask, Job, RoundRequest
@@ -136,6 +136,46 @@ def test_each_connection_has_its_port_and_the_counters_agree() -> None:
     assert len(seen.flows) == len((*BOTH, CONTROL))
     assert seen.ports["eth2"].sent == 2 * frames - 7
     assert seen.ports["eth2"].sent_until_midst == frames
+
+
+def behind_a_switch(moments_of_switch: list[str]) -> tuple[BondSeen, BondSeen]:
+    """Both clients send: what the server's bond and that of the switch before it are seen to do."""
+    turned = connections(*BOTH).replace(
+        f"bytes_sent:{PAYLOAD} bytes_received:90", f"bytes_sent:90 bytes_received:{PAYLOAD}"
+    )
+    frames = PAYLOAD * 1514 // 1448
+    server = Server([counters(0, 0), counters(90, 90, frames) + turned, counters(90, 90, frames)])
+    switch, watched = Server(moments_of_switch), Watched()
+    switch.host.name = "switch"
+    plain = rack(server.host)
+    (end,) = plain.servers
+    members = tuple(BondMember(port, switch.host, port) for port in ("eth2", "eth3", "eth4", "eth5"))
+    facts = end.facts.model_copy(update={"link_bits_per_s": 100e6})
+    bonds = Bonds(replace(plain, servers=(Endpoint(server.host, facts, None, members, (switch.host, "bond0")),)))
+
+    async def play() -> tuple[BondSeen, ...]:
+        async with bonds.around(watched, request()) as watch:
+            await watch.begin()
+            await until(lambda: server.looks >= 2 and switch.looks >= 2)
+            await watch.end()
+            return bonds.seen()
+
+    own, far = asyncio.run(play())
+    return own, far
+
+
+def test_what_comes_to_the_server_is_predicted_at_the_switch_of_a_lab() -> None:
+    nothing = [counters(0, 0), counters(0, 0), counters(0, 0)]
+    own, far = behind_a_switch(nothing)
+    assert (own.endpoint, far.endpoint, far.bond.name) == ("s0", "switch", "bond0")
+    ports = [flow.port for flow in far.flows]
+    assert [flow.connection.source for flow in far.flows] == ["10.0.0.2", "10.0.0.3"]
+    frames = PAYLOAD * 1514 // 1448
+    sent = [sum(frames for port in ports if port == name) for name in ("eth2", "eth3")]
+    own, far = behind_a_switch([counters(0, 0), counters(sent[0], sent[1]), counters(sent[0], sent[1])])
+    assert own.confirmed is None
+    assert (far.confirmed, far.why) == (True, None)
+    assert {port.speed_bits_per_s for port in far.bond.ports} == {25e6}
 
 
 def test_counters_that_contradict_the_prediction_refute_it() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.rounds.counters import counters_in
+from nicbench.rounds.counters import counters_in, is_telling
 
 TEXT = """\
 /sys/class/net/s0/statistics/rx_bytes:123456
@@ -25,3 +25,9 @@ def test_bytes_drops_pauses_and_marks_are_kept_and_the_drivers_other_hundreds_ar
         "rx_discards_phy": 2,
         "np_ecn_marked_roce_packets": 5,
     }
+
+
+def test_a_counter_of_what_rdma_repeated_that_did_not_rise_is_kept_for_it_says_that_nothing_was() -> None:
+    assert is_telling("duplicate_request")
+    assert is_telling("rx_prio3_pause")
+    assert not is_telling("rcvd_pkts")

@@ -28,8 +28,8 @@ from nicbench.workloads.raw import RawFolder
 
 # What the client does is its congestion control; $1 is its folder, $2 the program, $3 frames to be read.
 _CLIENT = {
-    "reads": '"$2" read "$3" --seconds 0.05 --repeat --samples "$1/samples"',
-    "dies": '"$2" read "$3" --seconds 0.05 --repeat --samples "$1/samples" && truncate -s -5 "$1/samples"; kill -9 $$',
+    "reads": '"$2" read "$3" --seconds 0.3 --repeat --samples "$1/samples"',
+    "dies": '"$2" read "$3" --seconds 0.3 --repeat --samples "$1/samples" && truncate -s -5 "$1/samples"; kill -9 $$',
     "leaves nothing": ":",
     "leaves something else": 'echo "hello, I am no sample" >"$1/samples"',
     "cannot begin": "exit 3",

@@ -137,3 +137,13 @@ async def test_a_round_whose_files_cannot_be_kept_is_not_journaled_and_is_played
     resumed = Bench(lambda number, job: DONE)
     one, _ = await resumed.context.play({}, request())
     assert (one.id, resumed.rounds) == ("r0001", [one])
+
+
+async def test_a_round_in_which_a_server_of_the_dut_ended_is_repeated_though_every_tool_gave_figures() -> None:
+    bench = Bench(lambda number, job: DONE)
+    bench.player.broken = lambda number: "the NFS server has ended" if number == 1 else None
+    one, marked = await bench.context.play({}, request())
+    assert (one.id, marked) == ("r0002", False)
+    assert [finding.text for finding in bench.rounds[0].verdict.findings] == [
+        "in the midst of the round the NFS server has ended"
+    ]

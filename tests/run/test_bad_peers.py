@@ -87,7 +87,13 @@ def test_frames_that_we_did_not_send_are_foreign_and_never_counted_as_ours(tmp_p
     assert all(count.received <= count.sent for count in counts)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.acceptance, id="Ctrl-C"),  # test_restored.py has it besides
+        pytest.param(signal.SIGTERM, id="SIGTERM"),
+    ],
+)
 def test_an_interrupted_run_keeps_its_trials_and_restores_the_machine(number: signal.Signals, tmp_path: Path) -> None:
     before = machine_state()
     bench = tmp_path / "bench.yaml"

@@ -24,12 +24,12 @@ tests:
     frame_bytes: [64]
     of: 40 kpps
     loads: [100 %, 25 %]
-    trial: {duration: 500 ms, drain: 200 ms, settle: 20 ms}
+    trial: {duration: 500 ms, drain: 50 ms, settle: 20 ms}
   - name: loss
     method: frame-loss
     frame_bytes: [64]
     of: 10 kpps
-    trial: {duration: 200 ms, drain: 200 ms, settle: 20 ms}
+    trial: {duration: 200 ms, drain: 50 ms, settle: 20 ms}
 """
     + TOLERANT
 )

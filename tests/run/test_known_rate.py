@@ -138,8 +138,8 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 5 %, maximum_trials: 12, trials_per_bound: 1}}
-    trial: {{duration: 500 ms, drain: 100 ms, settle: 20 ms}}
+    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 5 %, maximum_trials: 8, trials_per_bound: 1}}
+    trial: {{duration: 400 ms, drain: 50 ms, settle: 20 ms}}
   - name: recovery
     method: system-recovery
     at: throughput

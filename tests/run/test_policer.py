@@ -30,7 +30,8 @@ def check_known_rate(summary: Summary, rate: int, trial_s: float) -> None:
         )
 
 
-@pytest.mark.parametrize("trial_s", [1, pytest.param(8, marks=pytest.mark.acceptance)])
+@pytest.mark.acceptance  # of two such rates, in two configurations: test_configurations.py
+@pytest.mark.parametrize("trial_s", [1, 8])
 def test_a_rate_drawn_by_the_test_is_found(trial_s: int, draw: random.Random, tmp_path: Path) -> None:
     rate, size = draw.randrange(120_000, 300_000), draw.choice((64, 1518))
     summary, trials = run_bench(tmp_path, POLICER.format(rate=rate, sizes=f"[{size}]", search="mlr", trial_s=trial_s))

@@ -122,6 +122,11 @@ def inside(namespace: str, *command: str) -> None:
     subprocess.run(["ip", "netns", "exec", namespace, *command], check=True, capture_output=True)
 
 
+def output_of_links(namespace: str) -> str:
+    command = ["ip", "-n", namespace, "link", "show", "type", "veth"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 class Machine:
     """A program called irqbalance, a file system, two namespaces joined by links, and a bench file that changes all."""
 
@@ -137,18 +142,27 @@ class Machine:
                 name, "sysctl", "-q", "-w", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1"
             )
         for pair in "01":
-            ends = ("link", "add", f"t{pair}", "type", "veth", "peer", "name", f"d{pair}", "netns", self.far)
+            # Of other numbers than their peers: the kernel tells of their state at once.
+            near, far = (f"t{pair}", "index", f"10{pair}"), (f"d{pair}", "index", f"20{pair}")
+            ends = ("link", "add", *near, "type", "veth", "peer", "name", *far, "netns", self.far)
             inside(self.near, "ip", *ends)
             inside(self.near, "ethtool", "-K", f"t{pair}", "gro", "on")
             inside(self.near, "ip", "link", "set", f"t{pair}", "up")
             inside(self.far, "ip", "link", "set", f"d{pair}", "up")
-        time.sleep(2.0)  # the kernel tells of a link's carrier some time after both ends came up
+        self._wait_for_links()
         shutil.copy("/bin/sleep", folder / "irqbalance")
         self.irqbalance = subprocess.Popen([str(folder / "irqbalance"), "600"])
         pages = int(Path("/proc/sys/vm/nr_hugepages").read_text())
         disk = min(Path("/sys/block").glob("*/queue/read_ahead_kb")).parents[1].name
         self.values = {"mount": self.mount, "disk": disk, "pages": pages + 400, "swappiness": 7}
         self.values |= {"near": self.near, "far": self.far}
+
+    def _wait_for_links(self) -> None:
+        began = time.monotonic()
+        for name in (self.near, self.far):
+            while (shown := output_of_links(name)).count("state UP") < 2:
+                assert time.monotonic() - began < PATIENCE_S, shown
+                time.sleep(0.05)
 
     def remove(self) -> None:
         self.irqbalance.kill()

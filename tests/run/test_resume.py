@@ -93,7 +93,7 @@ def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
         check_resumed(folder, reference)
 
 
-@pytest.mark.parametrize("times", [8, pytest.param(50, marks=pytest.mark.acceptance)])
+@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.acceptance)])
 def test_killed_at_random_moments_it_resumes_to_the_same_bytes(
     times: int, reference: Reference, draw: random.Random, tmp_path: Path
 ) -> None:

@@ -88,6 +88,15 @@ def test_a_counter_that_counted_more_than_was_lost_is_a_fault_and_the_counts_sta
     assert judged.counts == before.counts
 
 
+def test_of_a_frame_that_came_in_copies_one_may_be_dropped_and_that_is_no_fault() -> None:
+    copied = reading(lost=10)
+    copied = copied.model_copy(update={"counts": copied.counts.model_copy(update={"duplicated": 30})})
+    judged = with_ledger(copied, {}, {}, (counters(d0=0), counters(d0=12)))
+    assert judged.unexplained == -2
+    assert judged.ledger_faults == ()
+    assert [(row.counter, row.frames) for row in judged.ledger_beside] == [("d0 12", 2)]
+
+
 def test_counters_that_could_not_be_read_are_a_fault() -> None:
     judged = with_ledger(reading(lost=10), {}, {}, (Counters(faults=("no counters of dut: gone",)), Counters()))
     assert judged.ledger_faults == ("no counters of dut: gone",)

@@ -104,6 +104,8 @@ def test_commands_name_the_device_of_each_side_and_never_use_the_connection_mana
     assert client == "ib_write_bw -d mlx5_1 -i 1 -p 5201 -F -c RC -D 3 -q 50 -s 65536 -x 3 198.18.0.2"
     server = " ".join(Perftest().server_command(asked, CLIENT, SERVER))
     assert server == "ib_write_bw -d mlx5_0 -i 1 -p 5201 -F -c RC -D 3 -q 50 -s 65536 -x 1"
+    patient = " ".join(Perftest({"qp_timeout": 18, "transmit_depth": 4}).client_command(asked, CLIENT, SERVER))
+    assert patient.endswith("-x 3 -t 4 -u 18 198.18.0.2")
     probe = " ".join(Perftest({"traffic_class": 96}).client_command(job("perftest", LATENCY), CLIENT, SERVER))
     assert probe == ("ib_send_lat -d mlx5_1 -i 1 -p 5201 -F -c RC -n 10000 -U -s 64 -x 3 --tclass=96 198.18.0.2")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicbench.workloads.base import Listening
-from nicbench.workloads.ports import is_open, parse_sockets
+from nicbench.workloads.ports import is_open, parse_listeners
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 REST = "00000000:00000000 00:00000000 00000000     0        0 4764617 1 0000000000000000 100 0 0 10 0\n"
@@ -20,7 +20,7 @@ TABLES = (
 
 
 def test_a_listening_socket_is_found_at_its_address_and_at_no_other() -> None:
-    sockets = parse_sockets(TABLES)
+    sockets = parse_listeners(TABLES)
     assert is_open(Listening("tcp", 5400, "198.18.90.2"), sockets)
     assert is_open(Listening("tcp", 5400), sockets)
     assert not is_open(Listening("tcp", 5400, "198.18.90.3"), sockets)
@@ -29,7 +29,7 @@ def test_a_listening_socket_is_found_at_its_address_and_at_no_other() -> None:
 
 
 def test_a_socket_of_ipv6_takes_ipv4_too() -> None:
-    sockets = parse_sockets(TABLES)
+    sockets = parse_listeners(TABLES)
     assert is_open(Listening("tcp", 5600, "198.18.90.2"), sockets)
     assert is_open(Listening("tcp", 8080, "2001:db8::1"), sockets)
     assert is_open(Listening("tcp", 8080, "2001:db8::1%eth0"), sockets)
@@ -37,8 +37,10 @@ def test_a_socket_of_ipv6_takes_ipv4_too() -> None:
 
 
 def test_a_connection_that_has_ended_does_not_listen() -> None:
-    assert not is_open(Listening("tcp", 5500), parse_sockets(TABLES))
+    assert not is_open(Listening("tcp", 5500), parse_listeners(TABLES))
 
 
 def test_lines_that_are_none_of_a_socket_are_passed_over() -> None:
-    assert parse_sockets("@/proc/net/tcp\n  1: zz:1 0 0A\n x\n  2: 0100007F:FFFFFFFFFFFFFFFFFFFF 0 0A\n\n") is not None
+    assert (
+        parse_listeners("@/proc/net/tcp\n  1: zz:1 0 0A\n x\n  2: 0100007F:FFFFFFFFFFFFFFFFFFFF 0 0A\n\n") is not None
+    )

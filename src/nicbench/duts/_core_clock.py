@@ -6,10 +6,10 @@ of a millisecond on simulated ports, between the trials of the DUT, which polls 
 
 from __future__ import annotations
 
-from nicbench.engine.binary import find_binary
 from nicbench.engine.client import EngineClient
+from nicbench.engine.deploy import deployed
 from nicbench.errors import NicbenchError
-from nicbench.hosts.local import LocalHost
+from nicbench.hosts.base import Host
 
 _TRIAL_S = 0.001
 _SIMULATED = {"name": "probe", "kind": "simulated", "link_bits_per_s": 1e9, "sends_to": 0, "dut": {}}
@@ -27,11 +27,11 @@ _STREAM = {
 }
 
 
-async def core_clock_hz(cpu: int) -> tuple[float, ...]:
-    """Probed now, twice; empty where it cannot be."""
+async def core_clock_hz(host: Host, cpu: int) -> tuple[float, ...]:
+    """Probed now on the host, twice; empty where it cannot be."""
     try:
-        binary = str(find_binary("nicbench-packets"))
-        client = EngineClient(await LocalHost().start((binary,)), "clock probe")
+        binary = await deployed(host, "nicbench-packets")
+        client = EngineClient(await host.start((binary,)), "clock probe")
     except NicbenchError:
         return ()
     try:

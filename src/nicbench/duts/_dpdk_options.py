@@ -72,8 +72,12 @@ def eal_arguments(
 
 
 def common_arguments(options: DpdkOptions, testbed: Testbed) -> tuple[str, ...]:
-    """What does not depend on cores: no card is taken, nothing on disk outlives a killed process, its version said."""
+    """What does not depend on cores: no other card is taken, nothing outlives a killed process, its version said."""
     memory = ("--in-memory",) if options.huge_pages else ("--no-huge", "--no-shconf")
     devargs = f",{options.devargs}" if options.devargs else ""
-    devices = tuple(f"--vdev={port.vdev}{devargs}" for port in testbed.dut_ports)
-    return ("-v", "--no-pci", *memory, *devices, *options.eal)
+    devices = tuple(
+        f"--vdev={port.vdev}{devargs}" if port.address is None else f"--allow={port.address}{devargs}"
+        for port in testbed.dut_ports
+    )
+    cards = any(port.address is not None for port in testbed.dut_ports)
+    return ("-v", *(() if cards else ("--no-pci",)), *memory, *devices, *options.eal)

@@ -1,4 +1,4 @@
-"""What a DUT in user space needs of a memif testbed: its ports, its cores, and how frames pass through it."""
+"""What a DUT in user space needs of its testbed, rings in memory or cards: its ports, its cores, how frames pass."""
 
 from __future__ import annotations
 
@@ -25,13 +25,22 @@ class DutCores:
     workers: tuple[int, ...]
 
 
-def require_memif(testbed: Testbed, kind: str) -> Host:
-    """The DUT's host; UsageError where its ports are not rings in memory."""
-    if testbed.dut is None or not testbed.dut_ports or any(port.vdev is None for port in testbed.dut_ports):
+def require_user_space(testbed: Testbed, kind: str) -> Host:
+    """The DUT's host; UsageError where its ports are neither rings in memory nor cards that DPDK drives."""
+    ports = testbed.dut_ports
+    if testbed.dut is None or not ports or any(port.vdev is None and port.address is None for port in ports):
         raise UsageError(
-            f"a DUT of kind {kind} stands in a lab of shared memory", place="dut", next_step="use `lab: {kind: memif}`"
+            f"a DUT of kind {kind} stands in a lab of shared memory, or on cards that DPDK drives",
+            place="dut",
+            next_step="use `lab: {kind: memif}`, or give its ports by `address`",
         )
     return testbed.dut
+
+
+def card_macs(testbed: Testbed) -> tuple[str, ...] | None:
+    """What frames to cards must bear: a card takes no others. None of rings, and where it is not known."""
+    macs = tuple(port.mac for port in testbed.dut_ports if port.address is not None and port.mac is not None)
+    return macs if macs and len(macs) == len(testbed.dut_ports) else None
 
 
 def dut_cores(testbed: Testbed, wanted: int, kind: str) -> DutCores:

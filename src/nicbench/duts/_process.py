@@ -27,8 +27,8 @@ class DutProcess:
     """``name`` is how messages call it. Its output is read all the time, so that it never blocks on a full pipe."""
 
     def __init__(self, process: Process, host: Host, name: str) -> None:
+        self.host = host
         self._process = process
-        self._host = host
         self._name = name
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._read = 0  # lines so far; the kept ones are the last of them
@@ -85,14 +85,14 @@ class DutProcess:
                             self._mark = mark
                             return seen
                     if self._ended:
-                        raise HostError(f"the DUT {self._death()}", place=f"{self._host.name}, {self._name}")
+                        raise HostError(f"the DUT {self._death()}", place=f"{self.host.name}, {self._name}")
                     async with self._news:
                         if self._read == mark and not self._ended:
                             await self._news.wait()
         except TimeoutError:
             raise HostError(
                 f"the DUT {self._name} did not {what} within {within_s:g} s{self._last_words()}",
-                place=self._host.name,
+                place=self.host.name,
                 next_step="its command line is in plan.json; run it by hand to see more",
             ) from None
 
@@ -104,12 +104,12 @@ class DutProcess:
         """Time that its threads, all of them, could have run and waited for a CPU, by the scheduler's account."""
         if self.pid is None:
             return None
-        shown = await self._host.run(("sh", "-c", 'cat /proc/"$1"/task/*/schedstat', "sh", str(self.pid)), check=False)
+        shown = await self.host.run(("sh", "-c", 'cat /proc/"$1"/task/*/schedstat', "sh", str(self.pid)), check=False)
         return waited_ns(shown.stdout) if shown.status == 0 else None
 
     async def failure(self) -> str | None:
         """How it ended, with its last words; None while it runs."""
-        stat = None if self.pid is None else await self._host.read_file(f"/proc/{self.pid}/stat")
+        stat = None if self.pid is None else await self.host.read_file(f"/proc/{self.pid}/stat")
         if stat is None or stat.rpartition(")")[2].split()[:1] == ["Z"]:  # proc(5): dead, and its master not told yet
             await asyncio.wait((self._reader,), timeout=_END_S)
         return self._death() if self._ended else None

@@ -52,6 +52,8 @@ class Dut(ABC):
     """What it stands on: interfaces of the kernel, or what a lab of the same ``port_kind`` gives."""
     is_set_up: ClassVar[bool] = True
     """Whether ``up`` does anything; False where it is there already, and may stand behind any tester's ports."""
+    takes_cards: ClassVar[bool] = False
+    """Whether its ports may be cards that DPDK drives, by their PCI addresses, where no lab gives others."""
     can_be_sink: ClassVar[bool] = False
     """Whether ``as_sink`` can be entered."""
     fewest_ports: ClassVar[int] = 1
@@ -167,3 +169,23 @@ class EndpointDut(Dut):
     def mounts(self) -> tuple[Mount, ...]:
         """Its shares as clients have them mounted, once it is up; none of a DUT that shares nothing."""
         return ()
+
+    @property
+    def survives_restart(self) -> bool:
+        """Whether clients go on with their mounts once ``restart`` is done."""
+        return False
+
+    async def restart(self) -> None:
+        """Ends the servers of its shares and starts them anew; clients then use their mounts again.
+
+        Only where the mounts survive it. NotReadyError where a server does not come, or a mount cannot be used.
+        """
+        raise NotImplementedError
+
+    async def begin_round(self) -> None:
+        """A round begins: ``failure`` tells what came of the servers since."""
+        return
+
+    async def failure(self) -> str | None:
+        """How a server of its shares ended since the round began, with its last words; None where all went on."""
+        return None

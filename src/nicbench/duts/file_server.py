@@ -23,7 +23,7 @@ from nicbench.model.quantity import Bytes
 from nicbench.model.share import MOUNTS, Mount, ShareChoice
 from nicbench.registry import find
 from nicbench.shares._folders import SHARE, file_system_of, folders_in_memory, folders_inside, make_private
-from nicbench.shares._mounting import mount
+from nicbench.shares._mounting import mount, require_use
 from nicbench.shares._place import find_programs, place_of, require_check, require_file_system
 from nicbench.shares._serving import Servers
 from nicbench.shares.base import Command, Share, ShareKind
@@ -75,10 +75,30 @@ class FileServer(EndpointDut):
         self._kind = kinds[self.options.share.kind](self.options.share.options)
         self._mounts: list[Mount] = []
         self._facts: dict[str, Any] = {}
+        self._shares: tuple[Share, ...] = ()
+        self._running: Servers | None = None
         self._run = ""
 
     def mounts(self) -> tuple[Mount, ...]:
         return tuple(self._mounts)
+
+    @property
+    def survives_restart(self) -> bool:
+        return self._kind.survives_restart
+
+    async def restart(self) -> None:
+        if self._running is None or not self.survives_restart:
+            raise NotImplementedError
+        await self._running.restart()
+        for share in self._shares:
+            await require_use(share)
+
+    async def begin_round(self) -> None:
+        if self._running is not None:
+            await self._running.look()
+
+    async def failure(self) -> str | None:
+        return None if self._running is None else await self._running.failure()
 
     async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
         name = self._run = hashlib.sha256(changes.run_id.encode()).hexdigest()[:12]
@@ -87,10 +107,10 @@ class FileServer(EndpointDut):
         ours = f"/run/nicbench-shares-{name}"
         await make_private(changes, server, ours)
         folders = await self._folders(changes, server, ours, f"nicbench-{name}")
-        shares = shares_of(testbed, folders, f"{MOUNTS}{name}")
+        shares = self._shares = shares_of(testbed, folders, f"{MOUNTS}{name}")
         servers = self._kind.servers(shares, found)
-        running = Servers(testbed.server, changes, ours)
-        await running.start(servers)
+        self._running = Servers(testbed.server, changes, ours)
+        await self._running.start(servers)
         commands: dict[str, list[str]] = {testbed.server.name: [each.words for each in servers]}
         made: set[str] = set()
         for share in shares:
@@ -148,6 +168,7 @@ class FileServer(EndpointDut):
                 server_port=share.server.name,
                 address=share.server.facts.address,
                 tcp_port=self._kind.tcp_port(share.number),
+                survives_restart=self._kind.survives_restart,
             )
         )
 

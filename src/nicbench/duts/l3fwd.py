@@ -15,7 +15,7 @@ from nicbench.duts._dpdk_options import DpdkOptions, common_arguments, file_pref
 from nicbench.duts._dpdk_process import prepare
 from nicbench.duts._dpdk_telemetry import ask, port_statistics, socket_path
 from nicbench.duts._l3fwd_rules import Entry, checked_map, config_argument, default_map, rules
-from nicbench.duts._memif_ports import MOST_PORTS, dut_cores, forwarded, goes_back, require_memif
+from nicbench.duts._memif_ports import MOST_PORTS, dut_cores, forwarded, goes_back, require_user_space
 from nicbench.duts._process import DutProcess
 from nicbench.duts._testpmd_output import version
 from nicbench.duts._ways import ways_back, ways_between
@@ -44,6 +44,7 @@ class L3fwd(FrameDut):
     kind = "l3fwd"
     Options = L3fwdOptions
     port_kind = "memif"
+    takes_cards = True
     most_ports = MOST_PORTS
     returns_on_same_port = True
     options: L3fwdOptions
@@ -60,7 +61,13 @@ class L3fwd(FrameDut):
         self._version: str | None = None
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
-        host = require_memif(testbed, self.kind)
+        host = require_user_space(testbed, self.kind)
+        if not host.shares_files:  # its program is built here, and its counters are asked for over a socket here
+            raise UsageError(
+                f"l3fwd runs on the machine that nicbench runs on, and {host.name} is another",
+                place="dut",
+                next_step="remove `on` from `lab`, or use `dut: {kind: testpmd}`",
+            )
         cores = dut_cores(testbed, self.options.cores, self.kind)
         self._build = builder.built()
         if self._build is None:

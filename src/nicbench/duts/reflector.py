@@ -16,15 +16,16 @@ from nicbench.duts._dpdk_options import DpdkOptions
 from nicbench.duts._memif_ports import (
     MOST_PORTS,
     DutCores,
+    card_macs,
     dut_cores,
     forwarded,
     in_pairs,
     pairs_only,
-    require_memif,
+    require_user_space,
 )
 from nicbench.duts._process import DutProcess
 from nicbench.duts.base import Addressing, FrameDut, Refusal
-from nicbench.engine.binary import find_binary
+from nicbench.engine.deploy import deployed
 from nicbench.errors import HostError
 from nicbench.labs.base import Testbed
 from nicbench.model.base import Frozen
@@ -101,6 +102,7 @@ class Reflector(FrameDut):
     kind = "reflector"
     Options = ReflectorOptions
     port_kind = "memif"
+    takes_cards = True
     most_ports = MOST_PORTS
     returns_on_same_port = True
     options: ReflectorOptions
@@ -121,12 +123,12 @@ class Reflector(FrameDut):
         return pairs_only(self.kind, ports, pattern)
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
-        host = require_memif(testbed, self.kind)
+        host = require_user_space(testbed, self.kind)
         cores = dut_cores(testbed, 1, self.kind)
         if self.options.huge_pages:
             await raise_huge_pages(changes, host, self.options.memory + testbed.promised_bytes, "dut.huge_pages")
         self._configuration = configuration(self.options, testbed, cores)
-        self._command = (*self.options.scheduling.prefix(), str(find_binary(_PROGRAM)), "reflect")
+        self._command = (*self.options.scheduling.prefix(), await deployed(host, _PROGRAM), "reflect")
         self._process = await DutProcess.start(
             host, changes, self._command, self.kind, self.options.environment, last_line='{"command": "close"}'
         )
@@ -134,7 +136,7 @@ class Reflector(FrameDut):
         self._started = await self._event("forwarding", _START_S)
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
-        return forwarded(testbed, ip, in_pairs(testbed))
+        return forwarded(testbed, ip, in_pairs(testbed), card_macs(testbed))
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return ()  # it polls there: its own time would count as another program's
@@ -209,6 +211,8 @@ def configuration(options: ReflectorOptions, testbed: Testbed, cores: DutCores) 
         "eal": list(options.eal),
         "ports": [
             {"name": port.name, "kind": "vdev", "vdev": f"{port.vdev}{devargs}", "lossless": True}
+            if port.address is None
+            else {"name": port.name, "kind": "pci", "address": port.address, "devargs": options.devargs}
             for port in testbed.dut_ports
         ],
         "same_port": testbed.same_port,

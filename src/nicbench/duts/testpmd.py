@@ -20,12 +20,13 @@ from nicbench.duts._dpdk_process import prepare
 from nicbench.duts._memif_ports import (
     MOST_PORTS,
     DutCores,
+    card_macs,
     dut_cores,
     forwarded,
     goes_back,
     in_pairs,
     pairs_only,
-    require_memif,
+    require_user_space,
 )
 from nicbench.duts._process import DutProcess, require_program
 from nicbench.duts.base import Addressing, FrameDut, Refusal
@@ -63,6 +64,7 @@ class Testpmd(FrameDut):
     kind = "testpmd"
     Options = TestpmdOptions
     port_kind = "memif"
+    takes_cards = True
     most_ports = MOST_PORTS
     returns_on_same_port = True
     can_be_sink = True
@@ -81,7 +83,7 @@ class Testpmd(FrameDut):
         return pairs_only(self.kind, ports, pattern)
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
-        host = require_memif(testbed, self.kind)
+        host = require_user_space(testbed, self.kind)
         self._cores = dut_cores(testbed, self.options.cores, self.kind)
         await require_program(host, _PROGRAM, "apt-get install --no-install-recommends dpdk-dev")
         prefix = file_prefix(changes.run_id)
@@ -94,7 +96,7 @@ class Testpmd(FrameDut):
         self._version = output.version(self._process.stderr)
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
-        return forwarded(testbed, ip, in_pairs(testbed))
+        return forwarded(testbed, ip, in_pairs(testbed), card_macs(testbed))
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         return ()  # it polls there: its own time would count as another program's
@@ -121,7 +123,7 @@ class Testpmd(FrameDut):
             tsc_cycles=statistics.cycles or 0,
             tsc_hz=statistics.tsc_hz,
             counts_empty_polls=False,
-            core_clock_hz=await core_clock_hz(self._cores.workers[0]),
+            core_clock_hz=await core_clock_hz(self._process.host, self._cores.workers[0]),
         )
 
     @asynccontextmanager

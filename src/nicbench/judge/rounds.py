@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nicbench.judge.thresholds import Thresholds
+from nicbench.model.link_failure import LinkFailed
 from nicbench.model.round import JobOutcome, MachineCpu, RoundRequest
 from nicbench.model.verdict import Finding, Reason, Verdict
 
 MOST_REPEATS: Final = 2
 """Of one round in which a tool failed or something disturbed it."""
+CARRIER_CHANGES: Final = "carrier_changes of "
+"""The name of a counter, followed by the interface that it is of (``rounds/counters.py``)."""
+_MEANT: Final = 2
 OF_ROUNDS: Final = frozenset({"start_spread_share", "machine_steal_share"})
 """The thresholds that rounds are judged by."""
 
 
 def judge_round(
-    request: RoundRequest, outcomes: Sequence[JobOutcome], cpu: Sequence[MachineCpu], thresholds: Thresholds
+    request: RoundRequest,
+    outcomes: Sequence[JobOutcome],
+    cpu: Sequence[MachineCpu],
+    thresholds: Thresholds,
+    counters: Mapping[str, Mapping[str, int]] | None = None,
+    failure: LinkFailed | None = None,
+    server_failure: str | None = None,
 ) -> Verdict:
-    """Never looks at how much was moved: a slow card is no reason."""
+    """Never looks at how much was moved: a slow card is no reason.
+
+    ``counters`` are what rose of each endpoint's, ``failure`` the link that was taken down on purpose,
+    ``server_failure`` how a server of the DUT's own ended in the midst.
+    """
     return Verdict(
         findings=(
+            *_ended(server_failure),
             *_failed(request, outcomes),
             *_apart(request, outcomes, thresholds),
             *_unloaded(request, outcomes),
             *_stolen(cpu, thresholds),
+            *_links(counters or {}, failure),
+            *_not_failed(request, failure),
         )
     )
+
+
+def _ended(server_failure: str | None) -> Iterator[Finding]:
+    if server_failure is not None:
+        yield Finding(
+            reason=Reason.PEER_FAILED,
+            threshold="the servers of the DUT go on",
+            value=1.0,
+            limit=0.0,
+            text=f"in the midst of the round {server_failure}",
+        )
 
 
 def _failed(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> Iterator[Finding]:
@@ -75,6 +103,45 @@ def _unloaded(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> Iterator
                 limit=0.0,
                 text=f"the load {job.workload} of {job.client} was over {last_s - end_s:.2f} s before the probe was",
             )
+
+
+def _links(counters: Mapping[str, Mapping[str, int]], failure: LinkFailed | None) -> Iterator[Finding]:
+    """A link that went down or came up by itself; the one that was to fail goes down once and comes up once."""
+    for endpoint, risen in counters.items():
+        for name, changes in risen.items():
+            if not name.startswith(CARRIER_CHANGES):
+                continue
+            device = name.removeprefix(CARRIER_CHANGES)
+            left = changes - (_MEANT if failure is not None and device in _meant(failure) else 0)
+            if left > 0:
+                times = "once" if left == 1 else f"{left} times"
+                yield Finding(
+                    reason=Reason.LINK_CHANGED,
+                    threshold="link_changed",
+                    value=float(left),
+                    limit=0.0,
+                    text=f"the link of {device} ({endpoint}) went down or came up by itself, {times}",
+                )
+
+
+def _meant(failure: LinkFailed) -> tuple[str, ...]:
+    """Both ends of the cable."""
+    return (failure.link, failure.taken_down.partition(" of ")[0])
+
+
+def _not_failed(request: RoundRequest, failure: LinkFailed | None) -> Iterator[Finding]:
+    """A failure that was asked for and did not take place, or not for as long: the round is of something else."""
+    if request.failure is None:
+        return
+    if failure is None or failure.down_at_s is None or failure.up_at_s is None:
+        why = "the round was over before" if failure is None or failure.trouble is None else failure.trouble
+        yield Finding(
+            reason=Reason.LINK_CHANGED,
+            threshold="the failure that is asked for takes place",
+            value=1.0,
+            limit=0.0,
+            text=f"link {request.failure.link} of {request.failure.port} did not go down and come back as asked: {why}",
+        )
 
 
 def _stolen(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> Iterator[Finding]:

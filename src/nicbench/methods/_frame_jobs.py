@@ -12,7 +12,7 @@ from nicbench.methods._frame_places import Seat
 from nicbench.methods._frame_profiles import most_frame_bytes
 from nicbench.methods.base import RoundContext
 from nicbench.model.frames import FramesAsk
-from nicbench.model.round import Ask, HostCommand, Job, OwnFolder, Preparation, RoundRequest
+from nicbench.model.round import Ask, HostCommand, Job, OwnFolder, Preparation, RestartServers, RoundRequest
 
 WORKLOAD: Final = "nicbench-frames"
 _SPARE_FRAMES: Final = 2
@@ -136,6 +136,7 @@ def request(
         timeout_s=options.timeout,
         before=(*_emptied(options, test, direction, seats, context), *_before(options, seats, context)),
         pause_s=options.pause,
+        failure=options.failure,
     )
 
 
@@ -162,16 +163,31 @@ def _emptied(
         yield HostCommand(host=hosts[seat.client], run=run, timeout_s=_REMOVAL_S)
 
 
-def _before(options: FramesOptions, seats: Sequence[Seat], context: RoundContext) -> Iterator[HostCommand]:
-    """The bench file's commands, in their order; then the caches of every machine that has something to do with it."""
+def _before(
+    options: FramesOptions, seats: Sequence[Seat], context: RoundContext
+) -> Iterator[HostCommand | RestartServers]:
+    """The bench file's commands, in their order; a restart; then the caches of every machine that takes part."""
     for command in options.before_each:
         yield HostCommand(host=command.host, run=command.run, timeout_s=command.timeout)
+    if restarts(options, context):
+        yield RestartServers()
     if options.drop_caches:
         used = {seat.client for seat in seats}
         # Clients first: what they still have to write goes into the server's memory.
         ends = (*(client for client in context.clients if client.name in used), *context.servers)
         for host in {end.machine: end.host for end in ends}.values():
             yield HostCommand(host=host, run=_DROP, timeout_s=_DROP_S, on_machine=True)
+
+
+def restarts(options: FramesOptions, context: RoundContext) -> bool:
+    """Whether the servers of the DUT's shares are restarted before each round: where not said, if mounts survive it."""
+    survive = options.directories is None and can_restart(context)
+    return survive if options.restart_servers is None else options.restart_servers
+
+
+def can_restart(context: RoundContext) -> bool:
+    """Whether there are shares, and the mounts of all of them survive a restart of their servers."""
+    return bool(context.mounts) and all(mount.survives_restart for mount in context.mounts)
 
 
 def directory_of(options: FramesOptions, test: str, seat: Seat, direction: Task, context: RoundContext) -> str:

@@ -1,4 +1,4 @@
-"""Options of the method ``frames``; defaults are those of the published study (methods.md 1)."""
+"""Options of the method ``frames``; defaults are those of the published study (docs/studies.md)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from nicbench.methods._failures import in_time
 from nicbench.methods._frame_places import Places
 from nicbench.methods._frame_profiles import PROFILES
 from nicbench.model.base import Frozen
 from nicbench.model.distinct import Distinct
+from nicbench.model.link_failure import LinkFailure
 from nicbench.model.quantity import Bytes, FilmRate, Ratio, Seconds, SomeBytes
 from nicbench.model.traffic import Name
 from nicbench.stats.frames import TARGET_FRAMES_PER_S, TOLERANCE_RATIO
@@ -64,8 +66,10 @@ class FramesOptions(Frozen):
     content: Literal["unique", "stamped", "same"] = "unique"
     verify: Literal["none", "blocks", "full"] = "blocks"
     samples: bool = True
+    restart_servers: bool | None = None
     drop_caches: bool = True
     before_each: tuple[BeforeEach, ...] = ()
+    failure: LinkFailure | None = None
 
     @property
     def target_frames_per_s(self) -> float | None:
@@ -79,6 +83,7 @@ class FramesOptions(Frozen):
                 "without a limit (`frames_per_s`) nobody knows how many frames there will be: write `frames` "
                 "with the number that is read or written again and again"
             )
+        in_time(self.failure, self.warm_up + self.duration)
         if self.existing and self.directories is None:
             raise ValueError("`existing` frames are somewhere: write `directories`")
         if self.existing and self.direction != ("read",):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nicbench.methods._bonds import note_of_jobs
+from nicbench.methods._failures import failure_values
 from nicbench.methods._frame_options import FramesOptions
 from nicbench.methods._frame_places import Seat
 from nicbench.methods._round_figures import cpu_values, mean
@@ -78,6 +79,7 @@ def run_values(
         "client_cpu_mean_percent": _clients_cpu(one, seats, context),
         **_limit(one, seats, figures, run, options, context),
         **_bond(one, seats, figures),
+        **failure_values([one]),
     }
     if target is not None:
         values["instances_met"] = run.instances_met

@@ -1,4 +1,4 @@
-"""What is taken of frame rates of instances that somebody else measured (methods.md 1): a run's sum, an instance's own.
+"""What is taken of frame rates of instances that others measured (docs/studies.md): a run's sum, an instance's own.
 
 The published tables are one CSV of sums, one of instances and one of statistics; a row of any of them is a result.
 """

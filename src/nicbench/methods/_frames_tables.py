@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from nicbench.methods._failures import SILENT
 from nicbench.model.table import Column, ResultTable
 from nicbench.stats.frames_runs import BYTES, INSTANCES, RATE, RUNS, SUM, TARGET
 
@@ -83,6 +84,7 @@ TABLES: Final = (
             Column(value="cpu_per_frame_ns", head="CPU of a frame", unit="us", form="microseconds"),
             Column(value="engine", head="Engine", form="text"),
             Column(value="bond_port", head="Port of the bond", form="text", is_optional=True),
+            SILENT,
         ),
     ),
     ResultTable(

@@ -96,7 +96,7 @@ def machine_cpu(one: Round, machine: str) -> MachineCpu | None:
 
 
 def cpu_values(rounds: Sequence[Round], machine: str, prefix: str) -> Values:
-    """Percentages of all CPUs of a machine over some rounds: ``server_cpu_mean_percent`` and so on (methods.md 2.6)."""
+    """Percentages of all CPUs of a machine over some rounds: ``server_cpu_mean_percent`` etc. (docs/studies.md)."""
     known = [cpu for one in rounds if (cpu := machine_cpu(one, machine)) is not None]
     return {
         f"{prefix}_cpu_mean_percent": _percent(mean(cpu.mean for cpu in known)),

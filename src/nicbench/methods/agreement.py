@@ -1,4 +1,4 @@
-"""Agreement: the same work by two or more tools, and whether they agree within a bound (methods.md 2.1 with 2.2).
+"""Agreement: the same work by two or more tools, and whether they agree within a bound (docs/studies.md).
 
 The published report measures the same throughput with netperf and with ttcp, and the two must agree, or the report says
 that they do not. Steps, for each port, with all of its clients: so many repetitions, and in each of them every tool

@@ -293,6 +293,12 @@ class RoundMethod(Method):
         """
         yield from ()
 
+    def bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
+        """What asks for a link of a bond that is not there. ``links``: how many the bond of each port of the measured
+        host has; None of a port that is no bond of nicbench's.
+        """
+        yield from ()
+
     def shares_wanted(self) -> int:
         """How many shares of a DUT that serves files it needs."""
         return 0

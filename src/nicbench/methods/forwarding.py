@@ -1,4 +1,4 @@
-"""Streams through the DUT as a router: from each port to each of the others (methods.md 2.4).
+"""Streams through the DUT as a router: from each port to each of the others (docs/studies.md).
 
 The measurement of the published report on a four-port card (2000), whose server forwarded what one port's client sent
 to another port's. Steps, for each direction and write size: a round for each ordered pair of ports, in which every

@@ -1,11 +1,13 @@
-"""Frames: how many editors can one server feed? (methods.md 1).
+"""Frames: how many editors can one server feed? (docs/studies.md).
 
 The study of a published report (2022), which compared one 100 Gb/s port with a bond of four of 25 Gb/s. Steps, for each
-direction and each number of instances: the commands of the bench file and the dropping of caches, a pause, then so many
-processes at once, each of which writes or reads frames of film in a directory of its own, one file a frame, held to a
-number of frames a second. The frames that are read are written beforehand. Verified: a read compares the stamp of every
-4096 bytes; a frame that is not complete when it is due is a dropped one, and counts from when it was due. Deviation
-from the published study: its limiter let through 5 % more than was asked, this one exactly what was asked.
+direction and each number of instances: what was written before is removed, the commands of the bench file are run, the
+servers of the DUT's shares restarted, the caches dropped; a pause; then so many processes at once, each of which writes
+or reads frames of film in a directory of its own, one file a frame, held to a number of frames a second. The frames
+that are read are written beforehand. Verified: a read compares the stamp of every 4096 bytes; a frame that is not
+complete when it is due is a dropped one, and counts from when it was due; a server that ends in the midst spoils the
+round. Deviation from the published study: its limiter let through 5 % more than was asked, this one exactly what was
+asked.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from nicbench.methods._bonds import port_of_job
-from nicbench.methods._frame_jobs import WORKLOAD, ask_of, preparation, request, round_s
+from nicbench.methods._failures import bond_failure_misfits, failure_misfits, failure_objection, silent_of_job
+from nicbench.methods._frame_jobs import WORKLOAD, ask_of, can_restart, preparation, request, round_s
 from nicbench.methods._frame_options import FramesOptions, Task
 from nicbench.methods._frame_places import Seat, seats
 from nicbench.methods._frame_results import figures_of, instance_values, parameters, run_values, target_of
@@ -64,14 +67,25 @@ class Frames(RoundMethod):
                 step = f"write one of {', '.join(f'`{name}`' for name in hosts)}"
                 message = f"there is no host `{command.host}`"
                 yield Misfit(option=("before_each",), message=message, next_step=step)
+        yield from failure_misfits(self.options.failure, clients)
+
+    def bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
+        yield from bond_failure_misfits(self.options.failure, links)
 
     def shares_wanted(self) -> int:
         return 0 if self.options.directories is not None else max(self.options.instances)
 
     def objection(self, context: RoundContext) -> Objection | None:
+        if self.options.restart_servers and not can_restart(context):
+            kinds = ", ".join(sorted({mount.kind for mount in context.mounts}))
+            why = f"mounts of {kinds} do not survive it" if kinds else "the DUT serves none of them"
+            return Objection(
+                message=f"the servers of the shares cannot be restarted before each round: {why}",
+                next_step="leave `restart_servers` out, or write what restarts them into `before_each`",
+            )
         wanted, there = self.shares_wanted(), len(context.mounts)
         if wanted <= there:
-            return None
+            return failure_objection(self.options.failure, context)
         if not there:
             return Objection(
                 message="nobody says where frames are to be: the DUT serves no shares, and `directories` is not given",
@@ -110,7 +124,7 @@ class Frames(RoundMethod):
             yield self._result(
                 played,
                 parameters(seat, direction, len(working)),
-                {**instance_values(figures, target), **where, **port_of_job(one, job)},
+                {**instance_values(figures, target), **where, **port_of_job(one, job), **silent_of_job(one, job)},
                 is_known=figures is not None,
             )
 

@@ -1,4 +1,4 @@
-"""Incast: several senders to one receiver, and the latency of messages beside that load (methods.md 3).
+"""Incast: several senders to one receiver, and the latency of messages beside that load (docs/studies.md).
 
 The measurement of the published report on two 25 Gb/s adapters (2018): two servers send to a third by RoCE v2, with PFC
 and ECN on. Steps, for each message size and number of queue pairs (or TCP connections, or UDP flows) of a sender: one
@@ -41,6 +41,7 @@ from nicbench.model.round import Ask, Job, JobOutcome, RequestLatency, Round, Ro
 from nicbench.model.table import Column, Grid, ResultTable
 from nicbench.model.traffic import Name
 from nicbench.model.workload import WorkloadChoice
+from nicbench.stats.rounds import REPEATED
 
 KIBIBYTE: Final = 1024
 MESSAGE_BYTES: Final = tuple(size * KIBIBYTE for size in (1, 2, 4, 8, 16, 64, 128, 256, 512))
@@ -224,7 +225,8 @@ class Incast(RoundMethod):
             "retransmissions": retransmissions_of(outcome for one in played.rounds for _, outcome in loads_of(one)),
             **latency_values(latency),
             **tail_values(latency, self.options.bins),
-            "congestion": _congestion(played.rounds),
+            "congestion": _told(played.rounds, _CONGESTION, "of pauses or marks"),
+            "rdma_repeats": self._repeats(played.rounds, point),
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
             "limited_by": limit.limit.value,
             "limit": limit.text,
@@ -242,6 +244,13 @@ class Incast(RoundMethod):
             disturbances=played.disturbances,
             trials=played.round_ids,
         )
+
+    def _repeats(self, rounds: Sequence[Round], point: Mapping[str, Any]) -> str | None:
+        """With its row, for they stand below the table; None where there is no RDMA."""
+        if self.options.transport != "rdma":
+            return None
+        row = f"{point['message_bytes']} bytes, {point['streams']} queue pairs a sender"
+        return f"{row}: {_told(rounds, REPEATED, 'of what was repeated')}"
 
     @classmethod
     def table(cls) -> ResultTable:
@@ -266,7 +275,12 @@ class Incast(RoundMethod):
                 Column(value="limited_by", head="Limit", form="text"),
             ),
             sentences=("takes {throughput_bits_per_s} from {senders} senders at once, of {message_bytes} messages",),
-            notes=(("limit", "Limit"), ("congestion", "PFC and ECN"), ("probe", "Probe")),
+            notes=(
+                ("limit", "Limit"),
+                ("congestion", "PFC and ECN"),
+                ("rdma_repeats", "RDMA repeats"),
+                ("probe", "Probe"),
+            ),
             grid=Grid(
                 rows=_STREAMS,
                 across=(_SIZE,),
@@ -298,22 +312,17 @@ def _throughputs(rounds: Sequence[Round]) -> Values:
     }
 
 
-def _congestion(rounds: Sequence[Round]) -> str:
-    """Counters of pauses and congestion marks that rose, over all rounds, as the drivers call them.
-
-    Where no card has such counters, nothing is said of a fabric.
-    """
+def _told(rounds: Sequence[Round], which: re.Pattern[str], what: str) -> str:
+    """Counters that rose, over all rounds, as the drivers call them. Where none can be read, nothing is claimed."""
     risen: dict[str, int] = {}
     for one in rounds:
         for end, counters in one.counters.items():
             for name, value in counters.items():
-                if _CONGESTION.search(name):
+                if which.search(name):
                     risen[f"{end} {name}"] = risen.get(f"{end} {name}", 0) + value
     if not risen:
-        return "no counter of pauses or marks can be read"
-    return (
-        ", ".join(f"{name} {value}" for name, value in risen.items() if value) or "no counter of pauses or marks rose"
-    )
+        return f"no counter {what} can be read"
+    return ", ".join(f"{name} {value}" for name, value in risen.items() if value) or f"no counter {what} rose"
 
 
 def _microseconds(nanoseconds: float) -> str:

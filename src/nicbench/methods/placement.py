@@ -1,4 +1,4 @@
-"""NUMA placement: another method of workloads, with the server near to the adapter and far from it (methods.md 4).
+"""NUMA placement: another method of workloads, with the server near to the adapter and far from it (docs/studies.md).
 
 The measurement of the published report on an adapter that is shared by two sockets (2020): latency and bandwidth with
 the process on the adapter's own socket (local), on the other (remote), and on both (balanced), without and with STREAM
@@ -105,6 +105,10 @@ class PlacementMethod(RoundMethod):
         for one in self._inner().misfits(clients, hosts):
             yield one.model_copy(update={"option": ("of", *one.option)})
 
+    def bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
+        for one in self._inner().bond_misfits(links):
+            yield one.model_copy(update={"option": ("of", *one.option)})
+
     def objection(self, context: RoundContext) -> Objection | None:
         nodes = context.nodes
         if len(nodes) < 2:
@@ -180,6 +184,7 @@ class PlacementMethod(RoundMethod):
                 **{name: value for name, value in found.parameters.items() if name != "part"},
                 "inner_method": found.method,
                 "what": what,
+                "measured": _in_words(found),
                 "nodes": where,
                 "memory_loads": memory_loads,
                 "interrupts": self.options.interrupts,
@@ -200,7 +205,7 @@ class PlacementMethod(RoundMethod):
                 "between the sockets. Change is against remote with as many loads."
             ),
             columns=(
-                Column(value="what", head="Test", form="text"),
+                Column(value="measured", head="Measured", form="text"),
                 Column(value="memory_loads", head="STREAM loads", form="text"),
                 Column(value="nodes", head="Processes", form="text"),
                 Column(
@@ -219,6 +224,13 @@ class PlacementMethod(RoundMethod):
                 Column(value="latency_p50_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
                 Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
             ),
+            sentences=(
+                f"moves {{{_RATE}}} with its processes {{nodes}}, {{{_RATE}_change_percent}} against remote ({{what}})",
+                (
+                    "answers within {latency_mean_ns} with its processes {nodes}, {latency_mean_ns_change_percent} "
+                    "against remote ({what})"
+                ),
+            ),
             notes=(("pinning", "Where the server ran"),),
         )
 
@@ -236,6 +248,15 @@ def _without_servers() -> tuple[str, ...]:
 def _methods() -> dict[str, type[RoundMethod]]:
     found = find("nicbench.methods", Method).items()
     return {kind: method for kind, method in found if issubclass(method, RoundMethod)}
+
+
+def _in_words(found: Result) -> str:
+    """What a result of the inner test is of: "s0, client c0, all ports at once: TCP, 64 B, no load"."""
+    given = found.parameters
+    client = f"client {given['client']}" if "client" in given else None
+    where = (given.get("port") or given.get("at_once"), client, given.get("beside"))
+    how = (given.get("mode") or given.get("transport"), given.get("message"), given.get("load"))
+    return ": ".join(text for group in (where, how) if (text := ", ".join(str(each) for each in group if each)))
 
 
 def _changes(found: Result, remote: Result | None) -> Values:

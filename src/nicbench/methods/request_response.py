@@ -1,4 +1,4 @@
-"""Requests and answers: transactions a second and latency by message size, idle and under load (methods.md 3, 4).
+"""Requests and answers: transactions a second and latency by message size, idle and under load (docs/studies.md).
 
 A client sends a message and waits for one of the same size; the latency is by the tool's own clock on one machine, and
 it is stated whether it is of the round trip, half of it, or one way. Steps, for each port, transport and message size:
@@ -34,7 +34,7 @@ from nicbench.units import format_bytes, format_duration_s
 
 MESSAGES: Final = (1, 64, 256, 1024, 4096, 16_384, 65_536)
 TAIL_BOUNDS_S: Final = (50e-6, 100e-6, 150e-6, 200e-6, 250e-6)
-"""As published (methods.md 3)."""
+"""As published (docs/studies.md)."""
 _SMALLEST: Final = {"sockperf": 14}
 """Of a message: the tool's own header."""
 _LARGEST: Final = {"udp": 65_507}

@@ -1,4 +1,4 @@
-"""Streams: TCP or UDP throughput of a server's ports, one at a time and all at once (methods.md 2.1, 2.6 to 2.8).
+"""Streams: TCP or UDP throughput of a server's ports, one at a time and all at once (docs/studies.md).
 
 The measurement of the published report on a four-port card (netperf and ttcp, 2000), by today's tools. Steps, for each
 direction and write size: a round for each port alone, with all of its clients, the other ports idle; where the server
@@ -9,11 +9,12 @@ link, the server, or a client) is told from CPU figures of all machines, which a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from nicbench.methods import _failures
 from nicbench.methods._bonds import note_of, port_of
 from nicbench.methods._columns import PAYLOAD_RATE
 from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
@@ -30,11 +31,12 @@ from nicbench.methods._round_figures import (
     sum_of,
 )
 from nicbench.methods._stream_imports import IMPORTS, stream_of_import, throughput_and_cpu
-from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.model.base import Frozen
 from nicbench.model.distinct import Distinct
 from nicbench.model.endpoint import EndpointFacts
 from nicbench.model.import_table import ImportTable
+from nicbench.model.link_failure import LinkFailure
 from nicbench.model.quantity import BitsPerSecond, Seconds, SomeBytes
 from nicbench.model.result import Result, Value
 from nicbench.model.round import Ask, Direction, JobOutcome, Round, RoundRequest
@@ -60,7 +62,7 @@ _CPU = (
     Column(value="server_cpu_maximum_percent", head="most", unit="%", form="number"),
     Column(value="server_monitor_percent", head="of it the monitor", unit="%", form="number"),
 )
-_NOTES = (("limit", "Limit"), ("bond", "Bond"))
+_NOTES = (("limit", "Limit"), ("bond", "Bond"), ("failure", "Link failure"))
 _RETRANSMISSIONS = Column(value="retransmissions", head="Retransmissions", form="whole")
 
 
@@ -91,6 +93,12 @@ class Stream(RoundMethod):
         rate: BitsPerSecond | None = Field(default=None, ge=1.0)
         duration: Seconds = Field(default=DURATION_S, ge=1.0, le=86_400.0)
         repetitions: int = Field(default=1, ge=1, le=1000)
+        failure: LinkFailure | None = None
+
+        @model_validator(mode="after")
+        def _link_comes_back(self) -> Self:
+            _failures.in_time(self.failure, self.duration)
+            return self
 
         @model_validator(mode="after")
         def _udp_has_no_congestion_control(self) -> Self:
@@ -112,6 +120,16 @@ class Stream(RoundMethod):
 
     def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
         return tuple((self.options.workload, ask) for _, ask in self._asks())
+
+    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+        """A port whose link cannot fail."""
+        yield from _failures.failure_misfits(self.options.failure, clients)
+
+    def bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
+        yield from _failures.bond_failure_misfits(self.options.failure, links)
+
+    def objection(self, context: RoundContext) -> Objection | None:
+        return _failures.failure_objection(self.options.failure, context)
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         results: list[Result] = []
@@ -150,7 +168,9 @@ class Stream(RoundMethod):
         """Some ports at once, as often as asked: a result for each client and port, and for all of them together."""
         clients = [client for port in ports for client in clients_by_port(context)[port]]
         request = RoundRequest(
-            jobs=jobs_of(clients, self.options.workload, ask), duration_s=self.options.duration + ROUND_OVERHEAD_S
+            jobs=jobs_of(clients, self.options.workload, ask),
+            duration_s=self.options.duration + ROUND_OVERHEAD_S,
+            failure=self.options.failure if self.options.failure and self.options.failure.port in ports else None,
         )
         point = {"mode": mode, "at_once": group, "direction": ask.direction, "write_bytes": ask.write_bytes}
         played = Played()
@@ -175,6 +195,7 @@ class Stream(RoundMethod):
             "lost_datagrams_percent": None if mean(lost) is None else 100.0 * (mean(lost) or 0.0),
             **cpu_values(played.rounds, client.machine, "client"),
             **port_of(played.rounds, client.name),
+            **_failures.silent_of(played.rounds, client.name),
         }
         parameters = {
             **point,
@@ -215,7 +236,13 @@ class Stream(RoundMethod):
             values["throughput_bits_per_s"], values["server_cpu_mean_percent"]
         )
         limit = found_limit(context, played.rounds[-1])
-        return {**values, "limited_by": limit.limit.value, "limit": limit.text, **note_of(played.rounds, names)}
+        return {
+            **values,
+            "limited_by": limit.limit.value,
+            "limit": limit.text,
+            **note_of(played.rounds, names),
+            **_failures.failure_values(played.rounds),
+        }
 
     def _result(self, played: Played, name: str, parameters: dict[str, Any], values: Values) -> Result:
         return Result(
@@ -303,6 +330,7 @@ class Stream(RoundMethod):
                 columns=(
                     *(_MODE, _AT_ONCE, _PORT, _CLIENT, PAYLOAD_RATE),
                     Column(value="bond_port", head="Port of the bond", form="text", is_optional=True),
+                    _failures.SILENT,
                     Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
                     Column(value="client_cpu_minimum_percent", head="least", unit="%", form="number"),
                     Column(value="client_cpu_maximum_percent", head="most", unit="%", form="number"),

@@ -1,4 +1,4 @@
-"""Transfers of so many bytes: transfer size by write size, for each port and client (methods.md 2.2, 2.3).
+"""Transfers of so many bytes: transfer size by write size, for each port and client (docs/studies.md).
 
 The measurement of the published report on a four-port card (ttcp, 2000), by ttcp's heir. Steps, for each direction,
 transfer size and write size: each client sends (or is sent) so many bytes, alone, the other ports idle; repeated, and

@@ -9,6 +9,7 @@ from pydantic import Field
 from nicbench.model.base import Frozen
 from nicbench.model.bond import BondSeen
 from nicbench.model.frames import FrameFigures, FramesAsk
+from nicbench.model.link_failure import LinkFailed, LinkFailure
 from nicbench.model.numa import RanOn
 from nicbench.model.verdict import Verdict
 
@@ -91,6 +92,12 @@ class HostCommand(Frozen):
     """On the machine that the host is on, which a container or a namespace is a part of."""
 
 
+class RestartServers(Frozen):
+    """The servers of the DUT's shares end and start anew before a round, and every client uses its mounts again."""
+
+    restart: Literal["servers"] = "servers"
+
+
 class RoundRequest(Frozen):
     """Jobs that begin together. ``timeout_s`` is for each of them, beyond its duration."""
 
@@ -99,10 +106,12 @@ class RoundRequest(Frozen):
     """How long the round is expected to take."""
     timeout_s: float = 30.0
     warm_up: bool = False
-    before: tuple[HostCommand, ...] = Field(default=(), exclude_if=lambda commands: commands == ())
+    before: tuple[HostCommand | RestartServers, ...] = Field(default=(), exclude_if=lambda commands: commands == ())
     """One after another, and the machines are not watched yet."""
     pause_s: float = Field(default=0.0, exclude_if=lambda pause: pause == 0.0)
     """Between those and the jobs."""
+    failure: LinkFailure | None = Field(default=None, exclude_if=lambda failure: failure is None)
+    """A link that goes down meanwhile, on purpose."""
 
 
 class OwnFolder(Frozen):
@@ -264,6 +273,8 @@ class Round(Frozen):
     """By endpoint: what its interface counted over the round (bytes, packets, drops; PFC and ECN where there are)."""
     bonds: tuple[BondSeen, ...] = ()
     """Every bond under an interface of the test: which connection used which port."""
+    failure: LinkFailed | None = Field(default=None, exclude_if=lambda failure: failure is None)
+    """The link that went down because the test asked for it."""
     verdict: Verdict
     at_s: float | None = None
 

@@ -20,6 +20,7 @@ class Mount(Frozen):
 
     ``directory`` is where its files are on that client's host. ``server_port`` names the measured port that it is
     reached by, at ``address`` and the TCP port ``tcp_port``. Its connections are its own, but for the kernel's NFS.
+    ``survives_restart``: it is used again once its server was ended and started.
     """
 
     share: int
@@ -29,3 +30,4 @@ class Mount(Frozen):
     server_port: str
     address: str
     tcp_port: int
+    survives_restart: bool = False

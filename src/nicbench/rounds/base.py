@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 from nicbench.model.bond import BondSeen
-from nicbench.model.round import HostCommand, JobOutcome, Preparation, Round, RoundRequest
+from nicbench.model.link_failure import LinkFailed
+from nicbench.model.round import HostCommand, JobOutcome, Preparation, RestartServers, Round, RoundRequest
 from nicbench.workloads.base import Watch
+
+
+class Served(Protocol):
+    """A DUT with servers of its own beside those of the tools: see ``duts.base.EndpointDut``."""
+
+    @property
+    def survives_restart(self) -> bool:
+        """Whether ``restart`` may be called."""
+
+    async def restart(self) -> None:
+        """Ends them and starts them anew; what clients have of them they then use again."""
+
+    async def begin_round(self) -> None:
+        """A round begins."""
+
+    async def failure(self) -> str | None:
+        """How one ended since then; None where all went on."""
 
 
 class Player(ABC):
@@ -25,8 +45,12 @@ class Player(ABC):
         """
 
     @abstractmethod
-    async def run_before(self, command: HostCommand) -> None:
+    async def run_before(self, command: HostCommand | RestartServers) -> None:
         """HostError where it fails, or takes too long."""
+
+    async def rest(self, pause_s: float) -> None:
+        """Lets the hosts come to rest before a round."""
+        await asyncio.sleep(pause_s)
 
     @abstractmethod
     async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
@@ -35,12 +59,20 @@ class Player(ABC):
         HostError where a host itself is gone.
         """
 
+    def server_failure(self) -> str | None:
+        """How a server of the DUT's own ended in the midst of the round that was played last; None: none did."""
+        return None
+
     async def keep(self, one: Round) -> None:  # noqa: B027 - most workloads leave nothing
         """Writes into the run folder what the round that was played last left on its hosts; it is journaled next."""
 
     def bonds(self) -> tuple[BondSeen, ...]:
         """Of the round that was played last: its bonds, and which connection used which of their ports."""
         return ()
+
+    def failure(self) -> LinkFailed | None:
+        """Of the round that was played last: the link that was taken down, where that was asked for."""
+        return None
 
     @abstractmethod
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:

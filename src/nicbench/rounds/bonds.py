@@ -26,6 +26,8 @@ from nicbench.workloads.base import Watch
 from nicbench.workloads.play import kinds
 
 _TIMEOUT_S: Final = 10.0
+_BEFORE_FAILURE: Final = 0.8
+"""Of the time until a link fails on purpose: what is predicted holds until then."""
 _UNREADABLE: Final = (NicbenchError, AttributeError, LookupError, TypeError, ValueError)
 """What a host that is gone, or text that is not what was asked for, ends in: no reason to end a round."""
 _HEADERS_BYTES: Final = 28
@@ -60,7 +62,11 @@ class Wanted:
 
 @dataclass(slots=True)
 class _Bonded:
-    """A bond of a host, with the endpoints that are or lie on it, and what was read of it in this round."""
+    """A bond of a host, with the endpoints that are or lie on it, and what was read of it in this round.
+
+    ``near`` is set of a bond at the other end of another one's links, on a host that has no connections of its own (a
+    switch): the connections are those of the near one, seen from the other side.
+    """
 
     host: Host
     endpoints: tuple[str, ...]
@@ -70,6 +76,8 @@ class _Bonded:
     midst: Moment | None = None
     after: Moment | None = None
     missing: str | None = None
+    near: _Bonded | None = None
+    far: _Bonded | None = None
 
     @property
     def ports(self) -> tuple[str, ...]:
@@ -77,7 +85,9 @@ class _Bonded:
 
     async def look(self, wanted: Sequence[Wanted], *, connections: bool) -> Moment | None:
         """None where the host does not answer."""
-        peers = {one.server for one in wanted} | {one.client for one in wanted} if needs_peer_mac(self.bond) else set()
+        connections = connections and self.near is None
+        macs = needs_peer_mac(self.bond) or (self.far is not None and needs_peer_mac(self.far.bond))
+        peers = {one.server for one in wanted} | {one.client for one in wanted} if macs else set()
         script = moment_script(
             self.ports,
             sorted(peers) if connections else (),
@@ -134,10 +144,30 @@ class Bonds:
         for end in ends:
             if str(end.facts.device) in found:
                 by_bond.setdefault(found[str(end.facts.device)].name, []).append(end)
-        return [
-            _Bonded(host, tuple(end.name for end in over), str(over[0].facts.device), found[str(over[0].facts.device)])
-            for over in by_bond.values()
-        ]
+        bonded = []
+        for over in by_bond.values():
+            device = str(over[0].facts.device)
+            own = _Bonded(host, tuple(end.name for end in over), device, _with_speeds(found[device], over[0]))
+            own.far = await self._read_far(own, over[0])
+            bonded += [own, own.far] if own.far is not None else [own]
+        return bonded
+
+    async def _read_far(self, near: _Bonded, end: Endpoint) -> _Bonded | None:
+        """The bond at the other end, where its host has no endpoint."""
+        if end.far_bond is None:
+            return None
+        host, device = end.far_bond
+        try:
+            done = await host.network.run(("sh", "-c", FACTS), check=False, timeout_s=_TIMEOUT_S)
+            bond = bonds_in(done.stdout, {device}).get(device)
+        except _UNREADABLE:
+            return None
+        if bond is None:
+            return None
+        # A switch passes frames on with the addresses that they have: those of the ends, whose order a hash by both
+        # does not mind. The source alone is a client's, and not known here.
+        mac = None if bond.policy == "vlan+srcmac" else near.bond.mac
+        return _Bonded(host, (host.name,), device, _with_speeds(bond, end).model_copy(update={"mac": mac}), near=near)
 
 
 @dataclass
@@ -150,6 +180,7 @@ class BondWatch:
     bonded: list[_Bonded]
     _wanted: list[Wanted] = field(default_factory=list)
     _looking: asyncio.Task[None] | None = None
+    _began_look: bool = False
 
     async def begin(self) -> None:
         """The clients come next: mounts and counters first, which takes none of the round's time."""
@@ -165,6 +196,9 @@ class BondWatch:
     async def end(self) -> None:
         """Every client has ended."""
         await self.watch.end()
+        if self._looking is not None and self._began_look:
+            # It was asked in time, and a slow host answers late.
+            await asyncio.wait((self._looking,), timeout=_TIMEOUT_S)
         await self.close()
         afters = await self._look(connections=False)
         for one, after in zip(self.bonded, afters, strict=True):
@@ -187,8 +221,15 @@ class BondWatch:
         missing = one.missing
         if one.midst is None and missing is None:
             missing = "the round was over before its connections were looked at"
-        flows = [] if one.midst is None else list(_flows(one.bond, one.before, one.midst, self._wanted))
+        flows = self._flows_of(one)
         yield judged(", ".join(one.endpoints), one.bond, flows, _port_bytes(one), missing)
+
+    def _flows_of(self, one: _Bonded) -> list[tuple[tuple[int, ...], Connection]]:
+        ends = one.near or one
+        if one.midst is None or ends.before is None or ends.midst is None:
+            return []
+        flows = list(_flows(one.bond, ends.before, ends.midst, self._wanted))
+        return flows if one.near is None else [(jobs, _from_the_other_side(each)) for jobs, each in flows]
 
     async def _look_in_the_midst(self) -> None:
         expected = [
@@ -196,7 +237,11 @@ class BondWatch:
             for job in self.request.jobs
             if job.ask.duration_s is not None
         ]
-        await asyncio.sleep(min(expected, default=self.request.duration_s) / 2)
+        midst_s = min(expected, default=self.request.duration_s) / 2
+        if self.request.failure is not None:
+            midst_s = min(midst_s, _BEFORE_FAILURE * self.request.failure.after)
+        await asyncio.sleep(midst_s)
+        self._began_look = True
         for one, midst in zip(self.bonded, await self._look(), strict=True):
             one.midst = midst
 
@@ -266,6 +311,30 @@ def _flows(
                     tuple(dict.fromkeys(one.job for one in fitting)),
                     _connection(bond, midst, _since(socket, known.get(socket.key)), fitting[0]),
                 )
+
+
+def _with_speeds(bond: Bond, end: Endpoint) -> Bond:
+    """The ports of a lab's bond have the rate that their links are held to; what a veth says of itself is made up."""
+    if not any(member.far_host for member in end.members):
+        return bond
+    whole = end.facts.link_bits_per_s
+    speed = None if whole is None else whole / len(end.members)
+    return bond.model_copy(
+        update={"ports": tuple(port.model_copy(update={"speed_bits_per_s": speed}) for port in bond.ports)}
+    )
+
+
+def _from_the_other_side(one: Connection) -> Connection:
+    return one.model_copy(
+        update={
+            "source": one.destination,
+            "source_port": one.destination_port,
+            "destination": one.source,
+            "destination_port": one.source_port,
+            "sent_bytes": one.received_bytes,
+            "received_bytes": one.sent_bytes,
+        }
+    )
 
 
 def _since(socket: Socket, earlier: Socket | None) -> Socket:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nicbench.model.bond import BondSeen
-from nicbench.model.round import HostCommand, Job, JobOutcome, Preparation, RoundRequest
+from nicbench.model.round import HostCommand, Job, JobOutcome, Preparation, RestartServers, RoundRequest
 from nicbench.rounds.base import Player
 from nicbench.workloads.base import Watch
 
@@ -22,19 +22,29 @@ class FakePlayer(Player):
     """Those that are there now."""
     own_folder: str = "nicbench-fake"
     prepared: list[Preparation] = field(default_factory=list)
-    before: list[HostCommand] = field(default_factory=list)
+    before: list[HostCommand | RestartServers] = field(default_factory=list)
+    broken: Callable[[int], str | None] = lambda number: None
+    """How a server of the DUT ended in the midst of the round of this number."""
+    failed: str | None = None
     bonded: Callable[[RoundRequest], tuple[BondSeen, ...]] = lambda request: ()
 
     async def prepare(self, preparation: Preparation) -> None:
         self.prepared.append(preparation)
 
-    async def run_before(self, command: HostCommand) -> None:
+    async def run_before(self, command: HostCommand | RestartServers) -> None:
         self.before.append(command)
+
+    async def rest(self, pause_s: float) -> None:
+        """No time passes."""
 
     async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
         await watch.begin()
         self.heard.append(request)
+        self.failed = self.broken(number)
         return tuple(self.outcome(number, job) for job in request.jobs)
+
+    def server_failure(self) -> str | None:
+        return self.failed
 
     def bonds(self) -> tuple[BondSeen, ...]:
         return self.bonded(self.heard[-1]) if self.heard else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -80,13 +79,14 @@ class RoundMaker:
             await self._player.prepare(preparation)
         for command in request.before:
             await self._player.run_before(command)
-        await asyncio.sleep(request.pause_s)
+        await self._player.rest(request.pause_s)
         before = await self._player.counters()
         watch = _Watch(self._monitors, self._number)
         try:
             outcomes = await self._player.play(self._number, request, watch)
         finally:
             await watch.end()
+        counters = _differences(before, await self._player.counters())
         made = Round(
             id=f"r{self._number:04d}",
             key=key,
@@ -98,9 +98,18 @@ class RoundMaker:
             request=request,
             outcomes=outcomes,
             cpu=watch.cpu,
-            counters=_differences(before, await self._player.counters()),
+            counters=counters,
             bonds=self._player.bonds(),
-            verdict=judge_round(request, outcomes, watch.cpu, self._thresholds),
+            failure=self._player.failure(),
+            verdict=judge_round(
+                request,
+                outcomes,
+                watch.cpu,
+                self._thresholds,
+                counters,
+                self._player.failure(),
+                self._player.server_failure(),
+            ),
             at_s=round(time.monotonic() - self._began, 3),
         )
         await self._player.keep(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +11,19 @@ from nicbench.errors import HostError, NicbenchError
 from nicbench.hosts._sections import in_sections, sections
 from nicbench.labs.base import Endpoint, EndpointTestbed
 from nicbench.model.bond import BondSeen
-from nicbench.model.round import HostCommand, Job, JobOutcome, OwnFolder, Preparation, Round, RoundRequest
+from nicbench.model.link_failure import LinkFailed
+from nicbench.model.round import (
+    HostCommand,
+    Job,
+    JobOutcome,
+    OwnFolder,
+    Preparation,
+    RestartServers,
+    Round,
+    RoundRequest,
+)
 from nicbench.redaction import Redactor
-from nicbench.rounds.base import Player
+from nicbench.rounds.base import Player, Served
 from nicbench.rounds.before import unended
 from nicbench.rounds.bonds import Bonds
 from nicbench.rounds.counters import SCRIPT, counters_in
@@ -20,6 +31,7 @@ from nicbench.rounds.files import RoundFiles
 from nicbench.rounds.folders import OwnFolders, file_system_at
 from nicbench.rounds.interrupts import Interrupts
 from nicbench.rounds.left import LeftFiles
+from nicbench.rounds.link_failures import FailureWatch
 from nicbench.tuning.changes import Changes
 from nicbench.workloads.base import End, Watch, last_words
 from nicbench.workloads.play import play
@@ -27,6 +39,7 @@ from nicbench.workloads.programs import Programs
 from nicbench.workloads.raw import RawFolder
 
 _TIMEOUT_S: Final = 10.0
+_OVERDUE_S: Final = 5.0
 _RESUME: Final = "when that is mended, `nicbench resume` goes on behind the last round that was finished"
 
 
@@ -43,11 +56,16 @@ class HostPlayer(Player):
         changes: Changes,
         redactor: Redactor | None = None,
         engine_folder: str | None = None,
+        served: Served | None = None,
     ) -> None:
         self.own_folder = f"nicbench-{changes.run_id}"
         self._redactor = redactor
         self._testbed = testbed
+        self._served = served
+        self._server_failure: str | None = None
         self._folder = folder
+        self._changes = changes
+        self._failed: LinkFailed | None = None
         self._files = RoundFiles(changes)
         self._left = LeftFiles(changes, folder)
         self._programs = Programs(lambda host, name: deployed(host, name, engine_folder))
@@ -75,7 +93,11 @@ class HostPlayer(Player):
                 raise HostError(f"what is to be read cannot be prepared: {outcome.failure}", next_step=_RESUME)
         self._done += left
 
-    async def run_before(self, command: HostCommand) -> None:
+    async def run_before(self, command: HostCommand | RestartServers) -> None:
+        if isinstance(command, RestartServers):
+            if self._served is not None:
+                await self._served.restart()
+            return
         host = next(each.host for each in self._testbed.test_hosts if each.name == command.host)
         where = host.machine if command.on_machine else host
         try:
@@ -93,11 +115,34 @@ class HostPlayer(Player):
     async def play(self, number: int, request: RoundRequest, watch: Watch) -> tuple[JobOutcome, ...]:
         name = f"r{number:04d}"
         self._left.begin(name)
+        self._failed = None
+        self._server_failure = None
+        if self._served is not None:
+            await self._served.begin_round()
         async with self._bonds.around(watch, request) as watching:
-            outcomes = await play(
-                request, self._ends, self._raw(name), programs=self._programs, watch=watching, keeper=self._left
-            )
+            failing = self._failing(request, watching)
+            overdue = asyncio.create_task(self._see_servers_when_overdue(request))
+            try:
+                outcomes = await play(
+                    request,
+                    self._ends,
+                    self._raw(name),
+                    programs=self._programs,
+                    watch=failing or watching,
+                    keeper=self._left,
+                )
+            finally:
+                if self.server_failure() is None:
+                    overdue.cancel()
+                await asyncio.wait((overdue,))
+                if failing is not None:
+                    await failing.close()
             self._seen = self._bonds.seen()
+            self._failed = None if failing is None else failing.seen(self._seen)
+        if self.server_failure() is None:
+            await self._see_servers()
+        else:
+            await overdue
         failure = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
         if failure is not None:
             await self._require_hosts()
@@ -110,6 +155,24 @@ class HostPlayer(Player):
         if self._redactor is None:
             return outcomes
         return tuple(JobOutcome.model_validate(self._redactor(each.model_dump(mode="json"))) for each in outcomes)
+
+    async def _see_servers_when_overdue(self, request: RoundRequest) -> None:
+        """Nothing is asked while tools work; but what waits for a server that is gone cannot even be killed."""
+        await asyncio.sleep(request.duration_s)
+        while self._server_failure is None:
+            await asyncio.sleep(_OVERDUE_S)
+            await self._see_servers()
+
+    async def _see_servers(self) -> None:
+        """Where one of the DUT's ended, it is started again, so that the round can be repeated; HostError where not."""
+        self._server_failure = None if self._served is None else await self._served.failure()
+        if self._served is None or self._server_failure is None:
+            return
+        if not self._served.survives_restart:
+            raise HostError(
+                f"in the midst of a round {self._server_failure}", place=self._testbed.server.name, next_step=_RESUME
+            )
+        await self._served.restart()
 
     async def _with_file_systems(
         self, request: RoundRequest, outcomes: tuple[JobOutcome, ...]
@@ -127,8 +190,26 @@ class HostPlayer(Player):
     async def keep(self, one: Round) -> None:
         await self._left.keep(one)
 
+    def _failing(self, request: RoundRequest, watch: Watch) -> FailureWatch | None:
+        """Takes down the link that is to fail; None where none is."""
+        failure = request.failure
+        if failure is None:
+            return None
+        endpoint = self._testbed.endpoints[failure.port]
+        return FailureWatch(watch, failure, endpoint, endpoint.members[failure.link - 1], self._changes)
+
     def _raw(self, name: str) -> RawFolder:
         return RawFolder(self._folder, name, self._redactor.text if self._redactor else None)
+
+    def failure(self) -> LinkFailed | None:
+        if self._redactor is None or self._failed is None:
+            return self._failed
+        return LinkFailed.model_validate(self._redactor(self._failed.model_dump(mode="json")))
+
+    def server_failure(self) -> str | None:
+        if self._server_failure is None or self._redactor is None:
+            return self._server_failure
+        return self._redactor.text(self._server_failure)
 
     def bonds(self) -> tuple[BondSeen, ...]:
         if self._redactor is None:
@@ -177,5 +258,7 @@ def _end(each: Endpoint) -> End:
         address=facts.address,
         device=facts.device,
         link_bits_per_s=facts.link_bits_per_s,
-        rdma_device=each.rdma_device,
+        rdma_device=None if each.rdma is None else each.rdma.device,
+        rdma_port=1 if each.rdma is None else each.rdma.port,
+        gid_index=None if each.rdma is None else each.rdma.gid_index,
     )

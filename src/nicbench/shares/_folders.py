@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from nicbench.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
+from nicbench.inventory.meminfo import parse_meminfo
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import RemovePath, Unmount
 
@@ -28,7 +28,7 @@ async def make_private(changes: Changes, host: Host, folder: str) -> None:
 
 async def folders_in_memory(changes: Changes, host: Host, inside: str, count: int, size_bytes: int) -> tuple[str, ...]:
     """So many tmpfs of this size each; NotReadyError where memory has no room for all of them."""
-    available = available_bytes(await host.read_file("/proc/meminfo") or "")
+    available = parse_meminfo(await host.read_file("/proc/meminfo") or "").get("MemAvailable")
     if available is not None and available < count * size_bytes:
         raise NotReadyError(
             f"{count} shares of {size_bytes} bytes in memory do not fit: {available} bytes are available",
@@ -69,12 +69,6 @@ async def file_system_of(host: Host, folder: str) -> str:
     except HostError:  # no findmnt
         return "unknown"
     return done.stdout.strip().splitlines()[0] if done.stdout.strip() else "unknown"
-
-
-def available_bytes(meminfo: str) -> int | None:
-    """MemAvailable of ``/proc/meminfo``; None where it is not told."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
 
 
 def _makes(host: Host, path: str) -> Callable[[], Awaitable[None]]:

@@ -13,7 +13,8 @@ from nicbench.tuning.undo import Unmount
 
 _MOUNT_S: Final = 60.0
 """A kernel's client waits so long for a server that does not answer."""
-_USE_S: Final = 20.0
+_USE_S: Final = 60.0
+_USE: Final = 'grep -qF -- " $1 " /proc/self/mountinfo && : >"$1/.nicbench" && rm -- "$1/.nicbench"'
 
 
 async def mount(changes: Changes, share: Share, command: Command) -> str:
@@ -27,7 +28,7 @@ async def mount(changes: Changes, share: Share, command: Command) -> str:
     await changes.make(place.host, Unmount(path=share.directory), apply)
     if not await is_mounted(place.host, share.directory):
         raise HostError(f"{' '.join(command)}: has ended, and nothing is mounted", place=share.client.host.name)
-    await _require_use(share)
+    await require_use(share)
     shown = await place.host.run(("grep", "-F", "--", f" {share.directory} ", "/proc/self/mountinfo"))
     return in_words(shown.stdout)
 
@@ -38,11 +39,15 @@ def in_words(mountinfo: str) -> str:
     return " ".join((*there.split()[:2], *here.split()[5:6], *there.split()[2:]))
 
 
-async def _require_use(share: Share) -> None:
-    """Where workloads will run it is there as well, and can be written to; NotReadyError."""
+async def require_use(share: Share) -> None:
+    """Where workloads will run it is there as well, and can be written to; NotReadyError.
+
+    A file is made and removed: what a client only remembers would not show that it has its server again, and the first
+    seconds of a round would be those of its reconnecting.
+    """
     host = share.client.host
     used = await host.run(
-        ("sh", "-c", 'grep -qF -- " $1 " /proc/self/mountinfo && test -w "$1"', "use", share.directory),
+        ("sh", "-c", _USE, "use", share.directory),
         check=False,
         timeout_s=_USE_S,
     )

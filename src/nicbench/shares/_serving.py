@@ -1,4 +1,8 @@
-"""Starts the servers of shares in the background, each with its undo, and waits until clients can connect."""
+"""Starts the servers of shares in the background, each with its undo, and waits until clients can connect.
+
+Between rounds they may be restarted; whether one ended in the midst of a round is seen before and after it alone: by
+its process, and by the inode of the socket that it listens on, which is another after a restart.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,12 @@ from typing import Final
 from nicbench.errors import NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.shares._place import place_of
-from nicbench.shares.base import Server
+from nicbench.shares.base import Command, Server
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.detached import is_alive, start_command
+from nicbench.tuning.detached import end_server, is_alive, start_command
 from nicbench.tuning.undo import EndServer
 from nicbench.workloads.base import Listening, last_words
-from nicbench.workloads.ports import is_open, sockets_of
+from nicbench.workloads.ports import inode_of, is_open, listeners_of, sockets_of
 
 _READY_S: Final = 30.0
 _LOOK_S: Final = 0.1
@@ -30,6 +34,8 @@ class Servers:
         self._changes = changes
         self._folder = folder
         self._names: dict[str, int] = {}
+        self._servers: tuple[Server, ...] = ()
+        self._seen: dict[str, str | None] = {}
 
     async def start(self, servers: Sequence[Server]) -> None:
         """NotReadyError where a port is taken, or one is not ready in time, with its last words."""
@@ -42,8 +48,39 @@ class Servers:
                     next_step="`ss -lntp` there names the process: end it, or choose another port",
                 )
         for server in servers:
+            self._servers = (*self._servers, server)
             await self._start(server)
         await self._wait(servers)
+
+    async def restart(self) -> None:
+        """Ends what is left of them and starts them anew, with the undo that is on record. NotReadyError as before."""
+        for server in self._servers:
+            if server.stop is not None:
+                await self._host.run(server.stop)
+            await end_server(self._place.host, self._known_by(server.name))
+        for server in self._servers:
+            await self._place.host.run(self._command(server))
+        await self._wait(self._servers)
+
+    async def look(self) -> None:
+        """Remembers by which sockets they listen now."""
+        self._seen = await self._inodes()
+
+    async def failure(self) -> str | None:
+        """How one ended since ``look``, with its last words, where it did."""
+        now = await self._inodes()
+        for server in self._servers:
+            if not await is_alive(self._place.host, self._known_by(server.name)):
+                return f"the {server.name} has ended{await self.last_words(server.name)}"
+            if now[server.name] is None:
+                return f"the {server.name} no longer listens on TCP port {server.tcp_port}"
+            if now[server.name] != self._seen.get(server.name):
+                return f"the {server.name} was restarted by somebody"
+        return None
+
+    async def _inodes(self) -> dict[str, str | None]:
+        sockets = await listeners_of(self._host)
+        return {server.name: inode_of(_socket(server), sockets) for server in self._servers}
 
     async def last_words(self, name: str) -> str:
         """What the server of this name wrote last, as the end of a sentence."""
@@ -52,8 +89,7 @@ class Servers:
 
     async def _start(self, server: Server) -> None:
         self._names[server.name] = len(self._names) + 1
-        place, known_by = self._place, self._known_by(server.name)
-        command = place.inside(start_command(known_by, self._log(server.name), server.command))
+        place, known_by, command = self._place, self._known_by(server.name), self._command(server)
 
         async def apply() -> None:
             await place.host.run(command)
@@ -84,6 +120,10 @@ class Servers:
             place=self._host.name,
             next_step=f"run it by hand to see more: {server.words}",
         )
+
+    def _command(self, server: Server) -> Command:
+        known_by, log = self._known_by(server.name), self._log(server.name)
+        return self._place.inside(start_command(known_by, log, server.command))
 
     def _known_by(self, name: str) -> str:
         return f"{self._folder}/server-{self._names[name]}.pid"

@@ -50,7 +50,8 @@ class FileSystem:
 class Server:
     """A process in the background, and the TCP port on which it is ready. ``address`` None: it listens on all.
 
-    ``undo`` is of what it leaves in the kernel; ``shown`` is how it is told where its command is a script.
+    ``undo`` is of what it leaves in the kernel, ``stop`` the command by which that ends; ``shown`` is how it is told
+    where its command is a script.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Server:
     tcp_port: int
     address: str | None = None
     undo: Undo | None = None
+    stop: Command | None = None
     shown: str | None = None
 
     @property
@@ -77,6 +79,8 @@ class ShareKind(ABC):
     client_file_system: ClassVar[FileSystem]
     server_check: ClassVar[Command | None] = None
     """Run on the server's host before anything is changed: where it fails, what it prints is why."""
+    survives_restart: ClassVar[bool] = False
+    """Whether clients go on with their mounts once the servers were ended and started again."""
     statement: ClassVar[str]
     """What a reader of the report must know of it."""
     version_commands: ClassVar[Mapping[str, Command]] = {}

@@ -16,6 +16,7 @@ from pydantic import Field, StringConstraints
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import Bytes
 from nicbench.shares.base import Command, FileSystem, Program, Server, Share, ShareKind, in_brackets
+from nicbench.tuning.detached import STOP_NFS_SERVER
 from nicbench.tuning.undo import StopNfsServer
 
 _PORT: Final = 2049
@@ -90,6 +91,7 @@ class Nfs(ShareKind):
         "Shares are by NFS 4, version 3 off, without Kerberos; each is exported to the address of its client alone. "
         "The kernel's client gives all mounts that one host has of one address of the server the same connections."
     )
+    survives_restart = True
     server_check = ("unshare", "--mount", "sh", "-c", _RUNS)
     version_commands: ClassVar[Mapping[str, Command]] = {"server": ("/usr/sbin/rpc.mountd", "--version")}
     client_version_commands: ClassVar[Mapping[str, Command]] = {"client": ("/sbin/mount.nfs", "-V")}
@@ -112,6 +114,7 @@ class Nfs(ShareKind):
                 address=addresses[0],
                 shown=f"rpc.nfsd {' '.join(arguments)}",
                 undo=StopNfsServer(),
+                stop=STOP_NFS_SERVER,
             ),
         )
 

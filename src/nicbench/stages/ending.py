@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from nicbench.hosts import close_connections, close_containers
+from nicbench.hosts import close_connections, close_containers, close_ports
 
 Outcome = TypeVar("Outcome")
 
@@ -17,3 +17,4 @@ async def with_hosts_closed(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     finally:
         await close_containers()
         await close_connections()
+        await close_ports()

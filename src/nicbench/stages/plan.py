@@ -93,7 +93,7 @@ def _of_both(
         "nicbench_version": __version__,
         "seed": bench.seed,
         "command": tuple(sys.argv),
-        "lab": None if bench.lab is None else {"kind": bench.lab.kind, **bench.lab.options.model_dump(mode="json")},
+        "lab": _disclosed_lab(bench),
         "dut": {"kind": bench.dut.kind, **bench.dut.options.model_dump(mode="json")},
         "dut_disclosure": dut.disclosure(),
         "tests": _planned_tests(bench),
@@ -104,6 +104,13 @@ def _of_both(
         "monitors": monitors,
         "configuration": bench.configuration,
     }
+
+
+def _disclosed_lab(bench: BenchFile) -> dict[str, Any] | None:
+    if bench.lab is None:
+        return None
+    on = {} if bench.lab.on is None else {"on": bench.lab.on}
+    return {"kind": bench.lab.kind, **on, **bench.lab.options.model_dump(mode="json")}
 
 
 def _planned_tests(bench: BenchFile) -> tuple[PlannedTest, ...]:

@@ -1,7 +1,7 @@
 """Which machines a run takes for itself: this one, and those of its bench file, whole or by their ports; all or none.
 
-A machine is taken whole where its settings may be changed: it is tuned, it is set up as the DUT, or frames are sent
-from it. Otherwise another run may use other ports of it.
+A machine is taken whole where its settings may be changed: it is tuned, it is set up as the DUT, a lab is made on it,
+or frames are sent from it. Otherwise another run may use other ports of it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import BusyError
 from nicbench.events import Bus, Note
-from nicbench.hosts import from_spec
+from nicbench.hosts import hosts_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.local import LocalHost
+from nicbench.hosts.netns import NetnsHost
 from nicbench.tuning.lease import HostLease
 from nicbench.tuning.lease_script import ports_command
 from nicbench.tuning.lock import HostLock
@@ -45,12 +46,13 @@ def claims(bench: BenchFile, make_host: Callable[[BenchFile, str], Host] | None 
     for each in bench.configurations:
         for name in each.hosts:
             host = (make_host or _host)(each, name)
-            if isinstance(host.machine, LocalHost):
+            if isinstance(host.machine, LocalHost) or host.machine.made_here:
                 continue
             ports = [port for port in each.ports.values() if port.host == name]
             claim = found.setdefault(repr(host.spec()), Claim(host))
             claim.whole |= bool(each.tuning) or _sends_frames(each, name) or _is_set_up(each, name)
-            claim.devices.update(port.device for port in ports if port.device is not None)
+            claim.whole |= each.lab is not None and each.lab.on == name
+            claim.devices.update(device for port in ports for device in port.devices)
             claim.addresses.update(port.address for port in ports if port.address is not None)
     return tuple(found.values())
 
@@ -108,13 +110,15 @@ async def _ports(claim: Claim) -> tuple[str, ...]:
     """As that machine knows them."""
     devices = sorted(claim.devices)
     # From outside of a container: nothing is started in a machine that may be somebody else's.
-    known = (await claim.host.network.run(ports_command(devices))).stdout.split() if devices else []
+    network = claim.host.network
+    if isinstance(network, NetnsHost) and not await network.exists():
+        network = network.inner  # it is made by the run, and the interfaces are moved into it
+    known = (await network.run(ports_command(devices))).stdout.split() if devices else []
     return (*sorted(claim.addresses), *known)
 
 
 def _host(bench: BenchFile, name: str) -> Host:
-    choice = bench.hosts[name]
-    return from_spec({"kind": choice.kind, **choice.options.model_dump()}, name)
+    return hosts_of(bench.hosts)[name]
 
 
 def _sends_frames(bench: BenchFile, name: str) -> bool:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.duts._ways import choose_ways
 from nicbench.duts.base import Addressing, FrameDut
 from nicbench.errors import UsageError
 from nicbench.events import Bus, StageStarted
-from nicbench.hosts.local import LocalHost
-from nicbench.labs._wired import testbed_of, testbed_of_own_ports
+from nicbench.hosts.base import Host
+from nicbench.labs._wired import TESTER, testbed_of, testbed_of_own_ports
 from nicbench.labs.base import FrameLab, Testbed
-from nicbench.model.pattern import Ways, ways_of
+from nicbench.model.pattern import Pattern, Ways, ways_of
+from nicbench.stages.hosts import machine_of_lab, make_hosts, of_hosts
+from nicbench.stages.ports import make_ports
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.huge_pages import raise_huge_pages
 
@@ -34,17 +38,29 @@ def _touched(bench: BenchFile) -> bool:
 
 async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[FrameLab | None, Testbed]:
     """The lab (None for real machines) and its testbed."""
-    local = LocalHost("local")
+    hosts = await make_hosts(bench, changes)
+    machine = machine_of_lab(bench, hosts)
     tester = bench.tester_kind()
     if tester.huge_pages_bytes:
-        await raise_huge_pages(changes, local, tester.huge_pages_bytes)
+        of_tester = hosts[TESTER].machine if TESTER in hosts and bench.lab is None else machine
+        await raise_huge_pages(changes, of_tester, tester.huge_pages_bytes)
     if own := tester.own_ports():
-        return None, testbed_of_own_ports(own, local, bench.tester.kind)
+        return None, testbed_of_own_ports(own, machine, bench.tester.kind)
     if bench.lab is None:
-        return None, await testbed_of(bench.hosts, bench.ports, bench.links, tester)
+        made = await make_ports(bench, hosts, changes)
+        testbed = await testbed_of(hosts, made.ports, bench.links, tester)
+        returned = replace(testbed, same_port=bench.traffic.pattern is Pattern.SAME_PORT)
+        return None, _told(returned, hosts, made.facts)
     lab: FrameLab = bench.lab.plugin(bench.lab.options)
-    testbed = await lab.up(changes, local)
-    return lab, replace(testbed, promised_bytes=tester.huge_pages_bytes)
+    testbed = await lab.up(changes, machine)
+    return lab, _told(replace(testbed, promised_bytes=tester.huge_pages_bytes), hosts)
+
+
+def _told(testbed: Testbed, hosts: Mapping[str, Host], made: Mapping[str, Any] | None = None) -> Testbed:
+    """With what the report says of the hosts themselves, and of what was made for their ports."""
+    statements, facts = of_hosts(hosts)
+    every = {**testbed.facts, **facts, **(made or {})}
+    return replace(testbed, statements=(*statements, *testbed.statements), facts=every)
 
 
 async def make_dut(bench: BenchFile, testbed: Testbed, changes: Changes) -> FrameDut:

@@ -9,11 +9,13 @@ from typing import Any
 from nicbench.bench_file.frame_sizes import sizes_of
 from nicbench.bench_file.models import BenchFile
 from nicbench.errors import BenchFileError
+from nicbench.hosts.base import Host
 from nicbench.labs.base import Testbed
 from nicbench.testers.base import Setting, Tester, TesterFacts
 from nicbench.tuning.bpf import expect_program
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.promiscuity import expect_promiscuity
+from nicbench.tuning.undo import RemovePath
 
 
 def make_tester(
@@ -56,11 +58,18 @@ async def start_tester(
             await expect_program(changes, testbed.tester, port.device)
         if bench.lab is None and port.device is not None:
             await expect_promiscuity(changes, testbed.tester, port.device)
+    if (folder := tester.folder_elsewhere) is not None:
+        machine, command = testbed.tester.machine, ("mkdir", "-m", "700", folder)
+        await changes.make(machine, RemovePath(path=folder), lambda: _run(machine, command))
     facts = await tester.start()
     _check_frame_sizes(bench, facts)
     if bench.lab is None and testbed.link_is_nominal and facts.link_bits_per_s is not None:
         testbed = replace(testbed, link_bits_per_s=facts.link_bits_per_s, link_is_nominal=False)
     return facts, testbed
+
+
+async def _run(host: Host, command: tuple[str, ...]) -> None:
+    await host.run(command)
 
 
 def _check_frame_sizes(bench: BenchFile, facts: TesterFacts) -> None:

@@ -37,6 +37,14 @@ class TesterFacts:
 class Tester(ABC):
     """Started once per run; trials follow one another."""
 
+    @property
+    def folder_elsewhere(self) -> str | None:
+        """Where its host is another machine: the folder there that it writes files to before they are fetched.
+
+        It is made before the tester is started, and removed with the testbed. None: it writes none, or here.
+        """
+        return None
+
     @abstractmethod
     async def start(self) -> TesterFacts:
         """Takes the ports; EngineError or NotReadyError where it cannot."""

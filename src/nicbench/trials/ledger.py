@@ -2,8 +2,9 @@
 
 Rows stand in the order of the path. Frames that the tester never sent are in it too, at its transmit ring, but they are
 ``unsent`` and not ``lost``: they are no part of the sum. ``unexplained`` = lost - the other rows; below zero some
-counter counted frames that were not lost, or one frame twice: that is a fault of the ledger, and is said as one. The
-trial's counts stay.
+counter counted frames that were not lost, or one frame twice: that is a fault of the ledger, and is said as one. Where
+the path copies frames, a copy that was dropped is counted and nothing is missing: that is said, beside. The trial's
+counts stay.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from nicbench.ledger.account import Account, account
 from nicbench.ledger.base import Count, Side, Stage, View, key_of
 from nicbench.ledger.reader import Counters
 from nicbench.ledger.sources.drivers import EXCESS
-from nicbench.model.trial import LossPlace, PortReading, Reading
+from nicbench.model.trial import LossBeside, LossPlace, PortReading, Reading
 
 _REFUSED = "xdp_tx_invalid_descs"
 _SOCKET = "xdp_rx_dropped"
@@ -48,12 +49,15 @@ def with_ledger(
     found = account((*own_before, *zeros, *counters[0].counts), (*own_after, *ports, *counters[1].counts))
     unexplained = lost - sum(row.frames for row in found.rows if not row.unsent)
     faults = (*dict.fromkeys((*counters[0].faults, *counters[1].faults)), *found.faults)
-    if unexplained < 0:
+    beside = found.beside
+    if unexplained < 0 and reading.counts.duplicated:
+        beside = (*beside, _copies(-unexplained, found))
+    elif unexplained < 0:
         faults = (*faults, _too_many(-unexplained, found))
     return reading.model_copy(
         update={
             "ledger": (*unsent, *found.rows),
-            "ledger_beside": found.beside,
+            "ledger_beside": beside,
             "ledger_faults": faults,
             "unexplained": unexplained,
         }
@@ -135,9 +139,22 @@ def _at_zero(count: Count) -> Count:
     return Count(key=count.key, name=count.name, frames=0)
 
 
-def _too_many(frames: int, found: Account) -> str:
-    places = ", ".join(f"{row.counter} {row.frames}" for row in found.rows)
-    return (
-        f"{frames} more frames were counted as dropped than are missing ({places}): a counter also counts frames of "
-        "others, or one frame in two places; where these were lost cannot be relied on"
+def _copies(frames: int, found: Account) -> LossBeside:
+    """Nobody can say which place dropped them, where there are several."""
+    return LossBeside(
+        place=", ".join(dict.fromkeys(row.place for row in found.rows)),
+        counter=_counted(found),
+        frames=frames,
+        why="frames came in copies on this path: of those that were dropped, another copy arrived, or was dropped too",
     )
+
+
+def _too_many(frames: int, found: Account) -> str:
+    return (
+        f"{frames} more frames were counted as dropped than are missing ({_counted(found)}): a counter also counts "
+        "frames of others, or one frame in two places; where these were lost cannot be relied on"
+    )
+
+
+def _counted(found: Account) -> str:
+    return ", ".join(f"{row.counter} {row.frames}" for row in found.rows)

@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import socket
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Literal
 
 from nicbench.errors import HostError
@@ -18,22 +18,28 @@ _LISTEN: Final = "0A"
 _LOOKS_PER_S: Final = 10
 Protocol = Literal["tcp", "udp"]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Sockets = frozenset[tuple[Protocol, int, Address]]
+Socket = tuple[Protocol, int, Address]
+Sockets = Collection[Socket]
 
 
 async def sockets_of(host: Host) -> Sockets:
     """The sockets of the host that take connections or datagrams from anybody."""
+    return await listeners_of(host)
+
+
+async def listeners_of(host: Host) -> Mapping[Socket, str]:
+    """The same with their inodes, by which a socket is told from one that came in its place."""
     # One command, because each costs a host that is reached over a network a round trip.
     script = 'for file; do echo "@$file"; cat "$file" 2>/dev/null; done'
     done = await host.network.run(("sh", "-c", script, "sh", *_FILES), check=False, timeout_s=20.0)
     if done.status != 0 and not done.stdout:
         raise HostError(f"its sockets cannot be read from /proc/net: {done.stderr.strip()[-200:]}", place=host.name)
-    return parse_sockets(done.stdout)
+    return parse_listeners(done.stdout)
 
 
-def parse_sockets(text: str) -> Sockets:
+def parse_listeners(text: str) -> Mapping[Socket, str]:
     """The files one after the other, each after a line ``@NAME``. proc_net_tcp of the kernel's documentation."""
-    found: set[tuple[Protocol, int, Address]] = set()
+    found: dict[Socket, str] = {}
     protocol: Protocol = "tcp"
     for line in text.splitlines():
         if line.startswith("@"):
@@ -44,20 +50,29 @@ def parse_sockets(text: str) -> Sockets:
             continue
         address, _, port = fields[1].partition(":")
         try:
-            found.add((protocol, int(port, 16), _address(address)))
+            found[protocol, int(port, 16), _address(address)] = fields[9] if len(fields) > 9 else ""
         except (ValueError, struct.error):
             continue
-    return frozenset(found)
+    return found
 
 
 def is_open(wanted: Listening, sockets: Sockets) -> bool:
     """Whether somebody listens there: on that very address, or on all of them."""
+    return any(_fits(wanted, one) for one in sockets)
+
+
+def inode_of(wanted: Listening, listeners: Mapping[Socket, str]) -> str | None:
+    """Of the socket that ``is_open`` means; None where there is none."""
+    return next((inode for one, inode in listeners.items() if _fits(wanted, one)), None)
+
+
+def _fits(wanted: Listening, one: Socket) -> bool:
+    protocol, port, bound = one
     address = None if wanted.address is None else _plain(ipaddress.ip_address(wanted.address.partition("%")[0]))
-    return any(
+    return (
         protocol == wanted.protocol
         and port == wanted.port
         and (address is None or bound.is_unspecified or _plain(bound) == address)
-        for protocol, port, bound in sockets
     )
 
 

@@ -41,6 +41,8 @@ class PerftestOptions(Frozen):
     """Where the port has none: which address the packets bear (-x)."""
     mtu_bytes: Literal[256, 512, 1024, 2048, 4096] | None = None
     transmit_depth: int | None = Field(default=None, ge=1)
+    qp_timeout: int | None = Field(default=None, ge=0, le=31)
+    """What is not acknowledged within 4.096 us x 2^n is sent again (-u; perftest's own is 14, 67 ms)."""
     inline_bytes: int | None = Field(default=None, ge=0)
     post_list: int | None = Field(default=None, ge=1)
     service_level: int | None = Field(default=None, ge=0, le=15)
@@ -99,6 +101,7 @@ class Perftest(Workload):
             ("-x", gid_index),
             ("-m", options.mtu_bytes),
             ("-t", options.transmit_depth),
+            ("-u", options.qp_timeout),
             ("-I", options.inline_bytes),
             ("-l", options.post_list),
             ("-S", options.service_level),

@@ -1,0 +1,93 @@
+"""A link that fails in the midst of a round: what of it can be, and what results say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from nicbench.methods.base import Misfit, Objection, RoundContext, Values
+from nicbench.model.link_failure import FlowSilence, LinkFailure
+from nicbench.model.round import Round
+from nicbench.model.table import Column
+from nicbench.stats.failure_words import failure_summary
+
+SILENT: Final = Column(
+    value="failure_silent_s", head="Silent when the link failed", unit="s", form="number", is_optional=True
+)
+
+
+def in_time(failure: LinkFailure | None, duration_s: float) -> None:
+    """ValueError where the link would not be back before the round ends."""
+    if failure is not None and failure.ends_s >= duration_s:
+        raise ValueError(
+            f"the link is to be back {failure.ends_s:g} s after the clients begin, and a round lasts {duration_s:g} s: "
+            "write a longer `duration`, or a shorter failure (`after`, `lasts`)"
+        )
+
+
+def failure_misfits(failure: LinkFailure | None, clients: Mapping[str, Sequence[str]]) -> Iterator[Misfit]:
+    """A port that is not the server's."""
+    if failure is not None and failure.port not in clients:
+        yield Misfit(
+            option=("failure",),
+            message=f"there is no port of the server called `{failure.port}`",
+            next_step=f"write one of {', '.join(f'`{name}`' for name in clients)}",
+        )
+
+
+def failure_objection(failure: LinkFailure | None, context: RoundContext) -> Objection | None:
+    """A port that is no bond of nicbench's, or has fewer links."""
+    if failure is None:
+        return None
+    return _missing_link(failure, {server.name: server.bond_links for server in context.servers})
+
+
+def bond_failure_misfits(failure: LinkFailure | None, links: Mapping[str, int | None]) -> Iterator[Misfit]:
+    """The same of a bench file; a port that is not the server's is ``failure_misfits``' affair."""
+    if failure is not None and failure.port in links and (why := _missing_link(failure, links)) is not None:
+        yield Misfit(option=("failure",), message=why.message, next_step=why.next_step)
+
+
+def _missing_link(failure: LinkFailure, links_of_ports: Mapping[str, int | None]) -> Objection | None:
+    links = links_of_ports.get(failure.port)
+    if links is None:
+        return Objection(
+            message=f"a link of {failure.port} is to fail, which is no bond that nicbench makes",
+            next_step="write `bond: {links: 4}` under `lab`, or `bond: {of: [...]}` at the port; or remove `failure`",
+        )
+    if failure.link > links:
+        return Objection(
+            message=f"link {failure.link} of {failure.port} is to fail, which has {links}",
+            next_step=f"write `link:` 1 to {links} under `failure`",
+        )
+    return None
+
+
+def failure_values(rounds: Sequence[Round]) -> Values:
+    """``failure``: what took place, a sentence for each round; nothing where no link was to fail."""
+    said = [failure_summary(one.failure) for one in rounds if one.failure is not None]
+    return {"failure": ". ".join(said)} if said else {}
+
+
+def silent_of(rounds: Sequence[Round], client: str) -> Values:
+    """The longest that a client's connections stood still for it; None where one of them never went on."""
+    flows = [flow for one in rounds for flow in _of_client(one, client)]
+    if not flows:
+        return {}
+    return {"failure_silent_s": _longest(flows)}
+
+
+def silent_of_job(one: Round, job: int) -> Values:
+    """The same of a job of a round, by its number from 1."""
+    flows = [flow for flow in (one.failure.flows if one.failure else ()) if job in flow.jobs]
+    return {"failure_silent_s": _longest(flows)} if flows else {}
+
+
+def _of_client(one: Round, client: str) -> list[FlowSilence]:
+    jobs = {number for number, job in enumerate(one.request.jobs, 1) if job.client == client}
+    return [flow for flow in (one.failure.flows if one.failure else ()) if jobs & set(flow.jobs)]
+
+
+def _longest(flows: Sequence[FlowSilence]) -> float | None:
+    silences = [max(flow.silent_down_s or 0.0, flow.silent_back_s or 0.0) for flow in flows if flow.went_on]
+    return max(silences) if len(silences) == len(flows) else None

@@ -1,0 +1,190 @@
+"""What a path does to the frames of a given load: delay, loss, duplication, reordering, alteration, side by side.
+
+The metrics are those of the IETF's IP Performance Metrics: one-way delay (RFC 7679), its variation as p99.9 - minimum
+(RFC 5481 section 4.2), one-way loss (RFC 7680), duplication (RFC 5560), reordering (RFC 4737); and frames altered on
+their way. Steps, for each frame size: one judged trial at the load. Lost are shares of the frames sent; doubled and
+altered of those that arrived; reordered, which arrived after a later one of their flow, of those that arrived intact.
+Beside each share stands its exact binomial interval (Clopper and Pearson), which takes each frame as a draw of its own.
+Verified: every frame by its signature and its payload; every frame is timed.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from pydantic import Field
+
+from nicbench.methods._full_rate import Full, FullRate, full_rate
+from nicbench.methods._results import each_size, result_at
+from nicbench.methods._returned import Values, verdict_of
+from nicbench.methods._trial_times import TrialTimes
+from nicbench.methods.base import Context, FrameMethod
+from nicbench.model.ability import Ability
+from nicbench.model.base import Frozen
+from nicbench.model.counts import Counts
+from nicbench.model.frame_size import FrameSize, Size, size_parameters
+from nicbench.model.quantity import Confidence
+from nicbench.model.rate import Bounded
+from nicbench.model.result import Result
+from nicbench.model.table import Column, ResultTable
+from nicbench.model.trial import Latency, Purpose, Reading
+from nicbench.stats.shares import share_interval
+
+_PERCENTILES: Final = ("50", "99", "99.9")
+_NO_FRAME: Final = "no frame came back"
+
+
+def _share(value: str, head: str) -> Column:
+    return Column(value=value, head=head, unit="%", form="of_frames", is_main=True, better="lower")
+
+
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_COLUMNS: Final = (
+    _SIZE,
+    Column(value="load_frames_per_s", head="Load", unit="Mpps", form="mpps"),
+    Column(value="sent_frames", head="Sent", form="whole"),
+    _share("lost_percent", "Lost"),
+    _share("duplicated_percent", "Doubled"),
+    _share("reordered_percent", "Reordered"),
+    _share("altered_percent", "Altered"),
+    Column(value="latency_minimum_ns", head="Least delay", unit="µs", form="microseconds"),
+    Column(value="latency_p50_ns", head="Median delay", unit="µs", form="microseconds", is_main=True, better="lower"),
+    Column(value="latency_mean_ns", head="Mean delay", unit="µs", form="microseconds"),
+    Column(value="latency_p99_ns", head="p99", unit="µs", form="microseconds"),
+    Column(value="latency_maximum_ns", head="Greatest delay", unit="µs", form="microseconds"),
+    Column(value="pdv_ns", head="Delay variation", unit="µs", form="microseconds"),
+)
+
+
+class Impairments(FrameMethod):
+    """Delay, loss, duplication, reordering and alteration of each frame size at one load."""
+
+    kind: ClassVar[str] = "impairments"
+    question: ClassVar[str] = (
+        "What does {subject} do to frames: how many are delayed, lost, doubled, reordered, altered?"
+    )
+
+    class Options(Frozen):
+        """Options of the bench file. ``rate`` is the load of each port, ``confidence`` that of the intervals."""
+
+        rate: FullRate
+        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        confidence: Confidence = 0.95
+        trial: TrialTimes = TrialTimes()
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes)
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset({Ability.LATENCY})
+
+    def estimate_s(self) -> float:
+        return self.options.trial.estimate_s(self.points())
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        return await each_size(context, self.options.frame_bytes, self._measure)
+
+    async def _measure(self, context: Context, size: Size) -> Result:
+        full = await full_rate(context, size, self.options.rate)
+        load = full.load_frames_per_s(full.highest_percent)
+        request = self.options.trial.request(size, load, Purpose.AVERAGE)
+        trial, disturbed = await context.measure(size_parameters(size), request)
+        return result_at(
+            self,
+            size,
+            {**_load(full, trial.request.load_frames_per_s), **values_of(trial.reading, self.options.confidence)},
+            verdict_of(trial, disturbed),
+            trials=(trial.id,),
+            disturbances=(finding.text for finding in trial.verdict.findings),
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Impairments",
+            caption=(
+                "What became of the frames of one load. Lost: of those sent (RFC 7680). Doubled (RFC 5560) and "
+                "altered: of those that arrived. Reordered: of those that arrived intact, after a later one of their "
+                "flow (RFC 4737). Delay is one way (RFC 7679), of every frame; its variation is p99.9 - minimum (RFC "
+                "5481)."
+            ),
+            columns=_COLUMNS,
+            sentences=(
+                (
+                    "loses {lost_percent}, doubles {duplicated_percent}, reorders {reordered_percent} and alters "
+                    "{altered_percent} of {size} frames, and delays them by {latency_p50_ns} (median)"
+                ),
+                "loses {lost_percent} of {size} frames",
+            ),
+            notes=(("load_lowered", "Load"),),
+        )
+
+
+def values_of(reading: Reading, confidence: float) -> Values:
+    """Shares in percent, each with the bounds of its interval, and delays in nanoseconds."""
+    counts = reading.counts
+    arrived = max(0, counts.sent - counts.lost)
+    altered = None if counts.corrupted is None else counts.corrupted + (counts.unattributed or 0)
+    return {
+        "sent_frames": counts.sent,
+        "confidence_percent": 100.0 * confidence,
+        **_share_values("lost", counts.lost, counts.sent, confidence),
+        **_share_values("duplicated", counts.duplicated, arrived, confidence),
+        **_share_values("reordered", counts.reordered, counts.received, confidence),
+        **_share_values("altered", altered, arrived, confidence),
+        "checked_bytes": _checked(reading),
+        **_delays(reading.latency, counts),
+    }
+
+
+def _share_values(name: str, frames: int | None, of: int, confidence: float) -> Values:
+    if frames is None:
+        return {f"{name}_percent": Bounded(value=None, reason_null="the tester cannot tell such frames from others")}
+    if not of:
+        return {f"{name}_percent": Bounded(value=None, reason_null=_NO_FRAME)}
+    # A frame may come more than twice: a share of copies is then above all of them, and no binomial one.
+    bounds = share_interval(frames, of, confidence) if frames <= of else (None, None)
+    lower, upper = (None if bound is None else 100.0 * bound for bound in bounds)
+    return {
+        f"{name}_frames": frames,
+        f"{name}_of_frames": of,
+        f"{name}_percent": 100.0 * frames / of,
+        f"{name}_lower_percent": lower,
+        f"{name}_upper_percent": upper,
+    }
+
+
+def _checked(reading: Reading) -> int | None:
+    checked = [stream.checked_bytes for stream in reading.streams if stream.checked_bytes is not None]
+    return min(checked) if checked else None
+
+
+def _delays(latency: Latency | None, counts: Counts) -> Values:
+    if latency is None:
+        why = _NO_FRAME if counts.received == 0 else "this tester does not time frames"
+        return {"latency_p50_ns": Bounded(value=None, reason_null=why)}
+    tail = latency.percentiles_ns.get("99.9")
+    return {
+        "latency_minimum_ns": latency.minimum_ns,
+        "latency_mean_ns": latency.mean_ns,
+        **{f"latency_p{name.replace('.', '_')}_ns": latency.percentiles_ns.get(name) for name in _PERCENTILES},
+        "latency_maximum_ns": latency.maximum_ns,
+        "latency_uncertainty_ns": latency.uncertainty_ns,
+        "latency_source": latency.source,
+        "latency_received_by": latency.received_by,
+        "pdv_ns": None if tail is None else tail - latency.minimum_ns,
+    }
+
+
+def _load(full: Full, sent: float | None) -> Values:
+    lowered = full.highest_percent < 100.0
+    return {
+        "load_frames_per_s": sent,
+        "line_rate_frames_per_s": full.line_rate_frames_per_s,
+        "load_lowered": full.why_not_more if lowered else None,
+    }

@@ -1,0 +1,87 @@
+"""The option `failure` of streams and frames: what of it cannot be is refused, and rounds are asked for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from nicbench.bench_file import load
+from nicbench.errors import NicbenchError
+from nicbench.methods.frames import Frames
+from nicbench.methods.stream import Stream
+from nicbench.model.link_failure import LinkFailure
+
+from .round_contexts import Laboratory, streamed
+
+FAILURE: dict[str, Any] = {"port": "s0", "link": 2, "after": 3.0, "lasts": 4.0}
+
+
+def stream(**options: Any) -> Stream:
+    return Stream("tcp", Stream.Options(**options))
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [(Stream, {"duration": 7.0}), (Frames, {"warm_up": 1.0, "duration": 5.0, "instances": (1,)})],
+)
+def test_a_link_that_would_not_be_back_in_time_is_refused(method: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="the link is to be back 7 s after the clients begin"):
+        method.Options(failure=FAILURE, **options)
+
+
+def test_a_port_that_is_not_the_servers_is_refused() -> None:
+    (misfit,) = stream(failure={**FAILURE, "port": "s9"}).misfits({"s0": ["c0"]}, ["server"])
+    assert misfit.message == "there is no port of the server called `s9`"
+    assert not list(stream(failure=FAILURE).misfits({"s0": ["c0"]}, ["server"]))
+
+
+def test_a_port_that_is_no_bond_is_refused_before_the_first_round() -> None:
+    laboratory = Laboratory(lambda number, job: streamed(1e6))
+    objection = stream(failure=FAILURE).objection(laboratory.context)
+    assert objection is not None
+    assert "s0 is to fail, which is no bond that nicbench makes" in objection.message
+    assert stream().objection(laboratory.context) is None
+
+
+def test_a_link_that_the_bond_has_not_is_refused() -> None:
+    laboratory = Laboratory(lambda number, job: streamed(1e6))
+    (server,) = laboratory.context.servers
+    laboratory.context.servers = (server.model_copy(update={"bond_links": 2}),)
+    assert stream(failure=FAILURE).objection(laboratory.context) is None
+    objection = stream(failure={**FAILURE, "link": 3}).objection(laboratory.context)
+    assert objection is not None
+    assert objection.message == "link 3 of s0 is to fail, which has 2"
+
+
+async def test_only_rounds_of_its_port_have_the_failure() -> None:
+    laboratory = Laboratory(lambda number, job: streamed(1e6), ports=2)
+    await stream(failure=FAILURE, at_once=("port", "all")).run(laboratory.context)
+    asked = {tuple(job.server for job in request.jobs): request.failure for request in laboratory.requests}
+    assert asked == {("s0",): LinkFailure(**FAILURE), ("s1",): None, ("s0", "s1"): LinkFailure(**FAILURE)}
+
+
+@pytest.mark.parametrize(
+    ("lab", "said"),
+    [
+        ("", "a link of s0 is to fail, which is no bond that nicbench makes"),
+        (", bond: {links: 2}", "link 3 of s0 is to fail, which has 2"),
+        (", bond: {links: 4}", None),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True], ids=["a test", "a placement of it"])
+def test_a_bench_file_whose_link_cannot_fail_is_refused_before_anything_is_made(
+    lab: str, said: str | None, nested: bool, tmp_path: Path
+) -> None:
+    test = "{method: stream, failure: {port: s0, link: 3}}"
+    written = f"{{name: a, method: placement, of: {test}}}" if nested else test.replace("{", "{name: a, ", 1)
+    bench = tmp_path / "bench.yaml"
+    bench.write_text(f"nicbench: 1\ntitle: t\nlab: {{kind: clients{lab}}}\ndut: server\ntests: [{written}]\n")
+    if said is None:
+        load(bench)
+        return
+    with pytest.raises(NicbenchError) as refused:
+        load(bench)
+    assert said in str(refused.value)

@@ -1,0 +1,99 @@
+"""Two ports of one machine, in namespaces that nicbench makes: measured, and back as they were; also after an error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nicbench.errors import NicbenchError
+
+from .lab_bench import machine_state, make_folder, run_async
+
+pytestmark = pytest.mark.lab
+
+HERE, THERE = f"nb2a{os.getpid() % 100_000}", f"nb2b{os.getpid() % 100_000}"
+SPACES = tuple(f"nb-two-{end}-{os.getpid()}" for end in ("server", "client"))
+HOSTS = f"""
+nicbench: 1
+title: Two ports
+hosts:
+  server: {{kind: netns, namespace: {SPACES[0]}, create: true}}
+  client: {{kind: netns, namespace: {SPACES[1]}, create: true}}
+ports:
+  s0: {{host: server, device: {HERE}, ip: 198.18.0.1/24}}
+  c0: {{host: client, device: {THERE}, ip: 198.18.0.2/24}}
+links: [c0 <-> s0]
+dut: {{kind: server}}
+monitor: off
+"""
+STREAM = "tests: [{name: stream, method: stream, workload: iperf3, at_once: [port], duration: 1 s}]\n"
+# A share on an address that its server has not: the DUT does not come up, with both ports in their namespaces.
+NO_FOLDER = HOSTS.replace("{kind: server}", "{kind: file-server, share: sftp, folder: '/nowhere/d{share}'}")
+
+
+@pytest.fixture
+def ports() -> Iterator[None]:
+    """A pair of veths in this machine's own namespace; the first is up, with an address, the second down."""
+    ip("link", "add", HERE, "type", "veth", "peer", "name", THERE)
+    try:
+        for device in (HERE, THERE):
+            ip("link", "set", device, "addrgenmode", "none")
+        ip("address", "add", "198.19.77.1/24", "dev", HERE)
+        ip("link", "set", HERE, "up")
+        yield
+    finally:
+        for space in SPACES:
+            subprocess.run(("ip", "netns", "delete", space), check=False, capture_output=True)
+        subprocess.run(("ip", "link", "delete", HERE), check=False, capture_output=True)
+
+
+def test_bytes_go_over_the_cable_and_the_ports_come_back(ports: None, tmp_path: Path) -> None:
+    before, were = machine_state(), _ports()
+    folder = make_folder(tmp_path, HOSTS + STREAM)
+    summary = asyncio.run(run_async(folder))
+    rate = summary.results[0].values["throughput_bits_per_s"]
+    assert isinstance(rate, float)
+    assert rate > 0
+    plan = folder.plan()
+    assert plan is not None
+    assert plan.facts["given_addresses"] == {"s0": "198.18.0.1/24", "c0": "198.18.0.2/24"}
+    assert plan.facts["moved_interfaces"][HERE] == f"into the namespace {SPACES[0]}"
+    assert _ports() == were
+    assert machine_state() == before
+
+
+def test_after_an_error_the_ports_are_back_as_well(ports: None, tmp_path: Path) -> None:
+    before, were = machine_state(), _ports()
+    frames = "tests: [{name: editors, method: frames, instances: [1], frame_size: 64 KiB}]\n"
+    with pytest.raises(NicbenchError, match="nowhere"):
+        asyncio.run(run_async(make_folder(tmp_path, NO_FOLDER + frames)))
+    assert _ports() == were
+    assert machine_state() == before
+
+
+def test_a_port_with_a_route_of_somebody_stays_where_it_is(ports: None, tmp_path: Path) -> None:
+    ip("route", "add", "198.19.200.0/24", "dev", HERE, "via", "198.19.77.9", "onlink")
+    were = _ports()
+    with pytest.raises(NicbenchError, match=r"in use: a route to 198\.19\.200\.0/24 leads through it"):
+        asyncio.run(run_async(make_folder(tmp_path, HOSTS + STREAM)))
+    assert _ports() == were
+
+
+def ip(*words: str) -> str:
+    return subprocess.run(("ip", *words), check=True, capture_output=True, text=True).stdout
+
+
+def _ports() -> list[tuple[str, bool, list[str]]]:
+    """Name, whether it is up, and addresses, of both."""
+    found = []
+    for device in (HERE, THERE):
+        (entry,) = json.loads(ip("-j", "address", "show", "dev", device))
+        addresses = [f"{info['local']}/{info['prefixlen']}" for info in entry["addr_info"]]
+        found.append((device, "UP" in entry["flags"], addresses))
+    return found
