@@ -1,4 +1,4 @@
-"""The published frames tables (methods.md 1) through the import: statistics of the imported runs are those printed."""
+"""The published frames tables (docs/studies.md) through the import: statistics are those printed."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -242,8 +243,15 @@ def test_a_browser_runs_nothing_of_a_forged_run(runs: Path, tmp_path: Path) -> N
     page = build(runs / BAD).read_text()
     rule: Any = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', page)
     (tmp_path / "page.html").write_text(page.replace(rule[0], ""))
-    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/c", "--dump-dom"]
-    shown = subprocess.run([*command, f"file://{tmp_path}/page.html"], capture_output=True, timeout=60, check=True)
+    with tempfile.TemporaryDirectory(dir="/tmp") as profile:  # it makes sockets in it, whose paths must be short
+        command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--dump-dom"]
+        shown = subprocess.run(
+            [*command, f"file://{tmp_path}/page.html"],
+            env={**os.environ, "TMPDIR": profile},
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
     title = re.search(r"<title>(.*?)</title>", shown.stdout.decode(), re.DOTALL)
     assert title is not None
     assert title[1] != CANARY

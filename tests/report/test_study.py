@@ -96,7 +96,7 @@ def test_every_test_says_its_steps_its_standard_and_its_parameters(page: str) ->
 
     assert "RFC 2544 section 26.1" in method
     assert "Parameters of test “throughput”" in method
-    assert "methods.md" not in page
+    assert "docs/studies.md" not in page
 
 
 def test_a_heading_without_an_id_gets_one_and_no_id_is_there_twice() -> None:

@@ -29,7 +29,9 @@ def plan_of(bench: BenchFile) -> Plan:
     facts: dict[str, Any] = {}
     tester: dict[str, Any] = {}
     if bench.measures == "rounds":
-        facts["endpoints"] = endpoints(int(lab["ports"]), int(lab["clients_per_port"]))
+        facts["endpoints"] = (
+            endpoints(int(lab["ports"]), int(lab["clients_per_port"])) if lab else endpoints_of_ports(bench)
+        )
         facts["namespaces"] = {end["host"]: f"nb-{end['host']}" for end in facts["endpoints"].values()}
     else:
         names = list(bench.ports) or [f"t{number}" for number in range(int(lab.get("ports", 2)))]
@@ -77,6 +79,17 @@ def endpoints(ports: int, clients: int, host: str = "server") -> dict[str, dict[
                 "port": f"s{port}",
             }
     return ends
+
+
+def endpoints_of_ports(bench: BenchFile) -> dict[str, dict[str, Any]]:
+    """As the ports of the bench file are, each client with the port that its link leads to."""
+    leads_to = {end: other for link in bench.links for end, other in (link, link[::-1])}
+    measured = bench.dut.options.model_dump()["host"]
+    return {
+        name: {"host": port.host, "machine": "local", "address": str(port.ip).partition("/")[0]}
+        | ({} if port.host == measured else {"port": leads_to[name]})
+        for name, port in bench.ports.items()
+    }
 
 
 def frames(ports: int, **more: Any) -> Plan:
@@ -232,3 +245,13 @@ def test_widths_are_those_of_the_widest_font() -> None:
     assert width("A", 10, bold=True) > width("A", 10)
     assert shortened("abcdefghij", 40, 10) == "abc…ij"
     assert all(width(line, 10) <= 60 for line in wrapped("one two three four five", 60, 10, most=3))
+
+
+def test_a_bond_is_drawn_in_the_configuration_that_has_it_alone() -> None:
+    bond = Bond(name="s0", mode="802.3ad", ports=(BondPort(name="s0p1", usable=True),))
+    plan = frames(0, facts={"endpoints": endpoints(1, 1)}, tester={})
+    other = plan.model_copy(update={"configuration": "bond"})
+    both = plan.model_copy(update={"configuration": "one", "compared": ("one", "bond"), "others": (other,)})
+
+    drawn = {name: made.links[0].right.lines for name, made in wirings(both, {"bond": {"s0": bond}})}
+    assert [("bond of s0p1" in lines) for lines in (drawn["one"], drawn["bond"])] == [False, True]

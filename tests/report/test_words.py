@@ -6,7 +6,8 @@ import pytest
 
 from nicbench.model.rate import Bounded
 from nicbench.report import numbers
-from nicbench.report.facts import columns, facts, label_of, plain
+from nicbench.report.facts import columns, facts, label_of, plain, spans
+from nicbench.report.numbers import basis_words
 
 
 @pytest.mark.parametrize(
@@ -134,3 +135,15 @@ def test_a_path_of_labels_says_no_word_twice() -> None:
         ("CPUs", ("2",)),
         ("Isolated CPUs", ("none",)),
     )
+
+
+def test_what_machines_beside_each_other_have_in_common_is_said_once() -> None:
+    assert spans(["6.1", "6.1", "6.18", None, None]) == (("6.1", 2), ("6.18", 1), (None, 2))
+
+
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [("per port", "per port"), ("sum of 2 ports", "the sum of 2 ports"), ("one connection", "of one connection")],
+)
+def test_what_rates_are_of_ends_a_sentence(scope: str, said: str) -> None:
+    assert basis_words(scope) == said

@@ -70,11 +70,9 @@ class Subject:
         return 2 * met > REPETITIONS
 
 
-def subjects(seed: int) -> dict[str, list[Subject]]:
+def subjects(seed: int, of_each: int = OF_EACH_CLASS) -> dict[str, list[Subject]]:
     """By the name of the class; the same seed draws the same."""
-    return {
-        name: [_drawn(f"{seed}/{name}/{number}", draw) for number in range(OF_EACH_CLASS)] for name, draw in CLASSES
-    }
+    return {name: [_drawn(f"{seed}/{name}/{number}", draw) for number in range(of_each)] for name, draw in CLASSES}
 
 
 def _drawn(seed: str, draw_dut: Callable[[random.Random, float], SimulatedDut]) -> Subject:

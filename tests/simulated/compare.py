@@ -20,7 +20,7 @@ from nicbench.search.bisect import Bisect
 from nicbench.search.mlr import Mlr
 from nicbench.search.step_down import StepDown, StepDownOptions
 
-from ._classes import FULL_S, TRIAL_S, Subject, subjects
+from ._classes import FULL_S, OF_EACH_CLASS, TRIAL_S, Subject, subjects
 
 GOALS = (NDR, PDR)
 
@@ -91,11 +91,11 @@ class Row:
         return statistics.median(self.traffic_s)
 
 
-def compare(seed: int, contestants: Iterable[Contestant] = CONTESTANTS) -> list[Row]:
+def compare(seed: int, contestants: Iterable[Contestant] = CONTESTANTS, of_each: int = OF_EACH_CLASS) -> list[Row]:
     """All rows, class by class."""
     rows = []
     contestants = list(contestants)
-    for class_name, members in subjects(seed).items():
+    for class_name, members in subjects(seed, of_each).items():
         truths = [{goal.name: subject.truth(goal) for goal in GOALS} for subject in members]
         for contestant in contestants:
             answers = [contestant.answer(subject) for subject in members]

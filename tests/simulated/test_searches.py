@@ -23,7 +23,8 @@ from nicbench.search.step_down import StepDown
 
 GOALS = (NDR, PDR)
 SHARP_CASES = 200
-RANDOM_CASES = 400
+RANDOM_CASES = 200
+MANY_RANDOM_CASES = 1000
 RANDOM_SHARE_RIGHT = 0.99
 
 
@@ -196,8 +197,12 @@ def sharp_cases(draw: random.Random) -> list[Case]:
 
 @pytest.fixture
 def random_cases(draw: random.Random) -> list[Case]:
+    return drawn_cases(draw, RANDOM_CASES)
+
+
+def drawn_cases(draw: random.Random, count: int) -> list[Case]:
     cases = []
-    for _ in range(RANDOM_CASES):
+    for _ in range(count):
         limits = draw_limits(draw, 400)
         dut = SimulatedDut(
             draw_capacity(draw, limits),
@@ -227,9 +232,12 @@ def test_the_true_rate_of_every_sharp_curve_lies_in_an_interval_of_the_stated_pr
 
 
 @pytest.mark.parametrize("sound", SOUND)
-def test_random_curves_get_the_right_outcome(sound: type[Search], random_cases: list[Case]) -> None:
+@pytest.mark.parametrize(
+    "count", [RANDOM_CASES, pytest.param(MANY_RANDOM_CASES, marks=[pytest.mark.acceptance, pytest.mark.slow])]
+)
+def test_random_curves_get_the_right_outcome(sound: type[Search], count: int, draw: random.Random) -> None:
     options = sound.Options(trials_per_bound=5)
-    assert_random_curves_are_found(sound(options), random_cases)
+    assert_random_curves_are_found(sound(options), drawn_cases(draw, count))
 
 
 class ReturnsTheMidpoint(Bisect):

@@ -1,4 +1,4 @@
-"""The published frames tables (methods.md 1): statistics follow from inputs within their rounding, errata apart.
+"""The published frames tables (docs/studies.md): statistics follow from inputs within their rounding, errata apart.
 
 An input printed to a tenth may be half a tenth off, and so may what is made of it. What is printed must be reachable;
 that it is the very digit that we compute is counted, not asked for: the source computed from figures it did not print.
@@ -302,7 +302,7 @@ def test_the_bond_met_the_target_in_ever_fewer_runs() -> None:
 
 
 def test_the_bond_is_the_less_fair() -> None:
-    """Beyond what methods.md 1 tells of spread: at nine instances the port shares evenly, in every run."""
+    """Beyond what docs/studies.md tells of spread: at nine instances the port shares evenly, in every run."""
     table = {"1x100": "21", "4x25": "22"}
     fairness = {
         name: [

@@ -66,6 +66,17 @@ def test_each_value_is_a_row_with_its_trial_and_time(tmp_path: Path) -> None:
     assert (monitored.table.num_rows, monitored.costs) == (1, {"local": COST})
 
 
+def test_samples_of_a_machine_that_was_booted_at_another_time_lie_where_they_were_heard(tmp_path: Path) -> None:
+    log = MonitorLog(tmp_path, 90_000_000_000)
+    log.event("guest", '{"event":"ready"}')
+    log.event("guest", series(0, "cpu_user_ns"))
+    log.clock("guest", 85_000_000_000)
+    log.event("guest", sample([[0, 10]], 7_000_000_000))
+    log.close()
+    monitor_table.finish(tmp_path)
+    assert [(row["at_s"], row["time_ns"]) for row in rows(tmp_path)] == [(2.0, 7_000_000_000)]
+
+
 def test_a_run_that_was_killed_keeps_what_was_sampled(tmp_path: Path) -> None:
     logged(tmp_path)
     path = tmp_path / monitor_log.NAME

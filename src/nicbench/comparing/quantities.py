@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -47,6 +47,10 @@ class MainValue:
         if any(erratum.value == self.name and not erratum.stands for erratum in errata):
             return None
         return result.values.get(self.name)
+
+    def in_unit(self, unit: str, factor: float) -> MainValue:
+        """The same in another unit."""
+        return replace(self, quantity=replace(self.quantity, unit=unit), factor=factor)
 
     def number_of(self, result: Result) -> float | None:
         """In the unit of the quantity. 0 of a DUT that passes nothing; None of what is unknown or no number."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from nicbench.comparing.points import Point, point_of, telling
 from nicbench.comparing.quantities import MainValue, main_values_of
 from nicbench.methods.base import Method
 from nicbench.model.result import Result, Value
 from nicbench.registry import find
+
+_FAST: Final = "Gb/s"
+_FEW_GIGABITS_PER_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,21 @@ def matched(sides: Sequence[Side], tests: Mapping[str, str] | None = None) -> tu
     return tuple(
         OfPoint(told[point], value, {name: tuple(sorted(runs, key=_in_order)) for name, runs in of.items()})
         for (point, _), (value, of) in found.items()
+    )
+
+
+def slow_rates_in_megabits(points: Sequence[OfPoint]) -> tuple[OfPoint, ...]:
+    """As the tables of results have them: Mb/s where no rate of that name reaches 0.1 Gb/s."""
+    fastest: dict[str, float] = {}
+    for of in points:
+        if of.value.quantity.unit == _FAST:
+            known = [number for side in of.of for number in of.numbers(side) if number is not None]
+            fastest[of.value.name] = max(fastest.get(of.value.name, 0.0), *known, 0.0)
+    return tuple(
+        replace(of, value=of.value.in_unit("Mb/s", 1e6))
+        if fastest.get(of.value.name, 1.0) < _FEW_GIGABITS_PER_S
+        else of
+        for of in points
     )
 
 

@@ -287,7 +287,11 @@ def _throughput_sentence(subject: str, table: ThroughputTable) -> str:
                 sentences.append(f"The {goal.name} is {_LIMIT_CLAUSES[limit]}.")
     if table.scope != "per port":
         sentences.append(f"Rates are {basis_words(table.scope)}.")
-    return " ".join(sentences)
+    return " ".join(sentences) + _caveat(row)
+
+
+def _caveat(row: ThroughputRow) -> str:
+    return " It rests on disturbed trials." if row.result.verdict is ResultVerdict.DISTURBED else ""
 
 
 def _failing_clause(goal: Goal, row: ThroughputRow, what: str, decimals: int) -> str:
@@ -328,7 +332,7 @@ def _largest_sentence(table: ThroughputTable) -> str | None:
     least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else ""
     l2 = gigabits(row.l2_bits_per_s(goal.key))
     passes = f"{least}{mpps(rate.value)}{_GAP}Mpps {goal_clause(goal)}"
-    return f"With {row.size_name} frames it passes {passes}, {l2}{_GAP}Gb/s on layer 2."
+    return f"With {row.size_name} frames it passes {passes}, {l2}{_GAP}Gb/s on layer 2.{_caveat(row)}"
 
 
 def _imported_latency_sentence(subject: str, table: LatencyTable) -> str | None:

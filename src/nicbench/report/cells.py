@@ -35,6 +35,18 @@ _POWERS: Final[tuple[Mapping[str | None, int], ...]] = (
     MappingProxyType({"ns": -9, "us": -6, "µs": -6, "ms": -3, "s": 0}),
 )
 """Units of one quantity, by the power of ten that each is."""
+SCALES: Final[Mapping[Form, float]] = MappingProxyType(
+    {
+        "mpps": 1e-6,
+        "gigabits": 1e-9,
+        "megabits": 1e-6,
+        "megabytes": 1e-6,
+        "gigahertz": 1e-9,
+        "microseconds": 1e-3,
+        "milliseconds": 1e-6,
+    }
+)
+"""What a value is multiplied by on an axis, to be in the unit of its column; 1 where a form is not here."""
 _MOST_DIGITS: Final = 6
 """Of what people print: more are those of a program that printed all it had."""
 

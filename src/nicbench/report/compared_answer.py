@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nicbench.comparing.claims import Basis
 from nicbench.comparing.compared import Compared
@@ -14,19 +15,22 @@ from nicbench.report.comparison import Comparison, LatencyBeside
 from nicbench.report.model import Goal
 from nicbench.report.numbers import microseconds, mpps
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
+from nicbench.report.tables import CONFIGURATION, Section
 
 _GAP = "\u00a0"
+_MOST_TOLD = 4
+"""Of more configurations a sentence each would be no answer; the tables have them."""
 
 
 def headline(comparison: Comparison) -> str:
-    """The smallest frames and the first goal; else what was measured."""
+    """The smallest frames and the first goal; else what a method's first table says of each configuration."""
     for table in comparison.rates:
         for goal in table.goals:
             if table.rows:
                 return _sentence(table, table.rows[0], goal)
     if comparison.latencies:
         return _latency_sentence(comparison.latencies[0], comparison) or _nothing_compared(comparison)
-    return _nothing_compared(comparison)
+    return " ".join(_of_each(_told(comparison))) or _nothing_compared(comparison)
 
 
 def details(comparison: Comparison) -> tuple[str, ...]:
@@ -39,11 +43,34 @@ def details(comparison: Comparison) -> tuple[str, ...]:
             sentences.append(_sentence(table, table.rows[-1], table.goals[0]))
         if comparison.latencies:
             sentences.append(_latency_sentence(comparison.latencies[0], comparison) or "")
-    for section in comparison.sections:
-        if section.sentence and not comparison.rates and not comparison.latencies:
-            first = section.rows[0].result.parameters.get("configuration")
-            sentences.append(f"{_named(str(first)) if first else 'The DUT'} {section.sentence}.")
+    if not comparison.rates and not comparison.latencies:
+        first = _told(comparison)
+        for section in comparison.sections:
+            if section is not first:
+                sentences += _of_each(section)
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _told(comparison: Comparison) -> Section | None:
+    """The section that is the answer where no frame rate and no latency is."""
+    return next((section for section in comparison.sections if section.sentence), None)
+
+
+def _of_each(section: Section | None) -> list[str]:
+    """What a section says of each configuration, or of the first one where there are too many for sentences."""
+    if section is None:
+        return []
+    names = list(dict.fromkeys(row.result.parameters.get(CONFIGURATION) for row in section.rows))
+    said = []
+    for name in names[: _MOST_TOLD if len(names) <= _MOST_TOLD else 1]:
+        rows, brief = (
+            tuple(row for row in part if row.result.parameters.get(CONFIGURATION) == name)
+            for part in (section.rows, section.brief)
+        )
+        sentence = replace(section, rows=rows, brief=brief).sentence
+        if sentence:
+            said.append(f"{_named(str(name)) if name else 'The DUT'} {sentence}.")
+    return said
 
 
 def sentences_of_rates(table: RatesTable) -> tuple[str, ...]:

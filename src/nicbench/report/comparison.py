@@ -103,7 +103,7 @@ def comparison(
         rates=rates_tables(summary.counted, names, tests, plan, statistics),
         latencies=_latencies(results, tests),
         tails=tail_tables(_by_size(result for result in results if result.method == "latency"), tests),
-        sections=side_by_side(results, tests),
+        sections=side_by_side(results, tests, summary.counted if summary.over_runs else ()),
     )
 
 

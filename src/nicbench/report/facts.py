@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
@@ -122,6 +123,11 @@ def columns(hosts: Mapping[str, Any], named: Callable[[str], str] = str) -> tupl
 def known_rows(rows: Rows) -> Rows:
     """Without those of which nobody knows anything; why a fact is unknown has a row of its own."""
     return tuple(row for row in rows if not {*row[1]} <= {UNKNOWN, "unknown"})
+
+
+def spans(texts: Sequence[str | None]) -> tuple[tuple[str | None, int], ...]:
+    """Each text with how many in succession are the same."""
+    return tuple((text, len(tuple(alike))) for text, alike in groupby(texts))
 
 
 def label_of(name: str) -> str:

@@ -17,6 +17,7 @@ from nicbench.events import (
     TesterLatencyFound,
     TrialFinished,
 )
+from nicbench.model.bond import Bond
 from nicbench.model.plan import Plan
 from nicbench.model.report_wishes import DEFAULT_WISHES
 from nicbench.model.result import Result, Summary
@@ -30,7 +31,9 @@ from nicbench.report.editors import answer as editors_answer
 from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import Study, editors_parts, shown_by_studies, studies
 from nicbench.report.endpoints import endpoint_rows
+from nicbench.report.failed_links import failed_links
 from nicbench.report.imported import imported_view
+from nicbench.report.injected import injected_rows, injected_sentence
 from nicbench.report.latency import latency_tables
 from nicbench.report.ledger import ledger_table
 from nicbench.report.machine import machine_table
@@ -48,6 +51,9 @@ from nicbench.report.tuned import tuned_rows
 from nicbench.report.watched import watched_machines
 from nicbench.store import RunFolder
 from nicbench.store.folder import FRAMES
+
+_MOST_PULLED = 4
+"""So many failed links are told among the findings; the section has all of them."""
 
 
 def gather(folder: RunFolder) -> Report:
@@ -68,9 +74,13 @@ def gather(folder: RunFolder) -> Report:
     of_editors = studies(summary.counted, tests, summary.configurations)
     others = with_tables() | {"throughput", "latency"}
     tables = sections(_details(results, compared), tests)
-    headline, details = _answers(summary, plan, compared, throughput, latency, tables, of_editors, found)
-    groups = _groups(trials, compared)
     rounds = tuple({event.round.key: event.round for event in events if isinstance(event, RoundFinished)}.values())
+    pulled = failed_links(rounds, {name for result in results for name in result.trials})
+    headline, details = _answers(summary, plan, compared, throughput, latency, tables, of_editors, found)
+    injected = injected_rows(results, plan, trials)
+    if (sentence := injected_sentence(injected)) is not None:
+        headline, details = sentence, (headline, *details)
+    groups = _groups(trials, compared)
     played = _round_groups(rounds, compared)
     inventory = folder.read_json("inventory.json")
     ended = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
@@ -86,7 +96,7 @@ def gather(folder: RunFolder) -> Report:
             summary, plan, folder.run_id, complete=complete, failures=failures_of(rounds), by_rounds=bool(rounds)
         ),
         headline=headline,
-        details=details,
+        details=(*(each.sentence for each in pulled[:_MOST_PULLED]), *details),
         statements=_statements(plan),
         labels=_labels(plan, events),
         throughput=throughput,
@@ -130,11 +140,22 @@ def gather(folder: RunFolder) -> Report:
             for one in rounds
             if not one.verdict.valid and any(one.id in result.trials for result in results if result.trials)
         ),
-        bonds={seen.endpoint: seen.bond for one in reversed(rounds) for seen in one.bonds},
+        bonds=_bonds(rounds),
         statistics=None if found.is_empty else found,
         revisions=revision_rows(events, plan.report if plan else DEFAULT_WISHES, imported=bool(summary.imported)),
+        injected=injected,
+        failed_links=pulled,
         captures=tuple(trial.reading.capture for trial in trials.values() if trial.reading.capture),
     )
+
+
+def _bonds(rounds: Iterable[Round]) -> dict[str, dict[str, Bond]]:
+    """Of each configuration, by the endpoint that stands on it, as it was first seen."""
+    found: dict[str, dict[str, Bond]] = {}
+    for one in rounds:
+        for seen in one.bonds:
+            found.setdefault(one.configuration, {}).setdefault(seen.endpoint, seen.bond)
+    return found
 
 
 def _details(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:

@@ -24,6 +24,7 @@ from nicbench.report.contents import with_contents
 from nicbench.report.datasheet import cards
 from nicbench.report.datasheet.sheets import sheets
 from nicbench.report.drawing import charts
+from nicbench.report.drawing.failed_link import failed_link_figure
 from nicbench.report.drawing.figures import drawn, lead, search_figure, section_figures
 from nicbench.report.drawing.moved import moved_figure
 from nicbench.report.drawing.multiples import are_numbered, rate_multiples
@@ -126,6 +127,7 @@ def rendered(report: Report, template_name: str, **more: Any) -> str:
         ),
         dot_figures=lambda study, way: dot_figures(study, way, numbered),
         runs_figures=lambda test: runs_figures(test, numbered),
+        failed_link_figure=lambda failed: failed_link_figure(failed, numbered),
         watched_figure=lambda view: watched_figure(view, numbered),
         moved_figure=lambda moved, host: moved_figure(moved, host, numbered),
         tail_figure=lambda table: (
@@ -178,6 +180,7 @@ def _environment() -> Environment:
         facts=facts.facts,
         columns=facts.columns,
         known_rows=facts.known_rows,
+        spans=facts.spans,
         plain=facts.plain,
         named=facts.named,
         interval=numbers.interval,

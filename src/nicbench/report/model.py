@@ -20,7 +20,9 @@ from nicbench.report.cells import printed
 from nicbench.report.detail import DetailTable
 from nicbench.report.editors.study import Study
 from nicbench.report.endpoints import EndpointRow
+from nicbench.report.failed_links import FailedLink
 from nicbench.report.imported import ImportedView
+from nicbench.report.injected import InjectedRow
 from nicbench.report.ledger import LedgerTable
 from nicbench.report.machine import MachineTable
 from nicbench.report.ports import PortsTable
@@ -283,10 +285,14 @@ class Report:
     ledger: LedgerTable | None = None
     machine: MachineTable | None = None
     detail: tuple[DetailTable, ...] = ()
-    bonds: Mapping[str, Bond] = field(default_factory=dict)
-    """Of endpoints that stand on one, as the first round with them had it."""
+    bonds: Mapping[str, Mapping[str, Bond]] = field(default_factory=dict)
+    """Of each configuration, by the endpoint that stands on one, as the first round with it had it."""
     revisions: tuple[RevisionRow, ...] = ()
     captures: tuple[Capture, ...] = ()
+    injected: tuple[InjectedRow, ...] = ()
+    """Of DUTs with known faults: what was injected beside what was measured."""
+    failed_links: tuple[FailedLink, ...] = ()
+    """Of tests that pull a link: what each connection did."""
     tails: tuple[TailTable, ...] = ()
     ports: tuple[PortsTable, ...] = ()
     comparison: Comparison | None = None

@@ -43,8 +43,9 @@ def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:
 
 
 def basis_words(scope: str) -> str:
-    """Of which ports a rate is, after "Rates are": "per port", "the sum of 2 ports"."""
-    return f"the {scope}" if scope.startswith("sum of") else scope
+    """Of which ports a rate is, after "Rates are": "per port", "the sum of 2 ports", "of one connection"."""
+    before = next((word for start, word in (("sum of", "the "), ("one ", "of ")) if scope.startswith(start)), "")
+    return f"{before}{scope}"
 
 
 def gigabits(bits_per_s: float | None) -> str:

@@ -10,6 +10,7 @@ from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu
 from nicbench.report.bonds import BondRow, bond_row
 from nicbench.report.frame_rounds import asked_of_frames, said_of_frames
 from nicbench.report.numbers import UNKNOWN, microseconds, significant, whole
+from nicbench.stats.failure_words import failure_note
 from nicbench.stats.rounds import pairs_of, what_of
 from nicbench.units import format_bits_per_s, format_duration_s
 
@@ -60,6 +61,8 @@ class RoundRow:
     cpu: tuple[str, ...]
     counted: tuple[CountedRow, ...]
     bonds: tuple[BondRow, ...]
+    failure: str | None = None
+    """What a link did that was taken down on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ def _row(one: Round) -> RoundRow:
         cpu=tuple(_cpu(cpu) for cpu in one.cpu),
         counted=tuple(_counted(one)),
         bonds=tuple(map(bond_row, one.bonds)),
+        failure=failure_note(one),
     )
 
 

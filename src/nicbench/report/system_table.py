@@ -57,6 +57,8 @@ def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | Non
                 (f"{twin} and {_titled(name, first=False)}" if key == twin else key): kept
                 for key, kept in columns.items()
             }
+    # What machines run on stands behind all of them.
+    columns = dict(sorted(columns.items(), key=lambda column: column[0].startswith("hypervisor")))
     rows = []
     unknown = []
     for number, (label, tell) in enumerate(SUBJECTS.items()):

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 from string import Formatter
 from typing import Any, Final
 
 from nicbench.methods.base import Method
 from nicbench.model.result import Result, ResultVerdict, name_of_test
-from nicbench.model.table import Column, ResultTable
+from nicbench.model.table import Column, Grid, ResultTable
 from nicbench.model.turn import DEFAULT
 from nicbench.registry import find
 from nicbench.report.cells import number_of, text_of, texts, value_of, with_unit
 from nicbench.report.grids import GridTable, grid_tables
 from nicbench.report.numbers import UNKNOWN, spoken_number
+from nicbench.report.section_notes import notes_beside, notes_of
 
 _GAP = "\u00a0"
 _FEW_BITS_PER_S = 1e8
@@ -65,7 +67,8 @@ class Section:
         """
         if not self.rows:
             return None
-        first = (self.sums or self.brief or self.rows)[0]
+        rows = self.sums or self.brief or self.rows
+        first = next((row for row in rows if self._said_of(row, self.table.sentences)), rows[0])
         clean = self._clean_row(first)
         if clean is None or self.table.clean_sentence is None:
             said = self._said_of(first, self.table.sentences)
@@ -143,10 +146,12 @@ class Section:
         return clean[-1] if clean else None
 
 
-def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column | None = None) -> tuple[Section, ...]:
+def sections(
+    results: Iterable[Result], tests: Mapping[str, str], beside: Column | None = None, single: Sequence[Result] = ()
+) -> tuple[Section, ...]:
     """One per test and configuration, in the order of the results; ``tests`` maps a result's id to its test.
 
-    ``beside`` is a column more than the method's own.
+    ``beside`` is a column more than the method's own, ``single`` the results of single runs behind those over runs.
     """
     methods = find("nicbench.methods", Method)
     tables = {(kind, table.part): table for kind, method in methods.items() for table in method.tables()}
@@ -162,7 +167,13 @@ def sections(results: Iterable[Result], tests: Mapping[str, str], beside: Column
         table = _filled(_with_column(tables[method, part], beside), members[0].parameters)
         table = _in_megabits(_of_others(_without_empty(table, members), method, members), members)
         grids = grid_tables(members, table.grid) if table.grid else ()
-        rows, notes = _rows(members, table), _notes(members, table)
+        of = (method, part, test)
+        rows = _rows(members, table)
+        if beside is None:
+            notes = notes_of(members, table)
+        else:
+            runs = [one for one in single if (one.method, one.parameters.get("part"), name_of_test(one, tests)) == of]
+            notes = notes_beside(members, runs, table, partial(_name_of, _telling(table, members)))
         section = Section(test, configuration, scope, table, rows, notes, grids)
         # Of editors everything is told before, and what is left are details.
         chosen = () if table.editors else methods[method].brief(tuple(members))
@@ -194,8 +205,11 @@ def _names_in(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
-def side_by_side(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Section, ...]:
-    """One per test, its configurations beside each other: a column, a level of the grid and a line of the curve more.
+def side_by_side(
+    results: Iterable[Result], tests: Mapping[str, str], single: Iterable[Result] = ()
+) -> tuple[Section, ...]:
+    """One per test, its configurations beside each other: a column, a level of the grid, a line of the curve and a bar
+    more. ``single`` are the results of single runs, where ``results`` are over several.
 
     Where there is but one configuration, the same as ``sections``.
     """
@@ -203,10 +217,12 @@ def side_by_side(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[S
     names = tuple(dict.fromkeys(result.configuration for result in results))
     if len(names) < 2:
         return sections(results, tests)
-    return sections(map(_named, results), tests, beside=_CONFIGURATION)
+    return sections(map(_named, results), tests, beside=_CONFIGURATION, single=tuple(map(_named, single)))
 
 
-_CONFIGURATION: Final = Column(value="configuration", head="Configuration", form="text")
+CONFIGURATION: Final = "configuration"
+"""The column that results have beside those of their method where configurations stand side by side."""
+_CONFIGURATION: Final = Column(value=CONFIGURATION, head="Configuration", form="text")
 
 
 def _named(result: Result) -> Result:
@@ -216,13 +232,16 @@ def _named(result: Result) -> Result:
 
 
 def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
-    """The same with one more column, which also tells the columns of a grid and the lines of a curve apart."""
+    """The same with one more column, which also tells apart the columns of a grid, the lines of charts, and bars."""
     if column is None:
         return table
     first, *rest = table.columns
     grid = table.grid and table.grid.model_copy(update={"across": (*table.grid.across, column)})
     curve = table.curve and table.curve.model_copy(update={"lines": (*table.curve.lines, column)})
-    return table.model_copy(update={"columns": (first, column, *rest), "grid": grid, "curve": curve})
+    bars = table.bars and table.bars.model_copy(update={"lines": (*table.bars.lines, column)})
+    plots = tuple(plot.model_copy(update={"lines": (*plot.lines, column)}) for plot in table.plots)
+    more = {"grid": grid, "curve": curve, "bars": bars, "plots": plots}
+    return table.model_copy(update={"columns": (first, column, *rest), **more})
 
 
 def with_tables() -> frozenset[str]:
@@ -294,11 +313,6 @@ def _rows(results: Sequence[Result], table: ResultTable) -> tuple[Row, ...]:
     return tuple(Row(tuple(cells[number] for cells in columns), result) for number, result in enumerate(results))
 
 
-def _notes(results: Sequence[Result], table: ResultTable) -> tuple[str, ...]:
-    said = ((about, result.values.get(name)) for name, about in table.notes for result in results)
-    return tuple(dict.fromkeys(f"{about}: {text}" for about, text in said if text is not None))
-
-
 def _spoken(column: Column, cell: str) -> str:
     if column.value == "port":
         return cell if cell.startswith("port ") else f"port {cell}"
@@ -321,8 +335,32 @@ def _name(table: ResultTable, row: Row) -> str:
     if table.grid is None:
         head = table.columns[0]
         return f"{row.cells[0]} {head.unit or head.head}"
-    placed = (*([table.grid.each] if table.grid.each else []), *table.grid.across, table.grid.rows)
-    return ", ".join(with_unit(column, texts(column, [row.result])[0]) for column in placed)
+    return ", ".join(with_unit(column, texts(column, [row.result])[0]) for column in _placed(table.grid))
+
+
+def _telling(table: ResultTable, results: Sequence[Result]) -> tuple[Column, ...]:
+    """The columns that tell results of several configurations apart; at least that of the configuration."""
+    placed = _placed(table.grid) if table.grid is not None else table.columns[:2]
+    return tuple(
+        column
+        for column in placed
+        if column.value == _CONFIGURATION.value or len({text_of(column, result) for result in results}) > 1
+    )
+
+
+def _name_of(telling: Sequence[Column], result: Result) -> str:
+    """The configuration in quotes, for it is a word of the bench file's author."""
+    told = (with_unit(column, text_of(column, result)) for column in telling)
+    words = (
+        f"“{text}”" if column.value == _CONFIGURATION.value else text
+        for column, text in zip(telling, told, strict=True)
+    )
+    return ", ".join(words)
+
+
+def _placed(grid: Grid) -> tuple[Column, ...]:
+    """What says where a result stands in it."""
+    return (*([grid.each] if grid.each else []), *grid.across, grid.rows)
 
 
 def names_line_rate(section: Section) -> bool:

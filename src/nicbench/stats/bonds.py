@@ -104,6 +104,8 @@ def _agreement(flows: Iterable[BondFlow], ports: dict[str, PortBytes]) -> tuple[
         if explained < LEAST_BYTES:
             return None, "too little was sent to tell"
         return None, f"the connections of the round explain only {percent(explained / whole)} of what its ports sent"
+    if not whole:
+        return None, "its ports counted nothing"
     by_flows = _shares({name: sum(f.connection.sent_bytes or 0 for f in flows if f.port == name) for name in counted})
     by_counters = _shares({name: count or 0 for name, count in counted.items()})
     beyond = {name: share - by_flows[name] for name, share in by_counters.items()}

@@ -1,4 +1,4 @@
-"""CPU figures as in methods.md 2.6: per client and overall, minimum, maximum, mean; CPU per Gb/s; cycles per byte.
+"""CPU figures as in docs/studies.md: per client and overall, minimum, maximum, mean; CPU per Gb/s; cycles per byte.
 
 The kernel counts times of CPUs in ticks (10 ms on most machines): a share of one interval of 100 ms is exact to 10 %,
 of 1 s to 1 %; over many intervals the error is that of the first and the last tick.
@@ -79,7 +79,7 @@ class ClientsUtilisation:
 
 
 def over_clients(clients: Mapping[str, Sequence[Spent]], states: Sequence[str] = BUSY) -> ClientsUtilisation | None:
-    """methods.md 2.6. A client without a sample is left out; None where none has one."""
+    """docs/studies.md. A client without a sample is left out; None where none has one."""
     by_client = {name: found for name, spent in clients.items() if (found := utilisation(spent, states)) is not None}
     overall = utilisation((each for spent in clients.values() for each in spent), states)
     return None if overall is None else ClientsUtilisation(MappingProxyType(by_client), overall)

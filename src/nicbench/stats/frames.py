@@ -1,4 +1,4 @@
-"""How many editors one server feeds: rates of instances against a target, by run and over runs (methods.md 1). Pure.
+"""How many editors one server feeds: rates of instances against a target, by run and over runs (docs/studies.md). Pure.
 
 A frame is one of a film here, a file of its own. An *instance* stands for one editor; a *run* is one repetition with so
 many instances at once. All rates are frames per second. An instance or run that nobody could measure is unknown
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 TARGET_FRAMES_PER_S: Final = 24.0
-"""Of an instance: the rate of film (methods.md 1)."""
+"""Of an instance: the rate of film (docs/studies.md)."""
 TOLERANCE_RATIO: Final = 0.01
 _OF_THE_ARITHMETIC: Final = 1e-12
 """Relatively: 23.76 is 99 % of 24, however the product comes out in binary."""
@@ -152,7 +152,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """Streams sustained: by the sum in every run and in the median run, as methods.md 1 counts; and by every instance.
+    """Streams sustained: by the sum in every run and in the median run, as the study counts; and by every instance.
 
     ``by_every_instance`` is the strictest: each instance of each run met the target itself; None where that is not
     known of every number of instances tried.

@@ -1,4 +1,4 @@
-"""What held a throughput down: a link, the server, or a client, which must not be charged to the card (methods.md 2.3).
+"""What held a throughput down: a link, the server, or a client, never charged to the card (docs/studies.md).
 
 Pure: figures of a round in, a sentence out. A limit is named where the figures show it, and called unknown where not.
 """
@@ -95,7 +95,7 @@ def limit_alone(one: Moved, others: Sequence[Moved], server_machine: str, busy: 
 
 
 def _outdone(one: Moved, others: Sequence[Moved]) -> Found | None:
-    """The published test was repeated with a faster client, and moved a third more (methods.md 2.3)."""
+    """The published test was repeated with a faster client, and moved a third more (docs/studies.md)."""
     through = [other for other in others if other.port == one.port and other.client != one.client]
     best = max(through, key=lambda other: other.bits_per_s or 0.0, default=None)
     if best is None or one.bits_per_s is None or one.bits_per_s >= OUTDONE * (best.bits_per_s or 0.0):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from nicbench.model.round import Job, JobOutcome, Round
 
+REPEATED: Final = re.compile(r"out_of_seq|duplicate_request|seq_err|retry|rnr|ack_timeout")
+"""RDMA's own counters of what came twice, out of sequence or too early, as drivers call them (rxe, mlx5)."""
 _SAID_BY_MODE: Final = frozenset({"direction", "write_bytes", "transport", "operation", "streams"})
 """Parameters that a method's own words (``mode``) hold already."""
 

@@ -2,7 +2,7 @@
 
 ``monitor_table.py`` makes monitor.parquet of it. A line holds ``began_ns``, a start of the run, or a host and one
 thing: a line of its monitor as it was (``event``), the trial or round that begins or, null, ends (``trial``), or the
-``cost``.
+``cost``, or of another machine ``ahead_ns``: by how much this machine's monotonic clock is ahead of its.
 """
 
 from __future__ import annotations
@@ -47,6 +47,10 @@ class MonitorLog:
     def round(self, host: str, number: int) -> None:
         """Samples of this host that follow are of this round, until ``trial`` ends it with None."""
         self._write(json.dumps({"host": host, "trial": number, "is_round": True}) + "\n")
+
+    def clock(self, host: str, ahead_ns: int) -> None:
+        """This machine's monotonic clock is so far ahead of that of this host, which was booted at another time."""
+        self._write(json.dumps({"host": host, "ahead_ns": ahead_ns}) + "\n")
 
     def cost(self, host: str, cost: MonitorCost) -> None:
         """What its monitor has cost."""

@@ -186,6 +186,7 @@ class _Host:
 
     series: dict[int, tuple[str, str, str]] = field(default_factory=dict)
     trial: str | None = None
+    ahead_ns: int = 0
 
 
 @dataclass
@@ -223,6 +224,8 @@ class _Parser:
             known.trial = (
                 None if line["trial"] is None else f"{'r' if line.get('is_round') else 't'}{line['trial']:04d}"
             )
+        elif "ahead_ns" in line:
+            known.ahead_ns = int(line["ahead_ns"])
         elif "cost" in line:
             self.about.costs.append((host, MonitorCost.model_validate(line["cost"])))
         elif isinstance(line.get("event"), dict):
@@ -238,7 +241,7 @@ class _Parser:
                 known.series[each["series"]] = (each["metric"], each["of"], each["kind"])
         elif event.get("event") == "sample":
             time_ns, interval_ns = event["time_ns"], event["interval_ns"]
-            head = (session, host, (time_ns - began_ns) / 1e9, time_ns, interval_ns, known.trial)
+            head = (session, host, (time_ns + known.ahead_ns - began_ns) / 1e9, time_ns, interval_ns, known.trial)
             for series, value in event["values"]:
                 named = known.series.get(series)
                 if named is None or (self.metrics is not None and named[0] not in self.metrics):

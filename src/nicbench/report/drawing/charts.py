@@ -7,6 +7,7 @@ dark and paper. Shapes and dashes differ as well as colours.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -36,6 +37,17 @@ class Format:
 
 WIDE = Format(width=880, height=330, font=13, columns=8)
 NARROW = Format(width=292, height=270, font=12, columns=3)
+
+
+def bar_colours(field: str, names: Sequence[str], legend: alt.Legend | None) -> dict[str, Any]:
+    """A colour for each name; where there are more names than colours these come again, half as strong."""
+    colours = alt.Scale(domain=names, range=[SERIES[number % len(SERIES)] for number in range(len(names))])
+    found: dict[str, Any] = {"color": alt.Color(f"{field}:N", sort=names, scale=colours, legend=legend)}
+    if len(names) > len(SERIES):
+        rounds = [1.0 / (1 + number // len(SERIES)) for number in range(len(names))]
+        strengths = alt.Scale(type="ordinal", domain=names, range=rounds)
+        found["opacity"] = alt.Opacity(f"{field}:N", sort=names, scale=strengths, legend=legend)
+    return found
 
 
 def throughput_chart(table: ThroughputTable, form: Format, plan: Plan | None = None) -> dict[str, Any] | None:

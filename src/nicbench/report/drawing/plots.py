@@ -10,24 +10,15 @@ from typing import Any
 import altair as alt
 
 from nicbench.model.result import Result
-from nicbench.model.table import Column, Form, Plot
-from nicbench.report.cells import number_of, text_of, value_of, with_unit
+from nicbench.model.table import Column, Plot
+from nicbench.report.cells import SCALES, number_of, text_of, value_of, with_unit
 from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finished
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
-from nicbench.report.tables import Row, Section
+from nicbench.report.tables import CONFIGURATION, Row, Section
 
 _NAMED = 12
 """So many values of x are named one by one; of more, an axis of numbers names some."""
-_SCALES: dict[Form, float] = {
-    "microseconds": 1e-3,
-    "milliseconds": 1e-6,
-    "mpps": 1e-6,
-    "gigabits": 1e-9,
-    "megabits": 1e-6,
-    "megabytes": 1e-6,
-    "gigahertz": 1e-9,
-}
 _HEADROOM = 1.06
 
 
@@ -94,20 +85,21 @@ def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
     """In the numbers of the axis; where results of several frame sizes have the same x, a line is of one size."""
     sizes = [str(value_of(result, "size")) for result in results]
     several = plot.x.value != "size" and len(set(sizes)) > 1
-    compared = len({result.configuration for result in results}) > 1
     told = [column for column in plot.lines if len({text_of(column, result) for result in results}) > 1]
+    beside = [column for column in told if column.value == CONFIGURATION]
+    told = [column for column in told if column.value != CONFIGURATION]
+    only = len(plot.y) == 1 and not several
     points: list[dict[str, Any]] = []
     for column in plot.y:
-        factor = _SCALES.get(column.form, 1.0)
+        factor = SCALES.get(column.form, 1.0)
         for result, size in zip(results, sizes, strict=True):
             value = number_of(result, column.value)
             if value is None or (plot.logarithmic and value <= 0):
                 continue
-            line = ", ".join((_line(column, plot, size, several), *(text_of(one, result) for one in told)))
+            own = () if beside and only else (_line(column, plot, size, several),)
+            others = (text_of(one, result) for one in told)
+            line = ", ".join((*(text_of(one, result) for one in beside), *own, *others))
             point = {"x": text_of(plot.x, result), "y": value * factor, "line": line}
-            if compared:
-                only = len(plot.y) == 1 and not several
-                point["line"] = result.configuration if only else f"{result.configuration}, {point['line']}"
             bounds = [number_of(result, name) for name in (plot.lower, plot.upper) if name]
             if len(bounds) == 2 and None not in bounds:
                 lower, upper = (bound * factor for bound in bounds if bound is not None)

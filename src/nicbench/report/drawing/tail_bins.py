@@ -7,9 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.charts import Format, bar_colours, finished
 from nicbench.report.drawing.inline import inline
-from nicbench.report.drawing.svg import SERIES
 from nicbench.report.tails import TailTable
 
 
@@ -25,7 +24,6 @@ def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
     top = 10.0 ** math.ceil(math.log10(max(table.most, 10.0)))
     decades = [10.0**decade for decade in range(round(math.log10(bottom)), round(math.log10(top)) + 1)]
     names = [row.name for row in table.rows]
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
     columns = max(1, form.columns * 10 // max(map(len, names)))
     chart = (
         alt.Chart(inline(points))
@@ -44,11 +42,7 @@ def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
                 ),
             ),
             y2=alt.Y2(datum=bottom),
-            color=alt.Color(
-                "row:N",
-                scale=alt.Scale(domain=names, range=colours),
-                legend=alt.Legend(orient="top", title=None, columns=columns, labelLimit=0),
-            ),
+            **bar_colours("row", names, alt.Legend(orient="top", title=None, columns=columns, labelLimit=0)),
         )
     )
     return finished(chart, form)

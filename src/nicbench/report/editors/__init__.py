@@ -1,1 +1,1 @@
-"""How many editors one server feeds: instances against a target, over their number and over runs (methods.md 1)."""
+"""How many editors one server feeds: instances against a target, over their number and over runs (docs/studies.md)."""

@@ -9,7 +9,7 @@ from nicbench.comparing.claims import Basis
 from nicbench.comparing.compared import Compared, Comparisons, compared
 from nicbench.comparing.points import Point
 from nicbench.comparing.seeds import seed_of
-from nicbench.comparing.sides import Side, matched
+from nicbench.comparing.sides import Side, matched, slow_rates_in_megabits
 from nicbench.model.plan import Plan
 from nicbench.model.result import Summary
 from nicbench.report.statistics import drifting
@@ -56,7 +56,7 @@ def statistics_view(summary: Summary, tests: Mapping[str, str], plan: Plan | Non
     counted = summary.counted
     names = summary.configurations or tuple(dict.fromkeys(result.configuration for result in counted))
     sides = [Side(name, tuple(one for one in counted if one.configuration == name)) for name in names]
-    points = matched(sides, tests)
+    points = slow_rates_in_megabits(matched(sides, tests))
     asked = Asked(seed=seed_of(run_id))
     in_rounds = bool(plan and plan.turns) and not summary.imported
     return StatisticsView(

@@ -19,11 +19,15 @@ _OUTGOING = frozenset({"reverse", "read"})
 _JOINT = " <-> "
 
 
-def wirings(plan: Plan | None, bonds: Mapping[str, Bond] | None = None) -> tuple[tuple[str, Wiring], ...]:
+Bonds = Mapping[str, Mapping[str, Bond]]
+"""Of each configuration, by the endpoint that stands on them."""
+
+
+def wirings(plan: Plan | None, bonds: Bonds | None = None) -> tuple[tuple[str, Wiring], ...]:
     """One for each different testbed, and whose it is: "" where all configurations have the same."""
     found: dict[Wiring, list[str]] = {}
     for each in plan.each if plan else ():
-        if made := wiring(each, bonds):
+        if made := wiring(each, (bonds or {}).get(each.configuration)):
             found.setdefault(made, []).append(each.configuration)
     return tuple(("" if len(found) == 1 else ", ".join(names), made) for made, names in found.items())
 
@@ -85,7 +89,8 @@ def _of_endpoints(plan: Plan, bonds: Mapping[str, Bond]) -> Wiring | None:
     per_port = {name: sum(1 for end in clients if end.port == name) for name in servers}
     same = len(set(per_port.values())) == 1
     each = f"{_counted(next(iter(per_port.values())), 'client')} at each" if same else f"{len(clients)} clients"
-    words = f"{_capital(dut_name(plan) or 'a server')} with {_counted(len(servers), 'port')}, {each}."
+    switched = ", through a switch" if (plan.lab or {}).get("kind") == "clients" and max(per_port.values()) > 1 else ""
+    words = f"{_capital(dut_name(plan) or 'a server')} with {_counted(len(servers), 'port')}, {each}{switched}."
     going = {Direction.RIGHT: "to the server", Direction.LEFT: "from the server", Direction.BOTH: "both ways"}
     words += f" Traffic goes {going[direction]}." if direction in going else ""
     return Wiring(tuple(links), words, _around(plan))
@@ -195,7 +200,17 @@ def _around(plan: Plan) -> str | None:
         return "Simulated, inside one program"
     kinds = {"veth": "veth pairs", "memif": "shared memory (memif)", "clients": "veth pairs"}
     kind = str((plan.lab or {}).get("kind", ""))
-    return f"One machine, joined by {kinds.get(kind, kind)}" if kind else None
+    return f"{_machine_of_lab(plan)}, joined by {kinds.get(kind, kind)}" if kind else None
+
+
+def _machine_of_lab(plan: Plan) -> str:
+    """This one, or the host that the lab is made on."""
+    name = (plan.lab or {}).get("on")
+    made = plan.facts.get("hosts")
+    if name is None:
+        return "One machine"
+    is_virtual = isinstance(made, Mapping) and name in made
+    return f"The virtual machine {name}" if is_virtual else f"The machine {name}"
 
 
 def _told(*texts: Any) -> tuple[str, ...]:

@@ -1,0 +1,278 @@
+"""What a DUT with known faults injected, beside what was measured of it: does the tester say what it should?
+
+Of the DUT `netem` and the results of the method `impairments`. A share agrees where its exact 99.9 % interval holds the
+one that was injected: of a thousand right ones one is outside. A delay agrees where no frame was faster than it, and
+where the median is no more above it than 99 % of the frames of the configuration without faults took by themselves; a
+median of delays that vary is a draw itself, which has its own 99.9 % beside. A jitter agrees by its interquartile
+range, which the pauses of a shared machine leave alone, where a deviation is theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final
+
+from nicbench.model.frame_size import label_of
+from nicbench.model.plan import Plan
+from nicbench.model.result import Result, ResultVerdict
+from nicbench.model.trial import Latency, Trial
+from nicbench.report.numbers import UNKNOWN
+from nicbench.stats.latency import counted_in
+from nicbench.stats.shares import share_interval
+from nicbench.units import format_duration_s
+
+METHOD: Final = "impairments"
+_KIND: Final = "netem"
+_MOST_NAMED: Final = 4
+_CONFIDENCE: Final = 0.999
+_CHECKSUM_BYTES: Final = 4
+_SHARES: Final = {
+    "loss": ("lost", "lost"),
+    "duplicate": ("duplicated", "doubled"),
+    "corrupt": ("altered", "altered"),
+}
+"""Of the DUT's options the value of the method, and the word for it."""
+# A timer's grain, and the three digits of a histogram.
+_EARLY: Final = 0.999
+_REACH: Final = 4.0
+"""Of the tables of tc, in jitters (duts/netem.py); a uniform one reaches one."""
+_DRAWN: Final = 3.2905 * math.sqrt(math.pi / 2)
+"""The 99.9 % of a median, in deviations over the root of its draws: of normal ones; a uniform one lies closer."""
+_FEW: Final = 0.2
+"""Of the frames, sent ahead of the others: the median is of those that wait, and not far from theirs."""
+_DENSITY: Final = 1.6
+"""Jitters that the median moves for each share sent ahead: 1.25 of normal delays at its start, 1 of uniform ones."""
+_SPREAD: Final = 0.15
+"""Of an interquartile range: the tables of tc are no exact distributions."""
+_QUARTILES: Final = {"uniform": 1.0, "normal": 1.349}
+"""The interquartile range of each distribution, in jitters."""
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedRow:
+    """One fault: what was injected, what that comes to, what was measured; ``agrees`` is None where nobody can say."""
+
+    configuration: str
+    size: str
+    fault: str
+    injected: str
+    measured: str
+    expected: str
+    agrees: bool | None
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A result of the method, the trial that it is of, and its DUT's options."""
+
+    result: Result
+    faults: Mapping[str, Any]
+    latency: Latency | None
+
+    def number(self, name: str) -> float | None:
+        value = self.result.values.get(name)
+        return float(value) if isinstance(value, int | float) else None
+
+
+def injected_rows(results: Iterable[Result], plan: Plan | None, trials: Mapping[str, Trial]) -> tuple[InjectedRow, ...]:
+    """A row for each fault of each result; none where no DUT of the run injects any."""
+    if plan is None:
+        return ()
+    faults = {each.configuration: each.dut for each in plan.each if each.dut.get("kind") == _KIND}
+    seen = [
+        _Seen(result, faults[name], _latency_of(result, trials))
+        for result in results
+        if result.method == METHOD and (name := _configuration_of(result, faults)) is not None
+    ]
+    clean = {label_of(one.result.parameters): one for one in seen if not any(_is_injected(one.faults))}
+    return tuple(row for one in seen for row in _rows(one, clean.get(label_of(one.result.parameters))))
+
+
+def injected_sentence(rows: Sequence[InjectedRow]) -> str | None:
+    """Whether what was injected was measured; None where nobody can say."""
+    judged = [row for row in rows if row.agrees is not None]
+    if not judged:
+        return None
+    not_so = [row for row in judged if not row.agrees]
+    if not not_so:
+        return f"What the DUT injected was measured as it was injected, and nothing else: all {len(judged)} rows agree."
+    named = "; ".join(f"{row.fault} of “{row.configuration}”" for row in not_so[:_MOST_NAMED])
+    more = f" and {len(not_so) - _MOST_NAMED} more" if len(not_so) > _MOST_NAMED else ""
+    spoilt = any(row.result.verdict is not ResultVerdict.VALID for row in not_so)
+    disturbed = ", in trials that were disturbed" if spoilt else ""
+    return (
+        f"Of {len(judged)} rows of what the DUT injected {len(judged) - len(not_so)} were measured as injected; "
+        f"these were not{disturbed}: {named}{more}."
+    )
+
+
+def _configuration_of(result: Result, known: Mapping[str, Any]) -> str | None:
+    """The configuration of a result, which may be named with its run: "loss, run 2"."""
+    return next(
+        (name for name in (result.configuration, result.configuration.split(", run ")[0]) if name in known), None
+    )
+
+
+def _latency_of(result: Result, trials: Mapping[str, Trial]) -> Latency | None:
+    trial = trials.get(result.trials[0]) if result.trials else None
+    return trial.reading.latency if trial else None
+
+
+def _is_injected(faults: Mapping[str, Any]) -> list[Any]:
+    return [faults.get(name) for name in ("delay", "loss", "duplicate", "corrupt", "reorder", "rate")]
+
+
+def _rows(one: _Seen, clean: _Seen | None) -> list[InjectedRow]:
+    made = [_delay(one, clean), _jitter(one, clean), *(_share(one, name) for name in _SHARES), _reorder(one)]
+    return [*(row for row in made if row is not None), _rest(one)]
+
+
+def _row(one: _Seen, fault: str, injected: str, measured: str, expected: str, agrees: bool | None) -> InjectedRow:
+    label = label_of(one.result.parameters) or ""
+    return InjectedRow(one.result.configuration, label, fault, injected, measured, expected, agrees, one.result)
+
+
+def _delay(one: _Seen, clean: _Seen | None) -> InjectedRow | None:
+    delay_s, jitter_s = float(one.faults.get("delay") or 0.0), float(one.faults.get("jitter") or 0.0)
+    if not delay_s:
+        return None
+    least, median, mean = (one.number(f"latency_{name}_ns") for name in ("minimum", "p50", "mean"))
+    own = clean.number("latency_p99_ns") if clean else None
+    frames = one.latency.count if one.latency else 0
+    drawn = _DRAWN * jitter_s * 1e9 / math.sqrt(frames) if frames else 0.0
+    earliest = max(0.0, delay_s * 1e9 - _earlier_ns(one) - drawn)
+    latest = delay_s * 1e9 + (own or 0.0) + drawn
+    usual = clean.number("latency_p50_ns") if clean else None
+    more = "" if median is None or usual is None else f" ({_time(median - usual)} more than without faults)"
+    measured = f"median {_time(median)}{more}, least {_time(least)}, mean {_time(mean)}"
+    if own is None:
+        expected = f"at least {_seconds(delay_s)}; without a configuration without faults no more can be said"
+    else:
+        expected = f"{_time(earliest)} to {_time(latest)}: without faults 99 % took {_time(own)} or less"
+        expected += f", and a median of {frames:,} draws is within {_time(drawn)}" if drawn else ""
+    agrees = None
+    if median is not None and least is not None and own is not None:
+        not_early = bool(jitter_s or one.faults.get("reorder")) or least >= delay_s * 1e9 * _EARLY
+        agrees = not_early and earliest * _EARLY <= median <= latest
+    return _row(one, "delay", _seconds(delay_s), measured, expected, agrees)
+
+
+def _earlier_ns(one: _Seen) -> float:
+    """How far the median may lie before the delay: frames that overtake are its first; a table may be lopsided."""
+    jitter_s, reordered = float(one.faults.get("jitter") or 0.0), float(one.faults.get("reorder") or 0.0)
+    if reordered > _FEW:
+        return float(one.faults.get("delay") or 0.0) * 1e9
+    if str(one.faults.get("distribution")) not in _QUARTILES:
+        return _REACH * jitter_s * 1e9
+    return reordered * _DENSITY * jitter_s * 1e9
+
+
+def _jitter(one: _Seen, clean: _Seen | None) -> InjectedRow | None:
+    jitter_s = float(one.faults.get("jitter") or 0.0)
+    if not jitter_s:
+        return None
+    distribution = str(one.faults.get("distribution"))
+    injected = f"±{_seconds(jitter_s)}, {distribution}"
+    # Those that overtake do not wait: they are no part of what varies.
+    found = _half(one.latency, _fastest_ns(one.faults) if one.faults.get("reorder") else 0.0)
+    measured = f"half of the frames within {_time(found)}"
+    if distribution not in _QUARTILES:
+        return _row(one, "jitter", injected, measured, f"no figure is known of {distribution}", None)
+    wanted, own = jitter_s * 1e9 * _QUARTILES[distribution], _half(clean.latency) if clean else None
+    expected = f"half within {_time(wanted)}"
+    agrees = None
+    if own is not None and found is not None:
+        most = (1 + _SPREAD) * math.hypot(wanted, own)
+        expected += f", up to {_time(most)} with the {_time(own)} of those without faults"
+        agrees = (1 - _SPREAD) * wanted <= found <= most
+    return _row(one, "jitter", injected, measured, expected, agrees)
+
+
+def _share(one: _Seen, name: str) -> InjectedRow | None:
+    share = float(one.faults.get(name) or 0.0)
+    if not share:
+        return None
+    value, _ = _SHARES[name]
+    frames, of = one.number(f"{value}_frames"), one.number(f"{value}_of_frames")
+    lowest, why = share, ""
+    if name == "corrupt" and (checked := one.number("checked_bytes")) is not None:
+        frame_bytes = float(one.result.parameters.get("frame_bytes") or 0.0) - _CHECKSUM_BYTES
+        lowest = share * min(1.0, checked / frame_bytes) if frame_bytes > 0 else share
+        why = f": of each frame {checked:g} of {frame_bytes:g} bytes are compared"
+    expected = _percent(share) if lowest == share else f"{_percent(lowest)} to {_percent(share)}{why}"
+    if frames is None or of is None or not 0 <= frames <= of:
+        return _row(one, name, _percent(share), UNKNOWN, expected, None)
+    lower, upper = share_interval(int(frames), int(of), _CONFIDENCE)
+    agrees = lower <= share and upper >= lowest
+    return _row(one, name, _percent(share), _counted(frames, of, lower, upper), expected, agrees)
+
+
+def _reorder(one: _Seen) -> InjectedRow | None:
+    share = float(one.faults.get("reorder") or 0.0)
+    if not share:
+        return None
+    overtaken = one.number("reordered_percent")
+    told = "" if overtaken is None else f"; {_percent(overtaken / 100.0)} were overtaken in their flow (RFC 4737)"
+    exact = not one.faults.get("reorder_correlation") and one.faults.get("reorder_gap") == 1
+    fastest_ns = _fastest_ns(one.faults)
+    expected = f"{_percent(share)} faster than {_time(fastest_ns)}"
+    if one.latency is None or one.latency.histogram is None or fastest_ns <= 0.0:
+        return _row(one, "reorder", _percent(share), UNKNOWN, expected, None)
+    counted = counted_in(one.latency.histogram)
+    of = sum(frames for _, frames in counted)
+    fast = sum(frames for latency_ns, frames in counted if latency_ns < fastest_ns * _EARLY)
+    lower, upper = share_interval(fast, of, _CONFIDENCE)
+    agrees = lower <= share <= upper if exact else None
+    return _row(one, "reorder", _percent(share), f"{_counted(fast, of, lower, upper)} faster{told}", expected, agrees)
+
+
+def _rest(one: _Seen) -> InjectedRow:
+    """What was not injected, and how many frames met it all the same."""
+    also = {"reordered": bool(one.faults.get("reorder") or one.faults.get("jitter"))}
+    also |= {value: bool(one.faults.get(name)) for name, (value, _) in _SHARES.items()}
+    words = dict(_SHARES.values()) | {"reordered": "reordered"}
+    others = [value for value, injected in also.items() if not injected]
+    counts = {value: one.number(f"{value}_frames") for value in others}
+    told = ", ".join(f"{words[value]} {UNKNOWN if n is None else f'{n:,.0f}'}" for value, n in counts.items())
+    agrees = None if None in counts.values() else not any(counts.values())
+    return _row(one, "nothing else", "none", told, "none", agrees)
+
+
+def _fastest_ns(faults: Mapping[str, Any]) -> float:
+    """No frame that waits is faster; 0 or less where the jitter may be as long as the delay."""
+    reach = 1.0 if faults.get("distribution") == "uniform" else _REACH
+    return (float(faults.get("delay") or 0.0) - reach * float(faults.get("jitter") or 0.0)) * 1e9
+
+
+def _half(latency: Latency | None, from_ns: float = 0.0) -> float | None:
+    """The interquartile range of the frames' delays, of those that took so long at least; nanoseconds."""
+    if latency is None or latency.histogram is None:
+        return None
+    counted = [(took_ns, frames) for took_ns, frames in counted_in(latency.histogram) if took_ns >= from_ns * _EARLY]
+    up_to = list(accumulate(frames for _, frames in counted))
+    if not up_to:
+        return None
+    lower, upper = (counted[bisect_left(up_to, share * up_to[-1])][0] for share in (0.25, 0.75))
+    return float(upper - lower)
+
+
+def _counted(frames: float, of: float, lower: float, upper: float) -> str:
+    return f"{_percent(frames / of)} ({frames:,.0f} of {of:,.0f}; {_percent(lower)} to {_percent(upper)})"
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.3g} %"
+
+
+def _seconds(seconds: float) -> str:
+    return format_duration_s(seconds).replace("us", "µs")
+
+
+def _time(nanoseconds: float | None) -> str:
+    """With three digits."""
+    return UNKNOWN if nanoseconds is None else _seconds(float(f"{nanoseconds:.3g}") / 1e9)

@@ -1,0 +1,79 @@
+"""Streams of configurations beside each other: a bar for each, and below them who it is that was held down, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicbench.comparing.sides import Side, matched, slow_rates_in_megabits
+from nicbench.model.result import Result
+from nicbench.report.drawing.bars import bars_chart
+from nicbench.report.drawing.charts import WIDE
+from nicbench.report.drawing.svg import svg
+from nicbench.report.tables import Section, side_by_side
+from nicbench.stats.runs import over_runs
+
+MODES = ("TCP to the server", "TCP from the server")
+
+
+def streamed(configuration: str, run: int, mode: str, **values: Any) -> Result:
+    parameters = {"part": "ports", "port": "s0", "mode": mode, "at_once": "s0 alone", "beside": "each port alone"}
+    return Result(
+        id=f"{configuration}/{run}/tcp/{mode}",
+        method="stream",
+        test="tcp",
+        configuration=configuration,
+        run=run,
+        parameters=parameters,
+        values={"throughput_bits_per_s": 1e9 + run, "limit": "the link was full", **values},
+    )
+
+
+def ports_of(results: list[Result]) -> Section:
+    (section,) = side_by_side(over_runs(results), {}, results)
+    return section
+
+
+RESULTS = [streamed(name, run, mode) for name in ("one", "two") for run in (1, 2) for mode in MODES]
+
+
+def test_each_configuration_has_a_bar_of_its_own_beside_the_others_of_its_way() -> None:
+    chart = bars_chart(ports_of(RESULTS), WIDE)
+    assert chart is not None
+    names = [f"{mode}, {name}" for mode in MODES for name in ("one", "two")]
+    assert chart["encoding"]["xOffset"]["scale"]["domain"] == names
+    assert all(name in svg(chart, 1, "bars") for name in names)
+
+
+def test_a_note_that_all_share_is_said_once_and_another_with_whose_it_is() -> None:
+    assert ports_of(RESULTS).notes == ("Limit: the link was full",)
+    slow = [
+        one.model_copy(update={"values": {**one.values, "limit": "a CPU was full"}})
+        if (one.configuration, one.parameters["mode"]) == ("two", MODES[1])
+        else one
+        for one in RESULTS
+    ]
+    assert ports_of(slow).notes == (
+        f"Limit: the link was full (“one”, {MODES[0]}; “one”, {MODES[1]}; “two”, {MODES[0]})",
+        f"Limit: a CPU was full (“two”, {MODES[1]})",
+    )
+
+
+def test_what_runs_tell_differently_is_told_of_each_and_of_many_runs_not_at_length() -> None:
+    bond = [streamed("one", 1, MODES[0]), streamed("one", 2, MODES[0])]
+    bond += [streamed("two", run, MODES[0], bond=f"c{run} was alone") for run in (1, 2)]
+    notes = ports_of(bond).notes
+    assert notes[1:] == ("Bond, “two”, run 1: c1 was alone", "Bond, “two”, run 2: c2 was alone")
+    bond += [streamed("two", run, MODES[0], bond=f"c{run} was alone") for run in range(3, 12)]
+    *_, last, rest = ports_of(bond).notes
+    assert (last, rest) == (
+        "Bond, “two”, run 8: c8 was alone",
+        "3 more notes stand with each run by itself, below",
+    )
+
+
+def test_statistics_of_slow_streams_are_in_the_unit_of_their_tables() -> None:
+    side = Side("one", tuple(one.model_copy(update={"values": {"throughput_bits_per_s": 9e6}}) for one in RESULTS))
+    (to, _) = slow_rates_in_megabits(matched([side]))
+    assert (to.value.quantity.unit, to.numbers("one")[0]) == ("Mb/s", 9.0)
+    (to, _) = slow_rates_in_megabits(matched([Side("one", tuple(RESULTS))]))
+    assert to.value.quantity.unit == "Gb/s"
