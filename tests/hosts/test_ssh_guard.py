@@ -154,7 +154,7 @@ async def test_changes_that_are_kept_stay_when_the_connection_ends(
     await close_connections()
 
     assert [file.read_text() for file in values] == ["new"] * 3
-    assert await restore("run", tmp_path / "run") == ["run: undid 3 changes that it had left"]
+    assert await restore("run", tmp_path / "run") == ["run: undid 3 changes"]
     assert [file.read_text() for file in values] == ["old"] * 3
     assert not (tmp_path / "run").exists()
 

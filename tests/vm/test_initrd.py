@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from nicbench.errors import NotReadyError
 from nicbench.hosts._vm_options import VmOptions
 from nicbench.vm.booting import _write_initrd
-from nicbench.vm.initrd import Entry, archive, in_order, own
+from nicbench.vm.initrd import Entry, archive, base, in_order, own
 from nicbench.vm.kernel import Kernel
 
 _DEPENDENCIES = """\
@@ -45,15 +49,40 @@ def test_cpio_reads_what_is_written() -> None:
     assert [line.split()[4] for line in lines] == ["0", "5", "7"]
 
 
-@pytest.mark.parametrize("content", [None, b"no xz at all"])
-def test_a_kernel_that_lacks_a_module_is_told_with_what_makes_it_anew(tmp_path: Path, content: bytes | None) -> None:
+def _zstd(content: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [("", bytes), (".xz", lzma.compress), (".gz", gzip.compress), (".zst", _zstd)]
+)
+def test_modules_are_unpacked_as_distributions_compress_them(
+    tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "modules.dep").write_text(f"kernel/overlay.ko{suffix}:\n")
+    (tmp_path / "kernel").mkdir()
+    (tmp_path / "kernel" / f"overlay.ko{suffix}").write_bytes(compress(b"the module itself"))
+    (tmp_path / "busybox").write_bytes(b"busybox")
+    unpacked = gzip.decompress(base(tmp_path, tmp_path / "busybox", "#!/bin/sh\n"))
+    assert b"modules/00-overlay.ko\0" in unpacked
+    assert b"the module itself" in unpacked
+
+
+@pytest.mark.parametrize("suffix", [".xz", ".gz", ".zst"])
+@pytest.mark.parametrize("content", [None, b"nothing of the kind"])
+def test_a_kernel_that_lacks_a_module_is_told_with_what_makes_it_anew(
+    tmp_path: Path, suffix: str, content: bytes | None
+) -> None:
     if shutil.which("busybox") is None:
         pytest.skip("busybox is not installed")
     modules = tmp_path / "kernel-1" / "lib" / "modules" / "6.1"
     (modules / "kernel").mkdir(parents=True)
-    (modules / "modules.dep").write_text("kernel/overlay.ko.xz:\n")
+    (modules / "modules.dep").write_text(f"kernel/overlay.ko{suffix}:\n")
     if content is not None:
-        (modules / "kernel" / "overlay.ko.xz").write_bytes(content)
+        (modules / "kernel" / f"overlay.ko{suffix}").write_bytes(content)
     kernel = Kernel("6.1", tmp_path / "kernel-1" / "boot" / "vmlinuz-6.1", modules)
     with pytest.raises(NotReadyError, match=r"the kernel 6\.1 of the virtual machine is not whole") as told:
         _write_initrd(tmp_path, kernel, VmOptions(), "guest", {}, ())

@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Mapping
 from importlib.resources import files
-from lzma import LZMAError
 from pathlib import Path
 from typing import Any, Final
 
@@ -173,7 +172,7 @@ def _write_initrd(
     package = files("nicbench.vm")
     try:
         base = initrd.base(kernel.modules, Path(busybox), (package / "init.sh").read_text(encoding="utf-8"))
-    except (OSError, LZMAError) as error:
+    except OSError as error:
         raise NotReadyError(
             f"the kernel {kernel.version} of the virtual machine is not whole: {error}",
             place=name,

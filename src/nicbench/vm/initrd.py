@@ -17,6 +17,7 @@ from typing import Final
 MODULES: Final = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 """What a guest needs before it has its root file system: the serial ports, and the file systems."""
 _FOLDERS: Final = ("bin", "modules", "proc", "sys", "dev", "lower", "upper", "root", "nicbench")
+_CODECS: Final = {".zst": "zstd", ".gz": "gzip"}
 _TRAILER: Final = "TRAILER!!!"
 
 
@@ -44,11 +45,25 @@ def base(modules: Path, busybox: Path, script: str) -> bytes:
     entries.append(Entry("bin/busybox", busybox.read_bytes(), executable=True))
     needed = in_order((modules / "modules.dep").read_text(encoding="utf-8"), MODULES)
     for number, name in enumerate(needed):
-        content = (modules / name).read_bytes()
-        if name.endswith(".xz"):
-            content = lzma.decompress(content)
-        entries.append(Entry(f"modules/{number:02}-{Path(name).name.removesuffix('.xz')}", content))
+        stem = Path(name).name.partition(".ko")[0]
+        entries.append(Entry(f"modules/{number:02}-{stem}.ko", _module(modules / name)))
     return _padded(gzip.compress(archive(entries), compresslevel=1, mtime=0))  # the next one begins at four bytes
+
+
+def _module(file: Path) -> bytes:
+    """As the kernel loads it: Debian compresses modules by xz, others by zstd or gzip. OSError where it is damaged."""
+    if file.suffix == ".xz":
+        try:
+            return lzma.decompress(file.read_bytes())
+        except lzma.LZMAError as error:
+            raise OSError(f"{file}: {error}") from error
+    codec = _CODECS.get(file.suffix)
+    if codec is None:
+        return file.read_bytes()
+    import pyarrow as pa  # here: it takes long to load
+
+    with pa.CompressedInputStream(str(file), codec) as stream:
+        return bytes(stream.read())
 
 
 def own(files: Mapping[str, str], agent: bytes) -> bytes:
