@@ -28,6 +28,7 @@ from nicbench.vm.emulator import Emulator, find_emulator
 from nicbench.vm.given_cards import give_cards
 from nicbench.vm.kernel import FETCH_COMMAND, Kernel, find_kernel, own_kernel
 from nicbench.vm.placing import place, raise_pages
+from nicbench.vm.unpacked import unpacked
 from nicbench.vm.wires import macs_of, wires_of
 
 READY_S: Final = 180.0
@@ -137,7 +138,7 @@ async def _start(
     await asyncio.to_thread(_write_initrd, Path(folder), kernel, options, name, macs, aliases)
     guest = Guest(
         folder=folder,
-        kernel=kernel.image,
+        kernel=await _image(kernel, options, accelerator),
         modules=kernel.modules,
         initrd=f"{folder}/initrd",
         accelerator=accelerator,
@@ -152,6 +153,13 @@ async def _start(
     await _listens(local, folder, wires, name)
     pid = int((await local.read_file(known_by) or "0").split()[0])
     return command, await place(local, options, pid, f"{folder}/qmp", name)
+
+
+async def _image(kernel: Kernel, options: VmOptions, accelerator: str) -> Path:
+    """Unpacked where it is emulated; nothing is written to this machine's /boot."""
+    if accelerator == "kvm" or options.kernel == "machine":
+        return kernel.image
+    return await asyncio.to_thread(unpacked, kernel)
 
 
 def _otherwise(options: VmOptions) -> str:
