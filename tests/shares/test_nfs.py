@@ -136,3 +136,24 @@ async def test_the_server_is_stopped_by_what_is_on_record(tmp_path: Path) -> Non
     assert await changes.undo_all() == []
     assert host.commands[-1][:4] == ("unshare", "--mount", "sh", "-c")
     assert host.commands[-1][4].endswith("mount -t nfsd nicbench /proc/fs/nfsd && echo 0 >/proc/fs/nfsd/threads")
+
+
+@pytest.mark.parametrize(
+    ("called", "identifiers"),
+    [
+        (("rack1", "rack1"), ["nicbench-client-1", "nicbench-client-2"]),
+        (("rack1", "rack2"), ["(null)", "(null)"]),
+    ],
+)
+async def test_clients_of_one_name_are_told_apart_and_come_back(
+    tmp_path: Path, called: tuple[str, str], identifiers: list[str]
+) -> None:
+    path = "/sys/fs/nfs/net/nfs_client/identifier"
+    hosts = [FakeHost(name, {path: "(null)\n"}) for name in ("c0", "c1")]
+    for host, name in zip(hosts, called, strict=True):
+        host.answer("uname -n", f"{name}\n")
+    changes = UndoStack("run", tmp_path, tmp_path / "run")
+    await Nfs({}).prepare_clients(changes, hosts)
+    assert [host.files[path].strip() for host in hosts] == identifiers
+    assert await changes.undo_all() == []
+    assert [host.files[path].strip() for host in hosts] == ["(null)"] * 2

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from nicbench.hosts.base import Host
 from nicbench.labs.base import Endpoint
 from nicbench.model.base import Frozen
+from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import Undo
 
 Command = tuple[str, ...]
@@ -98,6 +100,10 @@ class ShareKind(ABC):
     @abstractmethod
     def servers(self, shares: Sequence[Share], found: Mapping[str, str]) -> tuple[Server, ...]:
         """What is to run on the server's host, inside its network."""
+
+    async def prepare_clients(self, changes: Changes, hosts: Sequence[Host]) -> None:
+        """Before the first mount, of every client's host once. Most kinds need nothing."""
+        return
 
     @abstractmethod
     def mount_command(self, share: Share) -> Command:

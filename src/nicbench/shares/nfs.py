@@ -13,15 +13,19 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, StringConstraints
 
+from nicbench.hosts.base import Host
 from nicbench.model.base import Frozen
 from nicbench.model.quantity import Bytes
 from nicbench.shares.base import Command, FileSystem, Program, Server, Share, ShareKind, in_brackets
+from nicbench.tuning.changes import Changes
 from nicbench.tuning.detached import STOP_NFS_SERVER
 from nicbench.tuning.undo import StopNfsServer
 
 _PORT: Final = 2049
 _STATE: Final = "/var/lib/nfs"
 _TREE: Final = f"{_STATE}/tree"
+_IDENTIFIER: Final = "/sys/fs/nfs/net/nfs_client/identifier"
+"""Of a network namespace."""
 _EXPORT: Final = "no_root_squash,insecure,no_subtree_check"
 # $1: `sync` or `async`, $2: number of arguments for rpc.nfsd, which follow; then for each share its number, client and
 # folder. nfsdcld keeps which clients there are: without it the server waits 90 s for those of before (nfsdcld(8)).
@@ -117,6 +121,17 @@ class Nfs(ShareKind):
                 stop=STOP_NFS_SERVER,
             ),
         )
+
+    async def prepare_clients(self, changes: Changes, hosts: Sequence[Host]) -> None:
+        """Clients of one name, as namespaces of a machine are, would be one client to the server.
+
+        It would take each that comes for the other one booted anew, and forget what it has of that one
+        (Documentation/filesystems/nfs/client-identifier.rst of the kernel).
+        """
+        names = [(await host.run(("uname", "-n"), check=False)).stdout.strip() for host in hosts]
+        for number, (host, name) in enumerate(zip(hosts, names, strict=True), 1):
+            if names.count(name) > 1 and await host.read_file(_IDENTIFIER) is not None:
+                await changes.set_file(host, _IDENTIFIER, f"nicbench-client-{number}")
 
     def mount_command(self, share: Share) -> Command:
         options = [f"vers={self.options.version}", "proto=tcp"]
