@@ -42,6 +42,7 @@ FILES = (
     "/sys/devices/system/cpu/intel_pstate/no_turbo",
     "/sys/devices/system/cpu/cpu*/cpuidle/state*/disable",
     "/sys/devices/system/cpu/cpu*/online",
+    "/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us",
     "/sys/kernel/mm/transparent_hugepage/*enabled",
     "/sys/kernel/mm/transparent_hugepage/defrag",
     "/sys/kernel/mm/ksm/run",

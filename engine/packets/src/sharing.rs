@@ -1,7 +1,10 @@
 //! `nicbench-packets measure sharing CPU...`: whether somebody else used the physical cores of these CPUs while another
 //! program was measured. Each line on stdin ends one stretch and begins the next; the answer is that stretch, a line of JSON.
+//!
+//! No CPU of the machine sleeps meanwhile, where the kernel can be asked for that: one that a hypervisor wakes up finds
+//! itself beside a neighbour far more often than one that is at work, so a look at it would tell of its sleep.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
 
 use nicbench_protocol::CpuTimes;
@@ -37,9 +40,17 @@ pub fn run(cpus: &[&str]) -> Result<(), EngineError> {
     if let Some(missing) = watched.iter().position(|cpu| times.iter().all(|times| times.cpu != *cpu)) {
         return Err(wrong(&cpus[missing]));
     }
+    let _awake = keep_awake();
     answer(&Witnesses::post(&watched), &mut times).map_err(|error| {
         EngineError::new(ErrorKind::BadState, format!("stdin or stdout: {error}"), "call it with both open")
     })
+}
+
+/// Holds for as long as the file is open (Documentation/power/pm_qos_interface.rst); nothing where it is not granted.
+fn keep_awake() -> io::Result<File> {
+    let mut request = File::options().write(true).open("/dev/cpu_dma_latency")?;
+    request.write_all(&0i32.to_ne_bytes())?;
+    Ok(request)
 }
 
 fn answer(witnesses: &Witnesses, times: &mut [CpuTimes]) -> io::Result<()> {

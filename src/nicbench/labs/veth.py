@@ -21,6 +21,7 @@ from nicbench.labs._veth_names import dut_ipv4, dut_ipv6, mac, namespace_name
 from nicbench.labs.base import CoreMap, DutPort, FrameLab, Testbed, TesterPort, machine_words
 from nicbench.model.base import Frozen
 from nicbench.tuning import bpf
+from nicbench.tuning.awake import keep_awake
 from nicbench.tuning.bpf_swap import program_in_place
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.priority import prefer_softirq_work
@@ -33,8 +34,8 @@ class VethOptions(Frozen):
     """``lab: {kind: veth}``.
 
     ``rps`` moves the DUT's packet steering to a CPU other than the tester's, so that the DUT can be overloaded; without
-    it the kernel forwards on the generator's own CPU and can never lose. An XDP program fits a frame into one page,
-    hence the largest MTU.
+    it the kernel forwards on the generator's own CPU and can never lose. ``awake`` keeps the DUT's CPU from sleeping.
+    An XDP program fits a frame into one page, hence the largest MTU.
     """
 
     ports: int = Field(default=2, ge=1, le=8)
@@ -42,6 +43,7 @@ class VethOptions(Frozen):
     mtu: int = Field(default=1500, ge=68, le=3498)
     txqueuelen: int = Field(default=1000, ge=0, le=1_000_000)
     rps: bool = True
+    awake: bool = True
 
 
 class VethLab(FrameLab):
@@ -62,6 +64,7 @@ class VethLab(FrameLab):
             await self._make_pair(changes, tester, dut, pair)
         steering = await self._steer(dut, cores)
         softirq_nice = {} if cores.shared else await prefer_softirq_work(changes, local, cores.dut)
+        awake = await keep_awake(changes, local, cores.dut) if self.options.awake else ()
         for host in (tester, dut):
             await network.wait_for_links(host)
             await network.require_no_way_out(host)
@@ -84,6 +87,7 @@ class VethLab(FrameLab):
                 "links": [f"{_tester_device(pair)} <-> {_dut_device(pair)}" for pair in range(self.options.ports)],
                 "receive_packet_steering": steering,
                 "softirq_nice": softirq_nice,
+                "cpus_kept_awake": list(awake),
                 "offloads_off": list(network.OFFLOADS_OFF),
                 "tester_gro": "on",
             },

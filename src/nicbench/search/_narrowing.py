@@ -105,8 +105,15 @@ def _is_close(lower: float, upper: float, limits: Limits) -> bool:
 
 
 def _below(reading: Reading, upper: Load, limits: Limits) -> float:
-    """Nothing has passed yet: the rate the DUT forwarded is the natural guess; below that, steps that double."""
-    tried = sum(1 for load in reading.loads if not reading.misled or any(is_long(one, limits) for one in load.samples))
+    """Nothing passes: the rate the DUT forwarded is the natural guess; below that, steps that double.
+
+    They begin anew below a load that passed once: the rate cannot be far.
+    """
+    tried = 0
+    for load in reading.loads:
+        tried += not reading.misled or any(is_long(sample, limits) for sample in load.samples)
+        if load.passes:
+            break
     forwarded = forwarded_frames_per_s(upper, reading.goal) * (1.0 - limits.precision / 2)
     step = min(0.5, limits.precision * 2.0**tried)
     return min(forwarded, upper.frames_per_s * (1.0 - step))
