@@ -22,6 +22,7 @@ class Recorder:
         self._measure = measure
         self._limits = limits
         self._trials_left = limits.maximum_trials
+        self._ceilings = 0
         self._reserved = 0
         self._served: list[int] = []
 
@@ -55,6 +56,15 @@ class Recorder:
         if self._trials_left <= self._reserved:
             raise ShareSpent
         self._trials_left -= 1
+        try:
+            return self._taken(load_frames_per_s, duration_s)
+        except CeilingReached:
+            # What the tester cannot send tells nothing of the DUT: it costs no trial, unless it wavers again and again.
+            self._ceilings += 1
+            self._trials_left += self._ceilings == 1
+            raise
+
+    def _taken(self, load_frames_per_s: float, duration_s: float) -> Sample:
         sample = self._measure(load_frames_per_s, duration_s)
         # A shortfall below half the precision moves no bound by more than that. A larger one says that this load was
         # not offered: counted as sent it would pass, counted as lost (MLRsearch adds unsent to loss) it would fail. On

@@ -36,7 +36,11 @@ def judge(found: Mapping[str, str]) -> Check:
         if place := _PATH.search(path):
             states.setdefault((int(place[1]), int(place[2])), {})[place[3]] = value
     if not states:
-        return ok(name, "not chosen by this kernel (a virtual machine's host lets its cores sleep as it likes)")
+        return ok(
+            name,
+            "not chosen by this kernel: a virtual machine's host lets its cores sleep as it likes, and may wake them "
+            "up beside a neighbour. A guest of KVM can keep them awake: modprobe cpuidle-haltpoll force=1",
+        )
     deep = {
         number: (state.get("name", f"state{number}"), int(state["latency"]))
         for (_, number), state in sorted(states.items())
