@@ -30,6 +30,7 @@ from nicbench.tuning.undo import DeleteNamespace
 
 LOCAL = LocalHost()
 FRAMES = 50
+RESUME = "cpu[0-9]*/power/pm_qos_resume_latency_us"
 # Sends FRAMES frames of a type nobody listens to, from the device named first.
 SEND = """
 import socket, sys
@@ -121,6 +122,17 @@ async def test_the_duts_ingress_is_steered_to_the_duts_cpu(up: Lab) -> None:
     mask = await up.dut.read_file("/sys/class/net/d0/queues/rx-0/rps_cpus")
     assert mask is not None
     assert int(mask.replace(",", ""), 16) == 1 << up.testbed.cores.dut[0]
+
+
+@pytest.mark.lab
+async def test_the_duts_cpu_does_not_sleep_where_the_kernel_can_keep_it_awake(up: Lab) -> None:
+    driver = await LOCAL.read_file("/sys/devices/system/cpu/cpuidle/current_driver")
+    if driver in (None, "none\n"):
+        assert up.testbed.facts["cpus_kept_awake"] == []
+        pytest.skip("a kernel without idle states to choose from")
+    assert up.testbed.facts["cpus_kept_awake"] == list(up.testbed.cores.dut)
+    for cpu in up.testbed.cores.dut:
+        assert await LOCAL.read_file(f"/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us") == "n/a\n"
 
 
 @pytest.mark.lab
@@ -318,6 +330,7 @@ async def _machine() -> dict[str, object]:
         "sinks": await _loaded_sinks(),
         "forwarding": await LOCAL.read_file("/proc/sys/net/ipv4/ip_forward"),
         "huge_pages": await LOCAL.read_file("/proc/sys/vm/nr_hugepages"),
+        "awake": [await LOCAL.read_file(str(path)) for path in sorted(Path("/sys/devices/system/cpu").glob(RESUME))],
         "bpf_mounts": (await LOCAL.read_file("/proc/self/mounts") or "").count(" bpf "),
     }
 
