@@ -16,6 +16,7 @@ from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo import DeleteIpObject
 
 _PREFIX_LENGTH = {4: 24, 6: 64}
+_A_DAY_MS = "86400000"
 
 Interface = IPv4Interface | IPv6Interface
 
@@ -71,11 +72,14 @@ def settings_for(ports: tuple[ForwardingPort, ...], *, ipv6: bool) -> tuple[tupl
     if ipv6:
         conf = "/proc/sys/net/ipv6/conf"
         for device in devices:
-            # No link-local address, no duplicate address detection, no solicitations: the port says nothing by itself.
+            # No link-local address, no duplicate address detection, no solicitations, and the groups that a router is
+            # in are told once, at once: a second report would be sent within a trial, and be lost at the DUT's places.
             settings += [
                 (f"{conf}/{device}/addr_gen_mode", "1"),
                 (f"{conf}/{device}/accept_dad", "0"),
                 (f"{conf}/{device}/router_solicitations", "0"),
+                (f"{conf}/{device}/mldv1_unsolicited_report_interval", _A_DAY_MS),
+                (f"{conf}/{device}/mldv2_unsolicited_report_interval", _A_DAY_MS),
                 (f"{conf}/{device}/disable_ipv6", "0"),
             ]
         settings += [(f"{conf}/all/forwarding", "1")]
