@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from nicbench.engine.binary import find_binary
 
-# As the threshold ``dut_contended_share`` of a trial.
+# Wider than the threshold of a trial (``dut_contended_share``): both programs of a pair are slowed down alike.
 SHARED_SHARE = 0.10
 # A neighbour works in spells of some seconds: a sample begins when a spell is over, or after this.
 WAIT_S = 2.0

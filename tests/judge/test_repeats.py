@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nicbench.judge.repeats import RepeatPolicy, Repeats
-from nicbench.model.trial import Trial
+from nicbench.model.trial import CpuTime, Trial
 from nicbench.search.base import CeilingReached
 
 MakeTrial = Callable[..., Trial]
@@ -51,6 +51,19 @@ async def test_after_three_repeats_the_least_disturbed_trial_is_used_whatever_wa
     used, disturbed = await Repeats(100.0).measured(tester.once)
     assert (used.id, disturbed) == ("t1", True)
     assert tester.made == 4
+
+
+async def test_of_trials_beside_a_neighbour_the_one_with_the_least_of_it_is_used(
+    trial: MakeTrial, cpu: Callable[..., CpuTime]
+) -> None:
+    def beside(slow: int) -> dict[str, Any]:
+        shared = cpu(1).model_copy(update={"speed_samples": 50, "slow_samples": slow})
+        return {"cpus": (cpu(0), shared)}
+
+    few_pauses = {"longest_gap_ns": 1000, "total_gap_ns": 1000}
+    tester = FakeTester(trial, beside(30) | few_pauses, beside(4), beside(20), beside(50) | few_pauses)
+    used, disturbed = await Repeats(100.0).measured(tester.once)
+    assert (used.id, disturbed) == ("t1", True)
 
 
 async def test_repeats_take_no_more_than_their_share_of_the_time(trial: MakeTrial) -> None:

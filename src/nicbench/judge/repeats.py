@@ -6,13 +6,14 @@ of them. Time is counted in seconds of trials, not read from a clock, so that a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 
 from pydantic import Field
 
 from nicbench.model.base import Frozen
 from nicbench.model.trial import Trial
-from nicbench.model.verdict import Reason
+from nicbench.model.verdict import Finding, Reason
 from nicbench.search.base import CeilingReached
 
 TrialOnce = Callable[[int], Awaitable[Trial]]
@@ -50,7 +51,7 @@ class Repeats:
                 self._raise_at_ceiling(trials[-2], trials[-1])
             cost_s = trial_time_s(trials[-1])
             if len(trials) > self._policy.maximum_repeats or cost_s > self._left_s:
-                return min(trials, key=_gap), True
+                return min(trials, key=_disturbance), True
             self._left_s -= cost_s
             trials.append(await trial_once(len(trials)))
         return trials[-1], False
@@ -86,9 +87,14 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
     return load * (counts.sent + counts.unsent_backpressure) / counts.intended
 
 
-def _gap(trial: Trial) -> tuple[int, int]:
-    """How disturbed a trial was: by its pauses, or the generator's word for them, never by its loss."""
+def _disturbance(trial: Trial) -> tuple[float, int, int]:
+    """How disturbed a trial was: how many times a limit the worst finding is, then the pauses; never by its loss."""
+    worst = max((_times_its_limit(finding) for finding in trial.verdict.findings), default=0.0)
     health = trial.reading.health
     if health.total_gap_ns is None:
-        return health.overtime_ns or 0, health.queue_full or 0
-    return health.total_gap_ns, health.longest_gap_ns or 0
+        return worst, health.overtime_ns or 0, health.queue_full or 0
+    return worst, health.total_gap_ns, health.longest_gap_ns or 0
+
+
+def _times_its_limit(finding: Finding) -> float:
+    return finding.value / finding.limit if finding.limit > 0 else math.inf

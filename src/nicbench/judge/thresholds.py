@@ -46,7 +46,7 @@ class Thresholds(Frozen):
         "time that a DUT in user space was ready to forward and did not run: other programs had its core",
     )
     dut_contended_share: float = _threshold(
-        0.10,
+        0.04,
         "share of the looks at the DUT's core",
         "the DUT's core ran under 80 % of its best speed: another hyperthread, or guest, used the same physical core",
     )
