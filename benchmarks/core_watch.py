@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from nicbench.engine.binary import find_binary
+from nicbench.engine.binaries import find_binary
 
 # Wider than the threshold of a trial (``dut_contended_share``): both programs of a pair are slowed down alike.
 SHARED_SHARE = 0.10

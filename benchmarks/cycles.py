@@ -9,7 +9,7 @@ from typing import Any
 
 from engine_process import Engine, engine, frames_per_s, port, stream
 from machine import Cpus
-from nicbench.engine.binary import find_binary
+from nicbench.engine.binaries import find_binary
 
 
 def analyse_lines() -> list[str]:

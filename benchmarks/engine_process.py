@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from nicbench.engine.binary import find_binary
+from nicbench.engine.binaries import find_binary
 
 RUN_KEY = "0123456789abcdef"
 DESCRIPTORS = 2048

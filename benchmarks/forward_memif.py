@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from core_watch import CoreWatch
-from nicbench.engine.binary import find_binary
+from nicbench.engine.binaries import find_binary
 
 BURST = 32
 DESCRIPTORS = 2048

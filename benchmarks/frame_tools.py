@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from nicbench.engine.binary import find_binary
+from nicbench.engine.binaries import find_binary
 
 # A 4k frame with its header, less the last of its requests, which is a short one: fio leaves that out.
 FRAME_BYTES = 48 << 20

@@ -15,7 +15,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-from nicbench.engine.binary import find_binary
+from nicbench.engine.binaries import find_binary
 
 WANTED_SHARE = 0.002
 AGREEMENT = 0.1

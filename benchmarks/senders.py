@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from core_watch import WAIT_S, CoreWatch
-from nicbench.engine.binary import find_binary
+from nicbench.engine.binaries import find_binary
 from veth_pair import VethPair
 
 # A socket's queue stays taken for a moment after its process has ended.

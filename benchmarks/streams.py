@@ -16,20 +16,20 @@ import tempfile
 import time
 from pathlib import Path
 
-from nicbench.events import Bus
-from nicbench.hosts.local import LocalHost
-from nicbench.judge.thresholds import Thresholds
-from nicbench.labs.base import EndpointTestbed
-from nicbench.labs.clients import ClientsLab, ClientsOptions
-from nicbench.methods._jobs import jobs_of
-from nicbench.model.monitor import MonitorSettings
-from nicbench.model.round import Ask, RoundRequest
-from nicbench.model.turn import ALONE
-from nicbench.model.workload import WorkloadChoice
+from nicbench.core.base import WorkloadChoice
+from nicbench.core.events import Bus
+from nicbench.core.judging import Thresholds
+from nicbench.core.monitor import MonitorSettings
+from nicbench.core.round import Ask, RoundRequest
+from nicbench.core.turn import ALONE
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.measure.host_player import HostPlayer
+from nicbench.measure.rounds import RoundMaker
+from nicbench.methods._round_figures import jobs_of
 from nicbench.monitor.running import RunningMonitors
-from nicbench.rounds.maker import RoundMaker
-from nicbench.rounds.player import HostPlayer
-from nicbench.store.monitor_log import MonitorLog
+from nicbench.store.monitor_samples import MonitorLog
+from nicbench.testbed.labs.base import EndpointTestbed
+from nicbench.testbed.labs.clients import ClientsLab, ClientsOptions
 from nicbench.tuning.stack import UndoStack
 from pairs import held, median_with_interval
 

@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import pytest_asyncio
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
-from nicbench.engine.binary import find_binary
-from nicbench.errors import NotReadyError
-from nicbench.vm.emulator import find_emulator
-from nicbench.vm.kernel import find_kernel
+from nicbench.core.errors import NotReadyError
+from nicbench.engine.binaries import find_binary
+from nicbench.testbed.vm.emulator import find_emulator
+from nicbench.testbed.vm.kernel import find_kernel
+
+from .own_mounts import enter_own_mounts
+
+if TYPE_CHECKING:
+    from nicbench.hosts.kinds.vm import VmHost
 
 # Timings are never asserted, and the machine may be busy.
 settings.register_profile("nicbench", deadline=None, print_blob=True)
@@ -22,11 +31,16 @@ settings.load_profile("nicbench")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=None, help="repeat the random draws of an earlier session")
+    parser.addoption(
+        "--own-mounts", action="store_true", help="give each worker of xdist mounts of its own, where it is root"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.seed is None:
         config.option.seed = secrets.randbits(32)
+    if config.option.own_mounts and hasattr(config, "workerinput") and os.geteuid() == 0:
+        enter_own_mounts()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -54,13 +68,62 @@ def draw(session_seed: int, request: pytest.FixtureRequest) -> random.Random:
     return random.Random(f"{session_seed}/{request.node.nodeid}")
 
 
+class _GuestOnOneWorker(LoadScopeScheduling):
+    """Files whose tests share the virtual machine are one worker's; every other test is anybody's.
+
+    xdist's own ``loadgroup`` groups nothing with pytest 9.2, whose items take no other names.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = self.config.rootpath / nodeid.partition("::")[0]
+        return "guest" if 'xdist_group("guest")' in path.read_text(encoding="utf-8") else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
+    return _GuestOnOneWorker(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def guest(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[VmHost]:
+    """The virtual machine of the session: two NUMA nodes, and a card on each, joined.
+
+    For tests that leave it as they found it. They are of the group ``guest``, so that one worker of xdist has them all.
+    """
+    from nicbench.hosts import close_ports
+    from nicbench.hosts.kinds.local import LocalHost
+    from nicbench.hosts.options import VmOptions
+    from nicbench.testbed.vm.booting import boot
+    from nicbench.tuning.stack import UndoStack
+
+    model = "igb" if find_emulator().has_igb else "e1000e"
+    cards = {"n0": {"model": model, "network": "a", "node": 0}, "n1": {"model": model, "network": "a", "node": 1}}
+    options = VmOptions.model_validate({"nodes": 2, "memory": 2**30, "cards": cards})
+    changes = UndoStack("test-guest-vm", None, tmp_path_factory.mktemp("runtime"))
+    try:
+        yield (await boot({"guest": options}, changes, LocalHost()))["guest"]
+    finally:
+        troubles = await changes.undo_all()
+        await close_ports()
+    assert not troubles
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without what a marker needs its tests are skipped, with the reason in the closing lines."""
+    for marker in ("lab", "vm", "alone", "acceptance"):
+        _require_spelt_out(marker, {item.path for item in items if item.get_closest_marker(marker)})
     for marker, why_not in (("lab", _why_no_lab), ("vm", _why_no_vm)):
         marked = [item for item in items if item.get_closest_marker(marker)]
         reason = why_not() if marked else None
         for item in marked if reason is not None else ():
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _require_spelt_out(marker: str, files: set[Path]) -> None:
+    """``scripts/check`` looks for such tests in the files that spell out the marker: to collect all takes long."""
+    for path in files:
+        if f"pytest.mark.{marker}" not in path.read_text(encoding="utf-8"):
+            raise pytest.UsageError(f"{path} has tests marked {marker}: write pytest.mark.{marker} in that file")
 
 
 def _why_no_lab() -> str | None:

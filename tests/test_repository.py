@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -13,17 +14,18 @@ import pytest
 from pydantic import BaseModel
 
 from nicbench.bench_file.load import load, parse
-from nicbench.bench_file.models import Document, Port, Traffic
+from nicbench.bench_file.models import Document, Traffic
 from nicbench.cli.main import main
-from nicbench.duts.base import Dut
+from nicbench.core.judging import Thresholds
+from nicbench.core.registry import find
 from nicbench.hosts.base import Host
-from nicbench.judge.thresholds import Thresholds
-from nicbench.labs.base import Lab
 from nicbench.methods.base import Method
-from nicbench.registry import find
 from nicbench.search.base import Search
-from nicbench.shares.base import ShareKind
-from nicbench.testers.base import TesterKind
+from nicbench.testbed.duts.base import Dut
+from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.labs.base import Lab
+from nicbench.testbed.shares.base import ShareKind
+from nicbench.testbed.testers.base import TesterKind
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "protocol/README.md", "benchmarks/README.md")
@@ -95,8 +97,14 @@ def test_the_reference_names_every_key_of_a_bench_file() -> None:
     reference = "".join(
         (ROOT / "docs" / page).read_text() for page in ("bench-file.md", "streams.md", "verdicts.md", "vm.md")
     )
-    plugins = [*of("methods", Method), *of("duts", Dut), *of("labs", Lab), *of("hosts", Host), *of("search", Search)]
-    plugins += [*of("testers", TesterKind), *of("shares", ShareKind)]
+    plugins = [
+        *of("methods", Method),
+        *of("testbed.duts", Dut),
+        *of("testbed.labs", Lab),
+        *of("hosts.kinds", Host),
+        *of("search", Search),
+    ]
+    plugins += [*of("testbed.testers", TesterKind), *of("testbed.shares", ShareKind)]
     keys = set().union(*(keys_of(model) for model in (Document, Port, Traffic, *plugins)))
     assert not sorted(key for key in keys if f"`{key}`" not in reference)
 
@@ -174,3 +182,40 @@ def test_the_commands_of_the_page_on_imports_run(monkeypatch: pytest.MonkeyPatch
     for command in commands:
         assert main([*shlex.split(command), "--output", str(tmp_path)]) == 0
     assert len(list(tmp_path.iterdir())) == 1
+
+
+PACKAGE = ROOT / "src/nicbench"
+MOST_FILES_OF_A_FOLDER = 40
+SHORTEST_FILE_LINES = 15
+
+
+def plugin_modules() -> set[Path]:
+    """The files of plug-in folders, which may be as short as what they add."""
+    folders = ("facts", "items", "undo", "probes", "sources", "checks", "formats", "kinds", "tools", "layouts")
+    return {path for path in PACKAGE.rglob("*.py") if not set(folders).isdisjoint(path.relative_to(PACKAGE).parts)}
+
+
+def test_no_private_module_is_imported_from_another_package() -> None:
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        package = ".".join(("nicbench", *path.relative_to(PACKAGE).parent.parts))
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("nicbench"):
+                continue
+            for name in {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}:
+                owner, private, leaf = str(name).partition("._")
+                file = PACKAGE.joinpath(*owner.split(".")[1:], f"_{leaf.split('.')[0]}.py")
+                if private and file.is_file() and not f"{package}.".startswith(f"{owner}."):
+                    wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
+    assert not wrong
+
+
+def test_no_folder_is_crowded_and_no_file_is_a_crumb() -> None:
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    crowded = {folder.name for folder in folders if len(list(folder.glob("*.py"))) > MOST_FILES_OF_A_FOLDER}
+    crumbs = [
+        str(path.relative_to(PACKAGE))
+        for path in sorted(set(PACKAGE.rglob("*.py")) - plugin_modules())
+        if not path.name.startswith("__") and len(path.read_text().splitlines()) < SHORTEST_FILE_LINES
+    ]
+    assert (crowded, crumbs) == (set(), [])

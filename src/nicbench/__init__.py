@@ -11,23 +11,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from os import PathLike
 
-    from nicbench.loading import LoadedRun
-    from nicbench.model.rate import Bounded
-    from nicbench.model.result import Result
-    from nicbench.model.spread import Spread
+    from nicbench.core.result import Bounded, Result, Spread
+    from nicbench.export.loading import LoadedRun
 
 __all__ = ["Bounded", "Result", "Spread", "__version__", "load"]
 __version__ = "0.1.0"
 
-_TYPES = {"Bounded": "nicbench.model.rate", "Result": "nicbench.model.result", "Spread": "nicbench.model.spread"}
+_TYPES = {"Bounded": "nicbench.core.result", "Result": "nicbench.core.result", "Spread": "nicbench.core.result"}
 
 
 def load(run: str | PathLike[str], *, runs: str | PathLike[str] = "runs") -> LoadedRun:
-    """A run for Python: typed results, and tables that pandas and others read (``nicbench.loading.LoadedRun``).
+    """A run for Python: typed results, and tables that pandas and others read (``nicbench.export.loading.LoadedRun``).
 
     ``run`` is a run's folder, its id under ``runs``, or ``latest``. UsageError where there is none.
     """
-    from nicbench.loading import load as load_run  # here: importing nicbench loads nothing else
+    from nicbench.export.loading import load as load_run  # here: importing nicbench loads nothing else
 
     return load_run(run, runs=runs)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError
-from nicbench.bench_file.differences import differences
+from nicbench.bench_file.overlays import list_differences
 
 Read = Callable[[str | bytes], BenchFile]
 
@@ -62,7 +62,7 @@ def test_the_rest_of_the_file_need_not_be_whole(read: Read) -> None:
 
 def test_what_differs_is_listed_with_the_values_as_they_were_written(read: Read) -> None:
     overlays = "  a: {lab: {capacity: 20 kpps}}\n  b: {lab: {delay: 1 ms}, tests: {second: {loads: [50 %]}}}\n"
-    rows = {row.setting: row.values for row in differences(read(BASE + overlays))}
+    rows = {row.setting: row.values for row in list_differences(read(BASE + overlays))}
     assert rows == {
         "lab.capacity": {"a": "20 kpps", "b": "40 kpps"},
         "lab.delay": {"a": None, "b": "1 ms"},
@@ -74,7 +74,7 @@ def test_a_file_without_configurations_is_the_only_one(read: Read) -> None:
     bench = read(BASE.removesuffix("configurations:\n") + "runs: 3\n")
     assert bench.configurations == (bench,)
     assert [str(turn) for turn in bench.turns] == ["default, run 1", "default, run 2", "default, run 3"]
-    assert differences(bench) == ()
+    assert list_differences(bench) == ()
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_file_without_configurations_is_the_only_one(read: Read) -> None:
         ("  a:\n  b: {tests: {first: {name: x}}}\n", "13:23", "`name` cannot differ"),
         ("  a:\n  b: {tests: {fist: {}}}\n", "13:15", "there is no test `fist`"),
         ("  a:\n  b: {tests: [{name: first}]}\n", "13:14", "the tests of a configuration are given by their names"),
-        ("  a:\n", "11:1", "two or more are needed"),
-        ("  default:\n  b:\n", "12:3", "`default` is what the configuration of a file that compares none is called"),
+        ("  a:\n", "11:1", "needs two or more"),
+        ("  default:\n  b:\n", "12:3", "`default` is the name of the configuration of a file without `configurations`"),
         ("  a:\n  b c: {}\n", "13:8", "`configurations.b c"),
         ("  a:\n  b: {dut: null}\n", "1:1", "configuration `b`: `dut` is missing"),
         ("  a:\n  b: {tests: {first: {frame_bytes: [512]}}}\n", "10:61", "configuration `b`: `first` does not measure"),

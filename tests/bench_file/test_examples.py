@@ -6,7 +6,7 @@ import pytest
 
 from nicbench.bench_file import load
 from nicbench.hosts import hosts_of
-from nicbench.stages.calibrate import estimate_s
+from nicbench.stages.tester import estimate_s
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 

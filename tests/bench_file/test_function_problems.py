@@ -47,7 +47,7 @@ def test_a_function_is_called_after_its_adapter_or_as_its_port_says(read: Read) 
     [
         (STREAMS, "number: 0}", "number: 0}, bind: vfio-pci", "so `bind` of a port has no meaning", "device"),
         (STREAMS, "number: 0}", "number: 0}, address: 0000:65:00.0", "so `address` has no meaning", "remove"),
-        (STREAMS, "number: 0}", "number: 0, mac: '01:00:00:00:00:01'}", "is no MAC address of a card", "hex"),
+        (STREAMS, "number: 0}", "number: 0, mac: '01:00:00:00:00:01'}", "is not a unicast MAC address", "hex"),
         (
             STREAMS,
             "of: e1",
@@ -56,11 +56,11 @@ def test_a_function_is_called_after_its_adapter_or_as_its_port_says(read: Read) 
             "name it by `device`: 1 to 15",
         ),
         (STREAMS, "device: e0", "virtual_function: {of: e1, number: 0}", "are both the interface `e1v0`", "its own"),
-        (STREAMS, "namespace: s, create: true", "namespace: s", "a namespace that is there already", "`create: true`"),
-        (FRAMES, "device: e0", "device: e0, driver: net_pcap, bind: vfio-pci", "whose own driver sends", "the other"),
-        (FRAMES, "vfio-pci}", "vfio-pci, device: e9}", "has no interface of the kernel", "remove `device`"),
-        (FRAMES, ", bind: vfio-pci", "", "drives cards by itself, and `d0` is an interface", "bind: vfio-pci"),
-        (FRAMES, "testpmd", "kernel-forward", "works on interfaces of the kernel, and `d0` is none", "device"),
+        (STREAMS, "namespace: s, create: true", "namespace: s", "a namespace that exists already", "`create: true`"),
+        (FRAMES, "device: e0", "device: e0, driver: net_pcap, bind: vfio-pci", "by its own driver", "the other"),
+        (FRAMES, "vfio-pci}", "vfio-pci, device: e9}", "has no kernel interface", "remove `device`"),
+        (FRAMES, ", bind: vfio-pci", "", "drives cards by itself, and `d0` is a kernel interface", "bind: vfio-pci"),
+        (FRAMES, "testpmd", "kernel-forward", "works on kernel interfaces, and `d0` is not one", "device"),
     ],
 )
 def test_what_cannot_be_is_refused(read: Read, text: str, written: str, wrong: str, message: str, step: str) -> None:

@@ -30,11 +30,11 @@ tests: [{name: t, method: stream}]
 WRONG: dict[str, tuple[tuple[str, str], int, int, str, str]] = {
     "an address that is none": (
         *(("ip: 198.18.0.1/24", "ip: 198.18.0.1/240"), 8, 38),
-        *("`198.18.0.1/240` is no address", ""),
+        *("`198.18.0.1/240` is not an address", ""),
     ),
     "a network in place of an address": (
         *(("ip: 198.18.0.1/24", "ip: 198.18.0.0/24"), 8, 38),
-        *("`198.18.0.0/24` is the address of a whole network", "write `198.18.0.1/24`"),
+        *("`198.18.0.0/24` is the network or the broadcast address of its network", "write `198.18.0.1/24`"),
     ),
     "nothing that gives an address in a new namespace": (
         *((", ip: 198.18.0.2/24", ""), 10, 3),
@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[tuple[str, str], int, int, str, str]] = {
     ),
     "two ports of a host in one network": (
         *(("198.18.1.1/24", "198.18.0.9/24"), 9, 38),
-        *("`s0` and `s1` are ports of one network stack, and both in 198.18.0.0/24", "give each a network of its own"),
+        *("`s0` and `s1` are in one network stack, and both in 198.18.0.0/24", "give each a network of its own"),
     ),
     "a namespace that is made twice": (
         *(("namespace: c, create", "namespace: s, create"), 6, 38),
@@ -85,7 +85,7 @@ links: [t0 <-> d0]
 dut: {kind: external}
 tests: [{name: t, method: throughput}]
 """
-    with pytest.raises(WrongBenchFileError, match="gives its interfaces no addresses"):
+    with pytest.raises(WrongBenchFileError, match="so its interfaces need no addresses"):
         read(text)
     read(text.replace(", ip: 198.18.0.1/24", ""))
 
@@ -114,7 +114,7 @@ def test_a_bond_has_a_name_and_stands_on_its_interfaces(read: Read) -> None:
     ("bond", "message"),
     [
         ("{of: [e3, e4]}", "the ports `s0` and `s1` are both the interface `e4`"),
-        ("{of: [e3], mode: active-backup, policy: layer2}", "hashes nothing, so `policy` has no meaning"),
+        ("{of: [e3], mode: active-backup, policy: layer2}", "does not hash, so `policy` has no meaning"),
         ("{of: []}", "at least 1"),
     ],
 )

@@ -28,11 +28,11 @@ WRONG: dict[str, tuple[tuple[str, str], int, int, str, str]] = {
     "a kind that is none": (*(("rdma: rxe", "rdma: siw"), 8, 61), "`ports.s0.rdma` cannot be `siw`", "write 'rxe'"),
     "without an address": (
         *((", ip: 198.18.0.1/24", ""), 8, 36),
-        *("soft RoCE bears the address of its port", "write `ip: 198.18.0.1/24`"),
+        *("soft RoCE needs the address of its port", "write `ip: 198.18.0.1/24`"),
     ),
     "in a network namespace": (
         *(("{host: sender", "{host: space"), 9, 52),
-        *("`space` is in a network namespace", "give the port a host that is a machine: `{kind: vm}`"),
+        *("`space` is a network namespace", "give the port a host that is a machine: `{kind: vm}`"),
     ),
 }
 

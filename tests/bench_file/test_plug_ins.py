@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import WrongBenchFileError
-from nicbench.bench_file.nodes import Node
-from nicbench.bench_file.reader import read
+from nicbench.bench_file.reader import Node, read
 from nicbench.bench_file.sections import Reading
 
 PLUG_IN = '''
 """A kind that exists for one test."""
-from nicbench.model.base import Frozen
-from nicbench.model.quantity import Seconds
+from nicbench.core.base import Frozen
+from nicbench.core.quantity import Seconds
 from .base import Kind
 
 class PaperOptions(Frozen):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from nicbench.model.quantity import (
+from nicbench.core.quantity import (
     UNITS_REQUIRED,
     BitsPerSecond,
     Bytes,

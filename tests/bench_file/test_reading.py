@@ -7,11 +7,11 @@ import pytest
 
 from nicbench.bench_file import BenchFile, load
 from nicbench.bench_file.frame_sizes import smallest_frame_bytes
-from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.reader import Node
 from nicbench.bench_file.reader import read as read_tree
-from nicbench.errors import UsageError
-from nicbench.model.frame_size import SizeSweep
-from nicbench.model.traffic import Traffic
+from nicbench.core.errors import UsageError
+from nicbench.core.frame_size import SizeSweep
+from nicbench.core.traffic import Traffic
 
 Read = Callable[[str | bytes], BenchFile]
 

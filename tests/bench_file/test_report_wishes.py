@@ -9,7 +9,7 @@ import pytest
 
 from nicbench.bench_file import load
 from nicbench.bench_file.problems import WrongBenchFileError
-from nicbench.model.report_wishes import Layout
+from nicbench.core.report_options import Layout
 
 _FILE = """nicbench: 1
 title: a run
@@ -54,7 +54,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     [
         ("{layout: poster}", "`report.layout` cannot be `poster`"),
         ("{lay_out: study}", "unknown key `report.lay_out`"),
-        ("{title: ''}", "`report.title` has too little in it"),
+        ("{title: ''}", "`report.title` is too short"),
         ("{revisions: [{date: yesterday, text: x}]}", "`report.revisions[0].date`"),
         ("{revisions: [{date: 2026-11-22}]}", "`report.revisions[0].text` is missing"),
     ],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError
-from nicbench.model.runs import Runs
+from nicbench.core.runs import Runs
 
 Read = Callable[[str], BenchFile]
 
@@ -41,8 +41,11 @@ def test_a_number_alone_or_what_it_waits_for(read: Read, written: str, asked: Ru
         ("many", "`runs`: write a whole number of runs, or `{at_least: 3, at_most: 20, until: 5 %}`"),
         ("2.5", "write a whole number of runs"),
         ("{exactly: 1001}", "`runs.exactly` is `1001`: it must be at most 1000"),
-        ("{at_least: 3}", "`at_least` is of a number that grows: add `until: 5 %`, or write `exactly: 5` alone"),
-        ("{exactly: 3, until: 5 %}", "`exactly` is a fixed number, with `until` it grows: write one of both"),
+        ("{at_least: 3}", "`at_least` needs `until`: add `until: 5 %`, or write `exactly: 5` alone"),
+        (
+            "{exactly: 3, until: 5 %}",
+            "`exactly` fixes the number of runs and `until` lets it grow: write only one of them",
+        ),
         ("{at_least: 9, at_most: 4, until: 5 %}", "`at_least` (9) is more than `at_most` (4)"),
         ("{at_least: 1, until: 5 %}", "`runs.at_least` is `1`: it must be at least 2"),
         ("{until: 5}", "`runs.until`: 5 has no unit"),

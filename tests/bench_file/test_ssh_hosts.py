@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nicbench.bench_file import BenchFile
-from nicbench.errors import BenchFileError
+from nicbench.core.errors import BenchFileError
 
 from .conftest import Read
 

@@ -49,7 +49,7 @@ WRONG: dict[str, tuple[str, tuple[str, str], int, int, str, str | None]] = {
     ),
     "a lab that is made nowhere": (
         *(LAB, ("kind: clients", "kind: simulated")),
-        *(3, 24, "the simulated lab is made on no machine", "remove `on`"),
+        *(3, 24, "the simulated lab needs no machine", "remove `on`"),
     ),
     "a host that nothing stands on": (
         *(LAB, ("dut:", "  rack2: {kind: ssh, address: 192.0.2.2}\ndut:")),
@@ -74,7 +74,12 @@ WRONG: dict[str, tuple[str, tuple[str, str], int, int, str, str | None]] = {
     ),
     "a machine on another": (
         *(HOSTS, ("address: 192.0.2.1}", "address: 192.0.2.1, on: server}")),
-        *(4, 42, "a host of the kind `ssh` is made on no other one", "remove `on`; it is for `container`, `netns`"),
+        *(
+            4,
+            42,
+            "a host of the kind `ssh` is never made on another one",
+            "remove `on`; it is for `container`, `netns`",
+        ),
     ),
     "a namespace in a namespace": (
         *(HOSTS, ("namespace: s, on: rack1", "namespace: s, on: space")),
@@ -86,11 +91,11 @@ WRONG: dict[str, tuple[str, tuple[str, str], int, int, str, str | None]] = {
     ),
     "two hosts on each other": (
         *(HOSTS, ("namespace: c, on: rack1", "namespace: c, on: client")),
-        *(6, 42, "hosts stand on each other: `client` on `space` on `client`", None),
+        *(6, 42, "hosts are made on each other: `client` on `space` on `client`", None),
     ),
     "a host on itself": (
         *(HOSTS, ("namespace: s, on: rack1", "namespace: s, on: server")),
-        *(5, 43, "hosts stand on each other: `server` on `server`", None),
+        *(5, 43, "hosts are made on each other: `server` on `server`", None),
     ),
 }
 

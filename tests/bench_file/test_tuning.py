@@ -30,7 +30,7 @@ def test_items_are_given_by_host(read: Read) -> None:
     ("tuning", "said"),
     [
         ("tuning: 3\n", "b.yaml:5:9: the section `tuning` has keys and values"),
-        ("tuning:\n  dtu: {}\n", "b.yaml:6:3: there is no host `dtu` to be tuned\n  next: did you mean `dut`?"),
+        ("tuning:\n  dtu: {}\n", "b.yaml:6:3: there is no host `dtu` to tune\n  next: did you mean `dut`?"),
         (
             "tuning:\n  dut: {sysctl: {}}\n",
             "b.yaml:6:9: there is no tuning item `sysctl`\n  next: did you mean `sysctls`?",
@@ -67,7 +67,7 @@ def test_a_host_that_takes_no_part_cannot_be_tuned(read: Read) -> None:
         "dut: {kind: external}\n"
     )
     said = problems(read, "tuning: {other: {sysctls: {vm.swappiness: 1}}}\n", head)
-    assert "nothing of the test is on the host `other`, so it cannot be tuned" in said
+    assert "the host `other` takes no part in the tests, so it cannot be tuned" in said
 
 
 def test_configurations_differ_in_one_setting(read: Read) -> None:

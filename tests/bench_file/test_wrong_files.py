@@ -131,7 +131,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "no tests": (
         HEAD + LAB + "tests: []\n",
-        [(5, 8, "`tests` has too little in it", "at least 1")],
+        [(5, 8, "`tests` is too short", "at least 1")],
     ),
     "a frame that Ethernet does not allow": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, frame_bytes: [60, 128]}\n",
@@ -210,23 +210,23 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "faults that are more than every frame": (
         HEAD + "lab: {kind: simulated, loss: 60 %, reorder: 60 %}\ndut: simulated\n" + TESTS,
-        [(3, 6, "a frame has one fate", None)],
+        [(3, 6, "a frame has one fault", None)],
     ),
     "another DUT in the simulated lab": (
         HEAD + "lab: simulated\ndut: {kind: policer}\n" + TESTS,
-        [(4, 13, "no DUT of the kind `policer`", "`dut: {kind: simulated}`")],
+        [(4, 13, "a DUT of the kind `policer` does not work", "`dut: {kind: simulated}`")],
     ),
     "the simulated DUT in another lab": (
         HEAD + "lab: veth\ndut: simulated\n" + TESTS,
-        [(4, 6, "in the simulated lab alone", "`lab: {kind: simulated}`")],
+        [(4, 6, "in the simulated lab only", "`lab: {kind: simulated}`")],
     ),
     "a DUT of the kernel in the lab of shared memory": (
         HEAD + "lab: memif\ndut: {kind: policer}\n" + TESTS,
-        [(4, 13, "no DUT of the kind `policer` can stand in the memif lab", "testpmd")],
+        [(4, 13, "a DUT of the kind `policer` does not work in the memif lab", "testpmd")],
     ),
     "a DUT in user space between kernel interfaces": (
         HEAD + "lab: veth\ndut: {kind: testpmd}\n" + TESTS,
-        [(4, 13, "the testpmd DUT stands in the memif lab, or on cards", "`lab: {kind: memif}`")],
+        [(4, 13, "the testpmd DUT works in the memif lab, or on cards", "`lab: {kind: memif}`")],
     ),
     "zero copy of ordinary pages": (
         HEAD + "lab: {kind: memif, zero_copy: true}\ndut: testpmd\n" + TESTS,
@@ -306,7 +306,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a link that is none": (
         HEAD + "links: [t0 - d0]\ndut: {kind: external}\n" + TESTS,
-        [(3, 9, "`t0 - d0` is no link", None)],
+        [(3, 9, "`t0 - d0` is not a link", None)],
     ),
     "a port with two ways to reach it": (
         HEAD
@@ -330,7 +330,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     "a merge key": ("<<: {a: 1}\n", [(1, 1, "merge keys", "anchor")]),
     "two documents": ("a: 1\n---\nb: 2\n", [(2, 1, "second document", "one document")]),
     "YAML 1.1": ("%YAML 1.1\n---\na: 1\n", [(2, 1, "YAML 1.1 is asked for", "1.2")]),
-    "an alias without its anchor": ("a: *b\n", [(1, 4, "names no anchor", "`&b`")]),
+    "an alias without its anchor": ("a: *b\n", [(1, 4, "has no anchor", "`&b`")]),
     "a key that is a list": ("{[a]: 1}\n", [(1, 2, "a key must be a word", "quotes")]),
     "a frame too large for AF_XDP": (
         HEAD

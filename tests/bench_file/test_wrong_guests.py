@@ -48,7 +48,7 @@ WRONG: dict[str, tuple[tuple[str, str], int, str, str]] = {
     ),
     "more cards than a guest takes": (
         *(("n1: {network: y}", ", ".join(f"m{number}: {{}}" for number in range(16))), 4),
-        *("`hosts.a.cards` has too much in it", "write at most 16"),
+        *("`hosts.a.cards` is too long", "write at most 16"),
     ),
     "an address without a prefix": (
         *(("198.18.0.2/24", "198.18.0.2"), 9),
@@ -76,7 +76,7 @@ WRONG: dict[str, tuple[tuple[str, str], int, str, str]] = {
     ),
     "one address of two guests": (
         *(("n1: {network: y}", "n1: {network: y, mac: '02:00:00:00:00:09'}"), 5),
-        *("`a` and `b` have both a card with the address 02:00:00:00:00:09", "of its own"),
+        *("`a` and `b` both have a card with the address 02:00:00:00:00:09", "of its own"),
     ),
 }
 
@@ -108,5 +108,5 @@ def test_guests_whose_ports_fit_are_accepted(read: Read) -> None:
 def test_one_card_of_the_machine_is_not_given_to_two_guests(read: Read) -> None:
     card = "n0: {pci: '0000:65:02.0'}"
     text = TEXT.replace("n0: {model: igb, network: x}", card).replace("n0: {network: x}", card)
-    with pytest.raises(WrongBenchFileError, match=r"have both the machine's card 0000:65:02\.0"):
+    with pytest.raises(WrongBenchFileError, match=r"both have the machine's card 0000:65:02\.0"):
         read(text)

@@ -41,13 +41,13 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
     "frames that come back from a bridge": (
         "lab: {kind: veth}\ndut: {kind: bridge}\ntraffic: {pattern: same-port}\n",
         (5, 20),
-        "sends no frame back by the port that it came in at",
+        "never sends a frame back out of the port that it came in on",
         "kernel-forward",
     ),
     "many to one through a policer": (
         "lab: {kind: veth, ports: 4}\ndut: {kind: policer}\ntraffic: {pattern: many-to-one}\n",
         (4, 6),
-        "a policer joins pairs of ports and no others",
+        "a policer only joins pairs of ports",
         "`pattern: one-to-one`",
     ),
     "many to one through testpmd": (
@@ -84,7 +84,7 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         THREE_PORTS + "dut: {kind: external, macs: ['02:00:00:00:00:01', '02:00:00:00:00:02']}\n"
         "traffic: {pattern: many-to-one}\n",
         (5, 6),
-        "has 3 links, and 2 MAC addresses are given",
+        "has 3 links, but `macs` has 2 MAC addresses",
         "`macs`",
     ),
     "frames that come back from a switch of one's own": (
@@ -96,7 +96,7 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
     "more than three ports can offer": (
         FOUR_TO_ONE + "tests: [{name: t, method: load-sweep, loads: [100 %, 300 %, 301 %]}]\n",
         (6, 61),
-        "301 % of line rate is more than the ports that send can offer: 300 %",
+        "301 % of line rate is more than the sending ports can offer: 300 %",
         "lower it",
     ),
     "more than a line carries": (

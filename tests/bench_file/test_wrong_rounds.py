@@ -40,7 +40,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "agreement: one tool": (
         "agreement\n    workloads: [iperf3]\n",
-        *(8, 16, "`tests[0].workloads` has too little in it", "write at least 2"),
+        *(8, 16, "`tests[0].workloads` is too short", "write at least 2"),
     ),
     "agreement: a tool that there is not": (
         "agreement\n    workloads: [iperf3, iperf4]\n",
@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "frames: nowhere to work": (
         "frames\n    instances: [1]\n",
-        *(8, 16, "nobody says where `t` works: `server` serves no shares", "write `directories: /mnt/d{instance}`"),
+        *(8, 16, "`t` has no directory to work in: `server` serves no shares", "write `directories: /mnt/d{instance}`"),
     ),
     "frames: a directory that begins nowhere": (
         "frames\n    directories: mnt/d1\n",
@@ -120,7 +120,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "stream: nothing in a list": (
         "stream\n    write_bytes: []\n",
-        *(8, 18, "`tests[0].write_bytes` has too little in it", None),
+        *(8, 18, "`tests[0].write_bytes` is too short", None),
     ),
     "request-response: the same size twice": (
         "request-response\n    message_bytes: [1 KiB, 1024 B]\n",

@@ -35,12 +35,12 @@ WRONG: dict[str, tuple[str, int, int, str, str]] = {
     ),
     "a folder that is not whole": (
         "  share: sftp\n  folder: stor/d1\n",
-        *(7, 11, "`dut.folder`: a folder is given with its whole path", ""),
+        *(7, 11, "`dut.folder`: write the whole path of the folder", ""),
     ),
-    "a folder that climbs": ("  share: sftp\n  folder: /stor/../etc\n", 7, 11, "with its whole path", ""),
+    "a folder that climbs": ("  share: sftp\n  folder: /stor/../etc\n", 7, 11, "the whole path of the folder", ""),
     "a folder that a server would not take": (
         '  share: sftp\n  folder: "/stor/a b"\n',
-        *(7, 11, "a folder that is shared has none of", ""),
+        *(7, 11, "write a folder without", ""),
     ),
     "memory without a unit": ("  share: sftp\n  memory: 100\n", 7, 11, "`dut.memory`: 100 has no unit", "write a size"),
     "no share": ("  share: sftp\n  shares: 0\n  memory: 1 GiB\n", 7, 11, "it must be at least 1", ""),

@@ -67,11 +67,11 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a size twice, once as a word": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, frame_bytes: [minimum, 128, 64]}\n",
-        [(6, 63, "64 bytes are among the frame sizes of `t` twice", "remove one")],
+        [(6, 63, "64 bytes are given twice among the frame sizes of `t`", "remove one")],
     ),
     "the largest frame of ports that only the machine knows": (
         HEAD + PORTS + "tests:\n  - {name: t, method: throughput, frame_bytes: [64, maximum]}\n",
-        [(8, 53, "is known to the ports alone", "write the size in bytes")],
+        [(8, 53, "only the ports themselves know how large", "write the size in bytes")],
     ),
     "a sweep without an end that is known": (
         HEAD
@@ -86,7 +86,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a sweep that ends before the smallest frame": (
         HEAD + LAB + "traffic: {ip: 6, mixes: {m: {largest: 70}}}\n" + TESTS,
-        [(5, 25, "a sweep cannot be: it begins at 82 bytes and ends before, at 70", "both of its ends")],
+        [(5, 25, "a sweep is impossible: it begins at 82 bytes and ends before, at 70", "both of its ends")],
     ),
     "a sweep larger than the lab's frames": (
         HEAD
@@ -127,7 +127,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         + LAB
         + "traffic: {streams: [{name: a, share: 100 %, frame_bytes: 64}]}\n"
         + "tests:\n  - {name: t, method: throughput, frame_bytes: [128, 256]}\n",
-        [(7, 49, "the streams have frames of their own sizes", "`frame_bytes: [streams]`")],
+        [(7, 49, "the streams have frame sizes of their own", "`frame_bytes: [streams]`")],
     ),
     "a stream with a mix that does not exist, and one too small for its headers": (
         HEAD
@@ -136,7 +136,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         + "tests:\n  - {name: t, method: throughput, frame_bytes: [64]}\n",
         [
             (5, 57, "there is no mix of sizes called `imx` for a stream", "did you mean `imix`?"),
-            (7, 49, "the streams have frames of their own sizes", "`frame_bytes: [streams]`"),
+            (7, 49, "the streams have frame sizes of their own", "`frame_bytes: [streams]`"),
         ],
     ),
     "a size of a stream's own that is too small for its headers": (

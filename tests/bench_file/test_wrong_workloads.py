@@ -22,7 +22,7 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
     "forwarding by a host that forwards nothing": (
         LAB + "dut: {kind: server}\ntests:\n  - {name: t, method: forwarding}\n",
         (6, 23),
-        "sends through the DUT, and `server` forwards nothing",
+        "sends through the DUT, and `server` does not forward",
         "router",
     ),
     "forwarding between the ports of a lab with one": (

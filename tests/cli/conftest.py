@@ -12,9 +12,8 @@ import pytest
 
 from nicbench.bench_file import BenchFile
 from nicbench.cli.main import main, make_app
-from nicbench.events import Bus, ResultReady, RunFinished, RunStarted, TestStarted
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.core.events import Bus, ResultReady, RunFinished, RunStarted, TestStarted
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.store.folder import RunFolder
 
 StandIn = Callable[[BenchFile, RunFolder, Bus], Awaitable[Summary]]

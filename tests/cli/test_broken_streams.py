@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nicbench.cli import output
-from nicbench.cli.streams import streams_may_break
+from nicbench.cli.output import streams_may_break
 
 JSON = "validate bench.yaml --json"
 NICBENCH = f"{sys.executable} -m nicbench"

@@ -30,7 +30,7 @@ def test_a_lack_ends_with_3_and_names_the_command(machine: Any, nicbench: Any) -
     ended = nicbench("doctor")
     assert ended.status == 3
     assert "clang [14] is not installed" in ended.stdout
-    assert "mend: apt-get install clang" in ended.stdout
+    assert "fix: apt-get install clang" in ended.stdout
 
 
 def test_what_is_worst_stands_last(machine: Any, nicbench: Any) -> None:

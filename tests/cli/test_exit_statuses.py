@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nicbench.bench_file import BenchFile, load
-from nicbench.errors import (
+from nicbench.core.errors import (
     EngineError,
     HostError,
     NicbenchError,
@@ -82,8 +82,20 @@ def test_a_good_run_ends_with_0_a_table_and_the_place_of_the_report(
     run_is(finished_run)
     ended = nicbench("run", "bench.yaml")
     assert ended.status == 0
-    assert "0.4000 .. 0.4100" in ended.stdout
+    assert "400 .. 410" in ended.stdout
     assert "report.html" in ended.stderr
+
+
+def test_a_run_that_is_to_have_no_report_has_none_and_says_how_to_make_it(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any
+) -> None:
+    run_is(finished_run)
+    ended = nicbench("run", "bench.yaml", "--no-report")
+    assert ended.status == 0
+    assert "400 .. 410" in ended.stdout
+    [folder] = Path("runs").iterdir()
+    assert f"nicbench report {folder.resolve()}" in ended.stderr
+    assert not (folder / "report.html").exists()
 
 
 def test_json_of_a_good_run_is_its_summary(nicbench: Any, run_is: Callable[..., None], finished_run: Any) -> None:
@@ -196,7 +208,7 @@ def test_what_the_machine_refuses_is_no_fault_of_the_program(
     def refused(*_: Any) -> None:
         raise OSError(code, os.strerror(code), "/srv/runs/x")
 
-    monkeypatch.setattr("nicbench.store.reference.path_of", refused)
+    monkeypatch.setattr("nicbench.store.listing.path_of", refused)
     ended = nicbench("report", "x")
     assert ended.status == 4
     assert ended.stderr.startswith("error: /srv/runs/x: ")

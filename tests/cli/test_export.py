@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from nicbench.cli.commands import export
-from nicbench.events import RunFinished
+from nicbench.core.events import RunFinished
+from nicbench.core.registry import find
+from nicbench.core.result import ResultVerdict, Summary
 from nicbench.export.formats.base import ExportFormat
-from nicbench.model.result import ResultVerdict, Summary
-from nicbench.registry import find
 from nicbench.store import RunFolder
 
 from .conftest import RESULT, Command

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from nicbench.model.result import Summary
+from nicbench.core.result import Summary
 from nicbench.store import manifest
 from nicbench.store.files import storage_error
 from nicbench.store.schema import summary_schema
@@ -70,7 +70,7 @@ def test_its_report_says_everywhere_that_it_was_not_measured(folder: Path, nicbe
 def test_list_shows_it_as_imported(folder: Path, nicbench: Any) -> None:
     (run,) = json.loads(nicbench("list", "--json").stdout)["runs"]
     assert (run["title"], run["verdict"], run["results"]) == ("A card <b>", "imported", 2)
-    assert run["headline"] == "NDR 148.7 Mpps at 64 bytes"
+    assert run["headline"] == "NDR 148.66 Mpps at 64 bytes"
     assert "imported" in nicbench("list").stdout
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 PUBLISHED = "frametest_r750_2022_{}.csv"
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "import.md"
-REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data"
 SUSTAINED = {
     ("read", "1x100"): ("9", "9"),
     ("read", "4x25"): ("2", "4"),

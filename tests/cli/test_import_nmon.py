@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.store import monitor_table
+from nicbench.store import monitor_samples
 
 GOLDEN = Path(__file__).parents[1] / "importing/golden"
 RESULTS = "frame size [bytes],frame rate [Mpps]\n64,10.5\n1518,2.0\n"
@@ -44,7 +44,7 @@ def test_recordings_alone_make_a_run_that_shows_what_the_machines_did(files: Non
     ):
         assert text in page, text
     assert "nicbench-monitor" not in page
-    found = monitor_table.read(path, None)
+    found = monitor_samples.read(path, None)
     assert found is not None
     assert set(found.table["host"].to_pylist()) == {"vm", "big-server"}
     assert json.loads((path / "summary.json").read_text())["imported"]["format"] == "nmon"
@@ -75,7 +75,7 @@ def test_a_look_beforehand_says_what_is_in_a_recording(files: None, nicbench: An
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("results.csv",), "results.csv: what was measured is not said"),
+        (("results.csv",), "results.csv: the method is not given"),
         (("client.nmon", "--method", "throughput"), "there is no file with results of `throughput`"),
         (("client.nmon", "--with-monitor", "client.nmon"), "client.nmon: has the name of another file"),
         (("client.nmon", "--with-monitor", "server.txt=vm"), "server.txt: is a recording of vm, as is client.nmon"),

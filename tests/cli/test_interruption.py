@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.errors import NotReadyError
+from nicbench.core.errors import NotReadyError
 
 
 async def reached(number: signal.Signals) -> None:

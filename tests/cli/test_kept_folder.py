@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.store import folder as store
 from nicbench.store.files import storage_error
 

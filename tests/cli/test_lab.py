@@ -90,6 +90,7 @@ def test_a_lab_is_not_made_twice(lab_is_up: set[str], nicbench: Any) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 def test_ports_that_are_made_stay_until_they_are_taken_down(nicbench: Any) -> None:
     near, far = f"nbk{os.getpid()}a", f"nbk{os.getpid()}b"
     spaces = (f"nb-kept-{os.getpid()}-s", f"nb-kept-{os.getpid()}-c")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.hosts.local import LocalHost
-from nicbench.stages.kept import run_in_lab
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.stages.lab_shell import run_in_lab
 
 COMMANDS = "echo here; echo there >&2\ncd /\nexit 7\n"
 

@@ -10,9 +10,8 @@ import pytest
 from rich.console import Console
 
 from nicbench.cli import progress
-from nicbench.cli.progress import make_progress
-from nicbench.cli.time_left import TimeLeft
-from nicbench.events import (
+from nicbench.cli.progress import TimeLeft, make_progress
+from nicbench.core.events import (
     CeilingFound,
     IntervalsChecked,
     Note,
@@ -23,10 +22,10 @@ from nicbench.events import (
     TrialStarted,
     TurnStarted,
 )
-from nicbench.model.counts import Counts
-from nicbench.model.round import Round, RoundRequest
-from nicbench.model.trial import Health, Purpose, Reading, Trial, TrialRequest
-from nicbench.model.verdict import Verdict
+from nicbench.core.reading import Counts
+from nicbench.core.round import Round, RoundRequest
+from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
+from nicbench.core.verdict import Verdict
 
 PLANNED = [("throughput", 60.0), ("latency", 20.0)]
 CALIBRATING = StageStarted(stage="calibration", text="calibrating without a DUT: all of it")
@@ -88,7 +87,7 @@ def test_a_terminal_shows_test_size_trial_load_and_time_left(screen: io.StringIO
     with make_progress(PLANNED, enabled=True) as display:
         display.show(FIRST_TEST)
         display.show(trial_started())
-    for text in ("throughput", "64 bytes", "trial 1", "0.4120 Mpps", "at most 80 s left"):
+    for text in ("throughput", "64 bytes", "trial 1", "412.0 kpps", "at most 80 s left"):
         assert text in screen.getvalue()
 
 
@@ -115,7 +114,7 @@ def test_a_log_gets_one_plain_line_for_each_trial(screen: io.StringIO) -> None:
         "calibrating without a DUT: all of it",
         "  it sends 1 Mpps",
         "test throughput (throughput): 1 points, at most 60 s",
-        "  t0001  throughput  64 bytes  search  0.4120 Mpps  lost 10 of 1000  valid",
+        "  t0001  throughput  64 bytes  search  412.0 kpps  lost 10 of 1000  valid",
     ]
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.reference.descriptor import data_set, data_sets
-from nicbench.reference.reading import command_line
+from nicbench.importing.reference.data_sets import command_line, data_set, data_sets
 
 
 def test_every_data_set_is_listed(nicbench: Any) -> None:

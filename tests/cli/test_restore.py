@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nicbench.cli.commands import restore
+from nicbench.hosts.owner import Owner, this_process
 from nicbench.tuning.lock import LOCK_NAME, Holder
-from nicbench.tuning.owner import Owner, this_process
 from nicbench.tuning.record import Record, record_path, save_record
 
 RUN = "2020-01-01T000000Z-killed"

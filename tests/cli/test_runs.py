@@ -33,7 +33,7 @@ def test_on_a_narrow_terminal_each_run_has_lines_and_its_name_is_whole(
     name, state, headline = nicbench("list").stdout.splitlines()
     assert name == run_folder.name
     assert "valid" in state
-    assert headline.strip().startswith("NDR 0.4000")
+    assert headline.strip().startswith("NDR 400 kpps")
 
 
 def test_list_shows_a_damaged_run_beside_the_others(run_folder: Path, nicbench: Any) -> None:
@@ -44,7 +44,7 @@ def test_list_shows_a_damaged_run_beside_the_others(run_folder: Path, nicbench: 
     assert ended.status == 0
     first, second = json.loads(ended.stdout)["runs"]
     assert "damaged" in first["trouble"]
-    assert second["headline"].startswith("NDR 0.4000")
+    assert second["headline"].startswith("NDR 400 kpps")
 
 
 def test_list_of_nothing_says_how_to_make_a_run(nicbench: Any) -> None:

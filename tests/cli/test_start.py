@@ -14,7 +14,7 @@ import typer
 
 from nicbench.cli import main as main_module
 
-HEAVY = {"altair", "vl_convert", "pyarrow", "scipy", "MLRsearch", "asyncssh"}
+HEAVY = {"altair", "vl_convert", "pyarrow", "scipy", "MLRsearch", "asyncssh", "httpx"}
 
 START = """
 import pathlib, sys
@@ -41,9 +41,9 @@ CHECK = ["check", "a", "--against", "b"]
 @pytest.mark.parametrize(
     ("command", "spared"),
     [
-        (["list", "--json"], {"rich.console", "nicbench.events", "nicbench.model.result", "asyncio", "numpy"}),
-        (["list", "--card", "x", "--json"], {"rich.console", "nicbench.events", "nicbench.model.result", "numpy"}),
-        (CHECK, {"nicbench.events", "asyncio", "numpy", "nicbench.methods.frames"}),
+        (["list", "--json"], {"rich.console", "nicbench.core.events", "nicbench.core.result", "asyncio", "numpy"}),
+        (["list", "--card", "x", "--json"], {"rich.console", "nicbench.core.events", "nicbench.core.result", "numpy"}),
+        (CHECK, {"nicbench.core.events", "asyncio", "numpy", "nicbench.methods.frames"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

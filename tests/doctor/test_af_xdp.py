@@ -10,7 +10,7 @@ from nicbench.doctor import _netdev
 from nicbench.doctor.base import State
 from nicbench.doctor.checks._interfaces import Interface, default_routes, default_routes_6, interfaces, parse_interfaces
 from nicbench.doctor.checks.af_xdp import AfXdp, Mode, judge, judge_lab, kernel_version, mode, parse_features
-from nicbench.hosts._fake import FakeHost
+from nicbench.hosts.fake import FakeHost
 
 
 def golden(name: str) -> str:

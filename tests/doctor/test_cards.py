@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from nicbench.adapters.link_settings import parse_link_settings
-from nicbench.adapters.pci import parse_pci
-from nicbench.adapters.time_stamping import parse_time_stamping
 from nicbench.doctor.base import State
 from nicbench.doctor.checks import dpdk_drivers, hardware_clocks, links, nearness, slots
 from nicbench.doctor.checks._interfaces import Interface
-from nicbench.hosts._fake import FakeHost
+from nicbench.hosts.fake import FakeHost
+from nicbench.system.adapters.ethtool_link import parse_link_settings, parse_time_stamping
+from nicbench.system.adapters.pci import parse_pci
 
-GOLDEN = Path(__file__).parents[1] / "adapters" / "golden"
+GOLDEN = Path(__file__).parents[1] / "system" / "adapters" / "golden"
 ADDRESS = "0000:af:00.0"
 SYSFS = (GOLDEN / "mlx5" / "sysfs.txt").read_text()
 PORT = Interface("ens3f0np0", "mlx5_core", ADDRESS, reaches_others=False)

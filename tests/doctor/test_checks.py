@@ -1,4 +1,4 @@
-"""What the doctor says of machines that lack something: the lack in words, and the command that mends it."""
+"""What the doctor says of machines that lack something: the lack in words, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_package_that_was_removed_but_not_purged_is_not_installed() -> None:
     assert installed_packages("gcc installed\nclang config-files\n") == {"gcc"}
 
 
-def test_another_clock_source_is_mended_where_the_tsc_is_there() -> None:
+def test_another_clock_source_is_fixed_where_the_tsc_is_there() -> None:
     check = clock.judge("hpet", ["tsc", "hpet"])
     assert check.state is State.WARNING
     assert check.mend_command == "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.core.registry import find
 from nicbench.doctor.base import Examination, State
 from nicbench.doctor.diagnose import diagnose
-from nicbench.hosts._fake import FakeHost
-from nicbench.registry import find
+from nicbench.hosts.fake import FakeHost
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ async def test_a_machine_where_every_command_fails_is_still_diagnosed() -> None:
     assert checks["Debian packages (runtime)"].state is State.MISSING
 
 
-async def test_every_missing_thing_that_a_command_mends_names_it() -> None:
+async def test_every_missing_thing_that_a_command_fixes_names_it() -> None:
     checks = await diagnose(machine())
     lacking = [check for check in checks if check.state is State.MISSING]
     assert lacking

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.core.errors import HostError
 from nicbench.doctor.base import State
 from nicbench.doctor.checks import core_clock, idle_states, iommu, isolated_cores, neighbours
-from nicbench.errors import HostError
-from nicbench.hosts._fake import FakeHost, FakeProcess
+from nicbench.hosts.fake import FakeHost, FakeProcess
 
 CPUS = "/sys/devices/system/cpu/"
 

@@ -11,9 +11,9 @@ from nicbench.doctor.checks.virtual_machines import (
     judge_kvm,
     judge_memory,
 )
-from nicbench.inventory.meminfo import parse_meminfo
-from nicbench.vm.emulator import Emulator
-from nicbench.vm.kernel import Kernel
+from nicbench.system.inventory.meminfo import parse_meminfo
+from nicbench.testbed.vm.emulator import Emulator
+from nicbench.testbed.vm.kernel import Kernel
 
 QEMU = Path("/usr/bin/qemu-system-x86_64")
 

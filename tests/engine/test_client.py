@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.errors import EngineError, HostError
 from nicbench.engine import client as client_module
 from nicbench.engine.client import PROTOCOL, EngineClient
-from nicbench.errors import EngineError, HostError
 from nicbench.hosts.base import Process
 
 READY = {"event": "ready", "protocol": PROTOCOL, "seq": 0, "time_ns": 0}
@@ -103,7 +103,7 @@ async def test_an_engine_that_was_killed_is_named_with_its_signal_and_last_words
 @pytest.mark.parametrize("line", ["not json", "[1, 2]", '"text"'], ids=["no json", "a list", "a text"])
 async def test_a_line_that_is_no_message_is_an_error_not_a_crash(line: str) -> None:
     client = EngineClient(ScriptedProcess([line]), "engine")
-    with pytest.raises(HostError, match="no message"):
+    with pytest.raises(HostError, match="not a message"):
         await client.request("hello")
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.engine.deploy import deployed_file
-from nicbench.errors import NotReadyError
+from nicbench.core.errors import NotReadyError
+from nicbench.engine.binaries import deploy_file
 from nicbench.hosts.base import Completed
-from nicbench.hosts.local import LocalHost
+from nicbench.hosts.kinds.local import LocalHost
 
 
 class _Elsewhere(LocalHost):
@@ -36,15 +36,15 @@ def binary(tmp_path: Path) -> Path:
 
 
 async def test_on_this_machine_it_is_started_where_it_is(binary: Path) -> None:
-    assert await deployed_file(LocalHost(), binary) == str(binary)
+    assert await deploy_file(LocalHost(), binary) == str(binary)
 
 
 async def test_it_is_copied_once_and_again_only_when_it_has_changed(binary: Path, tmp_path: Path) -> None:
     host, folder = _Elsewhere(), str(tmp_path / "cache")
-    first = await deployed_file(host, binary, folder)
-    again = await deployed_file(host, binary, folder)
+    first = await deploy_file(host, binary, folder)
+    again = await deploy_file(host, binary, folder)
     binary.write_text("#!/bin/sh\necho other\n")
-    other = await deployed_file(host, binary, folder)
+    other = await deploy_file(host, binary, folder)
 
     assert (first, host.copies) == (again, 2)
     assert [(await host.run((path,))).stdout for path in (first, other)] == ["runs\n", "other\n"]
@@ -53,10 +53,10 @@ async def test_it_is_copied_once_and_again_only_when_it_has_changed(binary: Path
 
 async def test_what_somebody_made_of_it_is_replaced(binary: Path, tmp_path: Path) -> None:
     host, folder = _Elsewhere(), str(tmp_path / "cache")
-    path = Path(await deployed_file(host, binary, folder))
+    path = Path(await deploy_file(host, binary, folder))
     path.write_text("planted")
 
-    assert await deployed_file(host, binary, folder) == str(path)
+    assert await deploy_file(host, binary, folder) == str(path)
     assert path.read_text() == binary.read_text()
 
 
@@ -72,7 +72,7 @@ async def test_a_folder_in_which_somebody_else_may_write_is_refused(how: str, bi
         folder.mkdir()
         folder.chmod(0o777)
     with pytest.raises(NotReadyError, match="is not ours alone"):
-        await deployed_file(_Elsewhere(), binary, str(folder))
+        await deploy_file(_Elsewhere(), binary, str(folder))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a folder of another user needs root")
@@ -81,7 +81,7 @@ async def test_a_folder_of_somebody_else_is_refused(binary: Path, tmp_path: Path
     folder.mkdir(mode=0o700)
     os.chown(folder, 65534, 65534)
     with pytest.raises(NotReadyError, match="owner 65534"):
-        await deployed_file(_Elsewhere(), binary, str(folder))
+        await deploy_file(_Elsewhere(), binary, str(folder))
 
 
 async def test_a_host_that_changes_what_it_gets_is_told_of(binary: Path, tmp_path: Path) -> None:
@@ -99,5 +99,5 @@ async def test_a_host_that_changes_what_it_gets_is_told_of(binary: Path, tmp_pat
                 path.write_text("spoilt")
             return await super().run(command, check=check)
 
-    with pytest.raises(NotReadyError, match="is not what was copied there"):
-        await deployed_file(Spoiling(), binary, str(tmp_path / "cache"))
+    with pytest.raises(NotReadyError, match="differs from what was copied"):
+        await deploy_file(Spoiling(), binary, str(tmp_path / "cache"))

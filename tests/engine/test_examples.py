@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.errors import EngineError
 from nicbench.engine.client import EngineClient
 from nicbench.engine.reading import parse_reading
-from nicbench.errors import EngineError
 from nicbench.hosts.base import Process
 
 EXAMPLES = Path(__file__).parents[2] / "protocol" / "examples"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.engine.binary import find_binary
+from nicbench.engine.binaries import find_binary
 
 NAME = "nicbench-frames"
 

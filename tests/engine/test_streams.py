@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from nicbench.bench_file.frame_sizes import smallest_frame_bytes
-from nicbench.duts.base import Addressing
-from nicbench.engine.streams import phase_requests, stream_requests
-from nicbench.model.frame_size import IMIX
-from nicbench.model.stream_rates import stream_rates_frames_per_s
-from nicbench.model.traffic import Traffic
-from nicbench.model.trial import Phase
-from nicbench.units import line_rate_frames_per_s
+from nicbench.core.frame_size import IMIX
+from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
+from nicbench.core.trial import Phase
+from nicbench.core.units import line_rate_frames_per_s
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._engine_streams import phase_requests, stream_requests
 
 WAY = Addressing(
     transmit=0,

@@ -11,13 +11,21 @@ from typing import Any
 
 import pytest
 
-from nicbench.events import RunFinished, RunStarted
+from nicbench.core.events import RunFinished, RunStarted
+from nicbench.core.imported import Erratum, ImportedRow, Printed
+from nicbench.core.plan import Plan, ThresholdRow
+from nicbench.core.result import (
+    Bounded,
+    LimitedBy,
+    MeanInterval,
+    NearLimit,
+    Result,
+    ResultVerdict,
+    Spread,
+    Summary,
+    Value,
+)
 from nicbench.export.source import ExportSource
-from nicbench.model.imported import Erratum, ImportedRow, Printed
-from nicbench.model.plan import Plan, ThresholdRow
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import NearLimit, Result, ResultVerdict, Summary, Value
-from nicbench.model.spread import MeanInterval, Spread
 from nicbench.store import RunFolder
 
 HOSTILE = (

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from nicbench.events import TrialFinished
+from nicbench.core.events import TrialFinished
+from nicbench.core.registry import find
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
-from nicbench.registry import find
 from nicbench.store import RunFolder
 
 FORMATS = find("nicbench.export.formats", ExportFormat)  # type: ignore[type-abstract]

@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 import pyarrow.parquet as pq
 import pytest
 
-from nicbench.errors import NicbenchError
+from nicbench.core.errors import NicbenchError
+from nicbench.core.registry import find
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
 from nicbench.export.text import harmless_cell, storable, without_controls
-from nicbench.registry import find
 from nicbench.store import RunFolder
 
 FORMATS = find("nicbench.export.formats", ExportFormat)  # type: ignore[type-abstract]

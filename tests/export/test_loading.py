@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import nicbench
-from nicbench.errors import NicbenchError, UsageError
-from nicbench.model.result import ResultVerdict
+from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.result import ResultVerdict
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"

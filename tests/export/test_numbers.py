@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nicbench.core.registry import find
+from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
 from nicbench.export.document import FORMAT, ExportDocument
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.reading import document_of
@@ -23,9 +25,6 @@ from nicbench.export.schema import export_schema, export_schema_text
 from nicbench.export.source import ExportSource
 from nicbench.export.tables import BESIDE, OF_RESULT, OF_VALUE, long_table, wide_table
 from nicbench.export.units import unit_of
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.registry import find
 from nicbench.store import RunFolder
 
 ROOT = Path(__file__).parents[2]

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nicbench.hosts._ssh_lease import LeasedConnection
-from nicbench.hosts._ssh_pool import machine
 from nicbench.hosts.base import Host
-from nicbench.hosts.ssh import SshHost
+from nicbench.hosts.kinds.ssh import SshHost
+from nicbench.hosts.ssh_lease import LeasedConnection
+from nicbench.hosts.ssh_pool import machine
 
 
 @dataclass

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nicbench.hosts._ssh_options import SshOptions
-from nicbench.hosts.ssh import SshHost
+from nicbench.hosts.kinds.ssh import SshHost
+from nicbench.hosts.options import SshOptions
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
 

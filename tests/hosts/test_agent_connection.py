@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import HostError
-from nicbench.hosts._agent_connection import (
+from nicbench.core.errors import HostError
+from nicbench.hosts.agent import (
     CONTENT,
     EXITED,
     FAILED,
@@ -21,9 +21,9 @@ from nicbench.hosts._agent_connection import (
     AgentConnection,
     PortLostError,
 )
-from nicbench.hosts._vm_options import VmOptions
-from nicbench.hosts.vm import KNOWN_BY, VmHost
-from nicbench.tuning.owner import start_ticks
+from nicbench.hosts.kinds.vm import KNOWN_BY, VmHost
+from nicbench.hosts.options import VmOptions
+from nicbench.hosts.owner import start_ticks
 
 _LOST_S = 10.0
 _NUMBER = 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.errors import HostError
+from nicbench.core.errors import HostError
 from nicbench.hosts import compare_clocks
-from nicbench.hosts._fake import FakeHost, FakeProcess
-from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost
+from nicbench.hosts.fake import FakeHost, FakeProcess
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost
 
 from .sshd_server import Server
 

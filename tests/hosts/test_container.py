@@ -8,23 +8,22 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from nicbench.errors import HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
+from nicbench.core.quantity import UNITS_REQUIRED
+from nicbench.core.registry import find
 from nicbench.hosts import from_spec
-from nicbench.hosts._container_engine import READY, Adaptation, adaptation_for, start_error, status_of
-from nicbench.hosts._container_options import ContainerOptions
-from nicbench.hosts._containers_left import is_left
-from nicbench.hosts._fake import FakeHost, FakeProcess
 from nicbench.hosts.base import Completed
-from nicbench.hosts.container import ContainerHost
-from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost, outermost
-from nicbench.inventory.collect import collect_host
-from nicbench.model.quantity import UNITS_REQUIRED
+from nicbench.hosts.containers import READY, Adaptation, adaptation_for, is_left, start_error, status_of
+from nicbench.hosts.fake import FakeHost, FakeProcess
+from nicbench.hosts.kinds.container import ContainerHost
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost, outermost
+from nicbench.hosts.options import ContainerOptions
+from nicbench.hosts.owner import boot_id, this_process
 from nicbench.monitor.placing import machines
-from nicbench.registry import find
+from nicbench.system.inventory.collect import collect_host
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.owner import boot_id, this_process
-from nicbench.tuning.wishes import Part, Wish, placed
+from nicbench.tuning.requests import Part, TuningRequest, place_requests
 
 LIMITS = "Max processes             96365                96365                processes\n"
 LIMITS += "Max open files            1024                 20000                files\n"
@@ -327,10 +326,12 @@ async def test_it_is_tuned_from_outside_where_no_right_is_missing() -> None:
     host = ContainerHost(NetnsHost(FakeHost(), "lab"), ContainerOptions(image="debian"), "dut")
     items = find("nicbench.tuning.items", Item)
     wishes = [
-        Wish("dut", items["mtu"], items["mtu"].Options(bytes=9000)),
-        Wish("dut", items["sysctls"], items["sysctls"].Options.model_validate({"values": {"net.ipv4.ip_forward": 1}})),
+        TuningRequest("dut", items["mtu"], items["mtu"].Options(bytes=9000)),
+        TuningRequest(
+            "dut", items["sysctls"], items["sysctls"].Options.model_validate({"values": {"net.ipv4.ip_forward": 1}})
+        ),
     ]
-    places = [one.place for one in placed(wishes, [Part("dut", host, ("eth0",))])]
+    places = [one.place for one in place_requests(wishes, [Part("dut", host, ("eth0",))])]
 
     assert {str(place.host.spec()["kind"]) for place in places} == {"netns"}
 

@@ -14,14 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import HostError, NotReadyError
-from nicbench.hosts._container_engine import BOOT_LABEL, OWNER_LABEL
-from nicbench.hosts._container_options import ContainerOptions
-from nicbench.hosts._containers_left import remove_left_containers
-from nicbench.hosts.container import ContainerHost
-from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost
-from nicbench.tuning.owner import boot_id, start_ticks, this_process
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.hosts.containers import BOOT_LABEL, OWNER_LABEL, remove_left_containers
+from nicbench.hosts.kinds.container import ContainerHost
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.hosts.options import ContainerOptions
+from nicbench.hosts.owner import boot_id, start_ticks, this_process
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed"),

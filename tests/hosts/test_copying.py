@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import HostError
-from nicbench.hosts._fake import FakeHost
+from nicbench.core.errors import HostError
 from nicbench.hosts.base import Host
-from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost
 
 
 @pytest.mark.parametrize("how", [LocalHost, Host], ids=["directly", "as text"])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.events import Bus
-from nicbench.model.result import Summary
+from nicbench.core.events import Bus
+from nicbench.core.result import Summary
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import HostError, NotReadyError
+from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Process
-from nicbench.hosts.local import LocalHost
-from nicbench.tuning.owner import start_ticks
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.owner import start_ticks
 
 
 async def test_a_command_gives_its_output_and_status() -> None:
@@ -149,7 +149,7 @@ async def test_a_process_has_a_session_of_its_own_so_that_ctrl_c_reaches_the_con
 def test_a_process_dies_with_a_controller_that_is_killed(tmp_path: Path) -> None:
     script = (
         "import asyncio\n"
-        "from nicbench.hosts.local import LocalHost\n"
+        "from nicbench.hosts.kinds.local import LocalHost\n"
         "async def main():\n"
         "    process = await LocalHost().start(('sleep', '60'))\n"
         "    print(process.pid, flush=True)\n"

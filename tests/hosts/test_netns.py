@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import HostError, UsageError
+from nicbench.core.errors import HostError, UsageError
 from nicbench.hosts import from_spec
-from nicbench.hosts._fake import FakeHost
-from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost
 
 INSIDE = ("ip", "netns", "exec", "lab")
 

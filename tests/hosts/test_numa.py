@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 
-from nicbench.hosts._fake import FakeHost
-from nicbench.hosts._numa import numa_nodes, pages_in, ran_on
-from nicbench.hosts.local import LocalHost
-from nicbench.model.numa import NumaNode
+from nicbench.core.cpus import NumaNode
+from nicbench.hosts.asking import numa_nodes, pages_in, ran_on
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.local import LocalHost
 
 NODE = "/sys/devices/system/node"
 # Of a process bound to node 1, on a machine with two; the first line is of its program's file.

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import BusyError, NotReadyError
+from nicbench.core.errors import BusyError, NotReadyError
 from nicbench.hosts import close_connections
-from nicbench.hosts._container_options import ContainerOptions
-from nicbench.hosts._ssh_pool import machine
-from nicbench.hosts.container import ContainerHost
-from nicbench.hosts.local import LocalHost
+from nicbench.hosts.kinds.container import ContainerHost
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.options import ContainerOptions
+from nicbench.hosts.ssh_pool import machine
 from nicbench.tuning.lease import HostLease
 
 from .sshd_server import Server

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import HostError, NotReadyError
+from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts import close_connections, from_spec
 from nicbench.hosts.base import Process
-from nicbench.hosts.netns import NetnsHost
-from nicbench.hosts.ssh import SshHost
-from nicbench.tuning.owner import start_ticks
+from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.hosts.kinds.ssh import SshHost
+from nicbench.hosts.owner import start_ticks
 
 from .sshd_server import Server
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import HostError
+from nicbench.core.errors import HostError
 from nicbench.hosts import close_connections
-from nicbench.hosts._ssh_lease import LeasedConnection
-from nicbench.hosts._ssh_pool import machine
-from nicbench.hosts.ssh import SshHost
-from nicbench.tuning.owner import start_ticks
+from nicbench.hosts.kinds.ssh import SshHost
+from nicbench.hosts.owner import start_ticks
+from nicbench.hosts.ssh_lease import LeasedConnection
+from nicbench.hosts.ssh_pool import machine
 
 from .sshd_server import Server
 

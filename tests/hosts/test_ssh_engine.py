@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.engine.binary import find_binary
-from nicbench.engine.deploy import deployed_file
-from nicbench.errors import NotReadyError
+from nicbench.core.errors import NotReadyError
+from nicbench.engine.binaries import deploy_file, find_binary
 from nicbench.monitor.client import NAME, MonitorClient
 
 from .sshd_server import Server
@@ -20,7 +19,7 @@ async def test_the_monitor_runs_on_a_host_by_ssh(sshd: Server, tmp_path: Path) -
     except NotReadyError as error:
         pytest.skip(str(error))
     host = sshd.host()
-    path = await deployed_file(host, binary, str(tmp_path / "cache"))
+    path = await deploy_file(host, binary, str(tmp_path / "cache"))
     client = MonitorClient(await host.start([path]), lambda _event: None, "monitor")
 
     assert (await client.greet())["engine"] == NAME

@@ -14,18 +14,17 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from nicbench.bench_file.models import Port
 from nicbench.hosts import close_connections
-from nicbench.hosts.netns import NetnsHost
-from nicbench.hosts.ssh import SshHost
-from nicbench.interfaces.base import Making
-from nicbench.interfaces.moves import move_interfaces
-from nicbench.interfaces.namespaces import make_namespaces
+from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.hosts.kinds.ssh import SshHost
+from nicbench.testbed.interfaces.base import Making
+from nicbench.testbed.interfaces.namespaces import make_namespaces, move_interfaces
+from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.guards import folder_of
+from nicbench.tuning.items.adapter.mtu import Mtu
+from nicbench.tuning.items.adapter.transmit_queue import TransmitQueue
 from nicbench.tuning.items.base import Place
-from nicbench.tuning.items.mtu import Mtu
-from nicbench.tuning.items.sysctls import Sysctls
-from nicbench.tuning.items.transmit_queue import TransmitQueue
+from nicbench.tuning.items.kernel.sysctls import Sysctls
 from nicbench.tuning.restore import restore
 from nicbench.tuning.stack import UndoStack
 

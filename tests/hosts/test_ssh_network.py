@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from nicbench.hosts import from_spec
+from nicbench.hosts.owner import start_ticks
 from nicbench.tuning.guards import folder_of
-from nicbench.tuning.owner import start_ticks
 
 from .sshd_server import Server
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root"
 _THERE, _PORT = "198.18.0.2", 2222
 _RUN = """
 import asyncio, json, sys
-from nicbench.errors import NicbenchError
+from nicbench.core.errors import NicbenchError
 from nicbench.hosts import close_connections, from_spec
 async def main():
     host = from_spec(json.loads(sys.argv[1]), "client1")
@@ -39,7 +39,7 @@ asyncio.run(main())
 _UNTIL_SILENCE = """
 import asyncio, json, sys
 from pathlib import Path
-from nicbench.errors import NicbenchError
+from nicbench.core.errors import NicbenchError
 from nicbench.hosts import close_connections, from_spec
 from nicbench.tuning.stack import UndoStack
 async def main():

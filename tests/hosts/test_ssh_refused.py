@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from nicbench.errors import NicbenchError, NotReadyError
+from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.hosts import close_connections
-from nicbench.hosts._ssh_options import SshOptions
-from nicbench.hosts.ssh import SshHost
+from nicbench.hosts.kinds.ssh import SshHost
+from nicbench.hosts.options import SshOptions
 
 from .sshd_server import Server
 

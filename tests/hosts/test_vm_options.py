@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.hosts import from_spec
-from nicbench.hosts._vm_options import VmOptions
-from nicbench.hosts.vm import VmHost, last_words
+from nicbench.hosts.kinds.vm import VmHost, last_words
+from nicbench.hosts.options import VmOptions
 
 
 @pytest.mark.parametrize(

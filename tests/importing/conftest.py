@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 
-from nicbench.importing.columns import chosen_rows
+from nicbench.core.registry import find
+from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.formats.base import Format
-from nicbench.importing.options import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results, method_of
-from nicbench.registry import find
 
-REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data"
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def _imported(text: str, method: str, form: str = "plain", **options: Any) -> ImportedResults:
     said = ImportOptions(**options)
     known = find("nicbench.importing.formats", Format)[form]
-    sheet = chosen_rows(known.cells(text, "x.csv", None, 1), said)
+    sheet = choose_rows(known.cells(text, "x.csv", None, 1), said)
     formatted = known.sheet(sheet, "x.csv", method, said)
     return import_results(formatted, "x.csv", method_of(method), said)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nicbench.core.problems import Position, WrongFileError
 from nicbench.importing import cells
 from nicbench.importing.cells import read_sheet
-from nicbench.problems import Position, WrongFileError
 
 TEXTS = st.text(alphabet=st.sampled_from("ab1,;\"\t\n '."), max_size=12)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import UsageError
-from nicbench.importing.decoding import decode, read_bytes
+from nicbench.core.errors import UsageError
+from nicbench.importing.cells import decode, read_bytes
 
 TEXT = "Größe;Latenz [µs]\r\n64;1,5\r\n"
 

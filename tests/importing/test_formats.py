@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.registry import find
+from nicbench.core.result import Bounded
 from nicbench.importing.formats.base import Format
-from nicbench.importing.links import parse_link
 from nicbench.importing.results import ImportedResults
-from nicbench.model.rate import Bounded
-from nicbench.registry import find
+from nicbench.importing.units import parse_link
 
 Imported = Callable[..., ImportedResults]
 GIGABIT, TEN_GIGABIT = parse_link("1x1GbE"), parse_link("1x10GbE")

@@ -7,11 +7,11 @@ from itertools import permutations
 
 import pytest
 
+from nicbench.core.problems import WrongFileError
 from nicbench.importing.cells import read_sheet
-from nicbench.importing.options import ImportOptions
+from nicbench.importing.columns import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results
 from nicbench.methods.frames import Frames
-from nicbench.problems import WrongFileError
 from nicbench.stats.frames import Target
 from nicbench.stats.frames_runs import SUM, tried
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.importing.headings import parse_heading
-from nicbench.importing.links import parse_link
-from nicbench.importing.numbers import parse_number
-from nicbench.importing.units import parse_unit
+from nicbench.importing.columns import parse_heading
+from nicbench.importing.units import parse_link, parse_number, parse_unit
 
 
 @pytest.mark.parametrize(

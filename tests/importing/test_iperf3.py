@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.problems import WrongFileError
+from nicbench.importing.columns import ImportOptions
 from nicbench.importing.files import Dialect, GivenFile, import_files
 from nicbench.importing.formats.iperf3 import Iperf3Json
-from nicbench.importing.links import parse_link
-from nicbench.importing.options import ImportOptions
 from nicbench.importing.results import ImportedResults
+from nicbench.importing.units import parse_link
 from nicbench.methods.stream import Stream
-from nicbench.problems import WrongFileError
 
 RECORDED = Path(__file__).parents[1] / "golden/workloads"
 

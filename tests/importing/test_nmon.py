@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.core.problems import WrongFileError
 from nicbench.importing.monitored import rows
 from nicbench.importing.nmon import read_nmon
 from nicbench.importing.recording import Recording
-from nicbench.problems import WrongFileError
 
 SMALL = """\
 AAA,progname,nmon

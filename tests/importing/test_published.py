@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.units import line_rate_frames_per_s
 from nicbench.importing.results import ImportedResults
 from nicbench.importing.units import parse_unit
-from nicbench.model.plan import Plan, PlannedTest
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.report.section import Known
 from nicbench.report.tables import sections
 from nicbench.report.tails import tail_tables
-from nicbench.report.throughput import throughput_tables
-from nicbench.report.zero_loss import zero_loss_table
-from nicbench.units import line_rate_frames_per_s
 
 Imported = Callable[..., ImportedResults]
 
@@ -38,8 +37,8 @@ def zero_loss(results: tuple[Result, ...]) -> list[list[tuple[str, ...]]]:
     goals = {"search": {"goals": {"NDR": 0.0}}}
     test = PlannedTest(name="throughput", method="throughput", description="", options=goals, points=1, estimate_s=0.0)
     plan = Plan(run_id="x", title="x", nicbench_version="0", seed=0, tests=(test,))
-    tables = [zero_loss_table(table) for table in throughput_tables(results, {}, plan, {})]
-    return [[cells for cells, _ in table.rows] for table in tables if table is not None]
+    found = [further for section in sections(results, {}, known=Known(plan)) for further in section.further]
+    return [[row.cells for row in further.rows] for further in found if further.table.title == "Zero packet loss"]
 
 
 def test_zero_loss(imported: Imported, reference: Path) -> None:

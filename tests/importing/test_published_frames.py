@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.problems import WrongFileError
+from nicbench.core.registry import find
+from nicbench.core.result import ResultVerdict
 from nicbench.importing.cells import read_sheet
-from nicbench.importing.columns import chosen_rows
+from nicbench.importing.columns import ImportOptions, choose_rows, plain
 from nicbench.importing.formats.base import Format
-from nicbench.importing.headings import plain
-from nicbench.importing.options import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results
 from nicbench.importing.units import parse_unit
-from nicbench.methods._frames_imports import IMPORTS
+from nicbench.methods._frame_tables import IMPORTS
 from nicbench.methods.frames import Frames
-from nicbench.model.result import ResultVerdict
-from nicbench.problems import WrongFileError
-from nicbench.registry import find
 from nicbench.stats.frames import Target, over_runs, sustained
 from nicbench.stats.frames_runs import RATE, SUM, runs_of
 
@@ -28,7 +26,7 @@ FPS = parse_unit("fps")
 
 def imported(text: str, form: str = "plain", **said: Any) -> ImportedResults:
     options = ImportOptions(**said)
-    sheet = chosen_rows(read_sheet(text, "x.csv"), options)
+    sheet = choose_rows(read_sheet(text, "x.csv"), options)
     formatted = find("nicbench.importing.formats", Format)[form].sheet(sheet, "x.csv", "frames", options)
     return import_results(formatted, "x.csv", Frames, options)
 

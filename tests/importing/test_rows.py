@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.problems import WrongFileError
+from nicbench.core.result import Bounded
+from nicbench.core.table import Column
 from nicbench.importing.cells import read_sheet
-from nicbench.importing.links import parse_link
-from nicbench.importing.options import ImportOptions
+from nicbench.importing.columns import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results, importable, method_of
-from nicbench.importing.units import parse_unit
-from nicbench.model.rate import Bounded
-from nicbench.model.table import Column
-from nicbench.problems import WrongFileError
+from nicbench.importing.units import parse_link, parse_unit
 from nicbench.report.cells import text_of
 
 Imported = Callable[..., ImportedResults]

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.problems import WrongFileError
+from nicbench.importing.columns import ImportOptions
 from nicbench.importing.files import Dialect, GivenFile, import_files
 from nicbench.importing.formats.trex import TrexStatistics
-from nicbench.importing.options import ImportOptions
 from nicbench.importing.results import ImportedResults, method_of
-from nicbench.problems import WrongFileError
 
 STATS: dict[str, Any] = {
     "0": {"opackets": 1000, "ipackets": 0, "obytes": 60000, "ibytes": 0},

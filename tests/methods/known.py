@@ -7,16 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from nicbench.core.frame_size import Size
+from nicbench.core.pattern import Pattern
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, Result
+from nicbench.core.trial import Health, Latency, Reading, StreamReading, Trial, TrialRequest
+from nicbench.core.units import line_rate_frames_per_s
+from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.methods.base import Found, Method
-from nicbench.model.counts import Counts
-from nicbench.model.frame_size import Size
-from nicbench.model.pattern import Pattern
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result
-from nicbench.model.trial import Health, Latency, Reading, StreamReading, Trial, TrialRequest
-from nicbench.model.verdict import Finding, Reason, Verdict
 from nicbench.search.base import Goal, Limits, Search
-from nicbench.units import line_rate_frames_per_s
 
 LINE = line_rate_frames_per_s(1e9, 64)  # 1.488 Mpps
 HEALTH = Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
-from nicbench.events import Bus, Event, ResultReady
-from nicbench.hosts._fake import FakeHost
-from nicbench.judge.thresholds import Thresholds
-from nicbench.labs.base import Endpoint, EndpointTestbed
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.result import Result
-from nicbench.model.round import Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
-from nicbench.model.turn import Turn
-from nicbench.monitor.fake import FakeMonitors
-from nicbench.rounds.context import TestRoundContext
-from nicbench.rounds.fake import FakePlayer
-from nicbench.rounds.maker import RoundMaker
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.events import Bus, Event, ResultReady
+from nicbench.core.judging import Thresholds
+from nicbench.core.result import Result
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
+from nicbench.hosts.fake import FakeHost
+from nicbench.measure.player import FakePlayer
+from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.measure.samples import SampleLog, TestSetting
+from nicbench.monitor.base import FakeMonitors
+from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 
 LINK_BITS_PER_S = 100e6
 
@@ -55,9 +53,9 @@ class Laboratory:
         monitors, bus = KnownMonitors(), Bus()
         monitors.cpu = tuple(cpu)
         bus.subscribe(self._hear)
-        maker = RoundMaker(self.player, monitors, Thresholds(), {}, bus, Turn(), time.monotonic())
+        maker = RoundMaker(self.player, monitors, Thresholds(), SampleLog({}, bus))
         testbed = EndpointTestbed(servers=tuple(servers), clients=tuple(clients), link_is_nominal=False)
-        self.context = TestRoundContext("test", seed, testbed, maker, 1e6, {}, bus)
+        self.context = LiveRoundContext(TestSetting("test", seed, 1e6), maker, testbed)
 
     @property
     def requests(self) -> list[RoundRequest]:

@@ -10,9 +10,9 @@ from itertools import count
 import pytest
 from pydantic import ValidationError
 
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.round import Job, JobOutcome
 from nicbench.methods.agreement import Agreement
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.round import Job, JobOutcome
 from nicbench.report.tables import sections
 
 from .round_contexts import Laboratory, streamed

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.trial import Purpose, Reading, TrialRequest
 from nicbench.methods.back_to_back import BackToBack, BurstPauses, buffer, longest_burst
-from nicbench.model.counts import Counts
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Purpose, Reading, TrialRequest
 
 from .known import LINE, KnownContext, reading_of, run
 

@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from nicbench.core.round import Job, JobOutcome, MachineCpu
 from nicbench.importing.cells import read_sheet
-from nicbench.importing.columns import chosen_rows
-from nicbench.importing.options import ImportOptions
+from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.results import import_results
 from nicbench.methods.forwarding import Forwarding
-from nicbench.model.round import Job, JobOutcome, MachineCpu
 from nicbench.report.grids import grid_tables
 
 from .round_contexts import Laboratory, streamed
 
-REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data" / "nsfnic4_2000_streams.csv"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "nsfnic4_2000_streams.csv"
 RATES = {("s0", "s1"): 90e6, ("s0", "s2"): 60e6, ("s1", "s0"): 80e6, ("s1", "s2"): 40e6}
 
 
@@ -95,7 +94,7 @@ def test_one_port_with_clients_is_refused_before_anything_is_sent() -> None:
 
 def test_the_published_means_through_ip_forwarding_come_out_as_they_are_printed() -> None:
     said = ImportOptions(where={"table": "5"}, columns={"link_mbps": "link mbps"})
-    sheet = chosen_rows(read_sheet(REFERENCE.read_text(), "x.csv"), said)
+    sheet = choose_rows(read_sheet(REFERENCE.read_text(), "x.csv"), said)
     results = import_results(sheet, "x.csv", Forwarding, said).results
     with REFERENCE.open() as file:
         printed = [row for row in csv.DictReader(file) if row["table"] == "5"]

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 from pydantic import ValidationError
 
-from nicbench.methods._frame_profiles import PROFILES, most_frame_bytes
+from nicbench.core.endpoint import Mount
+from nicbench.core.frames import FrameFigures, FrameTimes
+from nicbench.core.result import Result
+from nicbench.core.round import Figures, HostCommand, Job, JobOutcome, Placement, RestartServers
+from nicbench.methods._frame_options import PROFILES, most_frame_bytes
 from nicbench.methods.frames import Frames
-from nicbench.model.frames import FrameFigures, FrameTimes
-from nicbench.model.result import Result
-from nicbench.model.round import Figures, HostCommand, Job, JobOutcome, Placement, RestartServers
-from nicbench.model.share import Mount
 from nicbench.stats.latency import histogram_of
 
 from .round_contexts import Laboratory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from nicbench.core.bond import Bond, BondPort, BondSeen, Connection, PortBytes
+from nicbench.core.frames import FrameFigures
+from nicbench.core.result import Result
+from nicbench.core.round import Figures, Job, JobOutcome, RoundRequest
 from nicbench.methods.frames import Frames
-from nicbench.model.bond import Bond, BondPort, BondSeen, Connection, PortBytes
-from nicbench.model.frames import FrameFigures
-from nicbench.model.result import Result
-from nicbench.model.round import Figures, Job, JobOutcome, RoundRequest
 from nicbench.stats.bonds import judged
 
 from .round_contexts import Laboratory

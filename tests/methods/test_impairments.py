@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.trial import Latency, Reading, StreamReading, TrialRequest
 from nicbench.methods.impairments import Impairments
-from nicbench.model.counts import Counts
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Latency, Reading, StreamReading, TrialRequest
-from nicbench.stats.shares import share_interval
+from nicbench.stats.intervals import share_interval
 
 from .known import KnownContext, reading_of, run
 

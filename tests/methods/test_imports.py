@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.importing.headings import plain
+from nicbench.core.table import ImportTable
+from nicbench.importing.columns import plain
 from nicbench.importing.results import importable
-from nicbench.model.import_table import ImportTable
 
 
 def table_of(kind: str) -> ImportTable:

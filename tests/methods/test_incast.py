@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from pydantic import ValidationError
 
+from nicbench.core.result import Result
+from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency
 from nicbench.methods.incast import Incast
-from nicbench.model.result import Result
-from nicbench.model.round import Figures, Job, JobOutcome, RequestLatency
 from nicbench.report.tails import tail_tables
 from nicbench.stats.latency import histogram_of
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.hosts.local import LocalHost
+from nicbench.core.round import JobOutcome, RoundRequest
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.incast import Incast
-from nicbench.model.round import JobOutcome, RoundRequest
 from nicbench.workloads.base import End, Watch
 from nicbench.workloads.play import play
-from nicbench.workloads.raw import RawFolder
+from nicbench.workloads.processes import RawFolder
 
 from .round_contexts import Laboratory, streamed
 

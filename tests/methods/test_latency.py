@@ -8,12 +8,12 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from pydantic import ValidationError
 
+from nicbench.core.reading import Counts
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.trial import Latency as LatencyReading
+from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.latency import Latency
-from nicbench.model.counts import Counts
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Latency as LatencyReading
-from nicbench.model.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.stats.latency import with_percentiles
 
 from .known import KnownContext, reading_of

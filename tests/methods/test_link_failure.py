@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.bench_file import load
-from nicbench.errors import NicbenchError
+from nicbench.core.bond import LinkFailure
+from nicbench.core.errors import NicbenchError
 from nicbench.methods.frames import Frames
 from nicbench.methods.stream import Stream
-from nicbench.model.link_failure import LinkFailure
 
 from .round_contexts import Laboratory, streamed
 

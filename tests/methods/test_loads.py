@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from nicbench.methods._full_rate import FullRate
+from nicbench.core.pattern import Pattern
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
+from nicbench.methods._loads import FullRate
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.frame_loss import FrameLoss, falling
 from nicbench.methods.load_sweep import LOADS_PERCENT, LoadSweep
-from nicbench.model.counts import Counts
-from nicbench.model.pattern import Pattern
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Purpose, Reading, StreamReading, TrialRequest
 
 from .known import LINE, KnownContext, reading_of, run
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nicbench.core.result import Bounded, Result, Value
 from nicbench.methods.base import main_values, told_over_runs
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, Value
 from nicbench.stats.runs import over_runs
 
 

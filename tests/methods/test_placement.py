@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import pytest
 from pydantic import ValidationError
 
+from nicbench.core.cpus import NumaNode, RanOn
+from nicbench.core.result import Result
+from nicbench.core.round import Job, JobOutcome
 from nicbench.methods.placement import PlacementMethod
-from nicbench.model.numa import NumaNode, RanOn
-from nicbench.model.result import Result
-from nicbench.model.round import Job, JobOutcome
 
 from .round_contexts import Laboratory, streamed
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.result import Result
+from nicbench.core.round import Job, JobOutcome, MachineCpu
 from nicbench.methods.stream import Stream
-from nicbench.model.result import Result
-from nicbench.model.round import Job, JobOutcome, MachineCpu
 
 from .round_contexts import Laboratory, streamed
 
-REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data"
 
 
 def lines(name: str) -> list[dict[str, str]]:

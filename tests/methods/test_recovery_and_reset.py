@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.reset import Reset, ResetTimes
-from nicbench.methods.soak import IntervalTimes, Soak
-from nicbench.methods.system_recovery import RecoveryTimes, SystemRecovery
-from nicbench.model.analysis import Arrivals, Flows, Intervals, Silence
-from nicbench.model.counts import Counts
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import (
+from nicbench.core.reading import Arrivals, Counts, Flows, Intervals, Silence
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.trial import (
     Interrupted,
     Latency,
     PortReading,
@@ -23,6 +17,10 @@ from nicbench.model.trial import (
     StreamReading,
     TrialRequest,
 )
+from nicbench.methods._trial_times import TrialTimes
+from nicbench.methods.reset import Reset, ResetTimes
+from nicbench.methods.soak import IntervalTimes, Soak
+from nicbench.methods.system_recovery import RecoveryTimes, SystemRecovery
 
 from .known import LINE, KnownContext, reading_of, run
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from nicbench.methods._request_load import LOAD_LONGER_S
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency
+from nicbench.methods._requests import LOAD_LONGER_S
 from nicbench.methods.request_response import MESSAGES, RequestResponse
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.round import Figures, Job, JobOutcome, RequestLatency
 from nicbench.report.drawing.charts import WIDE
 from nicbench.report.drawing.plots import plot_chart, plotted
 from nicbench.report.tables import sections
@@ -171,7 +171,7 @@ def test_the_report_has_tables_a_sentence_and_percentiles_over_message_sizes() -
     results = asked(laboratory, transport=("tcp", "udp"), message_bytes=(64, 1000, 4096), load=LOAD)
     main, tail = sections(results, {})
     assert main.sentence == (
-        "makes 10\u202f000\u00a0transactions/s of 64 B over TCP, half within 21.3\u00a0us (half round trip; no load)"
+        "makes 10\u202f000\u00a0transactions/s of 64 B over TCP, half within 21.3\u00a0µs (half round trip; no load)"
     )
     (plot,) = main.table.plots
     parts = plotted(plot, main)

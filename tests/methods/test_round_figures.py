@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB, jobs_of
+from nicbench.core.base import WorkloadChoice
+from nicbench.core.result import ResultVerdict
+from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round, RoundRequest
 from nicbench.methods._round_figures import (
+    FIRST_PORT,
+    PORTS_A_JOB,
     Played,
     bits_per_s,
     clients_by_port,
     cpu_values,
     found_limit,
+    jobs_of,
     loads_of,
     machine_cpu,
     mean,
@@ -18,9 +23,6 @@ from nicbench.methods._round_figures import (
     retransmissions_of,
     sum_of,
 )
-from nicbench.model.result import ResultVerdict
-from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round, RoundRequest
-from nicbench.model.workload import WorkloadChoice
 
 from .round_contexts import Laboratory, streamed
 

@@ -9,20 +9,19 @@ from typing import Any
 
 import pytest
 
-from nicbench.errors import NicbenchError
+from nicbench.core.errors import NicbenchError
+from nicbench.core.frame_size import IMIX, Size, mean_bytes
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.trial import DutWork, Purpose, Reading, StreamReading, TrialRequest
+from nicbench.core.units import l2_bits_per_s, line_rate_frames_per_s
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.single_core import NO_RECORD, SingleCore, values_of
-from nicbench.model.counts import Counts
-from nicbench.model.frame_size import IMIX, Size, mean_bytes
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import DutWork, Purpose, Reading, StreamReading, TrialRequest
 from nicbench.report.tables import sections
-from nicbench.units import l2_bits_per_s, line_rate_frames_per_s
 
 from .known import KnownContext, reading_of, run
 
-PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "connectx5_dpdk1908_single_core.csv"
+PUBLISHED = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "connectx5_dpdk1908_single_core.csv"
 WORK = DutWork(
     source="testpmd --record-core-cycles", packets=1000, tsc_cycles=60_000, tsc_hz=2.6e9, core_clock_hz=(3.9e9, 3.9e9)
 )

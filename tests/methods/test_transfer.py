@@ -10,20 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.core.problems import WrongFileError
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.round import Job, JobOutcome, MachineCpu
 from nicbench.importing.cells import read_sheet
-from nicbench.importing.columns import chosen_rows
-from nicbench.importing.options import ImportOptions
+from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.results import import_results
 from nicbench.methods.stream import Stream
 from nicbench.methods.transfer import Transfer
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.round import Job, JobOutcome, MachineCpu
-from nicbench.problems import WrongFileError
 from nicbench.report.tables import sections
 
 from .round_contexts import Laboratory, streamed
 
-REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data" / "nsfnic4_2000_streams.csv"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "nsfnic4_2000_streams.csv"
 
 
 def transferred(laboratory: Laboratory, **options: object) -> tuple[Result, ...]:
@@ -133,7 +132,7 @@ def test_a_client_whose_tool_failed_has_no_mean_and_the_others_have() -> None:
 
 def imported(**options: object) -> tuple[Result, ...]:
     said = ImportOptions(ignore=("table",), columns={"link_mbps": "link mbps"}, **options)  # type: ignore[arg-type]
-    sheet = chosen_rows(read_sheet(REFERENCE.read_text(), "x.csv"), said)
+    sheet = choose_rows(read_sheet(REFERENCE.read_text(), "x.csv"), said)
     return import_results(sheet, "x.csv", Transfer, said).results
 
 
@@ -161,7 +160,7 @@ def test_a_published_transfer_above_its_link_is_refused() -> None:
 @pytest.mark.parametrize("table", ["2", "8", "10"])
 def test_the_published_netperf_rows_are_streams(table: str) -> None:
     said = ImportOptions(where={"table": table}, columns={"link_mbps": "link mbps"})
-    sheet = chosen_rows(read_sheet(REFERENCE.read_text(), "x.csv"), said)
+    sheet = choose_rows(read_sheet(REFERENCE.read_text(), "x.csv"), said)
     results = import_results(sheet, "x.csv", Stream, said).results
     (section,) = sections(results, {})
     with REFERENCE.open() as file:

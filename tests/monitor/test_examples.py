@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.errors import EngineError
 from nicbench.engine.client import PROTOCOL
-from nicbench.errors import EngineError
 from nicbench.hosts.base import Process
 from nicbench.monitor.client import MonitorClient
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from nicbench.hosts._fake import FakeHost
-from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost
-from nicbench.labs.base import CoreMap, Testbed
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.monitor.placing import machines, measuring_cpus, place
+from nicbench.testbed.labs.base import CoreMap, Testbed
 
 TESTBED = Testbed(
     tester=FakeHost("t"),

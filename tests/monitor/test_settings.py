@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file.load import parse
-from nicbench.errors import BenchFileError
-from nicbench.model.monitor import MonitorSettings
+from nicbench.core.errors import BenchFileError
+from nicbench.core.monitor import MonitorSettings
 
 BENCH = """
 nicbench: 1

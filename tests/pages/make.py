@@ -1,4 +1,4 @@
-"""Makes the pages that scripts/check-pages looks at: simulated, invented and imported runs, in both layouts.
+"""Makes the pages and PDFs that scripts/check-pages looks at: simulated, invented and imported runs, in both layouts.
 
 Usage: python tests/pages/make.py FOLDER
 """
@@ -15,7 +15,8 @@ sys.path.insert(0, str(HERE.parent))  # the invented runs of tests/report
 
 from nicbench import report as reports  # noqa: E402
 from nicbench.cli.main import main  # noqa: E402
-from nicbench.model.result import ResultVerdict  # noqa: E402
+from nicbench.core.result import ResultVerdict  # noqa: E402
+from nicbench.report import Format  # noqa: E402
 from report import _editors, _synthetic, test_rounds  # type: ignore[import-not-found]  # noqa: E402
 
 IMPORTED = ("connectx5-zero-loss", "netxtreme25-long-tail", "nsfnic4-load-sweep", "nsfnic4-eight-ports")
@@ -44,7 +45,7 @@ def make(folder: Path) -> None:
     _keep(folder, "editors", _editors.write(runs / "editors", _editors.results(runs=3), ("1x100", "4x25")))
     _keep(folder, "rounds", test_rounds.finished(runs / "rounds", test_rounds.missing))
     sides = (str(_only(runs / "connectx5-zero-loss")), str(_only(runs / "simulated")))
-    _nicbench("compare", *sides, "--force", "--out", str(folder / "compared.html"))
+    _nicbench("compare", *sides, "--force", "--format", "html,pdf", "--out", str(folder / "compared.html"))
 
 
 def _nicbench(*arguments: str) -> None:
@@ -58,7 +59,9 @@ def _only(folder: Path) -> Path:
 
 
 def _keep(folder: Path, name: str, run: Path) -> None:
-    shutil.copy(reports.build(run), folder / f"{name}.html")
+    paths = reports.build_formats(run, (Format.HTML, Format.PDF))
+    for kind, path in paths.items():
+        shutil.copy(path, folder / f"{name}.{kind.value}")
 
 
 if __name__ == "__main__":

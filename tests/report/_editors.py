@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nicbench.events import RunFinished, RunStarted
+from nicbench.core.events import RunFinished, RunStarted
+from nicbench.core.result import Result, ResultVerdict, Summary, Value
 from nicbench.methods.base import main_values
-from nicbench.model.result import Result, ResultVerdict, Summary, Value
 from nicbench.stats.frames import Instance, Target, of_run
 from nicbench.stats.runs import over_runs
 from nicbench.store import RunFolder

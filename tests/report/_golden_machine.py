@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nicbench.hosts._fake import FakeHost
 from nicbench.hosts.base import Completed
+from nicbench.hosts.fake import FakeHost
 
-GOLDEN = Path(__file__).parents[1] / "inventory" / "golden"
+GOLDEN = Path(__file__).parents[1] / "system" / "inventory" / "golden"
 
 HOST_NAME = "r740-lab7.example.net"
 MAC = "0c:42:a1:65:8e:3e"

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nicbench.store import manifest
-from nicbench.store.monitor_table import SCHEMA
+from nicbench.store.monitor_samples import SCHEMA
 
 CANARY: Final = "canary"
 SECRET: Final = "the secret of another file"

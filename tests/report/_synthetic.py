@@ -11,13 +11,11 @@ from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
 
-from nicbench.events import CeilingFound, Note, ResultReady, RunFinished, RunStarted, TestStarted, TrialFinished
-from nicbench.methods._tail import BINS_S, tail_values
-from nicbench.model.counts import Counts
-from nicbench.model.plan import Plan
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.model.trial import (
+from nicbench.core.events import CeilingFound, Note, ResultReady, RunFinished, RunStarted, TestStarted, TrialFinished
+from nicbench.core.plan import Plan
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
+from nicbench.core.trial import (
     CpuTime,
     Health,
     Latency,
@@ -29,7 +27,8 @@ from nicbench.model.trial import (
     Trial,
     TrialRequest,
 )
-from nicbench.model.verdict import Finding, Reason, Verdict
+from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.methods._tail import BINS_S, tail_values
 from nicbench.store import RunFolder
 
 from ._synthetic_plan import LINK_BITS_PER_S, SIZES, synthetic_plan

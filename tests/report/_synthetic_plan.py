@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.model.plan import Plan, PlannedTest, ThresholdRow
+from nicbench.core.plan import Plan, PlannedTest, ThresholdRow
 
 SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 LINK_BITS_PER_S = 10e9

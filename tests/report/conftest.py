@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from nicbench import report
-from nicbench.model.result import ResultVerdict
+from nicbench.core.result import ResultVerdict
+from nicbench.report.document.blocks import Document
 from nicbench.report.gather import gather
+from nicbench.report.layouts import document
 from nicbench.report.model import Report
 from nicbench.store import RunFolder
 
@@ -41,6 +43,11 @@ def whole_run(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="session")
 def view(whole_run: Path) -> Report:
     return gather(RunFolder.open(whole_run))
+
+
+@pytest.fixture(scope="session")
+def whole_document(view: Report) -> Document:
+    return document(view)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,16 @@ import html5lib
 import pytest
 
 from nicbench import report
-from nicbench.model.report_wishes import Layout
-from nicbench.model.result import ResultVerdict
-from nicbench.report.gather import gather
-from nicbench.report.html import render
-from nicbench.store import RunFolder
+from nicbench.core.report_options import Layout
+from nicbench.core.result import ResultVerdict
+from nicbench.report import html
 
 from . import _editors
+from ._documents import page_of
 from .test_rounds import finished, missing
 
 PAGES = ("whole", "datasheet", "disturbed", "editors", "rounds")
-STYLE = (files("nicbench.report") / "templates" / "style.css").read_text(encoding="utf-8")
+STYLE = html.style()
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +33,7 @@ def trees(whole_run: Path, synthetic: Any, tmp_path_factory: pytest.TempPathFact
     studied = _editors.write(folder, _editors.results(instances=(1, 2), runs=2), ("1x100", "4x25"))
     pages = {
         "whole": report.build(whole_run).read_text(encoding="utf-8"),
-        "datasheet": render(gather(RunFolder.open(whole_run)), Layout.DATASHEET),
+        "datasheet": page_of(whole_run, Layout.DATASHEET),
         "disturbed": report.build(disturbed.finish(ResultVerdict.DISTURBED)).read_text(encoding="utf-8"),
         "editors": report.build(studied).read_text(encoding="utf-8"),
         "rounds": report.build(finished(folder, missing)).read_text(encoding="utf-8"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.core.result import Result, ResultVerdict
 from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.charts import WIDE, bar_colours
 from nicbench.report.drawing.svg import SERIES

@@ -8,11 +8,14 @@ from typing import Any
 import altair as alt
 import html5lib
 
-from nicbench.report.drawing.behind import numbers_behind
-from nicbench.report.drawing.charts import WIDE, finished, throughput_chart
+from nicbench.report.drawing.behind import numbers_behind as folded_numbers
+from nicbench.report.drawing.charts import WIDE, finished, rates_by_size_chart
 from nicbench.report.drawing.reading import number
+from nicbench.report.html import fragment
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
+
+from ._sections import rate_of, searched
 
 SUMMARY = "summary.json"
 
@@ -25,6 +28,11 @@ def chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
         color=alt.Color("goal:N"),
     )
     return finished(encoded, WIDE)
+
+
+def numbers_behind(specification: dict[str, Any], label: str, source: str) -> str:
+    found = folded_numbers(specification, label, source)
+    return fragment(found) if found else ""
 
 
 def table_of(html: str) -> list[list[str]]:
@@ -81,17 +89,17 @@ def test_a_chart_that_says_nothing_has_no_table() -> None:
 
 
 def test_the_table_has_what_the_results_have(view: Report) -> None:
-    specification = throughput_chart(view.throughput[0], WIDE, view.plan)
+    specification = rates_by_size_chart(searched(view), WIDE)
     assert specification is not None
     cells = {cell for row in table_of(numbers_behind(specification, "Rates", SUMMARY)) for cell in row}
 
-    for row in view.throughput[0].rows:
-        rate = row.rates["ndr"]
+    for row in searched(view).rows:
+        rate = rate_of(row)
         assert rate.value is not None
         assert rate.lower is not None
         assert rate.upper is not None
-        spans = f"{number(rate.lower / 1e6)} to {number(rate.upper / 1e6)}"
-        assert f"{number(rate.value / 1e6)} {spans}" in cells
+        spans = f"{number(rate.lower / 1e3)} to {number(rate.upper / 1e3)}"
+        assert f"{number(rate.value / 1e3)} {spans}" in cells
 
 
 def test_every_figure_of_a_page_has_its_numbers_behind_it(page: str) -> None:

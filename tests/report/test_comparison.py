@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from nicbench.model.plan import Plan
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.report import compared_answer
+from nicbench.core.plan import Plan
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
+from nicbench.report.answer import of_comparison
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.curves import curve_chart
@@ -54,12 +53,12 @@ def compare(results: Sequence[Result], names: Sequence[str] = ("fast", "slow")) 
 
 def sentence(*intervals: Interval, names: Sequence[str] = ("fast", "slow")) -> str:
     results = [throughput(name, 1, 64, interval) for name, interval in zip(names, intervals, strict=True)]
-    return compared_answer.headline(compare(results, names)).replace("\u00a0", " ")
+    return of_comparison.headline(compare(results, names)).replace("\u00a0", " ")
 
 
 def test_intervals_that_do_not_overlap_are_a_difference() -> None:
     said = sentence((0.40, 0.41), (0.20, 0.21))
-    assert said.startswith("Of 64-byte frames, “fast” passes 0.400 Mpps and “slow” passes 0.200 Mpps")
+    assert said.startswith("Of 64-byte frames, “fast” passes 400 kpps and “slow” passes 200 kpps")
     assert said.endswith("“fast” passes 1.9 to 2.05 times as much as “slow”; their intervals do not overlap.")
     assert "“slow” passes 1.9 to 2.05 times as much as “fast”" in sentence((0.20, 0.21), (0.40, 0.41))
 
@@ -83,22 +82,25 @@ def test_runs_that_lie_apart_take_a_difference_away() -> None:
     fast = [throughput("fast", 1, 64, (0.40, 0.41)), throughput("fast", 2, 64, (0.30, 0.31))]
     slow = [throughput("slow", 1, 64, (0.35, 0.36)), throughput("slow", 2, 64, (0.36, 0.37))]
     found = compare([*fast, *slow])
-    (cell, other) = found.rates[0].rows[0].cells["ndr"]
-    assert (cell.text, cell.within, other.against_first) == ("0.350", "0.300 to 0.400", SAME)
-    assert "not told apart" in compared_answer.headline(found)
-    assert "median of 2 runs" in compared_answer.headline(found)
+    (cell, other) = found.rates[0].rows[0].cells["ndr_frames_per_s"]
+    assert (cell.text, cell.within, other.against_first) == ("350", "300 to 400", SAME)
+    assert "not told apart" in of_comparison.headline(found)
+    assert "median of 2 runs" in of_comparison.headline(found)
 
 
 def test_the_change_against_the_first_comes_from_the_ends_of_the_intervals() -> None:
     found = compare([throughput("fast", 1, 64, (0.40, 0.50)), throughput("slow", 1, 64, (0.20, 0.25))])
-    assert [cell.against_first for cell in found.rates[0].rows[0].cells["ndr"]] == ["", "\u221260 % to \u221237.5 %"]
+    assert [cell.against_first for cell in found.rates[0].rows[0].cells["ndr_frames_per_s"]] == [
+        "",
+        "\u221260 % to \u221237.5 %",
+    ]
 
 
 def test_a_size_that_one_does_not_have_is_left_empty() -> None:
     found = compare([throughput("fast", 1, 64, (0.4, 0.5)), throughput("slow", 1, 512, (0.2, 0.3))])
-    assert [[cell.text for cell in row.cells["ndr"]] for row in found.rates[0].rows] == [
-        ["0.400", UNKNOWN],
-        [UNKNOWN, "0.200"],
+    assert [[cell.text for cell in row.cells["ndr_frames_per_s"]] for row in found.rates[0].rows] == [
+        ["400", UNKNOWN],
+        [UNKNOWN, "200"],
     ]
 
 
@@ -139,9 +141,9 @@ def test_the_long_tails_stand_beneath_each_other_on_one_logarithmic_axis() -> No
     assert chart is not None
     assert chart["encoding"]["y"]["scale"]["type"] == "log"
     assert chart["encoding"]["xOffset"]["scale"]["domain"] == ["fast, 64 bytes", "slow, 64 bytes"]
-    assert [cells[:2] for cells, _ in found.latencies[0].rows] == [("64", "fast"), ("64", "slow")]
+    assert [row.cells[:2] for row in found.sections[0].rows] == [("64", "fast"), ("64", "slow")]
     assert (
-        compared_answer.headline(found)
+        of_comparison.headline(found)
         .replace("\u00a0", " ")
         .endswith("pass within 5.00 µs (“fast”) and 5.00 µs (“slow”).")
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nicbench.cli.main import main
-from nicbench.model.result import ResultVerdict
+from nicbench.core.result import ResultVerdict
 from nicbench.store import manifest
 
 from ._synthetic import SyntheticRun

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nicbench import report
-from nicbench.model.plan import Plan
-from nicbench.model.report_wishes import Layout
+from nicbench.core.plan import Plan
+from nicbench.core.report_options import Layout
 from nicbench.report.datasheet.cards import settings, setup
 from nicbench.report.datasheet.sheets import sheets
 from nicbench.report.gather import gather
@@ -41,8 +41,9 @@ def test_a_sheet_has_the_results_of_its_test_alone(view: Report) -> None:
     throughput, latency = sheets(view)
 
     assert (throughput.test, latency.test) == ("throughput", "latency")
-    assert (len(throughput.report.throughput), len(throughput.report.latency)) == (1, 0)
-    assert (len(latency.report.throughput), len(latency.report.latency)) == (0, 2)
+    assert [section.table.title for section in throughput.report.sections] == ["Throughput"]
+    loads = ["Latency at 100 % of the NDR", "Latency at 50 % of the NDR"]
+    assert [section.table.title for section in latency.report.sections] == loads
 
 
 def test_what_is_not_known_is_left_out_and_counted(view: Report) -> None:

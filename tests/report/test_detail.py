@@ -1,10 +1,9 @@
 """The section "Frame by frame"."""
 
-from nicbench.model.analysis import Flows, Intervals, Reordering, Variation
-from nicbench.model.counts import Counts
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
-from nicbench.model.verdict import Verdict
+from nicbench.core.reading import Counts, Flows, Intervals, Reordering, Variation
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
+from nicbench.core.verdict import Verdict
 from nicbench.report.detail import detail_tables
 
 

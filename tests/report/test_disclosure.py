@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.model.plan import Plan
+from nicbench.core.plan import Plan
 from nicbench.report import disclosure
 
 PLAN = Plan(

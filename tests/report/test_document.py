@@ -1,209 +1,234 @@
-"""The page read as blocks: nothing that it says is lost, and what only a screen needs stays there."""
+"""A document made of blocks: named, with ids and contents; what paper has of it, and what a page makes of it."""
 
 from __future__ import annotations
 
-import re
-from importlib.resources import files
+from collections.abc import Iterable
 
 import pytest
 
-from nicbench.report.document import read
 from nicbench.report.document.blocks import (
     Block,
+    Cell,
     Code,
-    Definitions,
-    Document,
     Drawing,
+    Fact,
+    Facts,
     Figure,
     Folded,
+    Group,
     Heading,
     Listing,
     Note,
+    Panel,
     Paragraph,
+    Row,
     Table,
     Text,
     plain,
 )
-from nicbench.report.document.tree import KNOWN, SKIPPED, tree
+from nicbench.report.document.inlines import (
+    BREAK,
+    breakable,
+    code,
+    file_link,
+    inlines,
+    link,
+    median_and_runs,
+    raised,
+    strong,
+)
+from nicbench.report.document.paper import drawing, on_paper, pages
+from nicbench.report.document.tables import cell, heading, heads, name, paragraph, row, table
+from nicbench.report.html import fragment, written
 
-STYLE = ":root { --ink: #111111; --series-1: #0072b2; } @media dark { :root { --ink: #eeeeee; } }"
+from ._documents import PALETTE, document
 
 
-def document(body: str) -> Document:
-    return read(
-        f'<html lang="en"><head><meta name="generator" content="nicbench 1"><style>{STYLE}</style></head>'
-        f"<body><header><h1>Title</h1></header><main><h2>S</h2>{body}</main></body></html>"
+def blocks(*made: Block) -> tuple[Block, ...]:
+    """As paper has them, behind a heading."""
+    return pages(document(heading(1, "S"), *made)).blocks[1:-1]
+
+
+def simple(text: str = "1") -> Table:
+    return table((heads("a"),), ((cell(text),),))
+
+
+def figure(label: str, caption: str = "") -> Figure:
+    return Figure((Panel(drawing(f'<svg aria-label="{label}"></svg>')),), inlines(caption))
+
+
+def test_white_space_is_that_of_a_page() -> None:
+    assert inlines("\n  one ", strong(" two"), "\n three", BREAK, "\n four ") == (
+        Text("one "),
+        Text("two", strong=True),
+        Text(" three\nfour"),
     )
 
 
-def first(body: str) -> Block:
-    return document(body).blocks[1]
+def test_what_steers_is_seen_wherever_it_stands() -> None:
+    evil = "a\x1b[31m\u202eb"
+
+    for made in (inlines(evil), (strong(evil),), (code(evil),), (breakable(evil),), (link(evil, "#x"),)):
+        assert plain(made) == "a\\x1b[31m\\u202eb"
 
 
-def table(rows: str) -> Table:
-    found = first(f"<table>{rows}</table>")
-    assert isinstance(found, Table)
-    return found
+def test_a_name_that_leads_out_of_the_folder_is_no_link() -> None:
+    assert file_link("raw/a b.csv").link == "./raw/a%20b.csv"
+    assert [file_link(each).link for each in ("../x", "/etc/passwd", "a\\b", "a//b")] == [None] * 4
 
 
-def test_every_tag_of_a_template_is_known() -> None:
-    folder = files("nicbench.report") / "templates"
-    templates = [
-        each for place in (folder, folder / "layouts") for each in place.iterdir() if each.name.endswith(".j2")
-    ]
-
-    assert templates
-    for template in templates:
-        text = re.sub(r"<svg\b.*?</svg>", "", template.read_text(encoding="utf-8"), flags=re.DOTALL)
-        used = set(re.findall(r"<([a-z][a-z0-9]*)\b", text))
-        assert used <= KNOWN | SKIPPED, f"{template.name}: tell report/document what these mean"
-
-
-def test_the_page_of_a_run_is_read_whole(page: str) -> None:
-    whole = read(page)
-
-    assert whole.title == "Linux IP forwarding between two veth ports"
-    assert whole.palette["ink"].startswith("#")
-    kinds = {type(block) for block in whole.blocks}
-    assert {Heading, Paragraph, Table, Figure, Folded, Listing, Definitions} <= kinds
-    body = tree(page).every("body")[0]
-    drawn = [each for each in body.every("figure") if each.every("svg")]
-    assert len([block for block in whole.blocks if isinstance(block, Figure)]) == len(drawn)
-
-
-def test_a_tag_that_is_closed_by_another_is_refused() -> None:
-    with pytest.raises(ValueError, match="closes <p>"):
-        document("<p>open</div>")
-
-
-def test_white_space_is_that_of_html() -> None:
-    found = first("<p>\n  one <b> two</b>\n three<br>\n four </p>")
-
-    assert isinstance(found, Paragraph)
-    assert found.inlines == (Text("one "), Text("two", strong=True), Text(" three\nfour"))
-
-
-def test_looks_links_and_badges_are_kept() -> None:
-    found = first(
-        '<p>10<sup>6</sup> <a href="#x">there</a> <span class="badge valid">valid</span> <code>ip a</code></p>'
-    )
-
-    assert isinstance(found, Paragraph)
-    assert [run for run in found.inlines if run != Text(" ")] == [
-        Text("10"),
-        Text("6", raised=True),
-        Text("there", link="#x"),
-        Text("valid", badge=True, tone="good"),
-        Text("ip a", code=True),
-    ]
-
-
-def test_a_figure_is_its_wide_drawing_in_the_colours_of_paper() -> None:
-    path = '<path stroke="var(--series-1, #abc)" fill="var(--ink)"/>'
-    svg = f'<svg role="img" aria-label="Rates &lt;1&gt;" width="9">{path}</svg>'
-    found = first(
-        f'<figure><div class="wide">{svg}</div><div class="narrow"><svg aria-label="no"></svg></div>'
-        "<figcaption>By size.</figcaption></figure>"
-    )
-
-    assert isinstance(found, Figure)
-    assert found.title == "Rates <1>"
-    assert plain(found.caption) == "By size."
-    (panel,) = found.panels
-    assert 'stroke="#0072b2" fill="#111111"' in panel.drawing.svg
-    assert 'xmlns="http://www.w3.org/2000/svg"' in panel.drawing.svg
-
-
-def test_a_drawing_that_is_described_at_length_is_called_after_its_caption() -> None:
-    found = first(
-        f'<figure><svg aria-label="{"long " * 30}"></svg><figcaption>The testbed. All of it.</figcaption></figure>'
-    )
-
-    assert isinstance(found, Figure)
-    assert found.title == "The testbed"
-    assert found.panels[0].drawing.label.startswith("long long")
-
-
-def test_small_figures_of_one_scale_are_one_figure() -> None:
-    one = '<figure><p><b>{n}</b></p><svg aria-label="{n}"></svg></figure>'
-    found = first(f'<div class="multiples">{one.format(n=1)}{one.format(n=2)}</div>')
-
-    assert isinstance(found, Figure)
-    assert [plain(panel.head) for panel in found.panels] == ["1", "2"]
+def test_beneath_a_median_stands_how_far_runs_lie_apart() -> None:
+    assert plain(median_and_runs("0.5 (0.4 to 0.6)")) == "0.5 0.4 to 0.6"
+    assert median_and_runs("plain") == (Text("plain"),)
+    assert median_and_runs("5 (2 of 3 runs)", is_main=True)[0] == Text("5", strong=True)
 
 
 def test_rows_fill_the_table_whatever_they_span() -> None:
     found = table(
-        "<thead><tr><th>a</th><th>b</th><th>c</th></tr></thead>"
-        '<tbody><tr><th rowspan="2">x</th><td colspan="13">y</td></tr>'
-        "<tr><td>z</td></tr></tbody>"
+        (heads("a", "b", "c"),),
+        (row(Cell(inlines("x"), rows=2, is_head=True), cell("y", columns=13)), (cell("z"),)),
     )
 
     assert found.columns == 3
-    assert [[cell.columns for cell in row.cells] for row in found.body] == [[1, 2], [1, 1]]
+    assert [[each.columns for each in row.cells] for row in found.body] == [[1, 2], [1, 1]]
 
 
 def test_facts_within_facts_are_rows_that_are_indented() -> None:
-    inner = '<table class="facts tree"><tbody><tr><th>Speed</th><td>10 Gb/s</td></tr></tbody></table>'
-    found = first(
-        f'<table class="facts tree"><tbody><tr class="group"><th>Link</th><td>{inner}</td></tr></tbody></table>'
-    )
+    beside = table(((cell(), *heads("eth0")),), ((name("MTU"), cell("9000")),), "facts")
+    inner = (Fact(inlines("Speed"), inlines("10 Gb/s")), Fact(inlines("Ports"), beside=beside))
+    made = Facts((Fact(inlines("Link"), children=inner),))
+    (found,) = blocks(made)
 
     assert isinstance(found, Table)
-    assert [(plain(row.cells[0].inlines), row.cells[0].indent) for row in found.body] == [("Link", 0), ("Speed", 1)]
-    assert plain(found.body[1].cells[1].inlines) == "10 Gb/s"
+    assert [(plain(row.cells[0].inlines), row.cells[0].indent) for row in found.body] == [
+        ("Link", 0),
+        ("Speed", 1),
+        ("Ports", 1),
+        ("MTU", 2),
+    ]
+    assert plain(found.body[-1].cells[1].inlines) == "eth0: 9000"
+    assert fragment(made).count("<table") == 3, "a page nests them"
 
 
-def titles(body: str) -> list[str]:
-    return [block.title for block in document(body).blocks if isinstance(block, Table)]
+def test_a_figure_on_paper_has_the_colours_of_paper() -> None:
+    path = '<path stroke="var(--series-1, #abc)" fill="var(--ink)"/>'
+    made = drawing(f'<svg role="img" aria-label="Rates &lt;1&gt;" width="9" data-heads="x">{path}</svg>')
+    svg = on_paper(made.svg, PALETTE)
+
+    assert made.label == "Rates <1>"
+    assert 'stroke="#0072b2" fill="#111111"' in svg
+    assert 'xmlns="http://www.w3.org/2000/svg"' in svg
+    assert "data-heads" not in svg
+
+
+def test_what_is_for_a_phone_or_behind_a_chart_is_on_the_page_alone() -> None:
+    numbers = Folded(inlines("The numbers"), (simple("17.25"),), "numbers")
+    panel = Panel(Drawing("<svg><g/></svg>", "wide"), narrow=Drawing("<svg><b/></svg>", "narrow"), numbers=numbers)
+    page = fragment(Figure((panel,)))
+
+    assert page.count("<svg") == 2
+    assert "17.25" in page
+    (found,) = blocks(Figure((panel,)))
+    assert isinstance(found, Figure)
+    assert found.title == "wide"
+
+
+def test_a_drawing_that_is_described_at_length_is_called_after_its_caption() -> None:
+    (found,) = blocks(figure("long " * 30, "The testbed. All of it."))
+
+    assert isinstance(found, Figure)
+    assert found.title == "The testbed"
+
+
+def test_small_drawings_of_one_scale_are_named_after_the_heading() -> None:
+    panels = tuple(Panel(Drawing(f'<svg aria-label="{n}"></svg>', n), inlines(n)) for n in ("1", "2"))
+    (found,) = blocks(Figure(panels, look="multiples"))
+
+    assert isinstance(found, Figure)
+    assert found.title == "S"
+    assert fragment(found).count("<figure>") == 2
+
+
+def titles(found: Iterable[Block]) -> list[str]:
+    return [block.title for block in found if isinstance(block, Table)]
 
 
 def test_tables_of_one_heading_have_titles_of_their_own() -> None:
-    one = "<table><thead><tr><th>a</th></tr></thead></table><table></table>"
-
-    assert titles(one * 2) == ["S", "S (2)"]
-    assert titles(f"<h3>T</h3>{one}<h2>U</h2><h3>T</h3>{one}") == ["T, S", "T, U"]
-
-
-def test_facts_that_follow_one_another_are_one_table() -> None:
-    one = '<table class="facts"><tbody><tr><th>a</th><td>b</td></tr></tbody></table>'
-
-    assert titles(one * 3) == ["S"]
-    assert titles(f"{one}<p>between</p>{one}") == ["S", "S (2)"]
-
-
-@pytest.mark.parametrize("opening", ['<details class="many">', "<details>"])
-def test_what_has_very_many_rows_is_left_out(opening: str) -> None:
-    rows = "<tr><td>1</td></tr>" * 401
-    found = first(f"{opening}<summary>All</summary><table><tbody>{rows}</tbody></table></details>")
-
+    assert titles(blocks(simple(), simple())) == ["S", "S (2)"]
+    again = (heading(2, "T"), simple())
+    assert titles(blocks(*again, heading(1, "U"), *again)) == ["T, S", "T, U"]
+    folded = Folded(inlines("Each point"), (simple(),))
+    (found,) = blocks(folded)
     assert isinstance(found, Folded)
-    assert found.left_out
-    assert found.rows == 401
-    assert not found.blocks
+    assert titles(found.blocks) == ["S: Each point"]
 
 
-def test_what_is_folded_away_is_read() -> None:
-    found = first("<details><summary>More</summary><pre>a\n  b</pre></details>")
+@pytest.mark.parametrize("is_for_screens", [True, False])
+def test_what_has_very_many_rows_is_a_sentence_on_paper(is_for_screens: bool) -> None:
+    rows = ((cell("1"),),) * (3 if is_for_screens else 401)
+    made = Folded(inlines("All"), (table((), rows),), is_for_screens=is_for_screens)
+
+    assert made.left_out
+    assert made.rows == len(rows)
+    assert fragment(made).count("<tr>") == len(rows)
+
+
+def test_what_is_folded_away_is_on_paper() -> None:
+    (found,) = blocks(Folded(inlines("More"), (Code("a\n  b"),)))
 
     assert isinstance(found, Folded)
     assert found.blocks == (Code("a\n  b"),)
 
 
-def test_what_only_a_screen_needs_is_left_out() -> None:
-    left = '<nav>n</nav><script>s</script><p class="screen">p</p><button>b</button>'
-    assert len(document(left).blocks) == 1
+def test_groups_lie_open_on_paper_and_no_level_of_headings_is_skipped() -> None:
+    made = document(Group((heading(3, "a"), heading(2, "b")), "trials"))
+    levels = [block.level for block in pages(made).blocks if isinstance(block, Heading)]
+
+    assert levels == [1, 2]
 
 
-def test_no_level_of_headings_is_skipped() -> None:
-    levels = [block.level for block in document("<h4>a</h4><h3>b</h3>").blocks if isinstance(block, Heading)]
+def test_an_opening_stands_before_the_contents() -> None:
+    made = document(Group((heading(1, "Answer"), paragraph("42")), "opening"), heading(1, "Rest"))
+    shown = pages(made)
 
-    assert levels == [1, 2, 2]
+    assert [plain(block.inlines) for block in shown.front if isinstance(block, Paragraph)] == ["nicbench", "42"]
+    assert isinstance(shown.blocks[0], Heading)
+    assert [plain(each.inlines) for each in made.contents] == ["Answer", "Rest"]
 
 
-def test_a_note_and_a_drawing_in_a_cell() -> None:
-    found = first('<div class="plainly"><p>Mind.</p></div>')
-    assert found == Note((Paragraph((Text("Mind."),)),))
-    cell = table('<tbody><tr><td><svg aria-label="spark"></svg><br>5</td></tr></tbody>').body[0].cells[0]
-    assert isinstance(cell.inlines[0], Drawing)
-    assert plain(cell.inlines[1:]) == "5"
+def test_ids_are_unique_and_the_contents_lead_to_them() -> None:
+    page = written(document(heading(1, "A"), heading(1, "A"), Folded((), (), id="a-3"), heading(1, "A", id="a")))
+
+    assert [f'<h2 id="{each}">' in page for each in ("a", "a-2", "a-4")] == [True] * 3
+    assert page.count('<a href="#a') == 3
+
+
+def test_a_page_has_every_kind_of_block() -> None:
+    page = fragment(
+        Note((paragraph("Mind."),), "forced"),
+        Listing((inlines("one"),), ordered=True),
+        table((heads("a\n[b]"),), (row(name("x"), look="about"), row(cell("y"), look="made")), "ledger"),
+        paragraph(code("ip -br a"), " 10", raised("6"), breakable("a/b")),
+        Code("<x>"),
+    )
+
+    assert '<div class="forced"><p>Mind.</p></div>' in page
+    assert "<ol><li>one</li></ol>" in page
+    assert '<div class="scroll"><table class="ledger"><thead><tr><th scope="col">a<br>[b]</th></tr></thead>' in page
+    assert '<tr class="about"><th scope="rowgroup">x</th></tr>' in page
+    assert '<code><span class="argument">ip</span> <span class="argument">-br</span>' in page
+    assert "10<sup>6</sup>a/<wbr>b</p>" in page
+    assert "<pre>&lt;x&gt;</pre>" in page
+
+
+def test_every_text_of_a_page_is_escaped() -> None:
+    evil = '<img src=x onerror="alert(1)">'
+    page = fragment(
+        heading(1, evil),
+        paragraph(strong(evil), link(evil, evil)),
+        Table(1, (), (Row((Cell(inlines(evil), title=evil),)),)),
+        Code(evil),
+    )
+
+    assert "<img" not in page
+    assert 'title="&lt;img src=x onerror=&#34;alert(1)&#34;&gt;"' in page

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from nicbench import report
 from nicbench.cli.summary_table import headline, print_summary
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.report.answer.of_studies import brief, sentences
 from nicbench.report.drawing.svg import identifiers
-from nicbench.report.editors.answer import brief, sentences
 from nicbench.report.editors.dots import dot_figures
 from nicbench.report.editors.sharing import sharing_rows
 from nicbench.report.editors.study import Study, studies

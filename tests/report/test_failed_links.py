@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nicbench.judge.rounds import Verdict
-from nicbench.model.bond import Connection
-from nicbench.model.link_failure import FlowSilence, LinkFailed, LinkFailure
-from nicbench.model.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.bond import Connection, FlowSilence, LinkFailed, LinkFailure
+from nicbench.core.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
+from nicbench.measure.round_verdict import Verdict
 from nicbench.report.drawing.charts import NARROW, WIDE
 from nicbench.report.drawing.failed_link import failed_link_chart
 from nicbench.report.failed_links import failed_links

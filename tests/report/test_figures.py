@@ -9,15 +9,14 @@ from typing import Any
 import html5lib
 import pytest
 
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result
-from nicbench.report import html
+from nicbench.core.result import Bounded, Result
 from nicbench.report.drawing.charts import NARROW, WIDE, Format
 from nicbench.report.drawing.plots import plot_chart
 from nicbench.report.drawing.svg import svg
-from nicbench.report.gather import gather
-from nicbench.report.tables import Section, sections
-from nicbench.store import RunFolder
+from nicbench.report.section import Section
+from nicbench.report.tables import sections
+
+from . import _documents
 
 _NUMBERS = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
@@ -90,19 +89,19 @@ def first_figure(page: str) -> str:
 
 
 def page_of(run: Any) -> str:
-    return html.render(gather(RunFolder.open(run.finish())))
+    return _documents.page_of(run.finish())
 
 
 def test_the_trials_of_a_search_stand_first_where_there_is_one_frame_size(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     run.measure((64,), disturbed_size=64)
     figure = first_figure(page_of(run))
-    assert {"load [Mpps]", "frames lost [%]", "valid trial", "spoilt trial", "NDR", "PDR"} <= set(texts_of(figure))
+    assert {"load [kpps]", "frames lost [%]", "valid trial", "invalid trial", "NDR", "PDR"} <= set(texts_of(figure))
     assert "Every trial of the search at 64 bytes" in figure
 
 
 def test_rates_stand_first_where_there_are_several_frame_sizes(page: str) -> None:
-    assert "frame rate [Mpps]" in texts_of(first_figure(page))
+    assert "frame rate [kpps]" in texts_of(first_figure(page))
 
 
 def test_without_a_throughput_the_first_figure_of_the_first_section_stands_before_its_heading(

@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 from nicbench import report
-from nicbench.cli.report_formats import kinds as kinds_of
-from nicbench.errors import HostError, UsageError
-from nicbench.model.report_wishes import Layout
+from nicbench.cli.options import kinds as kinds_of
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.report_options import Layout
 from nicbench.report import Format, formats
+from nicbench.report.document.blocks import Document
 from nicbench.store import RunFolder
 from nicbench.store import files as storage
 
 
 @pytest.fixture
-def run(whole_run: Path, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of a run whose page is drawn already."""
-    monkeypatch.setattr(formats.html, "render", lambda *_: page)
+def run(whole_run: Path, whole_document: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a run whose report is drawn already."""
+    monkeypatch.setattr(formats, "document", lambda *_: whole_document)
     return Path(shutil.copytree(whole_run, tmp_path / whole_run.name))
 
 

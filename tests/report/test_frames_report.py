@@ -10,11 +10,11 @@ from rich.console import Console
 
 from nicbench import report
 from nicbench.cli.summary_table import headline, print_summary
-from nicbench.model.frames import FrameFigures, FramesAsk, FrameTimes
-from nicbench.model.result import Result
-from nicbench.model.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
-from nicbench.model.verdict import Verdict
-from nicbench.report.editors.answer import brief, sentences
+from nicbench.core.frames import FrameFigures, FramesAsk, FrameTimes
+from nicbench.core.result import Result
+from nicbench.core.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.verdict import Verdict
+from nicbench.report.answer.of_studies import brief, sentences
 from nicbench.report.editors.directories import directory_rows, kind_of
 from nicbench.report.editors.study import Study, studies
 from nicbench.report.facts import facts

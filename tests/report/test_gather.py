@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from nicbench.events import CeilingFound, Note, ResultReady, RunStarted
-from nicbench.model.plan import Plan, PlannedTest
-from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.model.trial import Purpose
-from nicbench.report.answer import verdict_text
-from nicbench.report.drawing.charts import throughput_caption
+from nicbench.core.events import CeilingFound, Note, ResultReady, RunStarted
+from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Summary
+from nicbench.core.trial import Purpose
+from nicbench.report.answer.verdict import verdict_text
+from nicbench.report.drawing.charts import rates_by_size_caption
 from nicbench.report.drawing.points import points_of
 from nicbench.report.gather import _statements, gather
-from nicbench.report.latency import tail
 from nicbench.report.model import Report
+from nicbench.report.timing import tail
 from nicbench.store import RunFolder
 
+from ._sections import rate_of, searched, timed
 from ._synthetic_plan import synthetic_plan
 
 
@@ -29,15 +29,12 @@ def test_every_throughput_result_is_a_row_with_the_summarys_numbers(view: Report
     assert summary is not None
     by_size = {row.parameters["frame_bytes"]: row for row in summary.results if row.method == "throughput"}
 
-    (table,) = view.throughput
-    assert [row.frame_bytes for row in table.rows] == [64, 128, 256, 512, 1024, 1280, 1518]
+    table = searched(view)
+    assert [row.result.parameters["frame_bytes"] for row in table.rows] == [64, 128, 256, 512, 1024, 1280, 1518]
     assert (table.test, table.scope) == ("throughput", "per port")
     for row in table.rows:
-        values = by_size[row.frame_bytes].values
-        assert row.rates == {"ndr": values["ndr_frames_per_s"], "pdr": values["pdr_frames_per_s"]}
-        assert row.percents["ndr"] == values["ndr_percent_of_line_rate"]
-        assert row.line_rate_frames_per_s == values["line_rate_frames_per_s"]
-        assert row.ceiling_frames_per_s == values["ceiling_frames_per_s"]
+        values = by_size[row.result.parameters["frame_bytes"]].values
+        assert {name: row.result.values[name] for name in values} == values
 
 
 def test_every_latency_result_is_a_row_with_the_summarys_numbers(view: Report, whole_run: Path) -> None:
@@ -45,16 +42,17 @@ def test_every_latency_result_is_a_row_with_the_summarys_numbers(view: Report, w
     assert summary is not None
     expected = {row.id: row.values for row in summary.results if row.method == "latency"}
 
-    assert [table.load for table in view.latency] == ["100 % of the NDR", "50 % of the NDR"]
-    rows = [row for table in view.latency for row in table.rows]
+    titles = ["Latency at 100 % of the NDR", "Latency at 50 % of the NDR"]
+    assert [section.table.title for section in timed(view)] == titles
+    rows = [row for section in timed(view) for row in section.rows]
     assert len(rows) == len(expected) == 14
     for row in rows:
         for name, value in expected[row.result.id].items():
-            if name not in ("latency_source", "latency_received_by"):
-                assert row.values[name] == value
-    for table in view.latency:
-        assert table.clocks == table.stamp_warnings == ()
-        (said,) = table.stamped_by
+            assert row.result.values[name] == value
+    for section in timed(view):
+        assert section.timing is not None
+        assert section.timing.clocks == section.timing.warnings == ()
+        (said,) = section.timing.stamped_by
         assert said.startswith(
             "sent frames are stamped by software when their burst is handed to the port, received ones"
         )
@@ -62,49 +60,58 @@ def test_every_latency_result_is_a_row_with_the_summarys_numbers(view: Report, w
 
 
 def test_bits_per_second_count_the_overhead_on_layer_one_only(view: Report) -> None:
-    row = view.throughput[0].rows[-1]
-    rate = row.rates["ndr"].value
+    row = searched(view).rows[-1]
+    rate = rate_of(row).value
     assert rate is not None
 
-    assert row.l2_bits_per_s("ndr") == rate * 1518 * 8
-    assert row.l1_bits_per_s("ndr") == rate * 1538 * 8
+    assert row.result.values["ndr_l2_bits_per_s"] == rate * 1518 * 8
+    assert row.result.values["ndr_l1_bits_per_s"] == rate * 1538 * 8
 
 
 def test_goals_carry_their_name_and_loss_ratio_from_the_plan(view: Report) -> None:
-    goals = [(goal.key, goal.name, goal.loss_ratio) for goal in view.throughput[0].goals]
+    rates = searched(view).table.rates
+    assert rates is not None
+    goals = [(goal.value, goal.name, goal.loss_ratio) for goal in rates.goals]
 
-    assert goals == [("ndr", "NDR", 0.0), ("pdr", "PDR", 0.005)]
+    assert goals == [("ndr_frames_per_s", "NDR", 0.0), ("pdr_frames_per_s", "PDR", 0.005)]
 
 
 def test_the_answer_is_made_of_the_smallest_frames_numbers(view: Report) -> None:
-    ndr = view.throughput[0].rows[0].rates["ndr"]
+    ndr = rate_of(searched(view).rows[0])
     assert ndr.value is not None
 
     assert view.headline.startswith("This machine's kernel IP forwarding passes ")
-    assert f"{ndr.value / 1e6:.3f}\u00a0Mpps of 64-byte frames without loss (NDR, interval " in view.headline
+    assert f"{ndr.value / 1e3:.0f}\u00a0kpps of 64-byte frames without loss (NDR, interval " in view.headline
     assert "With at most 0.5\u202f% lost it passes " in view.headline
     assert view.headline.endswith("Limited by the device under test (DUT).")
 
 
-def test_a_tail_falls_from_every_frame_to_the_last_one(view: Report) -> None:
-    row = view.latency[0].rows[0]
+def tail_of(view: Report) -> tuple[dict[str, Any], tuple[tuple[float, float], ...]]:
+    """The values of the smallest frames at the first load, and the points of their tail."""
+    section = timed(view)[0]
+    assert section.timing is not None
+    size, points = section.timing.tails[0]
+    assert size == "64 B"
+    return dict(section.rows[0].result.values), points
 
-    assert row.tail[0] == (row.values["latency_minimum_ns"], 1.0)
-    assert row.tail[-1][0] == row.values["latency_maximum_ns"]
-    assert row.frames is not None
-    assert row.tail[-1][1] == pytest.approx(1 / row.frames)
-    latencies, shares = zip(*row.tail, strict=True)
+
+def test_a_tail_falls_from_every_frame_to_the_last_one(view: Report) -> None:
+    values, points = tail_of(view)
+
+    assert points[0] == (values["latency_minimum_ns"], 1.0)
+    assert points[-1][0] == values["latency_maximum_ns"]
+    assert points[-1][1] == pytest.approx(1 / values["timed_frames"])
+    latencies, shares = zip(*points, strict=True)
     assert list(latencies) == sorted(latencies)
     assert list(shares) == sorted(shares, reverse=True)
 
 
 def test_the_tail_meets_the_percentiles_of_the_table(view: Report) -> None:
-    row = view.latency[0].rows[0]
-    p99 = row.values["latency_p99_ns"]
-    assert p99 is not None
+    values, points = tail_of(view)
+    p99 = values["latency_p99_ns"]
 
-    assert max(share for latency, share in row.tail if latency > p99 * 1.02) <= 0.01
-    assert min(share for latency, share in row.tail if latency < p99 * 0.98) >= 0.01
+    assert max(share for latency, share in points if latency > p99 * 1.02) <= 0.01
+    assert min(share for latency, share in points if latency < p99 * 0.98) >= 0.01
 
 
 def test_a_damaged_histogram_costs_the_tail_only(view: Report) -> None:
@@ -137,7 +144,7 @@ def test_a_run_cut_short_shows_what_there_is_as_incomplete(synthetic_run: Callab
     assert view.verdict is ResultVerdict.INCOMPLETE
     assert "2 of 21 planned results are here" in view.verdict_text
     assert f"nicbench resume {run.folder.run_id}" in view.verdict_text
-    assert [row.frame_bytes for row in view.throughput[0].rows] == [64, 128]
+    assert [row.cells[0] for row in searched(view).rows] == ["64", "128"]
 
 
 def test_a_summary_that_a_resumed_run_left_behind_is_not_believed(synthetic_run: Callable[..., Any]) -> None:
@@ -153,7 +160,7 @@ def test_a_run_that_measured_nothing_says_so(synthetic: Any, tmp_path: Path) -> 
     view = gather(synthetic.SyntheticRun(tmp_path).folder)
 
     assert view.headline == "Nothing was measured: the run ended before its first result."
-    assert (view.throughput, view.latency, view.trials) == ((), (), 0)
+    assert (view.sections, view.trials) == ((), 0)
 
 
 def test_a_disturbed_run_says_how_many_results_are(synthetic_run: Callable[..., Any]) -> None:
@@ -212,7 +219,7 @@ def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) ->
         (
             Bounded(value=0.9e6, lower=0.9e6, limited_by=LimitedBy.TESTER),
             (
-                "passes at least 0.900\u00a0Mpps of 64-byte frames without loss (NDR). "
+                "passes at least 900\u00a0kpps of 64-byte frames without loss (NDR). "
                 "Limited by the tester: the DUT may do more."
             ),
         ),
@@ -223,8 +230,8 @@ def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) ->
         (
             Bounded(value=None, upper=515e3, limited_by=LimitedBy.DUT),
             (
-                "lost frames at every load tried, down to 0.515\u00a0Mpps of 64-byte frames "
-                "(NDR below 0.515\u00a0Mpps). Limited by the device under test (DUT)."
+                "lost frames at every load tried, down to 515\u00a0kpps of 64-byte frames "
+                "(NDR below 515\u00a0kpps). Limited by the device under test (DUT)."
             ),
         ),
         (
@@ -304,23 +311,23 @@ def partly_below(synthetic_run: Callable[..., Any]) -> Report:
 def test_a_rate_known_only_from_above_is_drawn_below_its_bound_and_one_point_makes_no_line(
     partly_below: Report,
 ) -> None:
-    points = points_of(partly_below.throughput[0])
+    points = points_of(searched(partly_below))
 
     assert points is not None
     assert [(point["size"], point["goal"], point["rate"]) for point in points.below] == [
-        ("64", "NDR", 0.515),
-        ("128", "NDR", 0.515),
+        ("64", "NDR", 515.0),
+        ("128", "NDR", 515.0),
     ]
     assert points.goals_with_a_line == ()
 
 
 def test_the_caption_names_only_what_is_drawn(partly_below: Report, view: Report) -> None:
-    caption = throughput_caption(partly_below.throughput[0], partly_below.plan)
+    caption = rates_by_size_caption(searched(partly_below))
 
     assert "A hollow point with an arrow" in caption
     assert "line rate" not in caption
     assert "ceiling" not in caption
-    assert "hollow" not in throughput_caption(view.throughput[0], view.plan)
+    assert "hollow" not in rates_by_size_caption(searched(view))
 
 
 def test_what_is_said_of_one_configuration_alone_has_its_name() -> None:

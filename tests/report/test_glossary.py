@@ -1,26 +1,19 @@
-"""The words at the end of a page: those that it uses, and no others."""
+"""The words at the end of a report: those that it uses, and no others."""
 
 from __future__ import annotations
 
-from nicbench.report.glossary import with_used_words
+from nicbench.report.document.blocks import Definitions, plain
+from nicbench.report.document.inlines import inlines, strong
+from nicbench.report.document.tables import paragraph
 
-WORDS = (
-    "<dl>\n  <dt>PDR</dt><dd>of NDR</dd>\n  <dt>NDR</dt><dd>no</dd>\n  <dt>Holm</dt><dd>how often</dd>\n"
-    "  <dt>p99.9</dt><dd>latency</dd>\n</dl>"
-)
+from ._documents import document
 
-
-def test_words_that_the_page_does_not_use_are_left_out() -> None:
-    page = f"<p>The <b>PDR</b>, p99.99 and Ho<i></i>lm Holm</p><script>NDR</script>{WORDS}<footer>end</footer>"
-    made = with_used_words(page)
-    assert [f"<dt>{word}</dt>" in made for word in ("PDR", "NDR", "Holm", "p99.9")] == [
-        True,
-        False,
-        True,
-        True,
-    ]
-    assert made.endswith("</dl><footer>end</footer>")
+WORDS = {"PDR": "of NDR", "NDR": "no", "Holm": "how often", "p99.9": "latency"}
 
 
-def test_a_page_without_a_glossary_stays_as_it_is() -> None:
-    assert with_used_words("<p>NDR</p>") == "<p>NDR</p>"
+def test_words_that_the_report_does_not_use_are_left_out() -> None:
+    glossary = Definitions(tuple((inlines(word), inlines(meaning)) for word, meaning in WORDS.items()))
+    made = document(paragraph("The ", strong("PDR"), ", p99.99 and Holmes, Holm"), glossary).blocks[-1]
+
+    assert isinstance(made, Definitions)
+    assert [plain(word) for word, _ in made.pairs] == ["PDR", "Holm", "p99.9"]

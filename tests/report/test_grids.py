@@ -11,13 +11,14 @@ import pytest
 from rich.console import Console
 
 from nicbench.cli.summary_table import headline, print_summary
-from nicbench.model.result import Result, ResultVerdict, Summary
+from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.report import numbers
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.curves import curve_chart, curves
-from nicbench.report.tables import Section, sections, spoilt
+from nicbench.report.section import Section
+from nicbench.report.tables import sections
 
-PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "nsfnic4_2000_load_sweep.csv"
+PUBLISHED = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "nsfnic4_2000_load_sweep.csv"
 
 
 def published() -> list[dict[str, str]]:
@@ -126,10 +127,10 @@ def test_a_list_of_runs_has_the_first_clause_of_the_answer() -> None:
     assert headline(summary) == "loses no 64-byte frame at the loads tried up to 30\u00a0% of line rate"
 
 
-def test_a_spoilt_cell_is_named_by_its_place() -> None:
+def test_a_disturbed_cell_is_named_by_its_place() -> None:
     section = section_of(result("64", 90.0, 20.0, method="load-sweep", verdict=ResultVerdict.DISTURBED))
     place = "64 bytes, 1 Gb/s, one way, 2 ports, 90 % of line rate"
-    assert spoilt(section) == (f"{place}: the worker was held up",)
+    assert section.doubts == (f"{place}: the worker was held up",)
 
 
 def test_the_graph_of_rfc_2544_goes_from_0_to_100_percent_on_both_axes() -> None:

@@ -24,7 +24,7 @@ from markdown_it import MarkdownIt
 
 from nicbench.cli.commands import resume
 from nicbench.cli.main import main
-from nicbench.model.result import ResultVerdict
+from nicbench.core.result import ResultVerdict
 from nicbench.report import build
 from nicbench.store import RunFolder
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.plan import Plan
+from nicbench.core.reading import Counts
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
+from nicbench.core.verdict import Verdict
 from nicbench.methods.impairments import values_of
-from nicbench.model.counts import Counts
-from nicbench.model.plan import Plan
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Health, Latency, Purpose, Reading, StreamReading, Trial, TrialRequest
-from nicbench.model.verdict import Verdict
 from nicbench.report.injected import InjectedRow, injected_rows, injected_sentence
 from nicbench.stats.latency import histogram_of, with_percentiles
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+import pkgutil
 from pathlib import Path
 
 from nicbench import report
-from nicbench.model.report_wishes import Layout
+from nicbench.core.report_options import Layout
+from nicbench.report import layouts
 
 
-def test_every_layout_has_its_template() -> None:
-    folder = files("nicbench.report") / "templates" / "layouts"
+def test_every_layout_has_its_file() -> None:
+    known = {each.name for each in pkgutil.iter_modules(layouts.__path__)}
 
-    assert {each.name for each in folder.iterdir()} == {f"{layout.value}.html.j2" for layout in Layout}
+    assert known == {layout.value for layout in Layout}
 
 
 def test_the_layout_of_the_bench_file_is_the_report_and_the_other_stands_beside_it(whole_run: Path) -> None:

@@ -9,14 +9,17 @@ import pytest
 from markdown_it import MarkdownIt
 
 from nicbench.report import markdown
-from nicbench.report.document import read
-from nicbench.report.markdown.anchors import Anchors
-from nicbench.report.markdown.escaping import code, escaped, fenced
+from nicbench.report.document.blocks import Block, Document
+from nicbench.report.document.inlines import BREAK, small
+from nicbench.report.document.inlines import code as as_code
+from nicbench.report.document.tables import NOTHING, cell, head, heads, table
+from nicbench.report.markdown import Anchors, code, escaped, fenced
+
+from ._documents import document
 
 
-def written(body: str, title: str = "Title") -> markdown.Written:
-    page = f'<html lang="en"><head></head><body><h1>{title}</h1>{body}</body></html>'
-    return markdown.written(read(page), "report-figures")
+def written(*blocks: Block) -> markdown.Written:
+    return markdown.written(document(*blocks), "report-figures")
 
 
 def shown(text: str) -> str:
@@ -53,8 +56,7 @@ def test_a_text_is_shown_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_cell_stays_one_cell(text: str) -> None:
-    told = text.replace("&", "&amp;").replace("<", "&lt;")
-    found = written(f"<table><tbody><tr><td>{told}</td><td><code>{told}</code></td><td>end</td></tr></tbody></table>")
+    found = written(table((), ((cell(text), cell(as_code(text)), cell("end")),)))
     html = shown(found.text)
 
     assert html.count("<td") == 3
@@ -78,23 +80,21 @@ def test_an_address_in_a_text_is_no_link() -> None:
 
 
 def test_a_line_with_a_break_stays_one_cell() -> None:
-    found = written("<table><tbody><tr><td>0.5<br>0.4 to 0.6</td></tr></tbody></table>")
+    found = written(table((), ((cell("0.5", BREAK, small("0.4 to 0.6")),),)))
 
     assert "| 0.5<br>0.4 to 0.6 |" in found.text
 
 
 def test_heads_that_span_stand_before_each_head_below() -> None:
-    found = written(
-        '<table><thead><tr><th></th><th colspan="2">NDR</th></tr>'
-        "<tr><th>Frame<br>[bytes]</th><th>Rate</th><th>Limit</th></tr></thead><tbody><tr><td>64</td><td>1</td><td>2</td></tr></tbody></table>"
-    )
+    above = ((NOTHING, head("NDR", columns=2)), heads("Frame\n[bytes]", "Rate", "Limit"))
+    found = written(table(above, ((cell("64"), cell("1"), cell("2")),)))
 
     assert r"| Frame \[bytes\] | NDR: Rate | NDR: Limit |" in found.text
     assert "| ---: | ---: | ---: |" in found.text
 
 
-def test_the_contents_lead_to_every_section(page: str) -> None:
-    text = markdown.written(read(page), "report-figures").text
+def test_the_contents_lead_to_every_section(whole_document: Document) -> None:
+    text = markdown.written(whole_document, "report-figures").text
     links = re.findall(r"^ *- \[.*\]\(#([^)]*)\)$", text, re.MULTILINE)
     anchors = Anchors()
     headings = [anchors.of(re.sub(r"\\(.)", r"\1", line)) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
@@ -103,8 +103,8 @@ def test_the_contents_lead_to_every_section(page: str) -> None:
     assert set(links) <= set(headings)
 
 
-def test_every_picture_is_there_and_named(page: str) -> None:
-    found = markdown.written(read(page), "report-figures")
+def test_every_picture_is_there_and_named(whole_document: Document) -> None:
+    found = markdown.written(whole_document, "report-figures")
     named = re.findall(r"!\[[^\]]+\]\(report-figures/([\w.-]+)\)", found.text)
 
     assert named == list(found.pictures)

@@ -12,26 +12,21 @@ from typing import Any
 import pypdf
 import pytest
 
-from nicbench.errors import NotReadyError
+from nicbench.core.errors import NotReadyError
 from nicbench.report import pdf
-from nicbench.report.document import read
-from nicbench.report.document.blocks import Document, Row, Table, plain
+from nicbench.report.document.blocks import Block, Code, Document, Row, Table, plain
+from nicbench.report.document.inlines import link
+from nicbench.report.document.tables import NOTHING, cell, head, heading, heads, name, paragraph, table
 from nicbench.report.pdf import making
-from nicbench.report.pdf.breaking import breakable, tokens
-from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, fitted
+from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, breakable, fitted, tokens
+
+from ._documents import document
 
 CREATED = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
-def document(body: str, title: str = "Title") -> Document:
-    return read(
-        '<html lang="en"><head><meta name="generator" content="nicbench 1"></head>'
-        f"<body><h1>{title}</h1>{body}</body></html>"
-    )
-
-
-def made(body: str, title: str = "Title") -> pypdf.PdfReader:
-    return pypdf.PdfReader(io.BytesIO(pdf.made(document(body, title), "run run-1", CREATED)))
+def made(*blocks: Block, title: str = "Title") -> pypdf.PdfReader:
+    return pypdf.PdfReader(io.BytesIO(pdf.made(document(*blocks, title=title), "run run-1", CREATED)))
 
 
 def words(reader: pypdf.PdfReader) -> str:
@@ -51,8 +46,8 @@ def structure(node: Any) -> list[Any]:
 
 
 @pytest.fixture(scope="session")
-def whole(page: str) -> bytes:
-    return pdf.made(read(page), "run run-1", CREATED)
+def whole(whole_document: Document) -> bytes:
+    return pdf.made(whole_document, "run run-1", CREATED)
 
 
 def test_the_report_of_a_run_is_tagged_for_screen_readers(whole: bytes) -> None:
@@ -88,8 +83,8 @@ def test_pages_are_numbered_and_named(whole: bytes) -> None:
     assert {page.mediabox.width > page.mediabox.height for page in reader.pages} == {True, False}
 
 
-def test_two_builds_are_equal_byte_for_byte(whole: bytes, page: str) -> None:
-    assert pdf.made(read(page), "run run-1", CREATED) == whole
+def test_two_builds_are_equal_byte_for_byte(whole: bytes, whole_document: Document) -> None:
+    assert pdf.made(whole_document, "run run-1", CREATED) == whole
 
 
 @pytest.mark.parametrize(
@@ -98,7 +93,7 @@ def test_two_builds_are_equal_byte_for_byte(whole: bytes, page: str) -> None:
         '#read("/etc/passwd")',
         "$x$ and $",
         "@ref",
-        "&lt;label&gt;",
+        "<label>",
         "\\",
         "*b* _i_ `c`",
         "= H",
@@ -108,43 +103,40 @@ def test_two_builds_are_equal_byte_for_byte(whole: bytes, page: str) -> None:
     ],
 )
 def test_no_text_is_code_to_typst(text: str) -> None:
-    reader = made(f"<h2>{text}</h2><p>{text}</p><pre>{text}</pre><table><tr><td>{text}</td></tr></table>", title=text)
-    shown = words(reader)
+    shown = words(made(heading(1, text), paragraph(text), Code(text), table((), ((cell(text),),)), title=text))
 
-    told = text.replace("&lt;", "<").replace("&gt;", ">")
     assert "root:" not in shown
-    assert shown.replace(" ", "").count(told.replace(" ", "")) >= 4
+    assert shown.replace(" ", "").count(text.replace(" ", "")) >= 4
 
 
 def test_a_word_of_a_megabyte_is_cut_and_stays_on_the_paper() -> None:
     long = "x" * 1_000_000
-    reader = made(f"<p>{long}</p><table><tr><td>{long}</td><td>1</td></tr></table>", title="t" * 500)
+    reader = made(paragraph(long), table((), ((cell(long), cell("1")),)), title="t" * 500)
 
     assert len(reader.pages) < 60
     assert "996,000 more characters" in words(reader)
 
 
 def test_a_link_leads_abroad_or_to_a_heading_and_nowhere_else() -> None:
-    reader = made(
-        '<h2 id="there">There</h2><p><a href="#there">in</a> <a href="#gone">gone</a> '
-        '<a href="https://example.org/">out</a> <a href="javascript:alert(1)">bad</a> <a href="file:///etc/passwd">file</a></p>'
-    )
+    targets = ("#there", "#gone", "https://example.org/", "javascript:alert(1)", "file:///etc/passwd")
+    links = (part for target in targets for part in (link("to", target), " "))
+    reader = made(heading(1, "There", id="there"), paragraph(*links))
     notes = [note.get_object() for page in reader.pages for note in page.get("/Annots", [])]
-    targets = [str(note["/A"]["/URI"]) for note in notes if "/A" in note and "/URI" in note["/A"]]
+    found = [str(note["/A"]["/URI"]) for note in notes if "/A" in note and "/URI" in note["/A"]]
 
-    assert targets == ["https://example.org/"]
+    assert found == ["https://example.org/"]
 
 
 def test_characters_that_no_font_has_do_no_harm() -> None:
-    reader = made("<p>\U000f1234 is private</p>", title="日本")
+    reader = made(paragraph("\U000f1234 is private"), title="日本")
 
     assert "is private" in words(reader)
     assert reader.root_object["/MarkInfo"]["/Marked"]
 
 
 def test_a_table_that_is_longer_than_a_page_repeats_its_head() -> None:
-    rows = "".join(f"<tr><td>{number}</td><td>value</td></tr>" for number in range(120))
-    reader = made(f"<table><thead><tr><th>Number</th><th>Measured</th></tr></thead><tbody>{rows}</tbody></table>")
+    rows = ((cell(str(number)), cell("value")) for number in range(120))
+    reader = made(table((heads("Number", "Measured"),), rows))
     pages = [page.extract_text() for page in reader.pages if "value" in page.extract_text()]
 
     assert len(pages) > 1
@@ -152,14 +144,8 @@ def test_a_table_that_is_longer_than_a_page_repeats_its_head() -> None:
 
 
 def wide(columns: int, text: str = "123 456") -> Table:
-    cells = "".join(f"<td>{text}</td>" for _ in range(columns))
-    heads = "".join(f"<th>head {number}</th>" for number in range(columns))
-    (found,) = document(
-        f'<h2>S</h2><table><thead><tr><th></th><th colspan="{columns - 1}">over</th></tr><tr>{heads}</tr></thead>'
-        f"<tbody><tr>{cells}</tr></tbody></table>"
-    ).blocks[1:]
-    assert isinstance(found, Table)
-    return found
+    above = ((NOTHING, head("over", columns=columns - 1)), heads(*(f"head {number}" for number in range(columns))))
+    return table(above, ((cell(text),) * columns,))
 
 
 @pytest.mark.parametrize("columns", [2, 8, 14, 21, 30, 75])
@@ -175,22 +161,18 @@ def test_what_does_not_fit_on_turned_paper_is_parts_that_hold_every_column() -> 
     assert len(parts) > 1
     assert "part 1 of" in parts[0].table.title
 
-    def heads(row: Row) -> list[str]:
+    def titles(row: Row) -> list[str]:
         return [plain(cell.inlines) for cell in row.cells]
 
-    assert all(heads(part.table.head[1])[0] == "head 0" for part in parts)
-    assert [name for part in parts for name in heads(part.table.head[1])[1:]] == [f"head {n}" for n in range(1, 75)]
-    assert all(heads(part.table.head[0])[1] == "over" for part in parts)
+    assert all(titles(part.table.head[1])[0] == "head 0" for part in parts)
+    assert [name for part in parts for name in titles(part.table.head[1])[1:]] == [f"head {n}" for n in range(1, 75)]
+    assert all(titles(part.table.head[0])[1] == "over" for part in parts)
 
 
 def test_what_stands_under_upper_heads_is_parts_rather_than_turned_paper() -> None:
-    heads = "".join(f"<th>{number}</th>" for number in range(12))
-    cells = "".join("<td>123.4</td>" for _ in range(24))
-    (found,) = document(
-        f'<h2>S</h2><table><thead><tr><th></th><th colspan="12">one</th><th colspan="12">other</th></tr>'
-        f"<tr><th>Run</th>{heads}{heads}</tr></thead><tbody><tr><th>1</th>{cells}</tr></tbody></table>"
-    ).blocks[1:]
-    assert isinstance(found, Table)
+    over = (NOTHING, head("one", columns=12), head("other", columns=12))
+    numbers = heads(*map(str, range(12)))
+    found = table((over, (head("Run"), *numbers, *numbers)), ((name("1"), *[cell("123.4")] * 24),))
 
     parts = fitted(found)
 
@@ -200,11 +182,7 @@ def test_what_stands_under_upper_heads_is_parts_rather_than_turned_paper() -> No
 
 
 def test_a_long_text_beside_numbers_makes_no_row_that_fills_a_page() -> None:
-    cells = "".join("<td>123 456</td>" for _ in range(13))
-    (found,) = document(
-        f"<h2>S</h2><table><tbody><tr>{cells}<td>{'t0 to t1: 100, ' * 12}</td></tr></tbody></table>"
-    ).blocks[1:]
-    assert isinstance(found, Table)
+    found = table((), ((*[cell("123 456")] * 13, cell("t0 to t1: 100, " * 12)),))
 
     (part,) = fitted(found)
 
@@ -221,11 +199,11 @@ def test_without_typst_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(making.importlib.util, "find_spec", lambda name: None if name == "typst" else object())
 
     with pytest.raises(NotReadyError, match="pip install typst"):
-        pdf.made(document("<p>x</p>"), "run run-1", CREATED)
+        pdf.made(document(paragraph("x")), "run run-1", CREATED)
 
 
 def test_nothing_is_left_in_the_folder_for_passing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(making.tempfile, "tempdir", str(tmp_path))
-    made("<p>x</p>")
+    made(paragraph("x"))
 
     assert os.listdir(tmp_path) == []

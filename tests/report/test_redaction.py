@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.hosts._fake import FakeHost
-from nicbench.inventory.collect import collect_host, host_name
-from nicbench.redaction import Redactor, is_redacted
+from nicbench.core.redaction import Redactor, is_redacted
+from nicbench.hosts.fake import FakeHost
 from nicbench.report import build
+from nicbench.system.inventory.collect import collect_host, host_name
 
 from ._golden_machine import MAC, SECRETS, golden_machine
 from ._synthetic import SyntheticRun

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,23 +11,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench import report
-from nicbench.events import Bus, RunFinished, RunStarted
-from nicbench.hosts._fake import FakeHost
-from nicbench.judge.thresholds import Thresholds
-from nicbench.labs.base import Endpoint, EndpointTestbed
+from nicbench.core.bond import Bond, BondFlow, BondPort, BondSeen, Connection, PortBytes
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.events import Bus, RunFinished, RunStarted
+from nicbench.core.judging import Thresholds
+from nicbench.core.plan import Plan
+from nicbench.core.result import ResultVerdict, Summary
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, RoundRequest
+from nicbench.hosts.fake import FakeHost
+from nicbench.measure.player import FakePlayer
+from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
-from nicbench.model.bond import Bond, BondFlow, BondPort, BondSeen, Connection, PortBytes
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.plan import Plan
-from nicbench.model.result import ResultVerdict, Summary
-from nicbench.model.round import Figures, Flow, Job, JobOutcome, RoundRequest
-from nicbench.model.turn import Turn
-from nicbench.monitor.fake import FakeMonitors
+from nicbench.monitor.base import FakeMonitors
 from nicbench.report.gather import gather
-from nicbench.rounds.context import TestRoundContext
-from nicbench.rounds.fake import FakePlayer
-from nicbench.rounds.maker import RoundMaker
 from nicbench.store import RunFolder
+from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 
 LINK = 100e6
 Outcome = Callable[[int, Job], JobOutcome]
@@ -69,10 +67,9 @@ def finished(
         RunStarted(run_id=folder.run_id, title="Two ports", nicbench_version="0", wall_time="2026-01-31", seed=1)
     )
     folder.write_json("plan.json", _plan(folder.run_id, ends))
-    maker = RoundMaker(
-        FakePlayer(outcome, bonded=bonded), FakeMonitors(), Thresholds(), {}, bus, Turn(), time.monotonic()
-    )
-    context = TestRoundContext("tcp", 1, testbed, maker, 1e6, {}, bus)
+    player = FakePlayer(outcome, bonded=bonded)
+    maker = RoundMaker(player, FakeMonitors(), Thresholds(), SampleLog({}, bus))
+    context = LiveRoundContext(TestSetting("tcp", 1, 1e6), maker, testbed)
     asyncio.run(Stream("tcp", Stream.Options(duration=1.0)).run(context))
     bus.publish(RunFinished(verdict=verdict))
     folder.finish(Summary(title="Two ports", verdict=verdict, results=folder.journal.results()))

@@ -6,15 +6,19 @@ from typing import get_args
 
 import pytest
 
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column, Form
-from nicbench.report.cells import SCALES, text_of
+from nicbench.core.forms import SCALES
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.table import Column, Form
+from nicbench.report.cells import text_of
 
 
 @pytest.mark.parametrize("form", [form for form in get_args(Form) if form != "text"])
 def test_an_axis_is_in_the_unit_of_its_column(form: Form) -> None:
-    value = 40.0 / SCALES.get(form, 1.0)
+    name, value = "it", 40.0
+    if form in SCALES:
+        name, value = f"it_{SCALES[form].suffix.lstrip('_')}", 40.0 / SCALES[form].factor
     result = Result(
-        id="r", test="t", method="m", parameters={}, values={"it": value}, verdict=ResultVerdict.VALID, trials=()
+        id="r", test="t", method="m", parameters={}, values={name: value}, verdict=ResultVerdict.VALID, trials=()
     )
-    assert float(text_of(Column(value="it", head="It", form=form), result)) == pytest.approx(40.0)
+    text = text_of(Column(value=name, head="It", form=form), result)
+    assert float(text.removeprefix("± ")) == pytest.approx(40.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.core.result import Result, ResultVerdict
 from nicbench.report.numbers import basis_words
 from nicbench.report.tables import sections
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.model.counts import Counts
-from nicbench.model.stamps import Stamps
-from nicbench.model.trial import Health, Latency, PortReading, Purpose, Reading, Trial, TrialRequest
-from nicbench.model.verdict import Verdict
+from nicbench.core.reading import Counts, Stamps
+from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, Trial, TrialRequest
+from nicbench.core.verdict import Verdict
 from nicbench.report.stamps import clock_rows, warnings, words
 
 LATENCY = Latency(

@@ -12,11 +12,10 @@ import pytest
 from scipy import stats
 
 from nicbench import report
-from nicbench.comparing.claims import Basis
-from nicbench.comparing.seeds import seed_of
-from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.reference.descriptor import data_set
-from nicbench.reference.reading import results_of
+from nicbench.compare.claims import Basis
+from nicbench.compare.points import seed_of
+from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.importing.reference.data_sets import data_set, results_of
 from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import studies
 from nicbench.report.statistics import numerals
@@ -26,7 +25,7 @@ from nicbench.stats.bootstrap import Asked
 from . import _editors
 
 RUN_ID = "2026-11-22T120000Z-published"
-DATA = Path(__file__).parents[2] / "src/nicbench/reference/data"
+DATA = Path(__file__).parents[2] / "src/nicbench/importing/reference/data"
 
 
 def view_of(results: tuple[Result, ...], configurations: tuple[str, ...] = ()) -> StatisticsView:
@@ -183,7 +182,7 @@ def test_one_run_has_no_statistics() -> None:
 )
 def test_an_interval_has_two_digits_of_its_width(lower: float, upper: float, text: str) -> None:
     assert numerals.within(lower, upper) == text
-    assert numerals.within(None, upper) == "–"  # noqa: RUF001
+    assert numerals.within(None, upper) == "–"
 
 
 def test_of_a_test_only_what_differs_is_told() -> None:

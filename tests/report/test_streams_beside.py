@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.comparing.sides import Side, matched, slow_rates_in_megabits
-from nicbench.model.result import Result
+from nicbench.compare.sides import Side, in_suitable_units, matched
+from nicbench.core.result import Result
 from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.charts import WIDE
 from nicbench.report.drawing.svg import svg
-from nicbench.report.tables import Section, side_by_side
+from nicbench.report.section import Section
+from nicbench.report.tables import side_by_side
 from nicbench.stats.runs import over_runs
 
 MODES = ("TCP to the server", "TCP from the server")
@@ -73,7 +74,7 @@ def test_what_runs_tell_differently_is_told_of_each_and_of_many_runs_not_at_leng
 
 def test_statistics_of_slow_streams_are_in_the_unit_of_their_tables() -> None:
     side = Side("one", tuple(one.model_copy(update={"values": {"throughput_bits_per_s": 9e6}}) for one in RESULTS))
-    (to, _) = slow_rates_in_megabits(matched([side]))
+    (to, _) = in_suitable_units(matched([side]))
     assert (to.value.quantity.unit, to.numbers("one")[0]) == ("Mb/s", 9.0)
-    (to, _) = slow_rates_in_megabits(matched([Side("one", tuple(RESULTS))]))
+    (to, _) = in_suitable_units(matched([Side("one", tuple(RESULTS))]))
     assert to.value.quantity.unit == "Gb/s"

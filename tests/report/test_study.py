@@ -10,17 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from nicbench import report
-from nicbench.model.report_wishes import ReportWishes
-from nicbench.model.result import ResultVerdict
-from nicbench.report.contents import MARK, with_contents
+from nicbench.core.report_options import ReportWishes
+from nicbench.core.result import ResultVerdict
+from nicbench.report import html
+from nicbench.report.document.tables import heading
 from nicbench.report.model import Report
 from nicbench.report.study.findings import Place, findings
 
 from . import _editors
+from ._documents import document
+from ._sections import searched
 
 SECTIONS = (
     *("Question", "Answer", "Key findings", "Results", "Method", "Disclosure", "How to repeat it", "Revision history"),
-    *("Words", "Appendix"),
+    *("Glossary", "Appendix"),
 )
 
 
@@ -100,8 +103,7 @@ def test_every_test_says_its_steps_its_standard_and_its_parameters(page: str) ->
 
 
 def test_a_heading_without_an_id_gets_one_and_no_id_is_there_twice() -> None:
-    page = f"{MARK}<main><h2>A &amp; B</h2><p id='x'></p><h2>A &amp; B</h2><h3 id=\"own\">C</h3></main>"
-    made = with_contents(page)
+    made = html.written(document(heading(1, "A & B"), heading(1, "A & B"), heading(2, "C", id="own")))
 
     assert '<h2 id="a-b">' in made
     assert '<h2 id="a-b-2">' in made
@@ -128,9 +130,9 @@ def test_of_configurations_the_question_asks_in_what_they_differ_and_findings_le
 
 
 def test_of_several_configurations_every_finding_says_of_which(view: Report) -> None:
-    first = view.throughput[0]
+    first = searched(view)
     other = replace(first, configuration="another card")
-    told = findings(replace(view, throughput=(first, other), latency=(), sections=(), details=()))
+    told = findings(replace(view, sections=(first, other), details=()))
 
     assert [finding.text[:22] for finding in told] == ["“another card” passes "]
     assert told[0].place == Place("throughput-throughput-another-card", "Throughput (another card)")

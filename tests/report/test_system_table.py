@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.inventory.collect import collect_host
-from nicbench.report.gather import gather
-from nicbench.report.html import render
+from nicbench.core.described import NOTHING, Shape
+from nicbench.report.declared import inventory_shapes
 from nicbench.report.system_subjects import SUBJECTS
 from nicbench.report.system_table import SystemTable, system_table
 from nicbench.report.tuned import tuned_rows
-from nicbench.store import RunFolder
+from nicbench.system.inventory.collect import collect_host
 
+from ._documents import page_of
 from ._golden_machine import golden_machine
 from ._synthetic import SyntheticRun
 
@@ -131,7 +132,7 @@ def test_the_report_prints_settings_and_what_is_declared(tmp_path) -> None:  # t
     run.folder.write_json("tuning.json", {"settings": [row]})
     declared = {"switch": {"model": "Arista 7060CX-32S"}, "tester": {"BIOS profile": "Performance"}}
     run.folder.write_json("plan.json", run.plan().model_copy(update={"declared": declared}))
-    page = render(gather(RunFolder.open(run.finish())))
+    page = page_of(run.finish())
     for words in (
         "System configuration",
         "Settings made for the test",
@@ -141,3 +142,27 @@ def test_the_report_prints_settings_and_what_is_declared(tmp_path) -> None:  # t
     ):
         assert words in page
     assert json.loads((run.folder.path / "plan.json").read_text())["declared"] == declared
+
+
+async def test_every_value_of_a_machine_is_declared() -> None:
+    facts = await collect_host(golden_machine(), ("enp59s0f0",))
+    undeclared = [
+        path
+        for kind, value in facts.items()
+        if kind != "reasons_null"
+        for path in _undeclared(value, inventory_shapes()[kind], kind)
+    ]
+
+    assert undeclared == []
+
+
+def _undeclared(value: object, shape: Shape, path: str) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from (each for item in value for each in _undeclared(item, shape, path))
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            part = shape.entries or shape.fields.get(name)
+            if part is None:
+                yield f"{path}.{name}"
+            elif part is not NOTHING and inner is not None:
+                yield from _undeclared(inner, part, f"{path}.{name}")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from nicbench.core.result import Result
 from nicbench.methods._tail import BINS_S, tail_values
-from nicbench.model.result import Result
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.tail_bins import bins_chart
 from nicbench.report.model import Report
 from nicbench.report.tails import tail_tables
 
-PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "netxtreme25_2018_findings.csv"
+PUBLISHED = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "netxtreme25_2018_findings.csv"
 LOSSLESS = "RFC 2544, 100M frames at lossless rate"
 
 

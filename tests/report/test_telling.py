@@ -8,10 +8,12 @@ from typing import Any
 import altair as alt
 import pytest
 
-from nicbench.report.drawing.charts import NARROW, WIDE, Format, finished, throughput_chart
+from nicbench.report.drawing.charts import NARROW, WIDE, Format, finished, rates_by_size_chart
 from nicbench.report.drawing.reading import Head, number, read
 from nicbench.report.drawing.svg import svg
 from nicbench.report.model import Report
+
+from ._sections import rate_of, searched
 
 ROWS = [
     {"size": "64", "rate": 0.40237266, "goal": "NDR", "lower": 0.4, "upper": 0.41},
@@ -123,16 +125,17 @@ def test_layers_that_are_no_values_say_nothing() -> None:
 
 
 def test_every_rate_of_a_page_is_told_by_its_chart(view: Report) -> None:
-    table = view.throughput[0]
-    specification = throughput_chart(table, WIDE, view.plan)
+    section = searched(view)
+    assert section.table.rates is not None
+    specification = rates_by_size_chart(section, WIDE)
     assert specification is not None
     said = {(row.series, row.key, row.value) for one in read(specification) for row in one.rows}
 
-    for row in table.rows:
-        for goal in table.goals:
-            rate = row.rates[goal.key].value
+    for row in section.rows:
+        for goal in section.table.rates.goals:
+            rate = rate_of(row, goal.value).value
             assert rate is not None
-            assert (goal.name, row.size, number(rate / 1e6)) in said
+            assert (goal.name, row.cells[0], number(rate / 1e3)) in said
 
 
 def test_each_drawing_of_a_page_answers(page: str) -> None:

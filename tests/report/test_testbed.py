@@ -11,11 +11,13 @@ import pytest
 
 from nicbench.bench_file import load
 from nicbench.bench_file.models import BenchFile
-from nicbench.model.bond import Bond, BondPort
-from nicbench.model.plan import Plan, PlannedTest
-from nicbench.report.testbed.measuring import shortened, width, wrapped
+from nicbench.core.bond import Bond, BondPort
+from nicbench.core.plan import Plan, PlannedTest
+from nicbench.report.glyphs import width
+from nicbench.report.html import fragment
+from nicbench.report.testbed.measuring import shortened, wrapped
 from nicbench.report.testbed.parts import Direction, LinkPart, MachinePart, PortPart, Wiring
-from nicbench.report.testbed.picture import NARROW, WIDE, drawn, svg
+from nicbench.report.testbed.picture import NARROW, WIDE, pictures, svg
 from nicbench.report.testbed.placing import Box, Scene, placed
 from nicbench.report.testbed.wiring import wiring, wirings
 
@@ -236,7 +238,8 @@ def test_it_is_an_image_with_words_in_the_colours_of_the_page_and_hostile_names_
     assert root.get("aria-label") == 'a "<i>" b'
     assert "<script" not in text
     assert "#" not in text.replace("&#34;", "").replace("var(--", "").replace(", #", "")
-    assert drawn(made).count("<svg ") == 2
+    (figure,) = pictures((("", made),))
+    assert fragment(figure).count("<svg ") == 2
 
 
 def test_widths_are_those_of_the_widest_font() -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.monitor import MonitorCost, MonitorPlan
-from nicbench.model.plan import Plan
+from nicbench.core.monitor import MonitorCost, MonitorPlan
+from nicbench.core.plan import Plan
 from nicbench.report.drawing.charts import NARROW, WIDE
-from nicbench.report.drawing.svg import identifiers
+from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.watched import cpu_chart, stepped, watched_figure
+from nicbench.report.html import fragment
+from nicbench.report.model import Report
 from nicbench.report.watched import BETWEEN, Slice, WatchedMachine, watched_machines
 from nicbench.stats.cpu import Spent
-from nicbench.store.monitor_log import MonitorLog
+from nicbench.store.monitor_samples import MonitorLog
 
 S = 1_000_000_000
 STATES = ("user", "softirq", "steal", "idle")
@@ -97,14 +99,14 @@ def test_neighbours_are_taken_together_but_never_a_trial_with_what_is_beside_it(
     assert stepped([], 10) == ()
 
 
-def test_it_is_drawn_for_a_screen_and_for_a_phone(tmp_path: Path) -> None:
-    view = view_of(tmp_path)
-    drawing = watched_figure(view, identifiers())
-    assert drawing is not None
-    assert drawing.count("<svg ") == 2 * len(view.series)
-    assert "calibration" in drawing
+def test_it_is_drawn_for_a_screen_and_for_a_phone(tmp_path: Path, view: Report) -> None:
+    machine = view_of(tmp_path)
+    figure = watched_figure(machine, Figures(view))
+    assert figure is not None
+    assert fragment(figure).count("<svg ") == 2 * len(machine.series)
+    assert "calibration" in figure.panels[0].drawing.svg
     for form in (WIDE, NARROW):
-        assert cpu_chart(view.series[0], form, view=view, is_first=True, is_last=True) is not None
+        assert cpu_chart(machine.series[0], form, view=machine, is_first=True, is_last=True) is not None
 
 
 def test_a_run_without_monitors_has_no_such_section(tmp_path: Path) -> None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from nicbench.model.rate import Bounded
+from nicbench.core.described import Shape, shape_of
+from nicbench.core.result import Bounded, Result
+from nicbench.core.table import Column
 from nicbench.report import numbers
+from nicbench.report.cells import texts
+from nicbench.report.declared import method_shapes, traffic_shapes
 from nicbench.report.facts import columns, facts, label_of, plain, spans
 from nicbench.report.numbers import basis_words
+from nicbench.testbed.labs.veth import VethLab
+from nicbench.testbed.testers.packets import Packets
+
+_LAB = shape_of(VethLab.Options).fields
+_TESTER = shape_of(Packets.Options).fields
 
 
 @pytest.mark.parametrize(
@@ -22,9 +33,13 @@ def test_a_column_has_the_digits_its_smallest_rate_and_its_intervals_need() -> N
     wide = Bounded(value=0.39e6, lower=0.39e6, upper=0.41e6)
     narrow = Bounded(value=0.2005e6, lower=0.2005e6, upper=0.2006e6)
 
-    assert numbers.bounds_decimals([wide]) == 3
-    assert numbers.bounds_decimals([wide, narrow]) == 4
-    assert numbers.bounds_decimals([]) == 2
+    results = [
+        Result(id="a", method="throughput", parameters={}, values={"x_frames_per_s": one}) for one in (wide, narrow)
+    ]
+    column = Column(value="x_frames_per_s", head="Rate", aspect="rate")
+    assert texts(column, results[:1]) == ["0.390"]
+    assert texts(column, results) == ["0.3900", "0.2005"]
+    assert texts(column, []) == []
 
 
 @pytest.mark.parametrize(
@@ -38,7 +53,7 @@ def test_a_column_has_the_digits_its_smallest_rate_and_its_intervals_need() -> N
     ids=["closed", "open above", "open below", "unknown"],
 )
 def test_an_interval_says_which_ends_it_has(rate: Bounded, text: str) -> None:
-    assert numbers.interval(rate, 2) == text
+    assert numbers.interval(rate, lambda value: f"{value / 1e6:.2f}") == text
 
 
 def test_unknown_is_never_zero() -> None:
@@ -54,27 +69,73 @@ def test_unknown_is_never_zero() -> None:
         ("hz", 2.596e9, "2.596 GHz"),
         ("link_bits_per_s", 10e9, "10 Gb/s"),
         ("rate_frames_per_s", 200000, "200.0 kpps"),
-        ("duration", 0.2, "200 ms"),
-        ("bins", [10e-6, 20e-6], "10, 20 µs"),
-        ("of", 400e3, "400.0 kpps"),
-        ("of", "line_rate", "line_rate"),
-        ("goals", {"NDR": 0.0, "PDR": 0.005}, "NDR 0 %, PDR 0.5 %"),
         ("anything", None, "unknown"),
         ("forwarding", True, "yes"),
         ("queues", [], "none"),
         ("resolution_ns", 0.38518, "0.385 ns"),
-        ("memory", 512 * 2**20, "512 MiB"),
-        ("catch_up", 0.001, "1 ms"),
         ("rps_cpus", "2", "mask 2 (CPU 1)"),
         ("rps_cpus", "00000001,00000003", "mask 00000001,00000003 (CPUs 0, 1, 32)"),
         ("rps_cpus", "0", "mask 0 (off)"),
-        ("cpus_by_node", {"0": "0-1"}, "node 0: CPUs 0-1"),
         ("dpdk", "DPDK 22.11.11", "22.11.11"),
-        ("rings", None, "\u2013"),
+        ("numa_node", None, "\u2013"),
     ],
 )
 def test_a_fact_carries_the_unit_of_its_name(name: str, value: object, text: str) -> None:
     assert plain(name, value) == text
+
+
+@pytest.mark.parametrize(
+    ("shapes", "name", "value", "text"),
+    [
+        (method_shapes("latency")["trial"].fields, "duration", 0.2, "200 ms"),
+        (method_shapes("latency"), "bins", [10e-6, 20e-6], "10, 20 µs"),
+        (method_shapes("latency"), "of", "NDR", "NDR"),
+        (method_shapes("frame-loss"), "of", 400e3, "400.0 kpps"),
+        (method_shapes("frame-loss"), "of", "line_rate", "line_rate"),
+        (method_shapes("throughput")["search"].fields, "goals", {"NDR": 0.0, "PDR": 0.005}, "NDR 0 %, PDR 0.5 %"),
+        (method_shapes("stream"), "rate", 1e9, "1 Gb/s"),
+        (_TESTER, "memory", 512 * 2**20, "512 MiB"),
+        (_TESTER, "catch_up", 0.001, "1 ms"),
+        (_LAB, "txqueuelen", 1000, "1\u202f000 frames"),
+        (traffic_shapes(), "unheard_of_s", 2.0, "2 s"),
+    ],
+)
+def test_an_option_carries_the_unit_of_its_declaration(
+    shapes: Mapping[str, Shape], name: str, value: object, text: str
+) -> None:
+    assert plain(name, value, shapes.get(name)) == text
+
+
+def test_what_a_search_of_the_plan_lets_choose_is_declared_by_that_search() -> None:
+    search = {"kind": "step-down", "precision": 0.005, "start": 1.0, "minimum_load": 1000.0}
+    (fact,) = facts({"search": search}, method_shapes("throughput"))
+
+    assert [(child.label, child.text) for child in fact.children] == [
+        ("Kind", "step-down"),
+        ("Precision", "0.5 %"),
+        ("Start", "100 %"),
+        ("Minimum load", "1.000 kpps"),
+    ]
+
+
+def test_a_fact_is_shown_as_it_is_declared() -> None:
+    nodes = {"cpus_by_node": {"0": "0-1", "1": "2-3"}, "node_by_interface": {"p0": 1, "p1": None}}
+    masks = {"p0 rx-0": "2"}
+
+    assert columns({"tester": {"numa": nodes, "rings": None, "rps_cpu_masks": masks}})[1] == (
+        ("NUMA", ("node 0: CPUs 0-1; node 1: CPUs 2-3",)),
+        ("NUMA, node by interface", ("p0 1, p1 \u2013",)),
+        ("Rings", ("\u2013",)),
+        ("RPS CPU masks", ("p0 rx-0 mask 2 (CPU 1)",)),
+    )
+
+
+def test_a_fact_of_another_version_says_its_unit_by_its_name() -> None:
+    assert columns({"tester": {"cpu": {"cpus": 2, "cache_bytes": 2**20}, "aether": {"drag_percent": 3.0}}})[1] == (
+        ("CPUs", ("2",)),
+        ("CPU, cache", ("1 MiB",)),
+        ("Aether", ("Drag 3 %",)),
+    )
 
 
 @pytest.mark.parametrize(

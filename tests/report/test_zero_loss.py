@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result
+from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.core.units import line_rate_frames_per_s
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.points import LINE_RATE, points_of
-from nicbench.report.model import Goal, Report, ThroughputTable
-from nicbench.report.throughput import throughput_tables
-from nicbench.report.zero_loss import ZeroLossTable, tells_something, zero_loss_chart, zero_loss_table
-from nicbench.units import line_rate_frames_per_s
+from nicbench.report.drawing.share_bars import share_bars_chart, tells_something
+from nicbench.report.model import Report
+from nicbench.report.section import Further, Known, Section
+from nicbench.report.tables import sections
 
-PUBLISHED = Path(__file__).parents[2] / "src/nicbench/reference/data" / "connectx5_dpdk1908_zero_loss.csv"
+from ._sections import searched
+
+PUBLISHED = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "connectx5_dpdk1908_zero_loss.csv"
 LINKS = {"2x25GbE": 50e9, "1x100GbE": 100e9}  # the sum of both ports, where there are two
 # Printed rate, line rate and share of a row contradict each other in none of these tables.
 ERRATA: set[str] = set()
@@ -50,21 +53,31 @@ def as_result(row: Mapping[str, str]) -> Result:
     )
 
 
-def rendered(results: list[Result]) -> ZeroLossTable:
-    (table,) = throughput_tables(results, {}, None, {})
-    goals = tuple(Goal(goal.key, goal.name, 0.0) for goal in table.goals)
-    made = zero_loss_table(ThroughputTable(table.test, table.configuration, table.scope, goals, table.rows))
-    assert made is not None
-    return made
+def plan_of(goals: Mapping[str, float]) -> Plan:
+    options = {"search": {"goals": dict(goals)}}
+    test = PlannedTest(name="t", method="throughput", description="", options=options, points=1, estimate_s=0.0)
+    return Plan(run_id="x", title="x", nicbench_version="0", seed=0, tests=(test,))
+
+
+def rendered(results: list[Result], goals: Mapping[str, float]) -> Further | None:
+    """The zero-loss table; None where the section has none."""
+    named = [result.model_copy(update={"test": "t"}) for result in results]
+    (section,) = sections(named, {}, known=Known(plan_of(goals)))
+    return next((further for further in section.further if further.table.title == "Zero packet loss"), None)
+
+
+def zero_loss(section: Section) -> Further:
+    return next(further for further in section.further if further.table.bars is not None)
 
 
 @pytest.mark.parametrize("test", ["1", "2", "5"])
 def test_a_published_table_is_rendered_cell_for_cell(test: str) -> None:
     rows = [row for row in published() if row["test"] == test]
-    table = rendered([as_result(row) for row in rows])
+    table = rendered([as_result(row) for row in rows], {"NDR": 0.0})
+    assert table is not None
     columns = ("frame_bytes", "frame_rate_mpps", "line_rate_mpps", "percent_of_line_rate")
-    assert [cells for cells, _ in table.rows] == [tuple(row[column] for column in columns) for row in rows]
-    assert [f"{column.head} {column.unit or ''}".strip() for column in table.columns] == [
+    assert [row.cells for row in table.rows] == [tuple(row[column] for column in columns) for row in rows]
+    assert [f"{column.head} {column.unit or ''}".strip() for column in table.table.columns] == [
         "Frame size bytes",
         "Frame rate Mpps",
         "Line rate Mpps",
@@ -89,32 +102,33 @@ def test_a_published_share_is_that_of_its_rates_within_their_rounding(row: dict[
 def test_a_rate_that_the_tester_limited_is_at_least_that() -> None:
     rate = Bounded(value=9e6, lower=9e6, limited_by=LimitedBy.TESTER)
     values = {"ndr_frames_per_s": rate, "ndr_percent_of_line_rate": 60.48, "line_rate_frames_per_s": 14.88e6}
-    table = rendered([Result(id="t/64", method="throughput", parameters={"frame_bytes": 64}, values=dict(values))])
-    assert table.rows[0][0] == ("64", "≥ 9.00", "14.88", "60.48")
+    result = Result(id="t/64", method="throughput", parameters={"frame_bytes": 64}, values=dict(values))
+    table = rendered([result], {"NDR": 0.0})
+    assert table is not None
+    assert table.rows[0].cells == ("64", "≥ 9.00", "14.88", "60.48")
 
 
 def test_without_a_rate_that_loses_nothing_there_is_no_such_table(view: Report) -> None:
-    table = view.throughput[0]
-    partial = ThroughputTable(table.test, table.configuration, table.scope, (Goal("pdr", "PDR", 0.005),), table.rows)
-    assert zero_loss_table(partial) is None
+    results = [row.result for row in searched(view).rows]
+    assert rendered(results, {"NDR": 0.001, "PDR": 0.005}) is None
+    assert rendered(results, {"NDR": 0.0, "PDR": 0.005}) is not None
 
 
 def test_the_bars_stand_beside_the_share_of_the_line_rate(view: Report) -> None:
-    table = zero_loss_table(view.throughput[0])
-    assert table is not None
+    table = zero_loss(searched(view))
     for form in (charts.WIDE, charts.NARROW):
-        chart = zero_loss_chart(table, form)
+        chart = share_bars_chart(table, form)
         assert chart is not None
         bars, line = chart["layer"]
         assert (bars["encoding"]["y"]["title"], line["encoding"]["y"]["title"]) == (
-            "frame rate [Mpps]",
+            "frame rate [kpps]",
             "% of line rate",
         )
 
 
 def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Report) -> None:
-    table = view.throughput[0]
-    near, whole = points_of(table), points_of(table, line_rate=True)
+    section = searched(view)
+    near, whole = points_of(section), points_of(section, line_rate=True)
     assert near is not None
     assert whole is not None
     highest = max(bound["rate"] for bound in whole.bounds if bound["goal"] == LINE_RATE)
@@ -122,14 +136,13 @@ def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Re
     assert whole.top >= highest
     assert view.plan is not None
     real = view.plan.model_copy(update={"link_is_nominal": False, "simulated": False})
-    assert "the line rate" in charts.throughput_caption(table, real)
+    assert "the line rate" in charts.rates_by_size_caption(dataclasses.replace(section, known=Known(real)))
 
 
 def test_bars_are_drawn_against_the_line_rate_of_a_real_link_and_not_of_a_nominal_one(view: Report) -> None:
-    table = zero_loss_table(view.throughput[0])
-    assert table is not None
+    section = searched(view)
     assert view.plan is not None
-    real = view.plan.model_copy(update={"link_is_nominal": False})
-    assert not tells_something(table, view)
-    assert tells_something(table, dataclasses.replace(view, plan=real))
-    assert not tells_something(dataclasses.replace(table, rows=table.rows[:1]), dataclasses.replace(view, plan=real))
+    real = Known(view.plan.model_copy(update={"link_is_nominal": False}))
+    assert not tells_something(section)
+    assert tells_something(dataclasses.replace(section, known=real))
+    assert not tells_something(dataclasses.replace(section, rows=section.rows[:1], known=real))

@@ -7,10 +7,9 @@ import subprocess
 from pathlib import Path
 
 from nicbench.bench_file import load
-from nicbench.events import Bus, TrialFinished
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, Summary
-from nicbench.model.trial import Trial
+from nicbench.core.events import Bus, TrialFinished
+from nicbench.core.result import Bounded, Result, Summary
+from nicbench.core.trial import Trial
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
 

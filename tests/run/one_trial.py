@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nicbench.bench_file import parse
-from nicbench.model.trial import Reading, TrialRequest
-from nicbench.stages.testbed import laid_out, make_dut, make_testbed
+from nicbench.core.trial import Reading, TrialRequest
+from nicbench.stages.testbed import lay_out_ways, make_dut, make_testbed
 from nicbench.stages.tester import make_tester
 from nicbench.tuning.stack import UndoStack
 
@@ -20,7 +20,7 @@ async def readings(run_id: str, bench_text: str, trials: list[tuple[TrialRequest
     try:
         _, testbed = await make_testbed(bench, changes)
         dut = await make_dut(bench, testbed, changes)
-        _, addressing = laid_out(bench, testbed, dut)
+        _, addressing = lay_out_ways(bench, testbed, dut)
         taken = []
         for number, (request, fault) in enumerate(trials, 1):
             tester = make_tester(bench, testbed, (), run_id, None, fault)

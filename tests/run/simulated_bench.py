@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from nicbench.bench_file import load
-from nicbench.events import Bus, TrialFinished
+from nicbench.core.events import Bus, TrialFinished
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
 
@@ -91,7 +91,7 @@ tests:
 
 
 async def nothing_told(*_: object) -> dict[str, dict[str, object]]:
-    """In the place of ``disclose.collect``, whose dozens of commands take longer than the rest of such a run."""
+    """In the place of ``stages.plan.collect``, whose dozens of commands take longer than the rest of such a run."""
     return {"tester": {}, "dut": {}}
 
 

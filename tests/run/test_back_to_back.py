@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench import report
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result
+from nicbench.core.result import Bounded, Result
 from nicbench.store.folder import RunFolder
 
 from .lab_bench import run_bench
@@ -115,6 +114,7 @@ tests:
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 @pytest.mark.slow
 def test_the_burst_of_a_token_bucket_is_found_with_real_packets(tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, POLICER)

@@ -8,9 +8,9 @@ import struct
 from pathlib import Path
 
 from nicbench.bench_file import load
-from nicbench.events import Bus
-from nicbench.model.trial import Trial
-from nicbench.report.html import build
+from nicbench.core.events import Bus
+from nicbench.core.trial import Trial
+from nicbench.report import build
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
 

@@ -9,7 +9,7 @@ import pytest
 
 from .lab_bench import machine_state, make_folder, run_async
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 LINK = 50e6
 

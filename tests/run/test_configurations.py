@@ -13,14 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench import report
-from nicbench.errors import HostError, NicbenchError
-from nicbench.events import TurnFinished, TurnStarted
-from nicbench.labs.base import Testbed
-from nicbench.labs.simulated import SimulatedLab
-from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.model.spread import Spread
-from nicbench.stages import disclose
+from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.events import TurnFinished, TurnStarted
+from nicbench.core.result import Result, ResultVerdict, Spread, Summary
+from nicbench.stages import plan as plan_stage
 from nicbench.store.folder import RunFolder
+from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.labs.simulated import SimulatedLab
 
 from .lab_bench import TOLERANT, machine_state, rate_of, run_bench
 from .simulated_bench import COMPARED, make_folder, measured, nothing_told, run_in_child, run_whole, trial_lines
@@ -101,13 +100,13 @@ def test_the_report_lists_what_differs_first_then_compares_and_keeps_each_run(pa
     places = [
         page.index(text)
         for text in (
-            "“fast” passes 0.03",
+            "“fast” passes 3",
             "times as much as “slow”; their intervals do not overlap.",
             "What is compared",
             "lab.capacity 40 kpps 20 kpps",
             "lab.loss not given 0.01 %",
             "Throughput side by side",
-            "Latency at 50 % of the PDR, side by side",
+            "Latency at 50 % of the PDR: latency",
             "Long tail at 50 % of the PDR",
             "Each run by itself: fast 1, slow 1, slow 2, fast 2",
             "Throughput: throughput (fast, run 1)",
@@ -123,7 +122,7 @@ def test_the_report_lists_what_differs_first_then_compares_and_keeps_each_run(pa
 def test_killed_where_a_turn_begins_or_ends_it_goes_on_in_the_right_one(
     reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disclose, "collect", nothing_told)
+    monkeypatch.setattr(plan_stage, "collect", nothing_told)
     inside = draw.sample(range(1, len(reference.events) + 1), 2)
     for write in sorted({*reference.writes_about_turns(), *inside}):
         check_killed(f"{write}:{draw.choice(('before', 'torn', 'after'))}", reference, tmp_path)
@@ -217,6 +216,7 @@ tests:
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 @pytest.mark.slow
 def test_two_policers_are_each_found_at_their_own_rate(draw: random.Random, tmp_path: Path) -> None:
     rates = {"low": draw.randrange(90_000, 120_000), "high": draw.randrange(180_000, 300_000)}
@@ -246,6 +246,7 @@ def test_two_policers_are_each_found_at_their_own_rate(draw: random.Random, tmp_
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.acceptance
 def test_forwarding_through_filter_rules_is_slower_than_without(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.errors import NotReadyError
-from nicbench.events import Bus
-from nicbench.model.result import ResultVerdict
+from nicbench.core.errors import NotReadyError
+from nicbench.core.events import Bus
+from nicbench.core.result import ResultVerdict
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.result import ResultVerdict
+from nicbench.core.result import ResultVerdict
 
 from .lab_bench import rate_of, run_bench
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.acceptance]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.acceptance]
 
 DEMO = Path(__file__).parents[2] / "examples" / "kernel-forward.yaml"
 RUNS = 10

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nicbench.cli.main import main
-from nicbench.diff.compare import differences
-from nicbench.stages import disclose
+from nicbench.compare.run_differences import differences
+from nicbench.stages import plan as plan_stage
 from nicbench.store.folder import RunFolder
 
 from .simulated_bench import run_whole
@@ -39,7 +39,7 @@ def real_run(
         facts = {"core_clock_policy": {"governor": [governor]}, "memory": {"available_bytes": time.monotonic_ns()}}
         return {"tester": facts, "dut": facts}
 
-    monkeypatch.setattr(disclose, "collect", told)
+    monkeypatch.setattr(plan_stage, "collect", told)
     run = RunFolder.create(parent, bench, "Compared")
     if tuning is not None:
         run.write_json("tuning.json", {"format": 1, "settings": tuning})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.cli.main import main
-from nicbench.diff.compare import differences
+from nicbench.compare.run_differences import differences
 from nicbench.store.folder import RunFolder
 
 from .lab_bench import TOLERANT, short
@@ -31,7 +31,7 @@ def test_the_setting_that_was_tuned_is_disclosed_and_named_first(tmp_path: Path)
     for value in (0, 1):
         tuning = f"tuning: {{dut: {{sysctls: {{net.ipv4.ip_early_demux: {value}}}}}}}\n"
         bench = short("{kind: kernel-forward}", more=TOLERANT + tuning, trials=2, duration="100 ms")
-        runs.append(told(tmp_path / str(value), bench, "--redact"))
+        runs.append(told(tmp_path / str(value), bench, "--redact", *["--no-report"] * value))
     found = differences(*runs)
     assert found.settings[0].path == "tuning.sysctls.machine.net.ipv4.ip_early_demux"
     assert found.settings[0].values == ("0", "1")
@@ -43,12 +43,12 @@ def test_the_setting_that_was_tuned_is_disclosed_and_named_first(tmp_path: Path)
 
 
 def test_a_redacted_run_goes_on_redacted(tmp_path: Path) -> None:
-    run = told(tmp_path / "a", BENCH, "--redact")
+    run = told(tmp_path / "a", BENCH, "--redact", "--no-report")
     lines = (run.path / "journal.ndjson").read_text().splitlines(keepends=True)
     assert json.loads(lines[0])["redacted"] is True
     (run.path / "MANIFEST.json").unlink()
     (run.path / "journal.ndjson").write_text("".join(lines[: len(lines) // 2]))
-    assert main(["resume", str(run.path), "--no-progress"]) == 0
+    assert main(["resume", str(run.path), "--no-progress", "--no-report"]) == 0
     started = [
         json.loads(line) for line in (run.path / "journal.ndjson").read_text().splitlines() if "run_started" in line
     ]

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.judge.thresholds import Thresholds
-from nicbench.judge.verdict import Evidence, judge
-from nicbench.model.result import ResultVerdict
-from nicbench.model.trial import Purpose, TrialRequest
-from nicbench.model.verdict import Reason
+from nicbench.core.judging import Thresholds
+from nicbench.core.result import ResultVerdict
+from nicbench.core.trial import Purpose, TrialRequest
+from nicbench.core.verdict import Reason
+from nicbench.measure.trial_verdict import Evidence, judge
 
 from .lab_bench import run_bench, short
 from .one_trial import readings
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 REQUEST = TrialRequest(
     frame_bytes=64, load_frames_per_s=150_000, duration_s=1.0, drain_s=0.1, settle_s=0.05, purpose=Purpose.SEARCH
@@ -40,7 +40,9 @@ def test_a_receiver_paused_for_50_ms_gives_an_invalid_trial_and_charges_no_loss(
 
 @contextmanager
 def busy_process_on(cpu: int) -> Iterator[None]:
-    process = subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
+    # With the priority of the kernel's packet work there: at a lower one it gets no time of an overloaded core.
+    busy = ["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"]
+    process = subprocess.Popen(["nice", "-n", "-20", *busy])
     try:
         yield
     finally:
@@ -49,8 +51,9 @@ def busy_process_on(cpu: int) -> Iterator[None]:
 
 
 def test_a_busy_process_on_the_duts_core_makes_the_run_disturbed(tmp_path: Path) -> None:
-    # The tester's own thresholds are wide here: only what happens on the DUT's core may decide.
-    wide = "thresholds: {longest_gap_ms: 500, total_gap_share: 0.9, unsent_share: 0.2}"
+    # The tester's own thresholds are wide here: only what happens on the DUT's core may decide. Packet work of an
+    # overloaded core leaves a busy process a few percent of it.
+    wide = "thresholds: {longest_gap_ms: 500, total_gap_share: 0.9, unsent_share: 0.2, dut_foreign_cpu_share: 0.02}"
     bench = short("{kind: kernel-forward}", more=wide, duration="500 ms", trials=3)
     with busy_process_on(1):
         summary, trials = run_bench(tmp_path, bench)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.trial import Purpose
+from nicbench.core.trial import Purpose
 from nicbench.report.gather import gather
 from nicbench.store import RunFolder
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.duts.file_server import FileServer, FileServerOptions
-from nicbench.engine.binary import find_binary
-from nicbench.events import RoundFinished
-from nicbench.hosts.local import LocalHost
-from nicbench.labs.clients import ClientsLab, ClientsOptions
+from nicbench.core.events import RoundFinished
+from nicbench.engine.binaries import find_binary
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.testbed.duts.file_server import FileServer, FileServerOptions
+from nicbench.testbed.labs.clients import ClientsLab, ClientsOptions
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo import RemovePath
+from nicbench.tuning.undo.remove_path import RemovePath
 
 from .lab_bench import machine_state, make_folder, run_async
 
@@ -37,6 +37,7 @@ def mounts() -> list[str]:
     return [line for line in Path("/proc/mounts").read_text().splitlines() if "nicbench-" in line]
 
 
+@pytest.mark.alone  # each reads so many frames in its second
 def test_each_instance_reads_its_share_over_the_network(tmp_path: Path) -> None:
     before = machine_state()
     folder = make_folder(tmp_path, BENCH)

@@ -12,14 +12,14 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from nicbench.model.result import ResultVerdict
-from nicbench.model.round import Round
+from nicbench.core.result import ResultVerdict
+from nicbench.core.round import Round
+from nicbench.store.files import VARIABLE
 from nicbench.store.folder import RunFolder
-from nicbench.store.kill_switch import VARIABLE
 
 from .lab_bench import machine_state
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]  # it compares the interfaces of the whole machine before and after
 
 BENCH = """
 nicbench: 1
@@ -59,7 +59,7 @@ def mount(folder: Path, number: int) -> None:
 
 
 def nicbench(*arguments: str, **environment: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "nicbench", *arguments, "--wait", "10min", "--no-progress"]
+    command = [sys.executable, "-m", "nicbench", *arguments, "--wait", "10min", "--no-progress", "--no-report"]
     done = subprocess.run(command, env={**os.environ, **environment}, check=False, capture_output=True, text=True)
     return done.returncode, done.stderr
 

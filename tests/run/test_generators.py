@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from nicbench.model.rate import Bounded
+from nicbench.core.result import Bounded
 from nicbench.store.folder import RunFolder
-from nicbench.testers._trex_client import load_api
+from nicbench.testbed.testers._trex_server import load_api
 
 from .simulated_bench import run_whole
 
-FAKE = Path(__file__).parents[1] / "testers" / "fake_trex"
+FAKE = Path(__file__).parents[1] / "testbed" / "testers" / "fake_trex"
 OURS = "lab: {kind: simulated, link: 10 Mb/s, capacity: 10 kpps, queue_frames: 16}\ndut: {kind: simulated}\n"
 TREX = f"tester: {{kind: trex, client: {FAKE}}}\ndut: {{kind: external}}\n"
 TESTS = """

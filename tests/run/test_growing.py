@@ -15,11 +15,10 @@ from rich.console import Console
 
 from nicbench import report
 from nicbench.cli.summary_table import print_summary
-from nicbench.events import IntervalsChecked, TurnFinished, TurnStarted
-from nicbench.model.result import Summary
-from nicbench.model.spread import Spread
-from nicbench.stages import disclose
-from nicbench.stats.growth import awaited
+from nicbench.core.events import IntervalsChecked, TurnFinished, TurnStarted
+from nicbench.core.result import Spread, Summary
+from nicbench.stages import plan as plan_stage
+from nicbench.stats.runs import awaited
 from nicbench.store.folder import RunFolder
 
 from .simulated_bench import GROWING, make_folder, measured, nothing_told, run_in_child, run_whole, trial_lines
@@ -50,7 +49,7 @@ class Reference:
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     folder = make_folder(tmp_path_factory.mktemp("whole"), GROWING)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(disclose, "collect", nothing_told)
+        patched.setattr(plan_stage, "collect", nothing_told)
         run_whole(folder)
     return Reference(folder)
 
@@ -88,7 +87,7 @@ def test_a_run_that_warms_up_is_first_and_kept_and_counts_for_nothing(reference:
 def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disclose, "collect", nothing_told)
+    monkeypatch.setattr(plan_stage, "collect", nothing_told)
     folder = make_folder(tmp_path, GROWING.replace("at_most: 8", "at_most: 3"))
     run_whole(folder)
     found = folder.summary()
@@ -106,7 +105,7 @@ def test_the_cap_ends_it_and_the_summary_says_what_was_not_reached(
 
 
 def test_one_run_after_one_to_warm_up_is_shown_apart_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disclose, "collect", nothing_told)
+    monkeypatch.setattr(plan_stage, "collect", nothing_told)
     bench = GROWING.replace("{warm_up: 1, at_least: 2, at_most: 8, until: 0.8 %}", "{warm_up: 1}")
     folder = make_folder(tmp_path, without(bench))
     run_whole(folder)
@@ -147,7 +146,7 @@ def test_the_report_says_how_many_runs_there_were_and_how_closely_each_mean_is_k
 def test_a_run_that_broke_off_says_so_and_what_is_known_so_far(
     reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disclose, "collect", nothing_told)
+    monkeypatch.setattr(plan_stage, "collect", nothing_told)
     folder = make_folder(tmp_path, GROWING)
     decision = reference.writes_where_it_decides()[4]  # the second
     assert run_in_child(folder, kill_at=f"{decision}:after") == -signal.SIGKILL
@@ -161,7 +160,7 @@ def test_a_run_that_broke_off_says_so_and_what_is_known_so_far(
 def test_killed_where_it_decides_it_comes_to_the_same_decision(
     reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disclose, "collect", nothing_told)
+    monkeypatch.setattr(plan_stage, "collect", nothing_told)
     for write in draw.sample(reference.writes_where_it_decides(), 3):
         check_killed(f"{write}:{draw.choice(('before', 'torn', 'after'))}", reference, tmp_path)
 
@@ -170,7 +169,7 @@ def test_killed_where_it_decides_it_comes_to_the_same_decision(
 def test_killed_at_each_journal_write_it_resumes_to_the_same_bytes(
     reference: Reference, draw: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disclose, "collect", nothing_told)
+    monkeypatch.setattr(plan_stage, "collect", nothing_told)
     for write in range(1, len(reference.events) + 1):
         check_killed(f"{write}:{draw.choice(('before', 'torn', 'after'))}", reference, tmp_path)
 

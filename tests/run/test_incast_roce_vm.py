@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.events import RoundFinished
-from nicbench.model.round import Round
+from nicbench.core.events import RoundFinished
+from nicbench.core.round import Round
 
 from .lab_bench import machine_state, make_folder, run_async
 

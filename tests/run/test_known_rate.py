@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result
+from nicbench.core.result import Bounded, Result
 
 from .lab_bench import TOLERANT, run_bench
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
 
 # What the tester makes good after a pause is within the burst: 10 ms at the highest load are 740 frames.
 RATE, BURST, TRIAL_S = 50_000, 1000, 2.0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nicbench import report
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.core.result import Result, ResultVerdict
 from nicbench.report.gather import gather
 from nicbench.store.folder import RunFolder
 

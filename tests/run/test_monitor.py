@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.run.lab_bench import make_folder, run_bench, short, trials_of
 
-from nicbench.store import RunFolder, monitor_log, monitor_table
+from nicbench.store import RunFolder, monitor_samples
 
 pytestmark = pytest.mark.lab
 
@@ -25,7 +25,7 @@ def test_each_trial_is_made_of_whole_samples_of_both_namespaces(tmp_path: Path) 
     _, trials = run_bench(tmp_path, short("kernel-forward", trials=2))
     (folder,) = tmp_path.iterdir()
     (monitor,) = json.loads((folder / "plan.json").read_text())["monitors"]
-    table = pq.read_table(folder / monitor_table.NAME)
+    table = pq.read_table(folder / monitor_samples.NAME)
     assert set(filter(None, table["trial"].to_pylist())) == {trial.id for trial in trials}
     if monitor["paused"]:
         whole = table.filter(table["trial"].is_valid())
@@ -41,7 +41,7 @@ def test_each_trial_is_made_of_whole_samples_of_both_namespaces(tmp_path: Path) 
 
 def test_what_was_sampled_before_a_kill_is_kept(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, short("kernel-forward", trials=4))
-    command = [sys.executable, "-m", "nicbench", "resume", str(folder.path)]
+    command = [sys.executable, "-m", "nicbench", "resume", str(folder.path), "--no-report"]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         end = time.monotonic() + _PATIENCE_S
@@ -52,7 +52,7 @@ def test_what_was_sampled_before_a_kill_is_kept(tmp_path: Path) -> None:
         run.kill()
         run.wait()
         subprocess.run([sys.executable, "-m", "nicbench", "restore", folder.run_id], capture_output=True, check=False)
-    assert (folder.path / monitor_log.NAME).is_file()
-    kept = monitor_table.read(RunFolder.open(folder.path).path, ("context_switches",))
+    assert (folder.path / monitor_samples.LOG_NAME).is_file()
+    kept = monitor_samples.read(RunFolder.open(folder.path).path, ("context_switches",))
     assert kept is not None
     assert kept.table.num_rows > 0

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.events import Bus, Event, RoundBegun, RoundFinished
-from nicbench.hosts._vm_options import VmOptions
-from nicbench.hosts.vm import VmHost
-from nicbench.model.result import ResultVerdict, Summary
-from nicbench.model.round import Round
+from nicbench.core.events import Bus, Event, RoundBegun, RoundFinished
+from nicbench.core.result import ResultVerdict, Summary
+from nicbench.core.round import Round
+from nicbench.hosts.kinds.vm import VmHost
+from nicbench.hosts.options import VmOptions
 from nicbench.run import run
+from nicbench.testbed.vm.booting import folder_of
 from nicbench.tuning.detached import STOP_NFS_SERVER
-from nicbench.vm.booting import folder_of
 
 from .lab_bench import machine_state, make_folder
 

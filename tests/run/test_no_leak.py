@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import parse
-from nicbench.hosts.netns import NetnsHost
-from nicbench.model.trial import Purpose, TrialRequest
+from nicbench.core.trial import Purpose, TrialRequest
+from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.stages.testbed import make_dut, make_testbed
 from nicbench.stages.tester import make_tester
-from nicbench.testers.packets import run_key
+from nicbench.testbed.testers.packets import run_key
 from nicbench.tuning.stack import UndoStack
 
 from .lab_bench import output_of, short

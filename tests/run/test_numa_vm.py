@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.events import RoundFinished
-from nicbench.model.round import Round
-from nicbench.vm.emulator import find_emulator
+from nicbench.core.events import RoundFinished
+from nicbench.core.round import Round
+from nicbench.testbed.vm.emulator import find_emulator
 
 from .lab_bench import machine_state, make_folder, run_async
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.result import Summary
+from nicbench.core.result import Summary
 
 from .lab_bench import POLICER, rate_of, run_bench
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
 
 BURST_FRAMES = 4000
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.pattern import Way, way_of_stream
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result
-from nicbench.model.trial import Purpose, Reading, Trial, TrialRequest
+from nicbench.core.pattern import Way, way_of_stream
+from nicbench.core.result import Bounded, Result
+from nicbench.core.trial import Purpose, Reading, Trial, TrialRequest
 from nicbench.report import build
 from nicbench.store.folder import RunFolder
 
@@ -198,6 +197,7 @@ def test_real_frames_of_every_way_come_out_at_their_port(
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 def test_each_of_two_pairs_gets_what_its_own_bucket_lets_through() -> None:
     """The policer's known answer (RFC 2697: rate x time + burst), on both pairs at once, both ways."""
     request = TrialRequest(

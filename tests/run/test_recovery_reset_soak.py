@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench import report
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict
+from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.store.folder import RunFolder
 
 from .lab_bench import TOLERANT, run_bench
@@ -181,6 +180,7 @@ tests:
 
 
 @pytest.mark.lab
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_reset_of_a_known_time_is_measured_with_real_packets(tmp_path: Path) -> None:
     summary, trials = run_bench(tmp_path, RESET + TOLERANT + RESET_TESTS)

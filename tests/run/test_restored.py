@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
 
 SNAPSHOT = Path(__file__).parents[1] / "tuning" / "snapshot.py"
 PATIENCE_S = 120.0
@@ -174,7 +174,7 @@ class Machine:
     def start(self, duration: str) -> subprocess.Popen[str]:
         bench = self.folder / "bench.yaml"
         bench.write_text(BENCH.format(**self.values, duration=duration))
-        command = nicbench("run", str(bench), "--output", str(self.folder / "runs"), "--no-progress")
+        command = nicbench("run", str(bench), "--output", str(self.folder / "runs"), "--no-progress", "--no-report")
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def started(self, duration: str) -> tuple[subprocess.Popen[str], Path]:

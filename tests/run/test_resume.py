@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.labs.base import Testbed
-from nicbench.labs.simulated import SimulatedLab
-from nicbench.stages import disclose
+from nicbench.stages import plan as plan_stage
 from nicbench.store.folder import RunFolder
+from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.labs.simulated import SimulatedLab
 from nicbench.tuning.changes import Changes
 
 from .simulated_bench import make_folder, nothing_told, run_in_child, run_whole, trial_lines
@@ -73,7 +73,7 @@ def test_the_reference_has_repeats_and_a_ceiling_so_that_resuming_meets_them(ref
 @pytest.fixture
 def _machine_untold(monkeypatch: pytest.MonkeyPatch) -> None:
     """The runs of a test and their children do not ask the machine what it is; other tests of this file do."""
-    monkeypatch.setattr(disclose, "collect", nothing_told)
+    monkeypatch.setattr(plan_stage, "collect", nothing_told)
 
 
 @pytest.mark.usefixtures("_machine_untold")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.events import RoundFinished
-from nicbench.model.result import ResultVerdict
+from nicbench.core.events import RoundFinished
+from nicbench.core.result import ResultVerdict
+from nicbench.store.files import VARIABLE
 from nicbench.store.folder import RunFolder
-from nicbench.store.kill_switch import VARIABLE
 
 from .lab_bench import machine_state
 
@@ -29,7 +29,7 @@ tests: [{name: tcp, method: stream, at_once: [port], duration: 1 s}]
 
 
 def nicbench(*arguments: str, **environment: str) -> int:
-    command = [sys.executable, "-m", "nicbench", *arguments, "--wait", "10min"]
+    command = [sys.executable, "-m", "nicbench", *arguments, "--wait", "10min", "--no-report"]
     variables = {**os.environ, **environment}
     return subprocess.run(command, env=variables, check=False, capture_output=True).returncode
 

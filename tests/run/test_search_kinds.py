@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result
-from nicbench.report.html import build
+from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.report import build
 from nicbench.store.folder import RunFolder
 
 from .simulated_bench import run_whole

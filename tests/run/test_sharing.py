@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from nicbench.bench_file import BenchFile, load
-from nicbench.errors import BusyError
-from nicbench.events import Bus, Event, Note
-from nicbench.hosts._fake import FakeHost
+from nicbench.core.errors import BusyError
+from nicbench.core.events import Bus, Event, Note
 from nicbench.hosts.base import Host
-from nicbench.stages import sharing
-from nicbench.stages.sharing import Claim, claims, taken
-from nicbench.tuning.owner import boot_id
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.owner import boot_id
+from nicbench.stages import machine as sharing
+from nicbench.stages.machine import Claim, claims, hold_machines
 
 BENCH = """\
 nicbench: 1
@@ -71,7 +71,7 @@ async def test_a_machine_that_is_in_use_is_waited_for_and_its_holder_named_once(
 ) -> None:
     notes, events = _bus()
     attempts = _busy_for(monkeypatch, times=3)
-    async with taken("run", (), notes, wait_s=60.0):
+    async with hold_machines("run", (), notes, wait_s=60.0):
         assert attempts["held"] == 1  # what was held in vain was given back each time
 
     assert attempts == {"number": 4, "held": 0}
@@ -83,7 +83,7 @@ async def test_a_machine_that_is_in_use_is_waited_for_and_its_holder_named_once(
 async def test_without_waiting_a_machine_that_is_in_use_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = _busy_for(monkeypatch, times=3)
     with pytest.raises(BusyError, match="run other of jane@lab"):
-        async with taken("run", (), Bus()):
+        async with hold_machines("run", (), Bus()):
             pass
     assert attempts == {"number": 1, "held": 0}
 
@@ -91,7 +91,7 @@ async def test_without_waiting_a_machine_that_is_in_use_ends_the_run_at_once(mon
 async def test_what_fails_while_all_is_held_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = _busy_for(monkeypatch, times=0)
     with pytest.raises(BusyError, match="of the run itself"):
-        async with taken("run", (), Bus(), wait_s=60.0):
+        async with hold_machines("run", (), Bus(), wait_s=60.0):
             raise BusyError("of the run itself")
     assert attempts == {"number": 1, "held": 0}
 

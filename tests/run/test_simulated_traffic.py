@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.model.rate import Bounded
+from nicbench.core.result import Bounded
 from nicbench.store.folder import RunFolder
 
 from .simulated_bench import run_whole

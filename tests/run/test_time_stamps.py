@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.result import Summary
-from nicbench.model.trial import Purpose, Trial
-from nicbench.report.html import build
+from nicbench.core.result import Summary
+from nicbench.core.trial import Purpose, Trial
+from nicbench.report import build
 from nicbench.store.folder import RunFolder
 
 from .lab_bench import TOLERANT, run_bench

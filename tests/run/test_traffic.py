@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from nicbench.model.frame_size import IMIX, Mix, Size, SizeSweep, mean_bytes
-from nicbench.model.trial import Purpose, TrialRequest
+from nicbench.core.frame_size import IMIX, Mix, Size, SizeSweep, mean_bytes
+from nicbench.core.trial import Purpose, TrialRequest
 
 from .lab_bench import short
 from .one_trial import readings
@@ -45,7 +45,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("dut", "more", "frame_bytes", "bidirectional"), CASES.values(), ids=list(CASES))
+@pytest.mark.parametrize(
+    ("dut", "more", "frame_bytes", "bidirectional"),
+    [pytest.param(*case, id=name, marks=[pytest.mark.alone] * (name == "huge pages")) for name, case in CASES.items()],
+)
 def test_frames_pass_whole_and_in_order(dut: str, more: str, frame_bytes: Size, bidirectional: bool) -> None:
     request = TrialRequest(
         frame_bytes=mean_bytes(frame_bytes),

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import NicbenchError
+from nicbench.core.errors import NicbenchError
 
 from .lab_bench import machine_state, make_folder, run_async
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 HERE, THERE = f"nb2a{os.getpid() % 100_000}", f"nb2b{os.getpid() % 100_000}"
 SPACES = tuple(f"nb-two-{end}-{os.getpid()}" for end in ("server", "client"))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.model.result import ResultVerdict
+from nicbench.core.result import ResultVerdict
 
 from .lab_bench import machine_state, make_folder, run_async
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 RATE_BITS_PER_S = 50e6
 BENCH = """

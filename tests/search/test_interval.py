@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.model.counts import Counts
-from nicbench.model.rate import LimitedBy
+from nicbench.core.reading import Counts
+from nicbench.core.result import LimitedBy
 from nicbench.search._interval import outcome_of
 from nicbench.search.base import NDR, PDR, Limits, Outcome, Sample
 

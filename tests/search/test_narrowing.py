@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nicbench.model.counts import Counts
-from nicbench.model.rate import LimitedBy
+from nicbench.core.reading import Counts
+from nicbench.core.result import LimitedBy
 from nicbench.search._interval import read
 from nicbench.search._narrowing import halve
 from nicbench.search.base import PDR, Limits, Sample

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from nicbench.model.rate import LimitedBy
-from nicbench.registry import find
+from nicbench.core.registry import find
+from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Sample, Search, SearchOptions
 from nicbench.search.bisect import Bisect

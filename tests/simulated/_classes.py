@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nicbench.model.rate import LimitedBy
+from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import Goal, Limits
 

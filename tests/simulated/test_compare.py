@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nicbench.registry import find
+from nicbench.core.registry import find
 from nicbench.search.base import Search
 
 from .compare import CONTESTANTS, GOALS, MLR, PEERS, Row, compare, table

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nicbench.model.rate import LimitedBy
+from nicbench.core.result import LimitedBy
 from nicbench.search._critical_load import Course, CriticalLoadSearch
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import Goal, Limits, Outcome

@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
-from nicbench.judge.repeats import Repeats, trial_time_s
-from nicbench.judge.thresholds import Thresholds
-from nicbench.judge.verdict import Evidence, judge
-from nicbench.model.rate import LimitedBy
-from nicbench.model.trial import Health, Purpose, Reading, Trial, TrialRequest
+from nicbench.core.judging import Thresholds
+from nicbench.core.result import LimitedBy
+from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
+from nicbench.measure.frame_context import TrialRepeats
+from nicbench.measure.samples import Repeats
+from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import NDR, PDR, Limits, Sample, Search
 from nicbench.search.bisect import Bisect
@@ -26,14 +27,14 @@ class NeverQuiet:
 
     def __init__(self) -> None:
         self.spent_s = 0.0
-        self.repeats = Repeats(MAXIMUM_TRIALS * TRIAL_S)
+        self.repeats = Repeats(MAXIMUM_TRIALS * TRIAL_S, TrialRepeats())
         self._machine = SimulatedMachine(SimulatedDut(400_000, early=1e-4), seed=3)
 
     def measure(self, load_frames_per_s: float, duration_s: float) -> Sample:
         async def trial_once(repeat: int) -> Trial:
             return self._trial(load_frames_per_s, duration_s, repeat)
 
-        trial, disturbed = asyncio.run(self.repeats.measured(trial_once))
+        trial, disturbed = asyncio.run(self.repeats.measure(trial_once))
         return Sample(
             load_frames_per_s=load_frames_per_s,
             duration_s=duration_s,
@@ -76,7 +77,7 @@ class NeverQuiet:
             reading=reading,
             verdict=judge(Evidence.of(reading), Thresholds()),
         )
-        self.spent_s += trial_time_s(trial)
+        self.spent_s += TrialRepeats().cost_s(trial)
         return trial
 
 

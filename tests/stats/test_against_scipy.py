@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nicbench.stats.bootstrap import Asked, difference_of_medians, of_mean
+from nicbench.stats.drift import mann_kendall, sens_slope
 from nicbench.stats.rank_tests import mann_whitney, signed_ranks
-from nicbench.stats.trend import mann_kendall, sens_slope
 
 stats = pytest.importorskip("scipy.stats")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.model.bond import Bond, BondPort, Connection
-from nicbench.stats.bond_hash import (
+from nicbench.core.bond import Bond, BondPort, Connection
+from nicbench.stats.bonds import (
     ARITHMETICS,
     Arithmetic,
     UnpredictableError,

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from nicbench.model.bond import Bond, BondPort, BondSeen, Connection, PortBytes
-from nicbench.model.round import Ask, Job, JobOutcome, Round, RoundRequest
-from nicbench.model.verdict import Verdict
+from nicbench.core.bond import Bond, BondPort, BondSeen, Connection, PortBytes
+from nicbench.core.round import Ask, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.verdict import Verdict
 from nicbench.stats.bond_words import bond_note, bond_port, spread_evenly
 from nicbench.stats.bonds import judged
 

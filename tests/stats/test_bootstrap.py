@@ -13,17 +13,19 @@ from scipy.special import bdtr
 
 from nicbench.stats.bootstrap import (
     Asked,
+    Floats,
     Interval,
     Method,
     difference_of_medians,
+    middle_places,
     of_mean,
     of_median,
     of_statistic,
     paired_difference,
     paired_ratio,
+    places,
     ratio_of_medians,
 )
-from nicbench.stats.resampling import Floats, middle_places, places
 
 ASKED = Asked(seed=20221)
 _SPATIAL = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from nicbench.stats.bootstrap import Asked
-from nicbench.stats.described import described
+from nicbench.stats.runs import described
 
 RUNS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
 VALUES = (10.1, 10.4, 9.9, 10.0, 10.2, 10.3, 10.15, 10.05, 14.0)

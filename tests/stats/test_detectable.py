@@ -9,8 +9,7 @@ import pytest
 from scipy.special import bdtr
 
 from nicbench.stats.bootstrap import Asked
-from nicbench.stats.compare import Shown, compare, compare_pairs
-from nicbench.stats.detectable import MOST_RUNS, POWER, Spread, detectable
+from nicbench.stats.compare import MOST_RUNS, POWER, Shown, Spread, compare, compare_pairs, detectable
 
 
 def test_the_least_difference_is_that_of_the_formula() -> None:

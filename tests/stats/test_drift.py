@@ -8,9 +8,9 @@ import random
 import pytest
 from scipy.special import bdtr
 
+from nicbench.stats.compare import holm, worth_making
 from nicbench.stats.drift import drifts
-from nicbench.stats.multiple import holm, worth_making
-from nicbench.stats.series import Series
+from nicbench.stats.sample import Series
 
 
 def noisy(draw: random.Random, name: str, step: float, n: int = 15) -> Series:

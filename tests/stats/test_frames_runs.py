@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.model.result import Result, Value
+from nicbench.core.result import Result, Value
 from nicbench.stats.frames import Target
 from nicbench.stats.frames_runs import Tried, tried
 

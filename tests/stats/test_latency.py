@@ -7,7 +7,7 @@ import random
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from nicbench.model.trial import Latency
+from nicbench.core.trial import Latency
 from nicbench.stats.latency import frames_above, merge, percentiles_ns, tail, with_percentiles
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicbench.stats.loss_models import MODELS, critical_load, log_loss_ratio
+from nicbench.stats.critical_load import MODELS, critical_load, log_loss_ratio
 
 # Shape, load, mrr, spread, logarithm of the frames lost per second.
 KNOWN = (

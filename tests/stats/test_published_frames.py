@@ -18,12 +18,12 @@ from types import MappingProxyType
 
 import pytest
 
-from nicbench.reference.descriptor import data_set
+from nicbench.importing.reference.data_sets import data_set
 from nicbench.stats.frames import Instance, OverRuns, Sustained, Target, of_run, of_sum, over_runs, sustained
 
 from .reachable import Reach, average_reach, deviation_reach, median_reach, sum_reach
 
-REFERENCE = Path(__file__).parents[2] / "src/nicbench/reference/data"
+REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data"
 TARGET = Target()
 SUMMARY_OF = {("read", "1x100"): "1", ("read", "4x25"): "2", ("write", "1x100"): "3", ("write", "4x25"): "4"}
 CHANGE = Fraction(1)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.runs import Runs, RunsMade
-from nicbench.model.spread import Spread
-from nicbench.stats.growth import awaited, runs_made, settled, verdict_words
-from nicbench.stats.runs import over_runs
-from nicbench.stats.spans import Span, span_of
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Spread
+from nicbench.core.runs import Runs, RunsMade
+from nicbench.stats.runs import awaited, over_runs, runs_made, settled, verdict_words
+from nicbench.stats.sample import Span, span_of
 
 
 def result(configuration: str, run: int, values: dict[str, object], **more: object) -> Result:

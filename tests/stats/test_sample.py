@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from nicbench.stats.outliers import Rule, outliers
-from nicbench.stats.sample import Sample, describe
+from nicbench.stats.sample import Rule, Sample, describe, outliers
 
 _IGLEWICZ = [2.1, 2.6, 2.4, 2.5, 2.3, 2.1, 2.3, 2.6, 8.2, 8.3]
 """Iglewicz and Hoaglin 1993: of ten values two are outliers, which a rule by mean and deviation does not find."""

@@ -8,8 +8,8 @@ import random
 import pytest
 from scipy.special import bdtr
 
-from nicbench.stats.ranks import Exactness
-from nicbench.stats.trend import mann_kendall, sens_slope
+from nicbench.stats.drift import mann_kendall, sens_slope
+from nicbench.stats.rank_tests import Exactness
 
 
 def rising_less_falling(values: tuple[float, ...] | list[float]) -> int:

@@ -9,9 +9,8 @@ import pytest
 from nicbench.stats.bootstrap import Asked
 from nicbench.stats.compare import Comparison, Shown, compare, compare_pairs
 from nicbench.stats.drift import drifts
-from nicbench.stats.numerals import alike, figures, percent, probability
-from nicbench.stats.quantity import Quantity
-from nicbench.stats.series import Series
+from nicbench.stats.numerals import Quantity, alike, figures, percent, probability
+from nicbench.stats.sample import Series
 from nicbench.stats.wording import arithmetic, could_show, drift_sentence, drift_summary, sentence
 
 ASKED = Asked(seed=1)

@@ -16,10 +16,10 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
-from nicbench.errors import HostError, NicbenchError, UsageError
-from nicbench.events import Note, ResultReady, RunStarted, TrialFinished
-from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.model.trial import Purpose
+from nicbench.core.errors import HostError, NicbenchError, UsageError
+from nicbench.core.events import Note, ResultReady, RunStarted, TrialFinished
+from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.core.trial import Purpose
 from nicbench.store import RunFolder, list_runs
 from nicbench.store.files import write_atomically
 from nicbench.store.folder import slug

@@ -13,12 +13,12 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from nicbench.engine.binary import find_binary
-from nicbench.errors import HostError
-from nicbench.model.frames import FramesAsk
-from nicbench.model.result import Summary
-from nicbench.model.round import Ask, Job, JobOutcome, Round, RoundRequest
-from nicbench.model.verdict import Verdict
+from nicbench.core.errors import HostError
+from nicbench.core.frames import FramesAsk
+from nicbench.core.result import Summary
+from nicbench.core.round import Ask, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.verdict import Verdict
+from nicbench.engine.binaries import find_binary
 from nicbench.store import RunFolder
 from nicbench.store.frame_samples import looked_at, write
 

@@ -8,7 +8,7 @@ import zlib
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from nicbench.errors import HostError
+from nicbench.core.errors import HostError
 from nicbench.store.histograms import decode
 
 

@@ -15,9 +15,8 @@ import pytest
 
 from nicbench.store import index, manifest
 from nicbench.store.headline import LONGEST_TEXT, MOST_NAMES, RunHeadline, line_of, of_line
-from nicbench.store.index import Indexed, indexed_runs
+from nicbench.store.index import Indexed, Search, found, indexed_runs
 from nicbench.store.listing import headline
-from nicbench.store.search import Search, found
 from nicbench.store.tags import add_tag, remove_tag
 
 INVENTORY = {

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from nicbench.errors import HostError, UsageError
-from nicbench.events import Note, ResultReady, TrialFinished, TrialStarted
-from nicbench.model.result import Result
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.events import Note, ResultReady, TrialFinished, TrialStarted
+from nicbench.core.result import Result
 from nicbench.store import Journal
 
 
@@ -139,8 +139,8 @@ def test_a_disk_that_is_really_full_keeps_every_whole_line(tmp_path: Path) -> No
     script = f"""
 import subprocess, sys
 from pathlib import Path
-from nicbench.errors import HostError
-from nicbench.events import Note
+from nicbench.core.errors import HostError
+from nicbench.core.events import Note
 from nicbench.store import Journal
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", {str(tmp_path)!r}], check=True)
 journal = Journal(Path({str(tmp_path)!r}) / "journal.ndjson")
@@ -174,7 +174,7 @@ def test_a_process_killed_at_a_boundary_leaves_what_was_on_disk(
     path = tmp_path / "journal.ndjson"
     script = f"""
 from pathlib import Path
-from nicbench.events import Note
+from nicbench.core.events import Note
 from nicbench.store import Journal
 journal = Journal(Path({str(path)!r}))
 for number in range(4):

@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from nicbench.errors import HostError
-from nicbench.model.monitor import MonitorCost
-from nicbench.redaction import Redactor
-from nicbench.store import monitor_log, monitor_table
-from nicbench.store.monitor_log import MonitorLog
+from nicbench.core.errors import HostError
+from nicbench.core.monitor import MonitorCost
+from nicbench.core.redaction import Redactor
+from nicbench.store import monitor_samples
+from nicbench.store.monitor_samples import MonitorLog
 
 COST = MonitorCost(
     cpu_ns=5_000_000, elapsed_ns=10_000_000_000, samples=11, maximum_sample_ns=900_000, resident_bytes=2**21
@@ -45,15 +45,15 @@ def logged(folder: Path, began_ns: int = 1_000_000_000) -> MonitorLog:
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
-    return pq.read_table(folder / monitor_table.NAME).to_pylist()
+    return pq.read_table(folder / monitor_samples.NAME).to_pylist()
 
 
 def test_each_value_is_a_row_with_its_trial_and_time(tmp_path: Path) -> None:
     log = logged(tmp_path)
     log.cost("local", COST)
     log.close()
-    monitor_table.finish(tmp_path)
-    assert not (tmp_path / monitor_log.NAME).exists()
+    monitor_samples.finish(tmp_path)
+    assert not (tmp_path / monitor_samples.LOG_NAME).exists()
     found = rows(tmp_path)
     assert [(row["metric"], row["value"], row["trial"], row["at_s"]) for row in found] == [
         ("cpu_user_ns", 10, None, 1.0),
@@ -61,7 +61,7 @@ def test_each_value_is_a_row_with_its_trial_and_time(tmp_path: Path) -> None:
         ("cpu_user_ns", 12, None, 4.5),
         ("memory_free_bytes", 4096, None, 4.5),
     ]
-    monitored = monitor_table.read(tmp_path, ("memory_free_bytes",))
+    monitored = monitor_samples.read(tmp_path, ("memory_free_bytes",))
     assert monitored is not None
     assert (monitored.table.num_rows, monitored.costs) == (1, {"local": COST})
 
@@ -73,43 +73,43 @@ def test_samples_of_a_machine_that_was_booted_at_another_time_lie_where_they_wer
     log.clock("guest", 85_000_000_000)
     log.event("guest", sample([[0, 10]], 7_000_000_000))
     log.close()
-    monitor_table.finish(tmp_path)
+    monitor_samples.finish(tmp_path)
     assert [(row["at_s"], row["time_ns"]) for row in rows(tmp_path)] == [(2.0, 7_000_000_000)]
 
 
 def test_a_run_that_was_killed_keeps_what_was_sampled(tmp_path: Path) -> None:
     logged(tmp_path)
-    path = tmp_path / monitor_log.NAME
+    path = tmp_path / monitor_samples.LOG_NAME
     path.write_bytes(path.read_bytes() + b'{"host":"local","event":{"event":"sample","values":[[0,1')
-    monitored = monitor_table.read(tmp_path, ("cpu_user_ns",))
+    monitored = monitor_samples.read(tmp_path, ("cpu_user_ns",))
     assert monitored is not None
     assert monitored.table.num_rows == 3
     resumed = logged(tmp_path, began_ns=900_000_000_000)
     resumed.close()
-    monitor_table.finish(tmp_path)
+    monitor_samples.finish(tmp_path)
     assert [row["session"] for row in rows(tmp_path)] == [1, 1, 1, 1, 2, 2, 2, 2]
 
 
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
-    (tmp_path / monitor_table.NAME).write_bytes(b"torn")
+    (tmp_path / monitor_samples.NAME).write_bytes(b"torn")
     with pytest.raises(HostError, match=r"monitor\.parquet: is damaged"):
-        monitor_table.read(tmp_path, ("cpu_user_ns",))
+        monitor_samples.read(tmp_path, ("cpu_user_ns",))
 
 
 def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied_again(tmp_path: Path) -> None:
     first = logged(tmp_path)
     first.cost("local", COST)
     first.close()
-    before = (tmp_path / monitor_log.NAME).read_bytes()
-    monitor_table.finish(tmp_path)
-    (tmp_path / monitor_log.NAME).write_bytes(before)  # as if the crash had come before it was removed
+    before = (tmp_path / monitor_samples.LOG_NAME).read_bytes()
+    monitor_samples.finish(tmp_path)
+    (tmp_path / monitor_samples.LOG_NAME).write_bytes(before)  # as if the crash had come before it was removed
     second = logged(tmp_path, began_ns=50_000_000_000)
     second.cost("local", COST)
     second.close()
-    monitor_table.finish(tmp_path)
-    monitor_table.finish(tmp_path)
+    monitor_samples.finish(tmp_path)
+    monitor_samples.finish(tmp_path)
     assert [row["session"] for row in rows(tmp_path)] == [1, 1, 1, 1, 2, 2, 2, 2]
-    monitored = monitor_table.read(tmp_path, ("cpu_user_ns",))
+    monitored = monitor_samples.read(tmp_path, ("cpu_user_ns",))
     assert monitored is not None
     assert monitored.costs["local"].cpu_ns == 2 * COST.cpu_ns
 
@@ -117,7 +117,7 @@ def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied
 def test_turns_of_one_start_are_one_session(tmp_path: Path) -> None:
     logged(tmp_path).close()
     logged(tmp_path).close()
-    monitor_table.finish(tmp_path)
+    monitor_samples.finish(tmp_path)
     assert {row["session"] for row in rows(tmp_path)} == {1}
 
 
@@ -125,12 +125,12 @@ def test_an_interface_that_bears_its_address_is_redacted(tmp_path: Path) -> None
     log = MonitorLog(tmp_path, 1, Redactor())
     log.event("local", series(0, "receive_bytes", "enx0242ac110002"))
     log.close()
-    written = (tmp_path / monitor_log.NAME).read_text()
+    written = (tmp_path / monitor_samples.LOG_NAME).read_text()
     assert "receive_bytes" in written
     assert "0242ac110002" not in written
 
 
 def test_without_monitors_there_is_no_table(tmp_path: Path) -> None:
-    monitor_table.finish(tmp_path)
-    assert monitor_table.read(tmp_path, ("cpu_user_ns",)) is None
+    monitor_samples.finish(tmp_path)
+    assert monitor_samples.read(tmp_path, ("cpu_user_ns",)) is None
     assert not list(tmp_path.iterdir())

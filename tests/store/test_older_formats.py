@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 import nicbench
-from nicbench.errors import UsageError
-from nicbench.model.result import Summary
+from nicbench.core.errors import UsageError
+from nicbench.core.result import Summary
 from nicbench.report.gather import gather
 from nicbench.store import manifest
-from nicbench.store.listing import headline
-from nicbench.store.reference import open_run
+from nicbench.store.listing import headline, open_run
 
 GOLDEN = Path(__file__).with_name("golden")
 EARLIER = [f"1.{minor}" for minor in range(int(str(Summary.model_fields["format"].default).split(".")[1]))]
@@ -32,7 +31,7 @@ def test_a_folder_of_an_earlier_format_is_whole_and_read_to_the_end(form: str) -
     assert folder.differences() == ()
     assert len(folder.journal.trials()) == row.trials > 0
     report = gather(folder)
-    assert report.throughput[0].rows
+    assert report.sections[0].rows
     assert report.changed_files == ()
     loaded = nicbench.load(folder.path)
     assert len(loaded.results) == row.results

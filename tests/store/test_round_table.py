@@ -6,11 +6,11 @@ import io
 
 import pyarrow.parquet as pq
 
-from nicbench.model.frames import FrameFigures, FrameTimes
-from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, Round, RoundRequest
-from nicbench.model.verdict import Verdict
+from nicbench.core.frames import FrameFigures, FrameTimes
+from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.verdict import Verdict
 from nicbench.stats.latency import histogram_of
-from nicbench.store.round_table import parquet
+from nicbench.store.record_tables import rounds_parquet
 
 
 def a_round(*outcomes: JobOutcome) -> Round:
@@ -37,7 +37,7 @@ def test_every_job_of_a_round_is_a_row() -> None:
     flow = Flow(direction="reverse", received_bytes=5, received_bits_per_s=40.0, retransmissions=2)
     done = JobOutcome(figures=Figures(flows=(flow,)), version="3.12", client_command=("iperf3", "-c", "a b"))
     failed = JobOutcome(failure="iperf3 is not installed", repeatable=False)
-    first, second = pq.read_table(io.BytesIO(parquet([a_round(done, failed)]))).to_pylist()
+    first, second = pq.read_table(io.BytesIO(rounds_parquet([a_round(done, failed)]))).to_pylist()
     assert (first["round"], first["job"], first["client"], first["server"]) == ("r0007", 1, "c0", "s0")
     assert (first["reverse_received_bits_per_s"], first["reverse_retransmissions"]) == (40.0, 2)
     assert first["forward_received_bits_per_s"] is None
@@ -61,11 +61,13 @@ def test_frames_have_columns_of_their_own() -> None:
         due_frames=4,
         completion=times,
     )
-    (row,) = pq.read_table(io.BytesIO(parquet([a_round(JobOutcome(figures=Figures(frames=figures)))]))).to_pylist()
+    (row,) = pq.read_table(
+        io.BytesIO(rounds_parquet([a_round(JobOutcome(figures=Figures(frames=figures)))]))
+    ).to_pylist()
     assert (row["engine"], row["frames_per_s"], row["bytes_per_s"], row["frames"]) == ("io_uring", 24.0, 240.0, 3)
     assert (row["dropped_frames"], row["due_frames"]) == (1, 4)
     assert (row["completion_p50_ns"], row["completion_p99_ns"], row["completion_maximum_ns"]) == (20, None, 30)
 
 
 def test_no_rounds_are_an_empty_table() -> None:
-    assert pq.read_table(io.BytesIO(parquet([]))).num_rows == 0
+    assert pq.read_table(io.BytesIO(rounds_parquet([]))).num_rows == 0

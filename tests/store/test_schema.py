@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from nicbench.model.result import Summary
+from nicbench.core.result import Summary
 from nicbench.store.files import json_text
 from nicbench.store.schema import summary_schema, summary_schema_text
 

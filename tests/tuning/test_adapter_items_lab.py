@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost
-from nicbench.model.tuning import Outcome
-from nicbench.registry import find
+from nicbench.core.registry import find
+from nicbench.core.tuning import Outcome
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.items.base import Item
+from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.restore import restore
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.tune import tune
-from nicbench.tuning.wishes import Part, Placed, Wish, placed
 
 pytestmark = pytest.mark.lab
 ITEMS = find("nicbench.tuning.items", Item)
@@ -72,10 +72,10 @@ def snapshot(namespace: str) -> dict[str, str]:
     return {f"{number}": line for number, line in enumerate(parts)}
 
 
-def every(namespace: str, wishes: tuple[tuple[str, dict[str, Any]], ...] = WISHES) -> tuple[Placed, ...]:
+def every(namespace: str, wishes: tuple[tuple[str, dict[str, Any]], ...] = WISHES) -> tuple[PlacedRequest, ...]:
     host = NetnsHost(LocalHost("local"), namespace, "dut")
-    made = [Wish("dut", ITEMS[kind], ITEMS[kind].Options.model_validate(options)) for kind, options in wishes]
-    return placed(made, [Part("dut", host, ())])
+    made = [TuningRequest("dut", ITEMS[kind], ITEMS[kind].Options.model_validate(options)) for kind, options in wishes]
+    return place_requests(made, [Part("dut", host, ())])
 
 
 async def test_each_is_applied_verified_and_undone_to_what_was_there(namespace: str, tmp_path: Path) -> None:

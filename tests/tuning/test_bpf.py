@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import NotReadyError
-from nicbench.hosts._fake import FakeHost
+from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Completed
-from nicbench.tuning import bpf
+from nicbench.hosts.fake import FakeHost
+from nicbench.tuning import bpf, xdp
 from nicbench.tuning.stack import UndoStack
 
 SHOW = "ip -j link show dev d0"
@@ -44,7 +44,7 @@ async def test_a_device_with_a_program_is_somebodys(tmp_path: Path) -> None:
     host = FakeHost()
     host.answer(SHOW, _link(7))
     with pytest.raises(NotReadyError, match="already has an XDP program"):
-        await bpf.attach(UndoStack("run", None, tmp_path / "runtime"), host, "d0", Path("program.o"))
+        await xdp.attach(UndoStack("run", None, tmp_path / "runtime"), host, "d0", Path("program.o"))
 
     assert not any(command[:3] == ("ip", "link", "set") for command in host.commands)
 

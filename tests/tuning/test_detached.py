@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import HostError
-from nicbench.hosts._fake import FakeHost
+from nicbench.core.errors import HostError
 from nicbench.hosts.base import Completed
-from nicbench.hosts.local import LocalHost
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.tuning.detached import end_server, is_alive, is_mounted, start_command
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo import EndServer, RemovePath, Unmount
+from nicbench.tuning.undo.end_server import EndServer
+from nicbench.tuning.undo.remove_path import RemovePath
+from nicbench.tuning.undo.unmount import Unmount
 
 
 async def start(folder: Path, *command: str) -> str:

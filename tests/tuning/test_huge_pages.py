@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import NotReadyError
-from nicbench.hosts._fake import FakeHost
+from nicbench.core.errors import NotReadyError
+from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.huge_pages import HugePages, huge_pages_of_meminfo, raise_huge_pages
 from nicbench.tuning.stack import UndoStack
 

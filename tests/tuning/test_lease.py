@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import BusyError, HostError, NotReadyError
-from nicbench.hosts._fake import FakeHost, FakeProcess
+from nicbench.core.errors import BusyError, HostError, NotReadyError
 from nicbench.hosts.base import Process
-from nicbench.hosts.local import LocalHost
+from nicbench.hosts.fake import FakeHost, FakeProcess
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.owner import Owner, this_process
 from nicbench.tuning.holder import Lease, Standing, standing_of
 from nicbench.tuning.lease import HostLease
 from nicbench.tuning.lease_script import Answer, ports_command
 from nicbench.tuning.lock import LOCK_NAME, HostLock
-from nicbench.tuning.owner import Owner, this_process
 from nicbench.tuning.record import Record, record_path, save_record
 
 WHOLE = None
@@ -104,7 +104,7 @@ async def test_a_run_on_the_machine_itself_and_a_lease_from_elsewhere_exclude_ea
 def test_the_lease_of_a_killed_run_is_free_at_once_and_its_owner_is_named(tmp_path: Path) -> None:
     script = (
         "import asyncio, pathlib, sys\n"
-        "from nicbench.hosts.local import LocalHost\n"
+        "from nicbench.hosts.kinds.local import LocalHost\n"
         "from nicbench.tuning.lease import HostLease\n"
         "async def main():\n"
         "    await HostLease(LocalHost(), 'dead', None, folder=pathlib.Path(sys.argv[1])).take()\n"
@@ -257,7 +257,7 @@ def test_the_age_is_by_the_clock_of_that_machine_and_told_by_ours() -> None:
     (standing,) = answer.held
 
     assert standing == Standing(lease, 180.0, ("0000:03:00.0",))
-    assert standing.told(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == (
+    assert standing.describe(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == (
         "run r of jane@lab7 (process 5) holds port 0000:03:00.0 since 2026-01-02 03:01:05 UTC (3 min), until it ends, "
         "or 10 s after its controller was last heard of"
     )
@@ -265,7 +265,7 @@ def test_the_age_is_by_the_clock_of_that_machine_and_told_by_ours() -> None:
 
 def test_what_a_stranger_wrote_cannot_steer_a_terminal() -> None:
     text = json.dumps({"run_id": "\x1b[2Jx", "user": "u\n", "machine": "m", "pid": 1})
-    told = standing_of(f"1 {text}", 2).told(datetime.now(UTC))
+    told = standing_of(f"1 {text}", 2).describe(datetime.now(UTC))
     assert told.isprintable()
 
 

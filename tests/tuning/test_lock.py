@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import BusyError, NotReadyError
-from nicbench.hosts._fake import FakeHost
+from nicbench.core.errors import BusyError, NotReadyError
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.owner import this_process
 from nicbench.tuning.lock import LOCK_NAME, HostLock
-from nicbench.tuning.owner import this_process
 from nicbench.tuning.record import Entry, Record, record_path, save_record
-from nicbench.tuning.undo import DeleteNamespace, RestoreFile, Undo
+from nicbench.tuning.undo.base import Undo
+from nicbench.tuning.undo.delete_namespace import DeleteNamespace
+from nicbench.tuning.undo.restore_file import RestoreFile
 
 PAGES = "/proc/sys/vm/nr_hugepages"
 

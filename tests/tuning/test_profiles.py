@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.registry import find
+from nicbench.core.registry import find
 from nicbench.tuning.items.base import DeviceOptions, Item
-from nicbench.tuning.profiles import PROFILES, wishes_of
+from nicbench.tuning.profiles import PROFILES, requests_of
 
 DOCS = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text()
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_step_is_an_item_with_valid_options_and_a_reason(profile: str) -> None:
-    wishes = wishes_of(profile, "all")
+    wishes = requests_of(profile, "all")
     assert [wish.item.kind for wish in wishes] == [step.item for step in PROFILES[profile]]
     assert {wish.source for wish in wishes} == {f"profile {profile}"}
     assert len({step.item for step in PROFILES[profile]}) == len(PROFILES[profile])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.hosts._fake import FakeHost
 from nicbench.hosts.base import Completed
+from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.promiscuity import expect_promiscuity
 from nicbench.tuning.stack import UndoStack
 

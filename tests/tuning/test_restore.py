@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from nicbench.errors import NotReadyError, UsageError
-from nicbench.hosts._fake import FakeHost
+from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.hosts.base import Host
-from nicbench.tuning.owner import Owner, start_ticks_of_stat, this_process
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.owner import Owner, start_ticks_of_stat, this_process
 from nicbench.tuning.record import Entry, Record, record_path, save_record
 from nicbench.tuning.restore import kept_runs, restore, restore_stale
-from nicbench.tuning.undo import RestoreFile
+from nicbench.tuning.undo.restore_file import RestoreFile
 
 PAGES = "/proc/sys/vm/nr_hugepages"
 

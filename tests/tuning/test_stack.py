@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.errors import HostError, NotReadyError
-from nicbench.hosts._fake import FakeHost
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.record import load_record, record_path
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo import DeleteIpObject, DeleteLink, DeleteNamespace, RestoreFile
+from nicbench.tuning.undo.delete_ip_object import DeleteIpObject
+from nicbench.tuning.undo.delete_link import DeleteLink
+from nicbench.tuning.undo.delete_namespace import DeleteNamespace
+from nicbench.tuning.undo.restore_file import RestoreFile
 
 FORWARD = "/proc/sys/net/ipv4/ip_forward"
 PAGES = "/proc/sys/vm/nr_hugepages"

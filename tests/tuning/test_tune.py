@@ -8,20 +8,20 @@ from typing import ClassVar
 
 import pytest
 
-from nicbench import registry
-from nicbench.errors import HostError, NotReadyError, UsageError
-from nicbench.hosts._fake import FakeHost
+from nicbench.core import registry
+from nicbench.core.errors import HostError, NotReadyError, UsageError
+from nicbench.core.tuning import Outcome, Values
 from nicbench.hosts.base import Host
-from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost
-from nicbench.model.tuning import Outcome, Values
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, NoOptions, Phase, Place
 from nicbench.tuning.record import record_path
+from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.restore import restore
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import look, look_again, strayed, tune
-from nicbench.tuning.values import shown
-from nicbench.tuning.wishes import Part, Placed, Wish, placed
+from nicbench.tuning.tune import find_strayed, look, look_again, tune
+from nicbench.tuning.values import values_in_words
 
 
 class RingOptions(DeviceOptions):
@@ -75,7 +75,7 @@ class Clock(Item):
 def known_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """The undo finds these two where it looks for items."""
     kinds: dict[str, type] = {"rings": Rings, "clock": Clock}
-    monkeypatch.setattr("nicbench.tuning.undoing.find", lambda package, base: kinds)
+    monkeypatch.setattr("nicbench.tuning.undo.restore_setting.find", lambda package, base: kinds)
     assert registry.find
 
 
@@ -89,9 +89,11 @@ def stack(tmp_path: Path) -> UndoStack:
     return UndoStack("run", None, tmp_path)
 
 
-def rings(host: Host, rx: int = 4096, devices: tuple[str, ...] = ("d0", "d1"), **more: str) -> tuple[Placed, ...]:
-    wish = Wish("dut", Rings, RingOptions(rx=rx), **more)
-    return placed([wish], [Part("dut", host, devices)])
+def rings(
+    host: Host, rx: int = 4096, devices: tuple[str, ...] = ("d0", "d1"), **more: str
+) -> tuple[PlacedRequest, ...]:
+    wish = TuningRequest("dut", Rings, RingOptions(rx=rx), **more)
+    return place_requests([wish], [Part("dut", host, devices)])
 
 
 async def test_a_setting_is_applied_at_each_interface_of_the_test_and_undone(stack: UndoStack, host: FakeHost) -> None:
@@ -134,7 +136,7 @@ async def test_another_process_undoes_it_twice_with_the_same_end(
     stack: UndoStack, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await tune(stack, rings(host))
-    monkeypatch.setattr("nicbench.tuning.owner.Owner.is_alive", False)
+    monkeypatch.setattr("nicbench.hosts.owner.Owner.is_alive", False)
     first = await restore("run", tmp_path, lambda spec: host)
     assert first == ["run: undid 2 changes that it had left"]
     assert host.files["/rings/d1"] == "1024 512"
@@ -166,10 +168,10 @@ async def test_everything_that_cannot_be_set_is_told_before_anything_is_changed(
     stack: UndoStack, host: FakeHost
 ) -> None:
     wishes = [
-        Wish("dut", Rings, RingOptions(rx=9000)),
-        Wish("dut", Rings, RingOptions(devices=("d7",))),
+        TuningRequest("dut", Rings, RingOptions(rx=9000)),
+        TuningRequest("dut", Rings, RingOptions(devices=("d7",))),
     ]
-    every = placed(wishes, [Part("dut", host, ("d0",))])
+    every = place_requests(wishes, [Part("dut", host, ("d0",))])
     with pytest.raises(NotReadyError) as caught:
         await tune(stack, every)
     assert "rings (dut, d0): rx 9000 is more than the driver's 8192" in caught.value.message
@@ -193,7 +195,7 @@ async def test_an_item_of_interfaces_needs_one(stack: UndoStack, host: FakeHost)
 
 
 async def test_what_is_only_checked_is_told_and_never_changed(stack: UndoStack, host: FakeHost) -> None:
-    every = placed([Wish("all", Clock, NoOptions())], [Part("tester", host, ())])
+    every = place_requests([TuningRequest("all", Clock, NoOptions())], [Part("tester", host, ())])
     (row,) = await tune(stack, every)
     assert (row.outcome, row.before, row.asked) == (Outcome.NOT_MET, {"source": "hpet"}, {"source": "tsc"})
     host.files["/clock"] = "tsc"
@@ -204,10 +206,10 @@ async def test_what_is_only_checked_is_told_and_never_changed(stack: UndoStack, 
 async def test_a_setting_that_strays_during_the_test_is_told(stack: UndoStack, host: FakeHost) -> None:
     every = rings(host, devices=("d0",))
     rows = await look_again(every, await tune(stack, every), at_end=False)
-    assert strayed(rows, at_end=False) == []
+    assert find_strayed(rows, at_end=False) == []
     host.files["/rings/d0"] = "2048 512"
     rows = await look_again(every, rows, at_end=True)
-    assert strayed(rows, at_end=True) == [
+    assert find_strayed(rows, at_end=True) == [
         "dut, d0: rings was rx 4096 and is rx 2048 at the end of the test: something changed it"
     ]
 
@@ -239,25 +241,25 @@ async def test_a_failing_command_refuses_the_run(
 def test_the_nearer_and_the_written_wins() -> None:
     host = FakeHost("router")
 
-    def wished(*wishes: Wish) -> list[tuple[str | None, int]]:
-        found = placed(wishes, [Part("dut", host, ("d0",))])
-        return [(one.wish.profile, one.wish.options.model_dump()["rx"]) for one in found]
+    def wished(*wishes: TuningRequest) -> list[tuple[str | None, int]]:
+        found = place_requests(wishes, [Part("dut", host, ("d0",))])
+        return [(one.request.profile, one.request.options.model_dump()["rx"]) for one in found]
 
-    of_profile = Wish("dut", Rings, RingOptions(rx=1), "throughput")
-    for_all = Wish("all", Rings, RingOptions(rx=2))
-    by_name = Wish("router", Rings, RingOptions(rx=3))
+    of_profile = TuningRequest("dut", Rings, RingOptions(rx=1), "throughput")
+    for_all = TuningRequest("all", Rings, RingOptions(rx=2))
+    by_name = TuningRequest("router", Rings, RingOptions(rx=3))
     assert wished(of_profile) == [("throughput", 1)]
     assert wished(for_all, of_profile) == [(None, 2)]
     assert wished(by_name, for_all, of_profile) == [(None, 3)]
-    assert wished(Wish("tester", Rings, RingOptions())) == []
-    several = [Wish("dut", Rings, RingOptions(rx=n, devices=(f"d{n}",))) for n in (1, 2)]
+    assert wished(TuningRequest("tester", Rings, RingOptions())) == []
+    several = [TuningRequest("dut", Rings, RingOptions(rx=n, devices=(f"d{n}",))) for n in (1, 2)]
     assert wished(*several) == [(None, 1), (None, 2)]
 
 
 def test_a_setting_of_the_machine_is_set_once_for_all_its_namespaces() -> None:
     machine = LocalHost()
     parts = [Part(role, NetnsHost(machine, role), ()) for role in ("tester", "dut")]
-    (one,) = placed([Wish("all", Clock, NoOptions())], parts)
+    (one,) = place_requests([TuningRequest("all", Clock, NoOptions())], parts)
     assert one.place.host is machine
 
 
@@ -268,16 +270,19 @@ class _Two(Clock):
 def test_two_roles_on_one_machine_cannot_contradict_each_other() -> None:
     machine = LocalHost()
     parts = [Part(role, NetnsHost(machine, role), ()) for role in ("tester", "dut")]
-    wishes = [Wish("tester", _Two, RingOptions(rx=1)), Wish("dut", _Two, RingOptions(rx=2))]
+    wishes = [TuningRequest("tester", _Two, RingOptions(rx=1)), TuningRequest("dut", _Two, RingOptions(rx=2))]
     with pytest.raises(UsageError, match="clock is asked for in two ways, by 'tester' and 'dut'"):
-        placed(wishes, parts)
+        place_requests(wishes, parts)
 
 
 def test_items_come_in_the_order_of_their_phases() -> None:
-    wishes = [Wish("dut", Rings, RingOptions()), Wish("dut", Clock, NoOptions())]
-    assert [one.item.kind for one in placed(wishes, [Part("dut", FakeHost("d"), ("d0",))])] == ["clock", "rings"]
+    wishes = [TuningRequest("dut", Rings, RingOptions()), TuningRequest("dut", Clock, NoOptions())]
+    assert [one.item.kind for one in place_requests(wishes, [Part("dut", FakeHost("d"), ("d0",))])] == [
+        "clock",
+        "rings",
+    ]
 
 
 def test_values_are_shown_in_a_line() -> None:
-    assert shown({"rx": 4096, "mode": "on", "x": None}) == "rx 4096, mode on, x null"
-    assert shown(None) == "-"
+    assert values_in_words({"rx": 4096, "mode": "on", "x": None}) == "rx 4096, mode on, x null"
+    assert values_in_words(None) == "-"

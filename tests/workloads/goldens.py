@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nicbench.model.round import Ask, Job
+from nicbench.core.round import Ask, Job
 from nicbench.workloads.base import Output
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden/workloads"

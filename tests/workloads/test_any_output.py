@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.model.frames import FramesAsk
-from nicbench.model.round import Ask, Job
+from nicbench.core.frames import FramesAsk
+from nicbench.core.round import Ask, Job
 from nicbench.workloads.base import Output, Workload, WorkloadError
-from nicbench.workloads.plausible import implausible
+from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.play import kinds
 
 from .goldens import GOLDEN, job
@@ -62,7 +62,7 @@ def read(workload: Workload, asked: Job, text: str) -> None:
     workload.complaint(output)
     workload.parse_version(text)
     with contextlib.suppress(WorkloadError):
-        implausible(asked, workload.parse(asked, output, output), 1e9)
+        find_implausible(asked, workload.parse(asked, output, output), 1e9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

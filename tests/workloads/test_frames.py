@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from nicbench.model.frames import FramesAsk
-from nicbench.model.round import Ask
+from nicbench.core.frames import FramesAsk
+from nicbench.core.round import Ask
 from nicbench.workloads.base import End, Output, WorkloadError
-from nicbench.workloads.plausible import implausible
+from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.tools.nicbench_frames import NicbenchFrames
 
 from .goldens import golden, job
@@ -74,7 +74,7 @@ def test_a_recorded_read_at_a_limit() -> None:
     assert (said.bytes, said.engine) == (24 * 65_536, "io_uring")
     assert said.completion is not None
     assert said.completion.count == 24
-    assert implausible(job("nicbench-frames", READ), figures) == ()
+    assert find_implausible(job("nicbench-frames", READ), figures) == ()
 
 
 def test_without_a_limit_nothing_was_due() -> None:
@@ -113,7 +113,7 @@ def test_figures_that_cannot_be_so_are_refused(was: str, becomes: str, said: str
     text = golden("nicbench-frames-0.1.0-read.client")
     assert was in text
     asked = job("nicbench-frames", READ)
-    wrong = implausible(asked, NicbenchFrames().parse(asked, Output(text.replace(was, becomes)), None))
+    wrong = find_implausible(asked, NicbenchFrames().parse(asked, Output(text.replace(was, becomes)), None))
     assert any(said in each for each in wrong)
 
 
@@ -125,6 +125,6 @@ def test_an_older_program_is_no_result() -> None:
 
 @pytest.fixture
 def host() -> End:
-    from nicbench.hosts._fake import FakeHost
+    from nicbench.hosts.fake import FakeHost
 
     return End(host=FakeHost("client"), address="198.18.0.2")

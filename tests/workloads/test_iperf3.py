@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from nicbench.hosts._fake import FakeHost
-from nicbench.model.round import Ask
+from nicbench.core.round import Ask
+from nicbench.hosts.fake import FakeHost
 from nicbench.workloads.base import End, Output, WorkloadError
-from nicbench.workloads.plausible import implausible
+from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.tools.iperf3 import Iperf3
 
 from .goldens import both_sides, golden, job
@@ -42,7 +42,7 @@ def test_in_reverse_the_server_sends() -> None:
     [flow] = figures.flows
     assert (flow.direction, flow.sent_bytes, flow.received_bytes) == ("reverse", 5227020288, 5226364928)
     assert figures.congestion_control == "reno"
-    assert not implausible(job("iperf3", ask), figures)
+    assert not find_implausible(job("iperf3", ask), figures)
 
 
 def test_both_ways_at_once_are_two_flows() -> None:
@@ -52,7 +52,7 @@ def test_both_ways_at_once_are_two_flows() -> None:
     assert (forward.received_bytes, reverse.received_bytes) == (1125777408, 2971926528)
     assert (forward.streams[0].retransmissions, reverse.streams[0].retransmissions) == (822, 1361)
     assert figures.intervals[0][1] > forward.bits_per_s  # type: ignore[operator]
-    assert not implausible(job("iperf3", ask), figures)
+    assert not find_implausible(job("iperf3", ask), figures)
 
 
 def test_udp_has_datagrams_losses_and_jitter() -> None:
@@ -69,7 +69,7 @@ def test_udp_both_ways() -> None:
         ("forward", 8626, 2),
         ("reverse", 8626, 2),
     ]
-    assert not implausible(job("iperf3", ask), figures)
+    assert not find_implausible(job("iperf3", ask), figures)
 
 
 def test_omitted_seconds_are_in_no_figure() -> None:
@@ -85,8 +85,8 @@ def test_a_receiver_may_get_more_than_was_sent_after_the_omitted_seconds() -> No
     assert (flow.sent_bytes, flow.received_bytes, flow.duration_s) == (60293120, 61444992, 10.292703)
     assert flow.bits_per_s == 47758099.694511734
     assert len(figures.intervals) == 2
-    assert not implausible(job("iperf3", ask, options={"omit_s": 3}), figures)
-    assert "61444992 bytes arrived of 60293120" in implausible(job("iperf3", ask), figures)[0]
+    assert not find_implausible(job("iperf3", ask, options={"omit_s": 3}), figures)
+    assert "61444992 bytes arrived of 60293120" in find_implausible(job("iperf3", ask), figures)[0]
 
 
 def test_version_3_1_has_one_sum_of_udp_for_both_ends() -> None:
@@ -96,7 +96,7 @@ def test_version_3_1_has_one_sum_of_udp_for_both_ends() -> None:
     assert (flow.datagrams, flow.lost_datagrams, flow.sent_bits_per_s) == (9996, 69, 834711189.017002)
     assert flow.bits_per_s == pytest.approx(834711189.017002 * (1 - 69 / 9996))
     assert "computed from the datagrams" in figures.notes[0]
-    assert not implausible(job("iperf3", ask), figures)
+    assert not find_implausible(job("iperf3", ask), figures)
 
 
 def test_version_3_16_tells_what_arrived_of_an_overload() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.hosts._fake import FakeHost
-from nicbench.model.round import Ask, Figures, RequestLatency
+from nicbench.core.round import Ask, Figures, RequestLatency
+from nicbench.hosts.fake import FakeHost
 from nicbench.workloads.base import End, Output, WorkloadError
-from nicbench.workloads.plausible import implausible
+from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.tools.netperf import Netperf
 from nicbench.workloads.tools.perftest import Perftest
 
@@ -21,7 +21,7 @@ LATENCY = Ask(operation="request-response", duration_s=3, transport="rdma", verb
 
 def read(ask: Ask, name: str, stderr: str = "") -> Figures:
     figures = Perftest().parse(job("perftest", ask), Output(golden(f"perftest-4.5-{name}.client"), stderr), None)
-    assert not implausible(job("perftest", ask), figures)
+    assert not find_implausible(job("perftest", ask), figures)
     return figures
 
 
@@ -130,7 +130,7 @@ def test_its_version_is_read() -> None:
 
 def netperf(ask: Ask, name: str) -> Figures:
     figures = Netperf().parse(job("netperf", ask), Output(golden(f"netperf-2.7.0-{name}.client")), None)
-    assert not implausible(job("netperf", ask), figures)
+    assert not find_implausible(job("netperf", ask), figures)
     return figures
 
 

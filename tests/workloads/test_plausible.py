@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nicbench.model.round import Ask, Figures, Flow, RequestLatency, StreamFigures
-from nicbench.workloads.plausible import implausible
+from nicbench.core.round import Ask, Figures, Flow, RequestLatency, StreamFigures
+from nicbench.workloads.plausible import find_implausible
 
 from .goldens import job
 
@@ -24,12 +24,12 @@ FLOW: dict[str, Any] = {
 
 def refused(ask: Ask | None = None, link_bits_per_s: float | None = GIGABIT, **changed: Any) -> str:
     figures = Figures(flows=(Flow(**{**FLOW, **changed}),))
-    return "; ".join(implausible(job("iperf3", ask or Ask(duration_s=10)), figures, link_bits_per_s))
+    return "; ".join(find_implausible(job("iperf3", ask or Ask(duration_s=10)), figures, link_bits_per_s))
 
 
 def asked(**latency: Any) -> str:
     figures = Figures(latency=RequestLatency(basis="round trip", **latency))
-    return "; ".join(implausible(job("sockperf", Ask(operation="request-response", duration_s=1)), figures))
+    return "; ".join(find_implausible(job("sockperf", Ask(operation="request-response", duration_s=1)), figures))
 
 
 def test_an_ordinary_measurement_is_believed() -> None:
@@ -105,4 +105,4 @@ def test_latencies_that_contradict_themselves_are_refused(latency: dict[str, Any
 
 def test_control_characters_are_kept_out_of_what_is_shown() -> None:
     figures = Figures(flows=(Flow(**FLOW),), notes=("fine", "\x1b]0;title\x07"))
-    assert implausible(job("iperf3", Ask(duration_s=10)), figures) == ("notes holds control characters",)
+    assert find_implausible(job("iperf3", Ask(duration_s=10)), figures) == ("notes holds control characters",)

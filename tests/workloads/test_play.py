@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.core.round import Ask, Job, JobOutcome, Placement, RoundRequest
 from nicbench.hosts.base import Host
-from nicbench.hosts.local import LocalHost
-from nicbench.model.round import Ask, Job, JobOutcome, Placement, RoundRequest
-from nicbench.workloads._seat import Seat
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.workloads.base import End
 from nicbench.workloads.play import play
-from nicbench.workloads.processes import Running
-from nicbench.workloads.raw import LARGEST_FILE_BYTES, RawFolder, safe_name
+from nicbench.workloads.processes import LARGEST_FILE_BYTES, RawFolder, Running, safe_name
+from nicbench.workloads.running_job import RunningJob
 
 from .goldens import golden
 
@@ -111,7 +110,7 @@ def test_a_missing_tool_is_named_with_the_package_to_install(tmp_path: Path, mon
     for program in ("sh", "setpriv", "cat"):
         (tmp_path / program).symlink_to(f"/usr/bin/{program}")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("nicbench.hosts.local._SYSTEM_FOLDERS", ())
+    monkeypatch.setattr("nicbench.hosts.kinds.local._SYSTEM_FOLDERS", ())
     outcome = played(tmp_path, behaving("honest"))["honest"]
     assert outcome.failure is not None
     assert "iperf3 is not installed there" in outcome.failure
@@ -196,14 +195,14 @@ def test_names_of_files_lead_nowhere_else() -> None:
 
 
 def test_a_client_has_begun_once_it_runs(tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start = Seat._start
+    start = RunningJob._start
 
-    async def slow(self: Seat, host: Host, command: tuple[str, ...]) -> Running:
+    async def slow(self: RunningJob, host: Host, command: tuple[str, ...]) -> Running:
         if self.number == 2 and command == self._client_command:
             await asyncio.sleep(0.4)  # as a container's or a far host's does
         return await start(self, host, command)
 
-    monkeypatch.setattr(Seat, "_start", slow)
+    monkeypatch.setattr(RunningJob, "_start", slow)
     second = behaving("honest").model_copy(update={"client": "second"})
     outcomes = played(tmp_path, behaving("honest"), second)
     assert (outcomes["second"].began_s or 0.0) >= 0.4

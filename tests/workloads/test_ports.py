@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicbench.workloads.base import Listening
-from nicbench.workloads.ports import is_open, parse_listeners
+from nicbench.workloads.processes import is_open, parse_listeners
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 REST = "00000000:00000000 00:00000000 00000000     0        0 4764617 1 0000000000000000 100 0 0 10 0\n"

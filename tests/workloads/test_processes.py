@@ -41,7 +41,7 @@ class Deaf(Process):
 async def test_a_process_that_cannot_be_killed_hangs_however_often_it_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("nicbench.workloads.processes._GOING_S", 0.01)
+    monkeypatch.setattr("nicbench.workloads.processes._ENDING_S", 0.01)
     running = Running(Deaf(), 1000)
     with pytest.raises(HungError):
         await running.finish(0.01)

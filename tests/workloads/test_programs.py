@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from nicbench.errors import NotReadyError
-from nicbench.hosts._fake import FakeHost
+from nicbench.core.errors import NotReadyError
+from nicbench.core.round import Ask, Placement
 from nicbench.hosts.base import Completed
-from nicbench.hosts.netns import NetnsHost
-from nicbench.model.round import Ask, Placement
-from nicbench.workloads.programs import Programs, placed
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.workloads.programs import Programs, place
 from nicbench.workloads.tools.iperf3 import Iperf3
 
 ASK = Ask(duration_s=1)
@@ -59,6 +59,6 @@ def test_memory_of_a_node_that_is_not_there_is_noticed() -> None:
 
 
 def test_a_placed_command_begins_with_its_place() -> None:
-    command = placed(("iperf3", "-s"), Placement(cpus=(0, 4), memory_node=1))
+    command = place(("iperf3", "-s"), Placement(cpus=(0, 4), memory_node=1))
     assert " ".join(command) == "taskset -c 0,4 numactl --membind=1 iperf3 -s"
-    assert placed(("iperf3",), Placement()) == ("iperf3",)
+    assert place(("iperf3",), Placement()) == ("iperf3",)

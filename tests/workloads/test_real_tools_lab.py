@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.hosts.local import LocalHost
-from nicbench.hosts.netns import NetnsHost
-from nicbench.model.round import Ask, Job, JobOutcome, RoundRequest
+from nicbench.core.round import Ask, Job, JobOutcome, RoundRequest
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.workloads.base import End
 from nicbench.workloads.play import play
-from nicbench.workloads.raw import RawFolder
+from nicbench.workloads.processes import RawFolder
 
 CLIENT, SERVER = "nb-workload-c", "nb-workload-s"
 STREAM, REQUESTS = Ask(duration_s=1), Ask(operation="request-response", duration_s=1, write_bytes=64)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.hosts._fake import FakeHost
-from nicbench.model.round import Ask, Figures
+from nicbench.core.round import Ask, Figures
+from nicbench.hosts.fake import FakeHost
 from nicbench.stats.latency import counted_in
 from nicbench.workloads.base import End, Output, Workload, WorkloadError
-from nicbench.workloads.plausible import implausible
+from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.tools.nuttcp import Nuttcp
 from nicbench.workloads.tools.qperf import Qperf
 from nicbench.workloads.tools.sockperf import Sockperf
@@ -26,7 +26,7 @@ def read(workload: Workload, ask: Ask, name: str) -> Figures:
     if left_out:
         text = text.split("packet, txTime(sec)")[0]
     figures = workload.parse(job(workload.kind, ask), Output(text), None)
-    assert not implausible(job(workload.kind, ask), figures)
+    assert not find_implausible(job(workload.kind, ask), figures)
     return figures
 
 
@@ -168,7 +168,7 @@ def test_qperfs_figures_are_read_in_the_units_that_were_asked_for() -> None:
 def test_a_latency_of_zero_is_refused() -> None:
     ask = Ask(operation="request-response", duration_s=1, transport="udp", write_bytes=65536)
     figures = Qperf().parse(job("qperf", ask), Output(golden("qperf-0.4.11-udp-too-large.client")), None)
-    assert any("latency of 0 ns" in text for text in implausible(job("qperf", ask), figures))
+    assert any("latency of 0 ns" in text for text in find_implausible(job("qperf", ask), figures))
     assert "at most 65507" in (Qperf().refusal(ask) or "")
 
 
@@ -203,7 +203,7 @@ def test_a_load_on_memory_may_be_too_short_for_a_rate_and_a_measurement_may_not(
     load, measured = job("stress-ng", ask, role="memory"), job("stress-ng", ask)
     figures = StressNg().parse(load, output, None)
     assert figures.memory_bytes_per_s is None
-    assert not implausible(load, figures)
+    assert not find_implausible(load, figures)
     assert StressNg().refusal_of_ends(load, CLIENT, None) is None
     assert "at least 5 s" in (StressNg().refusal_of_ends(measured, CLIENT, None) or "")
     with pytest.raises(WorkloadError, match="the rates of 0 of 1 processes"):

@@ -1,9 +1,11 @@
-//! What frames hold: nothing that compresses or occurs twice, computed from seed, frame and place, so that a read can tell.
+//! What frames hold: nothing that compresses or occurs twice, computed from seed, frame and place, so that a read can
+//! tell.
 //!
-//! A block of 4096 bytes begins with a stamp of 32 (mark, seed, frame, offset in the frame) and goes on with random words of the
-//! seed, each combined (exclusive or) with a word of this seed, frame and block. That costs about what copying within the
-//! processor's cache costs. Where only stamps are to differ, or only those of a frame's first block, that word is of the place within
-//! 1 MiB alone, so that a buffer that was filled once needs new stamps only. A frame's last block is cut off where the frame ends.
+//! A block of 4096 bytes begins with a stamp of 32 (mark, seed, frame, offset in the frame) and goes on with random
+//! words of the seed, each combined (exclusive or) with a word of this seed, frame and block. That costs about what
+//! copying within the processor's cache costs. Where only stamps are to differ, or only those of a frame's first block,
+//! that word is of the place within 1 MiB alone, so that a buffer that was filled once needs new stamps only. A frame's
+//! last block is cut off where the frame ends.
 
 use nicbench_protocol::{FramesContent, Verify};
 
@@ -11,7 +13,7 @@ use crate::sys::wide;
 
 /// Content is computed, and stamped, by blocks of this size.
 pub const BLOCK_BYTES: usize = 4096;
-/// At the beginning of each block.
+/// The bytes of the stamp at the beginning of each block.
 pub const STAMP_BYTES: usize = 32;
 /// The first eight bytes of each block.
 pub const MARK: [u8; 8] = *b"NBFRAME1";
@@ -28,31 +30,31 @@ pub struct Content {
     base: Box<[u8; BLOCK_BYTES]>,
 }
 
-/// What a buffer was filled with, stamps apart.
+/// What a buffer was last filled with, stamps apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holds {
     phase: u64,
     bytes: usize,
 }
 
-/// Where what was read is not what was written.
+/// The first place at which what was read is not what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Of the first wrong block, in the frame.
+    /// The offset of the first wrong block in the frame.
     pub offset: u64,
     pub found: Found,
 }
 
-/// What is there instead.
+/// What was read in place of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// A block of zeros: a hole, most often.
     Zeros,
-    /// A block of ours from elsewhere.
+    /// A block of another frame, seed or offset.
     Other { seed: u64, frame: u64, offset: u64 },
     /// The right stamp, and behind it wrong bytes, the first of them this one of the frame.
     Changed { at: u64 },
-    /// Nothing that we wrote.
+    /// Bytes that we did not write.
     Foreign,
 }
 
@@ -77,7 +79,7 @@ impl Content {
         );
     }
 
-    /// The same into a buffer of which is known what it holds already.
+    /// As [`Self::fill`], for a buffer of which is known what it holds already.
     pub fn fill_again(&self, frame: u64, offset: u64, bytes: &mut [u8], holds: &mut Option<Holds>) {
         let wanted = Holds { phase: offset % PERIOD_BYTES, bytes: bytes.len() };
         match holds {
@@ -132,7 +134,7 @@ impl Content {
                 },
             ),
         };
-        wrong.map_or(Ok(()), |(at, block)| Err(Mismatch { offset: at, found: self.found(frame, at, block) }))
+        wrong.map_or(Ok(()), |(at, block)| Err(Mismatch { offset: at, found: self.explain_mismatch(frame, at, block) }))
     }
 
     #[inline(always)]
@@ -155,7 +157,7 @@ impl Content {
         expected[..block.len()] == *block
     }
 
-    fn found(&self, frame: u64, offset: u64, block: &[u8]) -> Found {
+    fn explain_mismatch(&self, frame: u64, offset: u64, block: &[u8]) -> Found {
         let mut expected = [0; BLOCK_BYTES];
         let expected = &mut expected[..block.len()];
         self.fill_block(frame, offset, expected);
@@ -166,7 +168,7 @@ impl Content {
             let first = block.iter().zip(expected.iter()).position(|(found, expected)| found != expected);
             Found::Changed { at: offset + first.unwrap_or_default() as u64 }
         } else {
-            match stamped(block) {
+            match read_stamp(block) {
                 Some((seed, frame, offset)) => Found::Other { seed, frame, offset },
                 None => Found::Foreign,
             }
@@ -196,8 +198,8 @@ impl Content {
     }
 }
 
-/// Seed, frame and offset of a block of ours.
-pub fn stamped(block: &[u8]) -> Option<(u64, u64, u64)> {
+/// Reads the stamp of a block: seed, frame and offset; `None` where it has none of ours.
+pub fn read_stamp(block: &[u8]) -> Option<(u64, u64, u64)> {
     let stamp: &[u8; STAMP_BYTES] = block.get(..STAMP_BYTES)?.try_into().ok()?;
     (stamp[..8] == MARK).then(|| {
         let number = |index: usize| u64::from_le_bytes(std::array::from_fn(|byte| stamp[8 * index + byte]));

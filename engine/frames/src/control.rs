@@ -1,4 +1,4 @@
-//! What the one who started a job may say and see while workers are at it.
+//! Controls a running job, and shows its progress.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use crate::job::Job;
 use crate::recorder::Recorder;
 use crate::sys::clock::monotonic_ns;
 
-/// A worker that sleeps looks up this often.
+/// The longest sleep of a worker before it looks whether it was stopped.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// Shared by workers and those who watch them.
+/// The state that workers share with the thread that controls them.
 #[derive(Debug)]
 pub struct Control {
     stop: AtomicBool,
@@ -44,7 +44,7 @@ impl Control {
         }
     }
 
-    /// No further frame is begun.
+    /// Stops the job: no further frame is begun.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -53,7 +53,7 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The first frame's turn.
+    /// Begins the job: the first frame has its turn at this time.
     pub fn begin(&self, at_ns: u64) {
         self.began_at_ns.store(at_ns, Ordering::Release);
     }
@@ -62,7 +62,7 @@ impl Control {
         self.began_at_ns.load(Ordering::Acquire)
     }
 
-    /// Nothing more will come.
+    /// Ends the job: nothing more will come.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -75,7 +75,7 @@ impl Control {
         self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A frame could not be done: the first that is told counts, and the work ends.
+    /// Ends the work because a frame failed; the first failure is kept.
     pub fn fail(&self, failure: FramesFailure) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
         self.stop();
@@ -111,7 +111,7 @@ impl Control {
         FramesStats { running, elapsed_ns, oldest_ns: self.oldest_ns(), ..self.recorder().stats() }
     }
 
-    /// Sleeps until then, or until it is stopped.
+    /// Sleeps until this time, or until the job is stopped.
     pub fn sleep_until(&self, time_ns: u64) {
         while !self.is_stopped() {
             match Duration::from_nanos(time_ns.saturating_sub(monotonic_ns())) {

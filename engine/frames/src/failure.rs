@@ -7,7 +7,7 @@ use nicbench_protocol::{FailureKind, FramesFailure};
 
 use crate::content::{Found, Mismatch};
 
-/// What was being done.
+/// The step that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
     Opening,
@@ -42,8 +42,8 @@ impl Place<'_> {
         FramesFailure { kind, frame: Some(self.frame), file: self.path.display().to_string(), message, next }
     }
 
-    /// The system refused.
-    pub fn refused(&self, doing: Doing, error: &io::Error) -> FramesFailure {
+    /// The failure of a step that the system refused.
+    pub fn refusal(&self, doing: Doing, error: &io::Error) -> FramesFailure {
         let kind = kind_of(error, self.direct);
         let message = format!("cannot {} frame {}, {}: {error}", doing.word(), self.frame, self.path.display());
         self.failure(kind, message, self.next_step(kind))
@@ -66,7 +66,7 @@ impl Place<'_> {
         }
     }
 
-    /// The file ends before the frame.
+    /// The failure of a file that ends before its frame does.
     pub fn too_short(&self, has_bytes: u64, wanted_bytes: u64) -> FramesFailure {
         let message = format!(
             "frame {}, {}, is too short: it ends after {has_bytes} of {wanted_bytes} bytes",
@@ -77,7 +77,7 @@ impl Place<'_> {
         self.failure(FailureKind::ShortRead, message, next.into())
     }
 
-    /// What was read is not what was written.
+    /// The failure of a frame that is not what was written.
     pub fn wrong(&self, mismatch: Mismatch) -> FramesFailure {
         let found = match mismatch.found {
             Found::Zeros => "there are zeros".to_owned(),
@@ -133,7 +133,7 @@ mod tests {
             (libc::EROFS, FailureKind::Permission, "right"),
             (libc::EIO, FailureKind::Io, "dmesg"),
         ] {
-            let failure = place.refused(Doing::Writing, &io::Error::from_raw_os_error(code));
+            let failure = place.refusal(Doing::Writing, &io::Error::from_raw_os_error(code));
             assert_eq!((failure.kind, failure.frame), (kind, Some(7)));
             assert!(failure.message.contains("write frame 7, /no/such/frame_7"), "{}", failure.message);
             assert!(failure.next.contains(word), "{}", failure.next);

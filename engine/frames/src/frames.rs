@@ -1,4 +1,4 @@
-//! The frames of a job: which there are, in which files, how large.
+//! The frames of a job: their number, files and sizes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,29 +6,29 @@ use std::path::{Path, PathBuf};
 use crate::manifest::{Files, Manifest, NAME, Picture};
 use crate::names::Pattern;
 
-/// Where one frame is.
+/// The place of one frame in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spot {
+pub struct FrameLocation {
     /// Its number, which its content depends on.
     pub number: u64,
     pub path: PathBuf,
-    /// In the file.
+    /// The first byte of the frame in the file.
     pub offset: u64,
     pub bytes: u64,
 }
 
-/// See the module.
+/// The frames of a job.
 #[derive(Debug, Clone)]
 pub enum Frames {
     /// One file for each.
     Files { directory: PathBuf, pattern: Pattern, first: u64, bytes: Sizes },
     /// All in one file, one after another.
     Streamed { path: PathBuf, first: u64, ends: Vec<u64> },
-    /// Files of somebody else.
+    /// Files that nicbench did not write.
     Found { directory: PathBuf, files: Vec<(String, u64)> },
 }
 
-/// Bytes of each frame of so many.
+/// The sizes of a number of frames.
 #[derive(Debug, Clone)]
 pub enum Sizes {
     Equal { bytes: u64, count: u64 },
@@ -36,8 +36,8 @@ pub enum Sizes {
 }
 
 impl Frames {
-    /// Those that a manifest lists, the first `limit` of them.
-    pub fn listed(directory: &Path, manifest: &Manifest, limit: Option<u64>) -> Result<Self, String> {
+    /// The first `limit` frames that a manifest lists.
+    pub fn from_manifest(directory: &Path, manifest: &Manifest, limit: Option<u64>) -> Result<Self, String> {
         let count = manifest.frames.min(limit.unwrap_or(u64::MAX));
         let (directory, first) = (directory.to_owned(), manifest.first);
         let sizes = || (0..count).map(|index| manifest.frame_bytes(first + index));
@@ -59,8 +59,13 @@ impl Frames {
         })
     }
 
-    /// Files that are there: of a pattern, by number from `first` on, or all of them, by name.
-    pub fn found(directory: &Path, pattern: Option<&Pattern>, first: u64, limit: Option<u64>) -> Result<Self, String> {
+    /// Existing files: those of a pattern, by number from `first` on, or all of them, by name.
+    pub fn from_directory(
+        directory: &Path,
+        pattern: Option<&Pattern>,
+        first: u64,
+        limit: Option<u64>,
+    ) -> Result<Self, String> {
         let in_words = |error: std::io::Error| format!("{}: {error}", directory.display());
         let mut files = Vec::new();
         for entry in fs::read_dir(directory).map_err(in_words)? {
@@ -82,8 +87,8 @@ impl Frames {
         Ok(Self::Found { directory: directory.to_owned(), files })
     }
 
-    /// One file that is there, cut into frames of equal size.
-    pub fn found_stream(path: PathBuf, frame_bytes: u64, limit: Option<u64>) -> Result<Self, String> {
+    /// One existing file, cut into frames of equal size.
+    pub fn from_stream(path: PathBuf, frame_bytes: u64, limit: Option<u64>) -> Result<Self, String> {
         let bytes = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?.len();
         let count = (bytes / frame_bytes.max(1)).min(limit.unwrap_or(u64::MAX)).min(u64::from(u32::MAX));
         Ok(Self::Streamed { path, first: 0, ends: (1..=count).map(|index| index * frame_bytes).collect() })
@@ -99,10 +104,10 @@ impl Frames {
     }
 
     /// The frame at this index, of `count`.
-    pub fn spot(&self, index: u64) -> Spot {
+    pub fn location(&self, index: u64) -> FrameLocation {
         let at = index as usize;
         match self {
-            Self::Files { directory, pattern, first, bytes } => Spot {
+            Self::Files { directory, pattern, first, bytes } => FrameLocation {
                 number: first + index,
                 path: directory.join(pattern.name(first + index)),
                 offset: 0,
@@ -113,11 +118,11 @@ impl Frames {
             },
             Self::Streamed { path, first, ends } => {
                 let offset = if at == 0 { 0 } else { ends[at - 1] };
-                Spot { number: first + index, path: path.clone(), offset, bytes: ends[at] - offset }
+                FrameLocation { number: first + index, path: path.clone(), offset, bytes: ends[at] - offset }
             }
             Self::Found { directory, files } => {
                 let (name, bytes) = &files[at];
-                Spot { number: index, path: directory.join(name), offset: 0, bytes: *bytes }
+                FrameLocation { number: index, path: directory.join(name), offset: 0, bytes: *bytes }
             }
         }
     }
@@ -135,14 +140,14 @@ impl Frames {
         if let Self::Files { bytes: Sizes::Equal { bytes, count }, .. } = self {
             return (*count > 0).then(|| (*bytes, *bytes, bytes.saturating_mul(*count)));
         }
-        (0..self.count()).map(|index| self.spot(index).bytes).fold(None, |found, bytes| match found {
+        (0..self.count()).map(|index| self.location(index).bytes).fold(None, |found, bytes| match found {
             None => Some((bytes, bytes, bytes)),
             Some((least, most, total)) => Some((bytes.min(least), bytes.max(most), bytes.saturating_add(total))),
         })
     }
 
     /// A file that is there already under a name that would be written; `None` where there is none.
-    pub fn occupied(&self) -> std::io::Result<Option<PathBuf>> {
+    pub fn find_existing_file(&self) -> std::io::Result<Option<PathBuf>> {
         match self {
             Self::Files { directory, pattern, first, .. } => {
                 let range = *first..first.saturating_add(self.count());
@@ -171,12 +176,13 @@ mod tests {
         let mut manifest = Manifest::new(3, Files::Streamed("s".into()), 10, 20, 100, picture);
         for rounded in [1, 4096] {
             manifest.rounded_to_bytes = rounded;
-            let frames = Frames::listed(Path::new("/d"), &manifest, Some(15)).unwrap();
+            let frames = Frames::from_manifest(Path::new("/d"), &manifest, Some(15)).unwrap();
             assert_eq!(frames.count(), 15);
-            let spots: Vec<Spot> = (0..15).map(|index| frames.spot(index)).collect();
+            let spots: Vec<FrameLocation> = (0..15).map(|index| frames.location(index)).collect();
             assert!(spots.windows(2).all(|pair| pair[0].offset + pair[0].bytes == pair[1].offset));
             assert!(
-                spots.iter().all(|spot| spot.offset % rounded == 0 && spot.bytes == manifest.frame_bytes(spot.number))
+                spots.iter().all(|location| location.offset % rounded == 0
+                    && location.bytes == manifest.frame_bytes(location.number))
             );
             let (least, most, total) = frames.sizes().unwrap();
             assert!(least < most && total == spots[14].offset + spots[14].bytes);
@@ -186,8 +192,8 @@ mod tests {
     #[test]
     fn files_of_equal_size_are_not_listed_one_by_one() {
         let manifest = Manifest::new(1, Files::Pattern("f%d".into()), 5, 1 << 40, 0, Picture::Bytes(7));
-        let frames = Frames::listed(Path::new("/d"), &manifest, None).unwrap();
+        let frames = Frames::from_manifest(Path::new("/d"), &manifest, None).unwrap();
         assert_eq!(frames.sizes(), Some((7, 7, 7 << 40)));
-        assert_eq!(frames.spot(3), Spot { number: 8, path: "/d/f8".into(), offset: 0, bytes: 7 });
+        assert_eq!(frames.location(3), FrameLocation { number: 8, path: "/d/f8".into(), offset: 0, bytes: 7 });
     }
 }

@@ -1,4 +1,5 @@
-//! What is to be done, checked and decided: nothing of it can turn out impossible for reasons that could be known before.
+//! What is to be done, checked and decided: nothing of it can turn out impossible for reasons that could be known
+//! before.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ const MOST_FRAMES: u64 = u32::MAX as u64;
 const DEFAULT_PATTERN: &str = "frame_%06d.dpx";
 const DEFAULT_STREAM: &str = "frames.stream";
 
-/// See the module.
+/// A job that was checked: what is done, with which files, how.
 #[derive(Debug)]
 pub struct Job {
     pub task: FramesTask,
@@ -34,7 +35,7 @@ pub struct Job {
     pub frames: Frames,
     pub order: Order,
     pub schedule: Schedule,
-    /// Of what is written or compared; `None` where nothing is.
+    /// The content that is written or compared; `None` where nothing is.
     pub content: Option<Content>,
     pub verify: Verify,
     pub engine: FramesEngine,
@@ -61,8 +62,8 @@ impl Job {
         let schedule = Schedule::new(limit, asked.read_ahead_frames, asked.warm_up_s, asked.duration_s);
         let mut notes = Vec::new();
         let (frames, content, manifest) = if writes {
-            let manifest = planned(&asked, &schedule, &mut notes)?;
-            let frames = Frames::listed(&directory, &manifest, None).map_err(|message| bad_request(&message))?;
+            let manifest = plan_manifest(&asked, &schedule, &mut notes)?;
+            let frames = Frames::from_manifest(&directory, &manifest, None).map_err(|message| bad_request(&message))?;
             (frames, Some(Content::new(asked.content, asked.seed)), Some(manifest))
         } else {
             let (frames, content) = to_read(&asked, &directory)?;
@@ -145,7 +146,8 @@ fn open(directory: &Path, writes: bool) -> Result<File, ErrorReport> {
     Err(error(ErrorKind::BadState, format!("another nicbench-frames is at work in {shown}"), next))
 }
 
-/// Removes what was written before, sees that there is room, and writes the manifest; the room that there was, in bytes.
+/// Removes what was written before, sees that there is room, and writes the manifest; the room that there was, in
+/// bytes.
 fn make_room(
     asked: &FramesConfigure,
     directory: &Path,
@@ -159,7 +161,7 @@ fn make_room(
     })?;
     let in_the_way = match cleaned.kept.into_iter().next() {
         Some(kept) => Some(kept),
-        None => frames.occupied().map_err(|cause| {
+        None => frames.find_existing_file().map_err(|cause| {
             error(ErrorKind::Io, format!("{shown} cannot be listed: {cause}"), "give this user the right to read it")
         })?,
     };
@@ -185,13 +187,17 @@ fn make_room(
     Ok(room.bytes)
 }
 
-/// What a task that writes will write.
-fn planned(asked: &FramesConfigure, schedule: &Schedule, notes: &mut Vec<String>) -> Result<Manifest, ErrorReport> {
+/// Plans what a task that writes will write.
+fn plan_manifest(
+    asked: &FramesConfigure,
+    schedule: &Schedule,
+    notes: &mut Vec<String>,
+) -> Result<Manifest, ErrorReport> {
     let Some(count) = asked.frames.or_else(|| schedule.frames()) else {
         let next = "give `frames`, or `frames_per_s` with `duration_s`";
         return Err(error(ErrorKind::BadRequest, "it is not said how many frames are to be written".into(), next));
     };
-    let profile = named(asked)?;
+    let profile = find_profile(asked)?;
     let picture = match asked.frame_bytes {
         Some(bytes) => Picture::Bytes(bytes),
         None if profile.is_compressed => Picture::CompressedFromBytes(profile.picture_bytes),
@@ -213,8 +219,8 @@ fn planned(asked: &FramesConfigure, schedule: &Schedule, notes: &mut Vec<String>
     Ok(manifest)
 }
 
-fn named(asked: &FramesConfigure) -> Result<profile::Profile, ErrorReport> {
-    profile::named(&asked.profile).ok_or_else(|| {
+fn find_profile(asked: &FramesConfigure) -> Result<profile::Profile, ErrorReport> {
+    profile::find(&asked.profile).ok_or_else(|| {
         let next = format!("use one of {}, or give frame_bytes", profile::names());
         error(ErrorKind::BadRequest, format!("there is no profile {:?}", asked.profile), next)
     })
@@ -242,14 +248,14 @@ fn to_read(asked: &FramesConfigure, directory: &Path) -> Result<(Frames, Option<
         |message: String| error(ErrorKind::Io, message, "look at the directory, or prepare the frames again");
     if asked.existing {
         let frames = if asked.streamed {
-            let profile = named(asked)?;
+            let profile = find_profile(asked)?;
             let bytes =
                 asked.frame_bytes.unwrap_or(profile.picture_bytes + asked.header_bytes.unwrap_or(profile.header_bytes));
-            Frames::found_stream(directory.join(stream_name(asked)?), bytes, asked.frames).map_err(unreadable)?
+            Frames::from_stream(directory.join(stream_name(asked)?), bytes, asked.frames).map_err(unreadable)?
         } else {
             let pattern =
                 asked.pattern.as_deref().map(Pattern::parse).transpose().map_err(|text| bad_request(&text))?;
-            Frames::found(directory, pattern.as_ref(), asked.first, asked.frames).map_err(unreadable)?
+            Frames::from_directory(directory, pattern.as_ref(), asked.first, asked.frames).map_err(unreadable)?
         };
         return Ok((frames, None));
     }
@@ -270,7 +276,7 @@ fn to_read(asked: &FramesConfigure, directory: &Path) -> Result<(Frames, Option<
         let message = "frames of this stream do not begin where direct I/O can";
         return Err(error(ErrorKind::BadRequest, message.into(), "prepare it with `direct`, too"));
     }
-    let frames = Frames::listed(directory, &manifest, asked.frames).map_err(unreadable)?;
+    let frames = Frames::from_manifest(directory, &manifest, asked.frames).map_err(unreadable)?;
     Ok((frames, Some(Content::new(manifest.content, manifest.seed))))
 }
 

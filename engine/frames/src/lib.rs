@@ -1,12 +1,13 @@
 //! `nicbench-frames`: media frames, written and read as recorders and players do it, each one timed.
 //!
-//! One library does the work (`job` says what, `run` does it, `worker` is the loop); `session` (the protocol) and `cli` (people) ask.
+//! One library does the work (`job` says what, `run` does it, `worker` is the loop); `session` (the protocol) and `cli`
+//! (people) ask.
 
 pub mod cli;
 pub mod content;
 pub mod control;
 pub mod failure;
-pub mod flight;
+pub mod frame_in_progress;
 pub mod frames;
 pub mod job;
 pub mod limits;

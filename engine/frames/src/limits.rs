@@ -1,10 +1,10 @@
-//! What cannot be, before anything is touched.
+//! Refuses impossible requests before anything is touched.
 
 use nicbench_protocol::{ErrorKind, ErrorReport, FramesConfigure, FramesTask};
 
 use crate::sys::buffer::ALIGNMENT;
 
-/// Of any size or count: beyond it a number is a mistake.
+/// The greatest size or count: beyond it a number is a mistake.
 const MOST_BYTES: u64 = 1 << 40;
 const MOST_THREADS: u32 = 1024;
 const MOST_DEPTH: u32 = 4096;
@@ -12,7 +12,7 @@ const LONGEST_S: f64 = 31_536_000.0;
 /// The kernel moves less than 2 GiB in one request.
 const MOST_REQUEST_BYTES: u64 = 1 << 30;
 
-/// The fields that can be judged by themselves.
+/// Checks the fields that can be judged by themselves.
 pub fn check(asked: &FramesConfigure) -> Result<(), ErrorReport> {
     let bad = |message: String, next: &str| Err(ErrorReport::new(ErrorKind::BadRequest, message, next));
     if asked.directory.is_empty() {
@@ -69,7 +69,7 @@ pub fn buffer_bytes(threads: u32, depth: u32, request_bytes: u64) -> Result<u64,
     Err(ErrorReport::new(ErrorKind::Space, message, "ask for less depth, smaller requests or fewer threads"))
 }
 
-/// As the kernel estimates it (proc(5), MemAvailable).
+/// The memory available, as the kernel estimates it (proc(5), MemAvailable).
 fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;

@@ -1,5 +1,5 @@
-//! What nicbench wrote into a directory: a file there names it before the first frame is made, so that a read knows what to expect,
-//! and nothing else is ever removed.
+//! What nicbench wrote into a directory: a file there names it before the first frame is made, so that a read knows
+//! what to expect, and nothing else is ever removed.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -19,7 +19,7 @@ const FORMAT: &str = "nicbench-frames 1";
 /// Longer manifests are not ours.
 const LONGEST_BYTES: u64 = 1 << 20;
 
-/// See the module.
+/// The manifest of a directory of frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: String,
@@ -82,7 +82,7 @@ impl Manifest {
         }
     }
 
-    /// Written to a temporary name and renamed.
+    /// Saves the manifest: it is written to a temporary name and renamed.
     pub fn save(&self, directory: &Path) -> io::Result<()> {
         let temporary = directory.join(format!(".{NAME}.{}", std::process::id()));
         let mut options = fs::OpenOptions::new();
@@ -96,7 +96,7 @@ impl Manifest {
         saved
     }
 
-    /// That of a directory; `None` where there is none. An error is in words.
+    /// Loads the manifest of a directory; `None` where there is none. An error says what is wrong.
     pub fn load(directory: &Path) -> Result<Option<Self>, String> {
         let path = directory.join(NAME);
         let file = match fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path) {
@@ -125,8 +125,8 @@ pub struct Cleaned {
     pub kept: Vec<PathBuf>,
 }
 
-/// Removes the files that the directory's manifest lists and that hold what nicbench writes, then the manifest. Whatever else bears a
-/// listed name is kept, and so is then the manifest.
+/// Removes the files that the directory's manifest lists and that hold what nicbench writes, then the manifest.
+/// Whatever else bears a listed name is kept, and so is then the manifest.
 pub fn clean(directory: &Path) -> Result<Cleaned, String> {
     let mut cleaned = Cleaned::default();
     let Some(manifest) = Manifest::load(directory)? else { return Ok(cleaned) };
@@ -151,8 +151,8 @@ pub fn clean(directory: &Path) -> Result<Cleaned, String> {
     Ok(cleaned)
 }
 
-/// The size of a file that holds what we write; `None` where it does not. A frame whose first block was not yet written when its writer
-/// was killed is empty there or holds zeros, with which no picture format begins.
+/// The size of a file that holds what we write; `None` where it does not. A frame whose first block was not yet written
+/// when its writer was killed is empty there or holds zeros, with which no picture format begins.
 pub fn is_ours(path: &Path) -> io::Result<Option<u64>> {
     let details = fs::symlink_metadata(path)?;
     if !details.is_file() {

@@ -92,7 +92,8 @@ pub struct Work {
     /// Read files of somebody else, whatever sizes they have
     #[arg(long)]
     existing: bool,
-    /// What is written: unique, or what repeats itself after 1 MiB, with a stamp in every 4096 bytes or in a frame's first ones alone
+    /// What is written: unique, or what repeats itself after 1 MiB, with a stamp in every 4096 bytes or in a frame's
+    /// first ones alone
     #[arg(long, value_enum, default_value = "unique")]
     content: Kind,
     /// What is compared of what was read: the stamp of every 4096 bytes, or every byte

@@ -18,7 +18,7 @@ impl Order {
         match order {
             FrameOrder::Forward => Self::Forward,
             FrameOrder::Reverse => Self::Reverse { count },
-            FrameOrder::Random => Self::Shuffled(shuffled(count as u32, seed)),
+            FrameOrder::Random => Self::Shuffled(shuffle(count as u32, seed)),
         }
     }
 
@@ -33,7 +33,7 @@ impl Order {
 }
 
 /// Fisher and Yates.
-fn shuffled(count: u32, seed: u64) -> Vec<u32> {
+fn shuffle(count: u32, seed: u64) -> Vec<u32> {
     let mut frames: Vec<u32> = (0..count).collect();
     for index in (1..frames.len()).rev() {
         let drawn = mix(mix(seed) ^ index as u64);

@@ -32,18 +32,18 @@ enum Storage {
 const EXR_LEAST_PER_MILLE: u64 = 400;
 const EXR_MOST_PER_MILLE: u64 = 700;
 
-/// What a name stands for.
+/// The sizes that a profile's name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
     /// The picture; of a compressed format, before compression.
     pub picture_bytes: u64,
-    /// Before it.
+    /// The header before the picture.
     pub header_bytes: u64,
     pub is_compressed: bool,
 }
 
 /// By name: a raster, and `-10` (which may be left out), `-12`, `-16` or `-exr`, as in `4k` or `hd-16`.
-pub fn named(name: &str) -> Option<Profile> {
+pub fn find(name: &str) -> Option<Profile> {
     let lower = name.to_ascii_lowercase();
     let (raster, storage) = lower.split_once('-').unwrap_or((&lower, "10"));
     let storage = match storage {
@@ -86,17 +86,17 @@ mod tests {
 
     #[test]
     fn the_published_4k_frame_has_the_published_size() {
-        let profile = named("4k").unwrap();
+        let profile = find("4k").unwrap();
         assert_eq!((profile.picture_bytes, profile.header_bytes), (50_987_008, 65_536));
-        assert_eq!(named("4K-10"), Some(profile));
+        assert_eq!(find("4K-10"), Some(profile));
     }
 
     #[test]
     fn deeper_pixels_take_more_and_unknown_names_are_none() {
-        assert_eq!(named("hd-16").unwrap().picture_bytes, 1920 * 1080 * 6);
-        assert_eq!(named("8k-12").unwrap().picture_bytes, 8192 * 6224 * 6);
-        assert_eq!(named("sd").unwrap().picture_bytes, 720 * 486 * 4);
-        assert_eq!((named("5k"), named("4k-8"), named("")), (None, None, None));
+        assert_eq!(find("hd-16").unwrap().picture_bytes, 1920 * 1080 * 6);
+        assert_eq!(find("8k-12").unwrap().picture_bytes, 8192 * 6224 * 6);
+        assert_eq!(find("sd").unwrap().picture_bytes, 720 * 486 * 4);
+        assert_eq!((find("5k"), find("4k-8"), find("")), (None, None, None));
     }
 
     #[test]

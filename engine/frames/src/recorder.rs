@@ -1,4 +1,5 @@
-//! What completed frames come to: counts, histograms, seconds. Workers tell it of each frame; once a second it is looked at.
+//! What completed frames come to: counts, histograms, seconds. Workers tell it of each frame; once a second it is
+//! looked at.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,13 +10,13 @@ use nicbench_protocol::{FramesInterval, FramesStats, Times};
 use crate::sample::Sample;
 use crate::schedule::Schedule;
 
-/// Of an interval.
+/// The length of an interval.
 pub const INTERVAL_NS: u64 = 1_000_000_000;
 /// An hour; longer times count as one in the histogram, and are exact in the maximum.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
 
-/// Times of one kind.
+/// The times of one step, over all frames.
 #[derive(Debug, Clone)]
 struct Spread {
     histogram: Histogram<u64>,
@@ -54,7 +55,7 @@ impl Spread {
     }
 }
 
-/// See the module.
+/// Records the times of frames.
 #[derive(Debug)]
 pub struct Recorder {
     schedule: Schedule,
@@ -65,13 +66,13 @@ pub struct Recorder {
     completion: Spread,
     lateness: Spread,
     pub intervals: Vec<FramesInterval>,
-    /// Not yet taken.
+    /// Samples that were not taken yet.
     fresh: Vec<Sample>,
     keeps_samples: bool,
     pub measured_frames: u64,
     pub measured_bytes: u64,
     measured_dropped: u64,
-    /// Of those that were due within the measurement.
+    /// Frames in time, of those that were due within the measurement.
     in_time: u64,
     all: FramesStats,
     /// The end of the last frame.
@@ -80,7 +81,7 @@ pub struct Recorder {
     pub positions: u64,
 }
 
-/// By kind.
+/// The times of all steps.
 pub struct AllTimes {
     pub open: Option<Times>,
     pub io: Option<Times>,
@@ -91,7 +92,7 @@ pub struct AllTimes {
 }
 
 impl Recorder {
-    /// `keeps_samples`: somebody takes them.
+    /// A recorder that keeps samples where `keeps_samples`: somebody takes them.
     pub fn new(schedule: Schedule, keeps_samples: bool) -> Self {
         let [open, io, sync, close, completion, lateness] = std::array::from_fn(|_| Spread::new());
         let all = FramesStats { dropped: schedule.is_limited().then_some(0), ..FramesStats::default() };
@@ -116,7 +117,7 @@ impl Recorder {
         }
     }
 
-    /// A frame is complete.
+    /// Records a frame that is complete.
     pub fn record(&mut self, sample: &Sample) {
         if self.keeps_samples {
             self.fresh.push(*sample);
@@ -182,17 +183,17 @@ impl Recorder {
         std::mem::take(&mut self.fresh)
     }
 
-    /// Since the beginning.
+    /// The progress since the beginning.
     pub fn stats(&self) -> FramesStats {
         self.all
     }
 
-    pub fn measured_dropped(&self) -> Option<u64> {
+    pub fn count_measured_dropped(&self) -> Option<u64> {
         self.schedule.is_limited().then_some(self.measured_dropped)
     }
 
     /// Of `due` frames those that were not complete in time, whether late or never.
-    pub fn missed(&self, due: u64) -> u64 {
+    pub fn count_missed(&self, due: u64) -> u64 {
         due.saturating_sub(self.in_time)
     }
 
@@ -226,7 +227,7 @@ mod tests {
         recorder.record(&sample(1, 1_900_000_000, Some(-100_000_000), true));
         recorder.record(&sample(2, 3_100_000_000, Some(100_000_000), true));
         assert_eq!(limited().due_within(4), Some(3));
-        assert_eq!((recorder.missed(3), recorder.measured_dropped()), (2, Some(1)));
+        assert_eq!((recorder.count_missed(3), recorder.count_measured_dropped()), (2, Some(1)));
     }
 
     fn sample(position: u64, completed_ns: u64, late_by_ns: Option<i64>, is_measured: bool) -> Sample {
@@ -253,7 +254,10 @@ mod tests {
         recorder.record(&sample(0, 500_000_000, Some(5), false));
         recorder.record(&sample(1, 2_500_000_000, Some(-5), true));
         recorder.record(&sample(2, 2_600_000_000, Some(7), true));
-        assert_eq!((recorder.measured_frames, recorder.measured_bytes, recorder.measured_dropped()), (2, 20, Some(1)));
+        assert_eq!(
+            (recorder.measured_frames, recorder.measured_bytes, recorder.count_measured_dropped()),
+            (2, 20, Some(1))
+        );
         let frames: Vec<(u64, Option<u64>)> =
             recorder.intervals.iter().map(|each| (each.frames, each.dropped)).collect();
         assert_eq!(frames, [(1, Some(1)), (0, Some(0)), (2, Some(1))]);
@@ -269,7 +273,7 @@ mod tests {
     fn without_a_limit_nothing_is_dropped_and_that_is_not_zero() {
         let mut recorder = Recorder::new(Schedule::new(None, 1, 0.0, None), false);
         recorder.record(&sample(0, 500, None, true));
-        assert_eq!((recorder.measured_dropped(), recorder.stats().dropped), (None, None));
+        assert_eq!((recorder.count_measured_dropped(), recorder.stats().dropped), (None, None));
         assert_eq!((recorder.intervals[0].dropped, recorder.times().lateness), (None, None));
     }
 

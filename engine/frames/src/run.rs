@@ -19,10 +19,10 @@ use crate::worker::Worker;
 
 /// An interval is told so long after its end, when its last frames are recorded.
 const SETTLE_NS: u64 = 20_000_000;
-/// From the request to the first frame's turn: all workers wait for it.
+/// The time from the request to the first frame's turn, for which all workers wait.
 const LEAD_NS: u64 = 5_000_000;
 
-/// Everything that can be done before the first frame's turn is done.
+/// A job for which everything was done that can be done before the first frame's turn.
 pub struct Ready<'a> {
     job: &'a Job,
     control: &'a Control,
@@ -77,7 +77,7 @@ impl<'a> Ready<'a> {
             for worker in workers {
                 let done = done.clone();
                 scope.spawn(move || {
-                    worker.work();
+                    worker.run();
                     drop(done);
                 });
             }
@@ -187,9 +187,9 @@ fn result(job: &Job, control: &Control, sync_at_end_ns: Option<u64>) -> FramesRe
         bytes,
         frames_per_s: per_s(frames),
         bytes_per_s: per_s(bytes),
-        dropped: recorder.measured_dropped(),
+        dropped: recorder.count_measured_dropped(),
         due,
-        missed: due.map(|due| recorder.missed(due)),
+        missed: due.map(|due| recorder.count_missed(due)),
         unmeasured_frames: all.frames - frames,
         open: times.open,
         io: times.io,

@@ -5,20 +5,20 @@ use std::io::{self, BufWriter, Write};
 
 /// Version of the records (protocol/frames.md).
 pub const FORMAT: u32 = 1;
-/// At the beginning of the file.
+/// The bytes at the beginning of the file.
 pub const MAGIC: [u8; 8] = *b"NBSAMPLE";
 pub const HEADER_BYTES: usize = 64;
 pub const RECORD_BYTES: usize = 96;
-/// Where there is no such time.
+/// In place of a time that there is not.
 pub const NONE: i64 = i64::MIN;
 
 const MEASURED: u16 = 1;
 const DROPPED: u16 = 2;
 
-/// See the module. Times since the first frame's turn, durations; `None` where there was no such step.
+/// The times of one frame: since the first frame's turn, and durations; `None` where there was no such step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// The how manyeth frame of the work, from 0.
+    /// The position of the frame in the work, from 0.
     pub position: u64,
     /// Its number, or its index among found files.
     pub frame: u64,
@@ -38,7 +38,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// From its beginning to its end.
+    /// The time from its beginning to its end.
     pub fn completion_ns(&self) -> u64 {
         self.completed_ns.saturating_sub(self.begun_ns)
     }
@@ -96,7 +96,8 @@ impl Sample {
 
 const COLUMNS: &str = "position,frame,thread,measured,dropped,bytes,turn_ns,begun_ns,open_ns,io_ns,sync_ns,close_ns,completed_ns,late_by_ns\n";
 
-/// Where samples go; whatever was given to it is in the files when `add` returns, so that a kill loses a second at most.
+/// Where samples go; whatever was given to it is in the files when `add` returns, so that a kill loses a second at
+/// most.
 #[derive(Debug, Default)]
 pub struct SampleFiles {
     binary: Option<BufWriter<File>>,

@@ -1,10 +1,11 @@
 //! When frames have their turn, and when they are due: times since the first frame's turn, in nanoseconds.
 //!
-//! With a limit, frame k has its turn at k / rate, whatever became of those before it, and is due `read_ahead` frame times later: a player
-//! asks for a frame that long before it shows it, a recorder has memory for that many. A late frame delays no turn, so that lateness
-//! holds all the waiting. Without a limit a frame's turn is when a worker takes it, and nothing is ever due.
+//! With a limit, frame k has its turn at k / rate, whatever became of those before it, and is due `read_ahead` frame
+//! times later: a player asks for a frame that long before it shows it, a recorder has memory for that many. A late
+//! frame delays no turn, so that lateness holds all the waiting. Without a limit a frame's turn is when a worker takes
+//! it, and nothing is ever due.
 
-/// See the module.
+/// The turns and due times of frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Schedule {
     limit: Option<Limit>,
@@ -73,9 +74,9 @@ impl Schedule {
         completed_ns >= self.warm_up_ns && self.end_ns.is_none_or(|end| completed_ns < end)
     }
 
-    /// Length of a measurement of which the last of `positions` frames completed at `last_ns`. The last frame's time is part of it, as
-    /// that of every other: 24 frames at 24 frames/s take a second, also where the last one was read at once.
-    /// `is_cut`: the time was over before the frames were.
+    /// Length of a measurement of which the last of `positions` frames completed at `last_ns`. The last frame's time is
+    /// part of it, as that of every other: 24 frames at 24 frames/s take a second, also where the last one was read at
+    /// once. `is_cut`: the time was over before the frames were.
     pub fn measured_ns(&self, positions: u64, last_ns: u64, is_cut: bool) -> u64 {
         let until = match self.end_ns {
             Some(end) if is_cut || last_ns >= end || self.turn_ns(positions).is_some_and(|turn| turn >= end) => end,

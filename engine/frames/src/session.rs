@@ -1,4 +1,4 @@
-//! The conversation: one thread hears and answers, one reads stdin, one does the job.
+//! The conversation: one thread handles requests, one reads stdin, one does the job.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,12 +13,12 @@ use nicbench_protocol::{
 
 use crate::control::Control;
 use crate::job::Job;
-use crate::output::{Deaf, Output};
+use crate::output::{Output, OutputClosed};
 use crate::requests::Uring;
 use crate::run::Ready;
 use crate::sys::signal;
 
-/// A look at signals and the lease this often.
+/// How often signals and the lease are looked at.
 const LOOK_UP: Duration = Duration::from_millis(100);
 /// What is in flight may take so long after the end was asked for; a mount that hangs takes for ever.
 const GRACE: Duration = Duration::from_secs(5);
@@ -34,10 +34,10 @@ enum Message {
 
 /// Serves until it is told to end; returns the exit status.
 pub fn run() -> i32 {
-    let (tell, heard) = channel();
+    let (sender, receiver) = channel();
     let lease = Arc::new(Mutex::new(Lease::from_now()));
     watch(Arc::clone(&lease));
-    let input = tell.clone();
+    let input = sender.clone();
     thread::spawn(move || {
         let mut stdin = io::stdin().lock();
         while let Some(line) = next_line(&mut stdin) {
@@ -47,10 +47,10 @@ pub fn run() -> i32 {
         }
         let _ = input.send(Message::InputEnded);
     });
-    let mut session = Session { output: Output::default(), lease, tell, heard, work: None };
+    let mut session = Session { output: Output::default(), lease, sender, receiver, job: None };
     // Nobody reads any more: there is nobody to tell.
     let status = session.serve().unwrap_or(Lease::EXPIRED);
-    session.wind_up();
+    session.stop_and_wait();
     status
 }
 
@@ -59,7 +59,7 @@ fn watch(lease: Arc<Mutex<Lease>>) {
     thread::spawn(move || {
         loop {
             // Taken apart from the sleep, which must not hold the lease.
-            let left = locked(&lease).left();
+            let left = lock_lease(&lease).left();
             if left.is_zero() {
                 break;
             }
@@ -70,69 +70,69 @@ fn watch(lease: Arc<Mutex<Lease>>) {
     });
 }
 
-fn locked(lease: &Mutex<Lease>) -> MutexGuard<'_, Lease> {
+fn lock_lease(lease: &Mutex<Lease>) -> MutexGuard<'_, Lease> {
     lease.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A job that was configured.
-struct Work {
+/// A job that was configured, and perhaps started.
+struct RunningJob {
     control: Arc<Control>,
     /// Says when to begin; `None` once it was said.
     start: Option<Sender<Option<u64>>>,
-    /// Whose `start` is to be answered.
-    asked_by: Option<i64>,
+    /// The id of the `start` that is to be answered.
+    start_request: Option<i64>,
     is_over: bool,
 }
 
 struct Session {
     output: Output,
     lease: Arc<Mutex<Lease>>,
-    tell: Sender<Message>,
-    heard: Receiver<Message>,
-    work: Option<Work>,
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    job: Option<RunningJob>,
 }
 
 impl Session {
-    fn serve(&mut self) -> Result<i32, Deaf> {
+    fn serve(&mut self) -> Result<i32, OutputClosed> {
         self.output.event(FramesEvent::Ready { protocol: PROTOCOL_VERSION.into() })?;
         loop {
-            match self.heard.recv_timeout(LOOK_UP) {
+            match self.receiver.recv_timeout(LOOK_UP) {
                 Ok(Message::InputEnded) => return Ok(0),
                 Ok(Message::Line(line)) => {
-                    if self.hear(line)? {
+                    if self.handle_line(line)? {
                         return Ok(0);
                     }
                 }
-                Ok(message) => self.pass_on(message)?,
+                Ok(message) => self.forward_message(message)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(1),
             }
             if let Some(signal) = signal::received() {
                 return Ok(128 + signal);
             }
-            if locked(&self.lease).left().is_zero() {
+            if lock_lease(&self.lease).left().is_zero() {
                 eprintln!("nicbench-frames: the controller has asked for nothing for too long; this ends");
                 return Ok(Lease::EXPIRED);
             }
         }
     }
 
-    /// What the job says.
-    fn pass_on(&mut self, message: Message) -> Result<(), Deaf> {
+    /// Passes a message of the job on to the controller.
+    fn forward_message(&mut self, message: Message) -> Result<(), OutputClosed> {
         match message {
             Message::Interval(interval) => self.output.event(FramesEvent::Interval(interval)),
             Message::Ended(result) => {
-                if let Some(work) = &mut self.work {
-                    work.is_over = true;
+                if let Some(job) = &mut self.job {
+                    job.is_over = true;
                 }
                 self.output.event(FramesEvent::Ended { result })
             }
             Message::Began(began) => {
-                let id = self.work.as_mut().and_then(|work| work.asked_by.take());
+                let id = self.job.as_mut().and_then(|job| job.start_request.take());
                 match began {
                     Ok(begins_at_ns) => self.output.reply(id.unwrap_or(0), &FramesReply::Start { begins_at_ns }),
                     Err(error) => {
-                        self.work = None;
+                        self.job = None;
                         self.output.refuse(id, &error)
                     }
                 }
@@ -141,21 +141,21 @@ impl Session {
         }
     }
 
-    /// Answers one line; whether it was the last.
-    fn hear(&mut self, line: Result<String, Refusal>) -> Result<bool, Deaf> {
+    /// Answers one line; returns whether it was the last.
+    fn handle_line(&mut self, line: Result<String, Refusal>) -> Result<bool, OutputClosed> {
         let request = match line.and_then(|line| parse_frames(&line)) {
             Ok(request) => request,
             Err(refusal) => {
-                locked(&self.lease).renew(0.0);
+                lock_lease(&self.lease).renew(0.0);
                 return self.output.refuse(refusal.id, &refusal.error).map(|()| false);
             }
         };
         match request.command {
-            FramesCommand::Renew { duration_s } => locked(&self.lease).renew(duration_s),
-            _ => locked(&self.lease).allow_work(),
+            FramesCommand::Renew { duration_s } => lock_lease(&self.lease).renew(duration_s),
+            _ => lock_lease(&self.lease).allow_work(),
         }
         let is_last = request.command == FramesCommand::Close;
-        match self.obey(request.id, request.command) {
+        match self.execute(request.id, request.command) {
             Ok(Some(reply)) => self.output.reply(request.id, &reply)?,
             Ok(None) => {}
             Err(error) => self.output.refuse(Some(request.id), &error)?,
@@ -163,22 +163,22 @@ impl Session {
         Ok(is_last)
     }
 
-    /// `None`: the reply comes later.
-    fn obey(&mut self, id: i64, command: FramesCommand) -> Result<Option<FramesReply>, ErrorReport> {
+    /// Executes a command; `None` where the reply comes later.
+    fn execute(&mut self, id: i64, command: FramesCommand) -> Result<Option<FramesReply>, ErrorReport> {
         match command {
             FramesCommand::Hello { protocol } => hello(&protocol).map(Some),
             FramesCommand::Configure(asked) => self.configure(*asked).map(|reply| Some(FramesReply::Configure(reply))),
             FramesCommand::Start { begins_at_ns } => self.start(id, begins_at_ns).map(|()| None),
             FramesCommand::Stats => {
-                let work = self.work.as_ref().ok_or_else(not_configured)?;
-                Ok(Some(FramesReply::Stats(work.control.stats())))
+                let job = self.job.as_ref().ok_or_else(not_configured)?;
+                Ok(Some(FramesReply::Stats(job.control.stats())))
             }
             FramesCommand::Stop => {
-                self.work.as_ref().ok_or_else(not_configured)?.control.stop();
+                self.job.as_ref().ok_or_else(not_configured)?.control.stop();
                 Ok(Some(FramesReply::Done {}))
             }
             FramesCommand::Close => {
-                self.wind_up();
+                self.stop_and_wait();
                 Ok(Some(FramesReply::Done {}))
             }
             FramesCommand::Renew { .. } => Ok(Some(FramesReply::Done {})),
@@ -186,40 +186,40 @@ impl Session {
     }
 
     fn configure(&mut self, asked: FramesConfigure) -> Result<FramesConfigureReply, ErrorReport> {
-        if self.work.is_some() {
+        if self.job.is_some() {
             return Err(bad_state("`configure` was already asked for", "start another process"));
         }
         let (job, reply) = Job::new(asked)?;
         let control = Arc::new(Control::new(&job));
-        let (start, told_to_start) = channel();
+        let (start, start_signal) = channel();
         let (is_ready, ready) = channel();
-        let (tell, of_job) = (self.tell.clone(), Arc::clone(&control));
-        thread::spawn(move || work(&job, &of_job, &is_ready, &told_to_start, &tell));
+        let (sender, of_job) = (self.sender.clone(), Arc::clone(&control));
+        thread::spawn(move || run_job(&job, &of_job, &is_ready, &start_signal, &sender));
         ready.recv().unwrap_or_else(|_| Err(bad_state("the job's thread ended", "report this as a fault")))?;
-        self.work = Some(Work { control, start: Some(start), asked_by: None, is_over: false });
+        self.job = Some(RunningJob { control, start: Some(start), start_request: None, is_over: false });
         Ok(reply)
     }
 
     fn start(&mut self, id: i64, begins_at_ns: Option<u64>) -> Result<(), ErrorReport> {
-        let work = self.work.as_mut().ok_or_else(not_configured)?;
-        let Some(start) = work.start.take() else {
+        let job = self.job.as_mut().ok_or_else(not_configured)?;
+        let Some(start) = job.start.take() else {
             return Err(bad_state("the work was started already", "start another process for more"));
         };
-        work.asked_by = Some(id);
+        job.start_request = Some(id);
         start.send(begins_at_ns).map_err(|_| bad_state("the job's thread ended", "report this as a fault"))
     }
 
-    /// Stops what runs, and waits a little for its result.
-    fn wind_up(&mut self) {
+    /// Stops the job, and waits a little for its result.
+    fn stop_and_wait(&mut self) {
         let until = Instant::now() + GRACE;
         loop {
-            match &self.work {
-                Some(work) if work.start.is_none() && !work.is_over => work.control.stop(),
+            match &self.job {
+                Some(job) if job.start.is_none() && !job.is_over => job.control.stop(),
                 _ => return,
             }
-            let message = self.heard.recv_timeout(until.saturating_duration_since(Instant::now()));
+            let message = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now()));
             let Ok(message) = message else { return };
-            if self.pass_on(message).is_err() {
+            if self.forward_message(message).is_err() {
                 return;
             }
         }
@@ -227,12 +227,12 @@ impl Session {
 }
 
 /// The job's thread.
-fn work(
+fn run_job(
     job: &Job,
     control: &Control,
     is_ready: &Sender<Result<(), ErrorReport>>,
-    told_to_start: &Receiver<Option<u64>>,
-    tell: &Sender<Message>,
+    start_signal: &Receiver<Option<u64>>,
+    sender: &Sender<Message>,
 ) {
     let ready = match Ready::new(job, control) {
         Ok(ready) => ready,
@@ -243,15 +243,15 @@ fn work(
     };
     let _ = is_ready.send(Ok(()));
     // The session ended before it said so.
-    let Ok(begins_at_ns) = told_to_start.recv() else { return };
+    let Ok(begins_at_ns) = start_signal.recv() else { return };
     match ready.begin(begins_at_ns) {
         Ok((at_ns, files)) => {
-            let _ = tell.send(Message::Began(Ok(at_ns)));
-            let result = ready.run(files, |interval| tell.send(Message::Interval(interval)).is_ok());
-            let _ = tell.send(Message::Ended(Box::new(result)));
+            let _ = sender.send(Message::Began(Ok(at_ns)));
+            let result = ready.run(files, |interval| sender.send(Message::Interval(interval)).is_ok());
+            let _ = sender.send(Message::Ended(Box::new(result)));
         }
         Err(error) => {
-            let _ = tell.send(Message::Began(Err(error)));
+            let _ = sender.send(Message::Began(Err(error)));
         }
     }
 }

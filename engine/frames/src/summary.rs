@@ -17,7 +17,7 @@ pub fn plan(job: &Job, plan: &FramesConfigureReply) -> String {
     };
     let mut text = format!(
         "{} {} frames of {size} in {}: {}, {} thread{}, {} requests of {} bytes in flight each, {} of buffers",
-        doing(job.task),
+        describe_task(job.task),
         plan.frames,
         job.directory.display(),
         engine(plan.engine),
@@ -68,7 +68,7 @@ pub fn result(result: &FramesResult) -> String {
         number(result.frames_per_s, 3),
         number(megabytes_per_s, 1),
         engine(result.engine),
-        ended(result.ended_by),
+        describe_end(result.ended_by),
     );
     if let Some(dropped) = result.dropped {
         let _ = writeln!(text, "dropped (complete after they were due): {dropped}");
@@ -106,7 +106,7 @@ pub fn result(result: &FramesResult) -> String {
     text
 }
 
-fn doing(task: FramesTask) -> &'static str {
+fn describe_task(task: FramesTask) -> &'static str {
     match task {
         FramesTask::Prepare => "preparing",
         FramesTask::Write => "writing",
@@ -114,7 +114,7 @@ fn doing(task: FramesTask) -> &'static str {
     }
 }
 
-fn ended(by: FramesEndedBy) -> &'static str {
+fn describe_end(by: FramesEndedBy) -> &'static str {
     match by {
         FramesEndedBy::Frames => "every frame was done",
         FramesEndedBy::Duration => "the time was over",

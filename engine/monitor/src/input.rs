@@ -7,7 +7,7 @@ use nicbench_protocol::{ErrorKind, ErrorReport, Refusal};
 /// Longer lines are not kept.
 const LONGEST_LINE_BYTES: usize = 1 << 20;
 
-/// See the module.
+/// Lines from a stream that is read without waiting.
 #[derive(Debug)]
 pub struct Input<Stream> {
     stream: Stream,

@@ -4,7 +4,7 @@
 //! among what it tells.
 
 pub mod input;
-pub mod kept;
+pub mod open_file;
 pub mod output;
 pub mod record;
 pub mod sampler;

@@ -1,4 +1,5 @@
-//! stdout: whole lines of the protocol and nothing else. A reader that is slow is waited for, one that is gone is noticed.
+//! stdout: whole lines of the protocol and nothing else. A reader that is slow is waited for, one that is gone is
+//! noticed.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,9 +12,9 @@ use crate::sys::poll::{Wait, never_wait, writable};
 
 /// Nobody reads: the controller is gone, or hangs for longer than its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deaf;
+pub struct OutputClosed;
 
-/// See the module.
+/// The protocol's lines on stdout.
 #[derive(Debug)]
 pub struct Output {
     stdout: std::fs::File,
@@ -32,17 +33,17 @@ impl Output {
     }
 
     /// A request was done.
-    pub fn reply(&mut self, id: i64, reply: &MonitorReply, patience: Duration) -> Result<(), Deaf> {
+    pub fn reply(&mut self, id: i64, reply: &MonitorReply, patience: Duration) -> Result<(), OutputClosed> {
         self.write(&reply.line(id), patience)
     }
 
     /// A request, or a line that is none, was refused.
-    pub fn refuse(&mut self, refusal: &Refusal, patience: Duration) -> Result<(), Deaf> {
+    pub fn refuse(&mut self, refusal: &Refusal, patience: Duration) -> Result<(), OutputClosed> {
         self.write(&Reply::error_line(refusal.id, &refusal.error), patience)
     }
 
     /// Something happened.
-    pub fn event(&mut self, kind: MonitorEvent, patience: Duration) -> Result<(), Deaf> {
+    pub fn event(&mut self, kind: MonitorEvent, patience: Duration) -> Result<(), OutputClosed> {
         let event = Event { kind, seq: self.number(), time_ns: monotonic_ns() };
         self.write(&event.line(), patience)
     }
@@ -54,7 +55,7 @@ impl Output {
         interval_ns: u64,
         time_ns: u64,
         patience: Duration,
-    ) -> Result<(), Deaf> {
+    ) -> Result<(), OutputClosed> {
         let mut line = std::mem::take(&mut self.line);
         let number = self.number();
         sample_line(&mut line, values, interval_ns, number, time_ns);
@@ -68,25 +69,25 @@ impl Output {
         self.next_event - 1
     }
 
-    fn write(&mut self, line: &str, patience: Duration) -> Result<(), Deaf> {
+    fn write(&mut self, line: &str, patience: Duration) -> Result<(), OutputClosed> {
         self.write_bytes(line.as_bytes(), patience)?;
         self.write_bytes(b"\n", patience)
     }
 
-    fn write_bytes(&mut self, mut bytes: &[u8], patience: Duration) -> Result<(), Deaf> {
+    fn write_bytes(&mut self, mut bytes: &[u8], patience: Duration) -> Result<(), OutputClosed> {
         while !bytes.is_empty() {
             match io::Write::write(&mut self.stdout, bytes) {
-                Ok(0) => return Err(Deaf),
+                Ok(0) => return Err(OutputClosed),
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     match writable(self.stdout.as_raw_fd(), patience) {
                         Ok(Wait::Ready) => {}
                         Ok(Wait::Interrupted) if crate::sys::signal::received().is_none() => {}
-                        _ => return Err(Deaf),
+                        _ => return Err(OutputClosed),
                     }
                 }
-                Err(_) => return Err(Deaf),
+                Err(_) => return Err(OutputClosed),
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ const MOST_SERIES: usize = 100_000;
 /// The number of a series; `None`: there were too many.
 pub type Series = Option<u32>;
 
-/// See the module.
+/// The values of one sample, and the series that they belong to.
 #[derive(Debug, Default)]
 pub struct Record {
     declared: usize,
@@ -41,7 +41,7 @@ impl Record {
     }
 
     /// Only the first `length` values stay.
-    pub fn shorten(&mut self, length: usize) {
+    pub fn truncate(&mut self, length: usize) {
         self.values.truncate(length);
     }
 
@@ -51,7 +51,7 @@ impl Record {
     }
 
     /// The series that were not told yet.
-    pub fn take_fresh(&mut self) -> Vec<SeriesDeclaration> {
+    pub fn take_new_series(&mut self) -> Vec<SeriesDeclaration> {
         std::mem::take(&mut self.fresh)
     }
 }
@@ -74,8 +74,8 @@ impl Count {
         Self { before: Some(before), ..Self::new(record, metric, of) }
     }
 
-    /// Puts the difference. A counter that fell (idle times do, by a tick) did not grow; one that cannot be read is unknown, and
-    /// so is the difference after it.
+    /// Puts the difference. A counter that fell (idle times do, by a tick) did not grow; one that cannot be read is
+    /// unknown, and so is the difference after it.
     pub fn put(&mut self, record: &mut Record, now: Option<u64>) {
         match (self.before, now) {
             (Some(before), Some(now)) => {
@@ -133,7 +133,7 @@ mod tests {
         let mut record = Record::default();
         Gauge::new(&mut record, "memory_free_bytes", "");
         Count::new(&mut record, "packets", "eth0");
-        assert_eq!(record.take_fresh().iter().map(|series| series.series).collect::<Vec<_>>(), [0, 1]);
-        assert!(record.take_fresh().is_empty());
+        assert_eq!(record.take_new_series().iter().map(|series| series.series).collect::<Vec<_>>(), [0, 1]);
+        assert!(record.take_new_series().is_empty());
     }
 }

@@ -1,14 +1,14 @@
-//! One sample after another from every source, and what they cost.
+//! Takes samples from every source, and counts what they cost.
 
 use nicbench_protocol::{Cost, SourceReply};
 
-use crate::kept::Buffer;
+use crate::open_file::Buffer;
 use crate::record::{Count, Record};
-use crate::sources::{Asked, Moment, SOURCES, Source};
+use crate::sources::{Moment, SOURCES, Source, SourceOptions};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::usage::{cpu_ns, resident_bytes};
 
-/// See the module.
+/// Takes samples from every source.
 pub struct Sampler {
     sources: Vec<Active>,
     buffer: Buffer,
@@ -18,20 +18,20 @@ pub struct Sampler {
     last_ns: u64,
     samples: u64,
     maximum_sample_ns: u64,
-    /// Sources that interrupt other CPUs are left out.
+    /// Whether sources that interrupt other CPUs are left out.
     quiet: bool,
 }
 
 struct Active {
     name: &'static str,
     source: Box<dyn Source>,
-    /// It was left out: its next values span more than an interval.
+    /// Whether it was left out: its next values span more than an interval.
     stale: bool,
 }
 
 impl Sampler {
-    /// Opens every source; those that are not here say why.
-    pub fn open(asked: &Asked) -> (Self, Vec<SourceReply>) {
+    /// Opens every source; a source that this machine lacks says why.
+    pub fn open(asked: &SourceOptions) -> (Self, Vec<SourceReply>) {
         let mut record = Record::default();
         let mut own = Count::new(&mut record, "monitor_cpu_ns", "monitor");
         own.put(&mut record, Some(cpu_ns()));
@@ -57,12 +57,12 @@ impl Sampler {
     }
 
     /// The names of all sources.
-    pub fn known() -> Vec<String> {
+    pub fn source_names() -> Vec<String> {
         SOURCES.iter().map(|(name, _)| (*name).to_owned()).collect()
     }
 
-    /// Leaves out, or takes in again, what interrupts other CPUs.
-    pub fn keep_quiet(&mut self, quiet: bool) {
+    /// Leaves out the sources that interrupt other CPUs, or takes them in again.
+    pub fn set_quiet(&mut self, quiet: bool) {
         self.quiet = quiet;
     }
 
@@ -83,7 +83,7 @@ impl Sampler {
             let length = moment.record.values().len();
             let sampled = active.source.sample(&mut moment);
             if std::mem::take(&mut active.stale) {
-                moment.record.shorten(length);
+                moment.record.truncate(length);
             }
             let reply = |missing: String| SourceReply { source: active.name.into(), missing: Some(missing) };
             broken.extend(sampled.as_ref().err().cloned().map(reply));
@@ -96,7 +96,7 @@ impl Sampler {
         (interval_ns, now_ns, broken)
     }
 
-    /// By getrusage(2).
+    /// What sampling cost so far, by getrusage(2).
     pub fn cost(&self) -> Cost {
         Cost {
             cpu_ns: cpu_ns(),

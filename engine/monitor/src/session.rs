@@ -1,4 +1,4 @@
-//! The conversation, and the beat of the samples: one thread, which sleeps until a request comes or a sample is due.
+//! The conversation, and the rhythm of the samples: one thread, which sleeps until a request comes or a sample is due.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,9 +11,9 @@ use nicbench_protocol::{
 };
 
 use crate::input::Input;
-use crate::output::{Deaf, Output};
+use crate::output::{Output, OutputClosed};
 use crate::sampler::Sampler;
-use crate::sources::Asked;
+use crate::sources::SourceOptions;
 use crate::sys::clock::{monotonic_ns, tick_ns};
 use crate::sys::poll::{Wait, readable};
 use crate::sys::{scheduling, signal};
@@ -24,14 +24,15 @@ const MOST_INTERVAL_MS: u32 = 60_000;
 /// Samples until it is told to end; returns the exit status.
 pub fn run() -> i32 {
     let Ok(output) = Output::open() else { return 1 };
-    let mut session = Session { output, lease: Lease::from_now(), sampler: None, interval_ns: 0, beat: Beat::Off };
+    let mut session =
+        Session { output, lease: Lease::from_now(), sampler: None, interval_ns: 0, next: NextSample::Off };
     // Nobody reads any more: there is nobody to tell.
     session.serve().unwrap_or(Lease::EXPIRED)
 }
 
 /// When the next sample is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Beat {
+enum NextSample {
     /// Before `start`.
     Off,
     /// Between `pause` and `resume`.
@@ -44,17 +45,17 @@ struct Session {
     lease: Lease,
     sampler: Option<Sampler>,
     interval_ns: u64,
-    beat: Beat,
+    next: NextSample,
 }
 
 impl Session {
-    fn serve(&mut self) -> Result<i32, Deaf> {
+    fn serve(&mut self) -> Result<i32, OutputClosed> {
         let patience = self.lease.left();
         self.output.event(MonitorEvent::Ready { protocol: PROTOCOL_VERSION.into() }, patience)?;
         let mut input = Input::new(io::stdin());
         loop {
             while let Some(line) = input.line() {
-                if let Some(status) = self.hear(line)? {
+                if let Some(status) = self.handle_line(line)? {
                     return Ok(status);
                 }
             }
@@ -67,7 +68,7 @@ impl Session {
             if self.lease.left().is_zero() {
                 return Ok(Lease::EXPIRED);
             }
-            self.beat()?;
+            self.sample_if_due()?;
             match readable(io::stdin().as_raw_fd(), self.until_next()) {
                 Ok(Wait::Ready) => input.take(),
                 Ok(Wait::TimedOut | Wait::Interrupted) => {}
@@ -76,32 +77,32 @@ impl Session {
         }
     }
 
-    /// Until a sample is due or the lease ends.
+    /// The time until a sample is due or the lease ends.
     fn until_next(&self) -> Duration {
         let left = self.lease.left();
-        match self.beat {
-            Beat::At(due) => left.min(Duration::from_nanos(due.saturating_sub(monotonic_ns()))),
-            Beat::Off | Beat::Paused => left,
+        match self.next {
+            NextSample::At(due) => left.min(Duration::from_nanos(due.saturating_sub(monotonic_ns()))),
+            NextSample::Off | NextSample::Paused => left,
         }
     }
 
     /// Takes the sample that is due. One that was missed is not made up for: the next one is longer.
-    fn beat(&mut self) -> Result<(), Deaf> {
-        let Beat::At(due) = self.beat else { return Ok(()) };
+    fn sample_if_due(&mut self) -> Result<(), OutputClosed> {
+        let NextSample::At(due) = self.next else { return Ok(()) };
         let now = monotonic_ns();
         if now < due {
             return Ok(());
         }
         let missed = (now - due) / self.interval_ns;
-        self.beat = Beat::At(due + (missed + 1) * self.interval_ns);
+        self.next = NextSample::At(due + (missed + 1) * self.interval_ns);
         self.sample()
     }
 
-    fn sample(&mut self) -> Result<(), Deaf> {
+    fn sample(&mut self) -> Result<(), OutputClosed> {
         let patience = self.lease.left();
         let Some(sampler) = &mut self.sampler else { return Ok(()) };
         let (interval_ns, time_ns, broken) = sampler.sample();
-        let series = sampler.record.take_fresh();
+        let series = sampler.record.take_new_series();
         if !series.is_empty() {
             self.output.event(MonitorEvent::Series { series }, patience)?;
         }
@@ -111,8 +112,8 @@ impl Session {
         self.output.sample(sampler.record.values(), interval_ns, time_ns, patience)
     }
 
-    /// Answers one line; the exit status where it was the last.
-    fn hear(&mut self, line: Result<String, Refusal>) -> Result<Option<i32>, Deaf> {
+    /// Answers one line; returns the exit status where it was the last.
+    fn handle_line(&mut self, line: Result<String, Refusal>) -> Result<Option<i32>, OutputClosed> {
         let MonitorRequest { id, command } = match line.and_then(|line| parse_monitor(&line)) {
             Ok(request) => request,
             Err(refusal) => {
@@ -126,17 +127,17 @@ impl Session {
         });
         let is_last = command == MonitorCommand::Close;
         let patience = self.lease.left();
-        match self.obey(command)? {
+        match self.execute(command)? {
             Ok(reply) => self.output.reply(id, &reply, patience)?,
             Err(error) => self.output.refuse(&Refusal { id: Some(id), error }, patience)?,
         }
         Ok(is_last.then_some(0))
     }
 
-    fn obey(&mut self, command: MonitorCommand) -> Result<Result<MonitorReply, ErrorReport>, Deaf> {
+    fn execute(&mut self, command: MonitorCommand) -> Result<Result<MonitorReply, ErrorReport>, OutputClosed> {
         let needs_samples =
             matches!(command, MonitorCommand::Sample | MonitorCommand::Pause { .. } | MonitorCommand::Resume);
-        if needs_samples && self.beat == Beat::Off {
+        if needs_samples && self.next == NextSample::Off {
             return Ok(Err(bad_state("no samples are taken", "ask for `configure`, then `start`")));
         }
         match command {
@@ -151,26 +152,26 @@ impl Session {
             MonitorCommand::Pause { only_interrupting, .. } => {
                 self.sample()?;
                 if only_interrupting {
-                    self.keep_quiet(true);
+                    self.set_quiet(true);
                 } else {
-                    self.beat = Beat::Paused;
+                    self.next = NextSample::Paused;
                 }
             }
             MonitorCommand::Resume => {
                 self.sample()?;
-                self.keep_quiet(false);
-                self.beat = Beat::At(monotonic_ns() + self.interval_ns);
+                self.set_quiet(false);
+                self.next = NextSample::At(monotonic_ns() + self.interval_ns);
             }
-            MonitorCommand::Close if self.beat != Beat::Off => self.sample()?,
+            MonitorCommand::Close if self.next != NextSample::Off => self.sample()?,
             MonitorCommand::Stats | MonitorCommand::Close => {}
         }
         let cost = self.sampler.as_ref().map(|sampler| MonitorReply::Cost(sampler.cost()));
         Ok(Ok(cost.unwrap_or(MonitorReply::Done {})))
     }
 
-    fn keep_quiet(&mut self, quiet: bool) {
+    fn set_quiet(&mut self, quiet: bool) {
         if let Some(sampler) = &mut self.sampler {
-            sampler.keep_quiet(quiet);
+            sampler.set_quiet(quiet);
         }
     }
 
@@ -178,10 +179,10 @@ impl Session {
         if self.sampler.is_none() {
             return Err(bad_state("nothing is configured", "ask for `configure` first"));
         }
-        if self.beat != Beat::Off {
+        if self.next != NextSample::Off {
             return Err(bad_state("samples are taken already", "ask for `start` once"));
         }
-        self.beat = Beat::At(monotonic_ns() + self.interval_ns);
+        self.next = NextSample::At(monotonic_ns() + self.interval_ns);
         Ok(())
     }
 
@@ -203,7 +204,7 @@ impl Session {
         self.interval_ns = u64::from(interval_ms) * 1_000_000;
         let (processes, namespaces) = (configure.processes, configure.namespaces);
         let (proc, sys) = (PathBuf::from("/proc"), PathBuf::from("/sys"));
-        let asked = Asked { proc, sys, processes, namespaces, tick_ns: tick_ns() };
+        let asked = SourceOptions { proc, sys, processes, namespaces, tick_ns: tick_ns() };
         let (sampler, sources) = Sampler::open(&asked);
         self.sampler = Some(sampler);
         Ok(MonitorReply::Configure(MonitorConfigureReply { cpus: configure.cpus, tick_ns: asked.tick_ns, sources }))
@@ -219,7 +220,7 @@ fn hello(protocol: &str) -> Result<MonitorReply, ErrorReport> {
         engine: env!("CARGO_PKG_NAME").into(),
         version: env!("CARGO_PKG_VERSION").into(),
         protocol: PROTOCOL_VERSION.into(),
-        features: Sampler::known(),
+        features: Sampler::source_names(),
         cpu_baseline: std::env::consts::ARCH.replace('_', "-"),
         is_static: cfg!(target_feature = "crt-static"),
     }))

@@ -2,15 +2,15 @@
 
 /// Digits and nothing else.
 pub fn number(bytes: &[u8]) -> Option<u64> {
-    based(bytes, 10)
+    number_in_base(bytes, 10)
 }
 
 /// Hexadecimal digits and nothing else, with `0x` or without.
 pub fn hexadecimal(bytes: &[u8]) -> Option<u64> {
-    based(bytes.strip_prefix(b"0x").unwrap_or(bytes), 16)
+    number_in_base(bytes.strip_prefix(b"0x").unwrap_or(bytes), 16)
 }
 
-fn based(bytes: &[u8], base: u32) -> Option<u64> {
+fn number_in_base(bytes: &[u8], base: u32) -> Option<u64> {
     if bytes.is_empty() {
         return None;
     }
@@ -21,7 +21,7 @@ fn based(bytes: &[u8], base: u32) -> Option<u64> {
 }
 
 /// A number that may be below 0.
-pub fn signed(bytes: &[u8]) -> Option<i64> {
+pub fn signed_number(bytes: &[u8]) -> Option<i64> {
     match bytes.strip_prefix(b"-") {
         Some(digits) => i64::try_from(number(digits)?).ok().map(|value| -value),
         None => i64::try_from(number(bytes)?).ok(),
@@ -73,7 +73,10 @@ mod tests {
             (hexadecimal(b"0fc2ff60"), hexadecimal(b"0x38"), hexadecimal(b"0x")),
             (Some(0x0fc2_ff60), Some(56), None)
         );
-        assert_eq!((signed(b"-40000"), signed(b"7"), signed(b"-")), (Some(-40_000), Some(7), None));
+        assert_eq!(
+            (signed_number(b"-40000"), signed_number(b"7"), signed_number(b"-")),
+            (Some(-40_000), Some(7), None)
+        );
         assert_eq!((only(b" 12\n"), only(b"12 13")), (Some(12), None));
     }
 

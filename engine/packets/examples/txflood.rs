@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use nicbench_packets::port::{Frame, MAXIMUM_BURST, Port};
 use nicbench_packets::sys::dpdk::{EalOptions, PortKind, PortOptions, start};
+use nicbench_packets::wire::{Ethernet, Header, ethernet, ethertype};
 use nicbench_protocol::Timestamps;
 
 const USAGE: &str = "usage: txflood SECONDS FRAME_BYTES huge|ordinary CPU KIND [KIND]";
 const BURST: usize = 32;
-const FCS_BYTES: usize = 4;
 
 fn kind(text: &str) -> PortKind {
     let parts: Vec<_> = text.split(':').map(str::to_owned).collect();
@@ -43,7 +43,11 @@ fn port(index: usize, text: &str) -> PortOptions {
 fn fill(frame: &mut Frame) {
     let bytes = frame.bytes_mut();
     bytes.fill(0);
-    bytes[..14].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0x10, 1, 0x88, 0xb5]);
+    if let Some(mut header) = Ethernet::at_mut(bytes, 0) {
+        header.set(ethernet::DESTINATION, ethernet::BROADCAST);
+        header.set(ethernet::SOURCE, [2, 0, 0, 0, 0x10, 1]);
+        header.set(ethernet::TYPE, ethertype::EXPERIMENTAL);
+    }
 }
 
 /// Sends one burst; returns how many frames the port took.
@@ -77,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for port in &ports {
         println!("{:?}", port.facts());
     }
-    let length = frame_bytes.parse::<usize>()? - FCS_BYTES;
+    let length = frame_bytes.parse::<usize>()? - ethernet::FCS_BYTES as usize;
     let duration = Duration::from_secs_f64(seconds.parse()?);
     let (mut sent, mut received) = (0, 0);
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Addresses as text becoming numbers: MAC, IPv4 and IPv6.
+//! Parses MAC, IPv4 and IPv6 addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use nicbench_protocol::IpVersion;
 
 use crate::error::{EngineError, ErrorKind};
 
-/// Six pairs of hex digits with colons between.
+/// Parses a MAC address: six pairs of hex digits with colons between. `place` is named in errors.
 pub fn parse_mac(text: &str, place: &str) -> Result<[u8; 6], EngineError> {
     let mut mac = [0; 6];
     let mut parts = text.split(':');
@@ -21,12 +21,12 @@ pub fn parse_mac(text: &str, place: &str) -> Result<[u8; 6], EngineError> {
     Err(EngineError::new(ErrorKind::BadRequest, message, "write it as 02:00:00:00:00:01"))
 }
 
-/// As [`parse_mac`] reads it.
+/// Formats a MAC address as [`parse_mac`] reads it.
 pub fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// An address of the version as a number.
+/// Parses an IP address of this version to a number. `place` is named in errors.
 pub fn parse_ip(text: &str, version: IpVersion, place: &str) -> Result<u128, EngineError> {
     let parsed = match version {
         IpVersion::V4 => text.parse::<Ipv4Addr>().ok().map(|address| u128::from(u32::from(address))),

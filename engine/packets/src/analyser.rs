@@ -1,13 +1,13 @@
 //! The receiver's judgement on every frame: whose it is, whether it is whole, and whether it came before.
 //!
-//! A burst is looked at twice. First all signatures are checked, so that their multiplications overlap, and the cache lines
-//! of their flows are asked for; then each frame is judged, when its flow's line has come. Totals that can be had from
-//! the flows or the histograms are computed at the reading, not per frame.
+//! A burst is looked at twice. First all signatures are checked, so that their multiplications overlap, and the cache
+//! lines of their flows are asked for; then each frame is judged, when its flow's line has come. Totals that can be had
+//! from the flows or the histograms are computed at the reading, not per frame.
 
 mod arrivals;
-mod aside;
 mod detail;
 mod intervals;
+mod irregular;
 mod losses;
 mod outcome;
 mod reading;
@@ -28,16 +28,16 @@ use crate::port::Frame;
 use crate::signature::{SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
 use crate::sys::prefetch::prefetch;
 use crate::template::Template;
-use crate::traffic::Elsewhere;
+use crate::traffic::OtherSearches;
 use detail::{Grouping, check_memory, groupings};
 use intervals::Intervals;
 
-/// What the receiver must know of a stream.
+/// A stream as the receiver expects it.
 #[derive(Debug, Clone)]
 pub struct Expected {
     pub template: Template,
     pub receive_port: usize,
-    /// Flows are numbered over all streams.
+    /// The number of the stream's first flow; flows are numbered over all streams.
     pub first_flow: u32,
     pub flows: u32,
 }
@@ -47,12 +47,12 @@ const TOGETHER: usize = 32;
 /// In the place of a frame's signature where it has none of this trial: no flow has this number.
 const NOT_OURS: Signature = Signature { flow: u32::MAX, sequence: 0, time_ns: 0 };
 
-/// All frames received in one trial.
+/// Counts and judges all frames received in one trial.
 #[derive(Debug, Clone)]
 pub struct Analyser {
     signer: Signer,
-    /// Where else than in the payload of UDP and TCP a signature may be.
-    elsewhere: Elsewhere,
+    /// Where signatures may be other than in the payload of UDP or TCP.
+    other_searches: OtherSearches,
     expected: Vec<Expected>,
     flows: FlowTable,
     streams: Vec<StreamTally>,
@@ -60,13 +60,13 @@ pub struct Analyser {
     counts: Vec<LatencyCounts>,
     ports: Vec<PortTally>,
     intervals: Intervals,
-    /// In the order of the streams.
+    /// By stream, in their order.
     arrivals: Vec<Arrivals>,
     /// Where signatures may begin in this trial's frames.
     offsets: Vec<usize>,
-    /// Where the last one began.
+    /// Where the signature of the last frame began, tried first for the next one.
     offset: usize,
-    /// Whose the last one was.
+    /// The stream of the last frame, tried first for the next one.
     last_stream: usize,
     after_drain: bool,
     capture: Option<Capture>,
@@ -90,10 +90,10 @@ impl Analyser {
         let mut offsets: Vec<usize> = expected.iter().map(|stream| stream.template.signature_offset()).collect();
         offsets.sort_unstable();
         offsets.dedup();
-        let elsewhere = Elsewhere::new(expected.iter().map(|stream| stream.template.search()));
+        let other_searches = OtherSearches::new(expected.iter().map(|stream| stream.template.search()));
         Ok(Self {
             signer,
-            elsewhere,
+            other_searches,
             flows: FlowTable::new(flows, detail.reordering_n as usize),
             streams: vec![StreamTally::default(); expected.len()],
             groupings,
@@ -115,22 +115,22 @@ impl Analyser {
         self.capture = capture;
     }
 
-    /// What was captured.
+    /// The frames captured, where a capture was asked for.
     pub fn capture(&self) -> Option<&Capture> {
         self.capture.as_ref()
     }
 
-    /// The drain is over: what comes now is late.
+    /// Ends the drain: frames that come from now on count as late.
     pub fn end_drain(&mut self) {
         self.after_drain = true;
     }
 
-    /// In the order of the streams.
+    /// By stream, in their order.
     pub fn streams(&self) -> &[StreamTally] {
         &self.streams
     }
 
-    /// In the order of the ports.
+    /// By port, in their order.
     pub fn ports(&self) -> &[PortTally] {
         &self.ports
     }
@@ -171,7 +171,7 @@ impl Analyser {
             for (place, (signature, frame)) in seen.iter().zip(together).enumerate() {
                 let time_ns = time_ns(number * TOGETHER + place);
                 if signature.flow == NOT_OURS.flow {
-                    self.analyse_elsewhere(port, frame.bytes(), time_ns);
+                    self.analyse_irregular(port, frame.bytes(), time_ns);
                 } else {
                     self.analyse_ours(port, frame.bytes(), *signature, time_ns);
                 }
@@ -187,7 +187,7 @@ impl Analyser {
         }
     }
 
-    /// Judges one frame; a burst of it.
+    /// Judges one frame, as a burst of one.
     pub fn analyse(&mut self, port: usize, frame: &[u8], now_ns: u64) {
         if !self.after_drain {
             self.intervals.advance(now_ns, &self.streams);
@@ -198,14 +198,14 @@ impl Analyser {
     fn analyse_one(&mut self, port: usize, frame: &[u8], now_ns: u64) {
         let signature = self.open(frame);
         if signature.flow == NOT_OURS.flow {
-            self.analyse_elsewhere(port, frame, now_ns);
+            self.analyse_irregular(port, frame, now_ns);
         } else {
             self.analyse_ours(port, frame, signature, now_ns);
         }
         self.look_at_arrivals(now_ns);
     }
 
-    /// The signature where the last one was.
+    /// Reads the signature at the place where the last frame had it.
     #[inline(always)]
     fn open(&self, frame: &[u8]) -> Signature {
         let payload = frame.get(self.offset..).and_then(|rest| rest.first_chunk::<SIGNATURE_BYTES>());
@@ -230,7 +230,7 @@ impl Analyser {
         let in_order = if arrival == Arrival::Next {
             true
         } else {
-            match self.place(index, port, signature, arrival, now_ns) {
+            match self.count_irregular(index, port, signature, arrival, now_ns) {
                 Some(in_order) => in_order,
                 None => return,
             }

@@ -13,25 +13,25 @@ pub use file::{Interface, write};
 
 use crate::signature::Signature;
 
-/// Frames of one capture at most.
+/// Most frames of one capture.
 pub const MAXIMUM_FRAMES: u32 = 65_536;
-/// Frames before and after a loss at most.
+/// Most frames before and after a loss.
 pub const MAXIMUM_AROUND: u32 = 4_096;
-/// Their bytes at most.
+/// Most bytes of all frames of a capture.
 const MAXIMUM_BYTES: usize = 64 << 20;
 
-/// A frame as it came.
+/// A frame as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
     /// Since the trial began.
     pub time_ns: u64,
     pub port: usize,
     pub bytes: Vec<u8>,
-    /// What it showed.
+    /// What the frame showed, such as a gap before it.
     pub comment: Option<String>,
 }
 
-/// See the module.
+/// Frames kept for people to look at.
 #[derive(Clone, Debug)]
 pub struct Capture {
     kept: Vec<Captured>,
@@ -61,7 +61,7 @@ impl Capture {
         }
     }
 
-    /// In the order in which they came.
+    /// The frames kept, in the order in which they were received.
     pub fn frames(&self) -> &[Captured] {
         &self.kept
     }
@@ -75,7 +75,7 @@ impl Capture {
         self.truncated
     }
 
-    /// A frame has come.
+    /// Takes a frame that was received.
     pub fn push(&mut self, port: usize, bytes: &[u8], time_ns: u64) {
         if self.is_full(bytes.len()) {
             // The first frames are all that was asked for; of losses there may be more to see.
@@ -95,7 +95,7 @@ impl Capture {
         self.before.push_back(frame);
     }
 
-    /// The frame that was pushed last jumped over so many sequences of its flow.
+    /// Keeps the frames around the one pushed last, which jumped over `jumped` sequences of its flow.
     pub fn trigger(&mut self, signature: Signature, jumped: u64) {
         if self.around == 0 {
             return;

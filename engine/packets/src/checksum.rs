@@ -7,7 +7,7 @@ pub fn add(sum: u64, bytes: &[u8]) -> u64 {
     pairs.fold(sum, |sum, pair| sum + u64::from(u16::from_be_bytes([pair[0], pair[1]]))) + last
 }
 
-/// The one's complement of the folded sum.
+/// The checksum: the one's complement of the folded sum.
 pub fn finish(sum: u64) -> u16 {
     let mut folded = (sum >> 32) + (sum & 0xFFFF_FFFF);
     while folded > 0xFFFF {

@@ -17,7 +17,7 @@ pub struct TscClock {
 const CALIBRATION: Duration = Duration::from_millis(200);
 
 impl TscClock {
-    /// Takes 0.2 s.
+    /// Measures the TSC's frequency against the monotonic clock, for 0.2 s.
     pub fn calibrated() -> Self {
         let (first_ticks, first_ns) = simultaneous();
         std::thread::sleep(CALIBRATION);

@@ -15,7 +15,7 @@ use crate::capture::{self, Capture, Interface, MAXIMUM_AROUND, MAXIMUM_FRAMES};
 use crate::error::{EngineError, ErrorKind};
 use crate::latency;
 
-/// What a trial records beyond its counts.
+/// The files that a trial writes beyond its counts.
 #[derive(Debug, Clone, Default)]
 pub struct Details {
     pub detail: Detail,
@@ -51,7 +51,7 @@ impl Details {
         })
     }
 
-    /// For each receiver.
+    /// A new capture, one for each receiver.
     pub fn new_capture(&self) -> Option<Capture> {
         self.capture.as_ref().map(Capture::new)
     }
@@ -104,7 +104,7 @@ fn check_capture(request: &CaptureRequest) -> Result<(), EngineError> {
     }
 }
 
-/// One line of the file, as JSON.
+/// One flow's line of the file, as JSON.
 #[derive(Serialize)]
 struct FlowLineReport<'a> {
     stream: &'a str,
@@ -128,7 +128,8 @@ fn write_flows(report: &FlowReport, analyser: &Analyser, streams: &[(String, u64
         let mut histograms = report.histograms.then(|| analyser.groups(index));
         for flow in analyser.flows_of(index, *sent) {
             let group = histograms.as_mut().and_then(Iterator::next).filter(|group| group.latency.count > 0);
-            let histogram = group.map(|group| latency::encoded(group.counts)).transpose().map_err(Error::other)?;
+            let histogram =
+                group.map(|group| latency::encode_histogram(group.counts)).transpose().map_err(Error::other)?;
             let line = flow.line;
             let known = line.received > 0;
             let row = FlowLineReport {

@@ -1,8 +1,8 @@
 //! What differs between the flows of a stream, computed once per trial, so that a frame is patched and not built.
 //!
 //! All bytes in which any two flows differ lie in one window of the header. Each flow's window is kept as an image, in
-//! pieces of 16 bytes, one flow after the other, so that the transmit loop reads them in order. A stream of one flow has
-//! an empty window. Where the images would not fit their budget, a flow's window is computed when it is sent.
+//! pieces of 16 bytes, one flow after the other, so that the transmit loop reads them in order. A stream of one flow
+//! has an empty window. Where the images would not fit their budget, a flow's window is computed when it is sent.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::template::Template;
 
 /// Images are copied in pieces of this many bytes.
 pub const PIECE_BYTES: usize = 16;
-/// What the images of one stream may take.
+/// The most memory that the images of one stream may take.
 const BUDGET_BYTES: usize = 16 << 20;
 
-/// See the module.
+/// The bytes in which the flows of a stream differ, ready to be copied.
 #[derive(Debug)]
 pub struct FlowImages {
-    /// Where the window begins.
+    /// The first byte of the window.
     start: usize,
     /// Pieces per flow.
     pieces: usize,
@@ -69,7 +69,7 @@ impl FlowImages {
         }
     }
 
-    /// See `sums`.
+    /// The sum of everything that the checksum covers but the signature; 0 where there is no checksum.
     #[inline(always)]
     pub fn sum(&self, flow: u32) -> u16 {
         self.sums.get(flow as usize).copied().unwrap_or(0)

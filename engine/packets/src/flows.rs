@@ -1,17 +1,17 @@
 //! What has arrived of each flow: the next sequence expected, which of those before it came, and the flow's counts.
 //!
-//! A frame in order touches one cache line. What came longer ago is kept in a ring that is touched once in 64 frames of a
-//! flow, or when frames are missing; with few flows the ring is larger, so that a frame that was overtaken by many others
-//! is still told from a copy. Rings and holes are zero at first: flows that never use them cost no memory.
+//! A frame in order touches one cache line. What came longer ago is kept in a ring that is touched once in 64 frames of
+//! a flow, or when frames are missing; with few flows the ring is larger, so that a frame that was overtaken by many
+//! others is still told from a copy. Rings and holes are zero at first: flows that never use them cost no memory.
 
-mod broken;
-mod holes;
+mod corrupted_ahead;
 mod line;
+mod reordering;
 
-use broken::BrokenAhead;
-use holes::Holes;
-pub use holes::{FEWEST_COUNTED, Overtaken, Reordering};
+use corrupted_ahead::CorruptedAhead;
 pub use line::{FlowLine, LONGEST_KEPT_NS, Variation};
+use reordering::Holes;
+pub use reordering::{FEWEST_COUNTED, Overtaken, Reordering};
 
 const BITS: u64 = 64;
 const SMALLEST_RING_WORDS: usize = 4;
@@ -19,10 +19,10 @@ const LARGEST_RING_WORDS: usize = 4096;
 /// Words that all rings together may have before each shrinks to its smallest.
 const RING_BUDGET_WORDS: usize = 1 << 15;
 
-/// What a sequence number says of its frame.
+/// How a sequence number stands to those before it in its flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// The one expected.
+    /// It is the expected one.
     Next,
     /// Greater than expected: so many were jumped over.
     Ahead(u64),
@@ -30,13 +30,13 @@ pub enum Arrival {
     Reordered(Overtaken),
     /// Only broken frames with greater sequences came before it.
     BehindBroken,
-    /// It came before.
+    /// It came before: a duplicate.
     Duplicate,
-    /// No flow of ours was ever there.
+    /// No flow of ours can have reached it.
     Impossible,
 }
 
-/// All flows of a trial.
+/// What has arrived of all flows of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct FlowTable {
     lines: Vec<FlowLine>,
@@ -44,7 +44,7 @@ pub struct FlowTable {
     ring: Vec<u64>,
     ring_words: usize,
     holes: Holes,
-    broken_ahead: BrokenAhead,
+    broken_ahead: CorruptedAhead,
 }
 
 impl FlowTable {
@@ -57,16 +57,16 @@ impl FlowTable {
             ring: vec![0; flows * ring_words],
             ring_words,
             holes: Holes::new(flows, counted),
-            broken_ahead: BrokenAhead::default(),
+            broken_ahead: CorruptedAhead::default(),
         }
     }
 
-    /// Up to which n n-reordering is counted.
-    pub fn counted(&self) -> usize {
-        self.holes.counted()
+    /// The greatest n for which n-reordering is counted.
+    pub fn reordering_limit(&self) -> usize {
+        self.holes.reordering_limit()
     }
 
-    /// In the order of the flows.
+    /// What was counted of each flow, in their order.
     pub fn lines(&self) -> &[FlowLine] {
         &self.lines
     }
@@ -77,19 +77,19 @@ impl FlowTable {
         (line, line + self.ring_words * size_of::<u64>() + self.holes.bytes_per_flow())
     }
 
-    /// One flow's line.
+    /// What was counted of one flow.
     #[inline(always)]
     pub fn line(&self, flow: u32) -> Option<&FlowLine> {
         self.lines.get(flow as usize)
     }
 
-    /// One flow's line, to count in.
+    /// What was counted of one flow, for counting.
     #[inline(always)]
     pub fn line_mut(&mut self, flow: u32) -> Option<&mut FlowLine> {
         self.lines.get_mut(flow as usize)
     }
 
-    /// One more of something rare.
+    /// Counts a rare event in one of the flow's counters.
     #[cold]
     pub fn count(&mut self, flow: u32, of: impl FnOnce(&mut FlowLine) -> &mut u32) {
         if let Some(line) = self.lines.get_mut(flow as usize) {
@@ -149,7 +149,7 @@ impl FlowTable {
         Arrival::Reordered(self.holes.fill(flow, full, line.received))
     }
 
-    /// The same for a frame that is not whole: it takes no part in the order.
+    /// As [`Self::observe`] for a corrupted frame, which takes no part in the order.
     #[cold]
     pub fn observe_broken(&mut self, flow: u32, sequence: u32) -> Arrival {
         let Some(from) = self.line(flow).map(|line| line.next) else { return Arrival::Impossible };
@@ -158,7 +158,7 @@ impl FlowTable {
         if let (Arrival::Next | Arrival::Ahead(_), Some(line)) = (arrival, lines.get_mut(flow as usize)) {
             line.forget_latency();
             let to = line.next;
-            self.broken_ahead.moved(flow, from, to, |flow| lines.get(flow as usize).map_or(0, |line| line.next));
+            self.broken_ahead.note_advance(flow, from, to, |flow| lines.get(flow as usize).map_or(0, |line| line.next));
         }
         arrival
     }

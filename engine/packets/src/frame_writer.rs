@@ -1,9 +1,10 @@
-//! Makes a burst of buffers a burst of frames: constant bytes where a buffer has none, then what differs from frame to frame.
+//! Makes a burst of buffers a burst of frames: constant bytes where a buffer has none, then what differs from frame to
+//! frame.
 //!
-//! A buffer that the port took back still holds the bytes of the frame it last was. The port keeps a tag with each buffer
-//! that names the stream and trial whose constant bytes it holds, and forgets it when anything was received into it. So
-//! the constant part of a frame is written once per buffer, and a frame in the transmit loop costs its image (addresses,
-//! ports and header checksum of its flow), the signature, and over IPv6 the UDP checksum.
+//! A buffer that the port took back still holds the bytes of the frame it last was. The port keeps a tag with each
+//! buffer that names the stream and trial whose constant bytes it holds, and forgets it when anything was received into
+//! it. So the constant part of a frame is written once per buffer, and a frame in the transmit loop costs its image
+//! (addresses, ports and header checksum of its flow), the signature, and over IPv6 the UDP checksum.
 
 use std::ops::Range;
 
@@ -15,14 +16,14 @@ use crate::template::Template;
 /// A place in the order of frames: flows in turn, then the next sequence number of each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// From 0 within the stream.
+    /// The flow, from 0 within the stream.
     pub flow: u32,
-    /// Of the flow, extended.
+    /// The flow's sequence, extended to 64 bits.
     pub sequence: u64,
 }
 
 impl Cursor {
-    /// To the next frame.
+    /// Goes on to the next frame.
     #[inline(always)]
     pub fn step(&mut self, flows: u32) {
         self.flow += 1;
@@ -31,7 +32,7 @@ impl Cursor {
         }
     }
 
-    /// `frames` steps at once.
+    /// Goes on by `frames` frames at once.
     #[inline]
     pub fn advance(&mut self, frames: usize, flows: u32) {
         let position = u64::from(self.flow) + frames as u64;
@@ -45,7 +46,7 @@ impl Cursor {
     }
 }
 
-/// What one sender writes into its frames.
+/// Writes the frames of one sender.
 #[derive(Debug)]
 pub struct FrameWriter {
     template: Template,
@@ -94,12 +95,12 @@ impl FrameWriter {
         }
     }
 
-    /// Of a frame, without FCS.
+    /// The length of the largest frame, without FCS.
     pub fn length(&self) -> usize {
         self.template.length()
     }
 
-    /// For [`crate::port::Port::allocate_prefilled`].
+    /// The name of the constant bytes, for [`crate::port::Port::allocate_prefilled`].
     pub fn tag(&self) -> u64 {
         self.tag
     }
@@ -150,7 +151,7 @@ impl FrameWriter {
         }
     }
 
-    /// Frames that differ in size, or come from a file.
+    /// Writes frames that differ in size, or come from a file.
     fn write_varied(&self, frames: &mut [Frame], kept: usize, mut cursor: Cursor, mut time_ns: impl FnMut() -> u64) {
         for (index, frame) in frames.iter_mut().enumerate() {
             let choice = self.template.choose(self.offset + cursor.flow, cursor.sequence, self.of_stream);
@@ -169,7 +170,7 @@ impl FrameWriter {
             if let Some(place) = bytes.get_mut(shape.signature..).and_then(|rest| rest.first_chunk_mut()) {
                 self.signer.write(place, signature);
             }
-            shape.write_checks(bytes);
+            shape.write_checksums(bytes);
         }
     }
 

@@ -19,7 +19,7 @@ impl Gaps {
         Self { floor, last: now, ..Self::default() }
     }
 
-    /// An iteration begins.
+    /// Notes that an iteration begins at `now`.
     #[inline]
     pub fn observe(&mut self, now: u64) {
         let gap = now.saturating_sub(self.last);
@@ -33,23 +33,23 @@ impl Gaps {
         }
     }
 
-    /// Time passed that was no gap (a virtual clock jumped over idle time).
+    /// Leaves out time that was no gap: a virtual clock jumped over idle time.
     #[inline]
     pub fn resume(&mut self, now: u64) {
         self.last = now;
     }
 
-    /// In ticks.
+    /// The longest gap, in ticks.
     pub fn longest(&self) -> u64 {
         self.longest
     }
 
-    /// Sum of the gaps over the floor, in ticks.
+    /// The sum of the gaps over the floor, in ticks.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Gaps over the floor.
+    /// The number of gaps over the floor.
     pub fn count(&self) -> u64 {
         self.count
     }

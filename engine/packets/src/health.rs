@@ -9,7 +9,7 @@ use crate::port::Clock;
 use crate::sys::{thread, tsc};
 use crate::task_times::TaskTimes;
 
-/// A moment's reading.
+/// The state of thread and machine at one moment.
 #[derive(Debug, Clone)]
 struct Moment {
     switches: Option<(u64, u64)>,
@@ -27,7 +27,7 @@ pub struct HealthProbe {
     core_clock_hz: f64,
 }
 
-/// Differences over a transmission.
+/// How thread and machine fared over a transmission.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HealthChange {
     pub voluntary_switches: Option<u64>,
@@ -38,13 +38,13 @@ pub struct HealthChange {
 }
 
 impl HealthProbe {
-    /// To be called right before the transmission.
+    /// Reads the state; to be called right before the transmission.
     pub fn start(clock: &impl Clock, watched: &[u32]) -> Self {
         let core_clock_hz = core_clock_hz(clock);
         Self { watched: watched.to_vec(), before: Moment::read(watched), core_clock_hz }
     }
 
-    /// To be called right after it.
+    /// Reads the state again, right after the transmission, and gives the differences.
     pub fn finish(&self, clock: &impl Clock) -> HealthChange {
         let after = Moment::read(&self.watched);
         let tsc_ns = clock.nanoseconds(after.ticks.saturating_sub(self.before.ticks)) as i64;
@@ -131,11 +131,11 @@ const CYCLES_PER_STEP: f64 = 4.0;
 
 /// How fast the core runs now, by a timed chain of dependent multiplications; the fastest of a few tries.
 pub fn core_clock_hz(clock: &impl Clock) -> f64 {
-    let shortest = (0..4).map(|_| timed_chain()).min().unwrap_or(1).max(1);
+    let shortest = (0..4).map(|_| time_dependent_chain()).min().unwrap_or(1).max(1);
     CYCLES_PER_STEP * PROBE_STEPS as f64 / (clock.nanoseconds(shortest) as f64 * 1e-9)
 }
 
-fn timed_chain() -> u64 {
+fn time_dependent_chain() -> u64 {
     let mut value: u64 = black_box(3);
     let (mask, factor) = (black_box(0x55u64), black_box(0x9E37_79B9_7F4A_7C15u64));
     let before = tsc::ticks();

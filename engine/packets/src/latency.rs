@@ -11,7 +11,7 @@ pub use counts::{HIGHEST_NS, LatencyCounts};
 
 use crate::error::{EngineError, ErrorKind};
 
-/// What is exact of many latencies.
+/// The exact count, sum and extremes of many latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencySummary {
     pub count: u64,
@@ -71,12 +71,12 @@ pub fn reading(
         minimum_ns: summary.minimum_ns,
         mean_ns: summary.mean_ns(),
         maximum_ns: summary.maximum_ns,
-        histogram: encoded(counts)?,
+        histogram: encode_histogram(counts)?,
     }))
 }
 
-/// HdrHistogram V2, compressed, in base64.
-pub fn encoded(counts: &LatencyCounts) -> Result<String, EngineError> {
+/// Encodes latencies as HdrHistogram V2, compressed, in base64.
+pub fn encode_histogram(counts: &LatencyCounts) -> Result<String, EngineError> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(&counts.histogram()?, &mut bytes).map_err(|error| internal(&error))?;
     Ok(STANDARD.encode(bytes))

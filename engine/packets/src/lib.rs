@@ -5,8 +5,7 @@ pub mod analyser;
 pub mod capture;
 pub mod checksum;
 pub mod clock;
-#[cfg(feature = "dpdk")]
-pub mod crew;
+pub mod core_watch;
 pub mod details;
 pub mod error;
 pub mod faults;
@@ -19,10 +18,12 @@ pub mod latency;
 pub mod measure;
 pub mod output;
 pub mod pacer;
-pub mod part;
 pub mod plan;
 pub mod port;
-pub mod pulse;
+pub mod trial_part;
+#[cfg(feature = "dpdk")]
+pub mod worker_group;
+
 pub mod reflector;
 pub mod sender;
 pub mod session;
@@ -30,6 +31,7 @@ pub mod sharing;
 pub mod signature;
 pub mod sim;
 pub mod snapshot;
+pub mod stall_detector;
 pub mod stamps;
 pub mod sys;
 pub mod task_times;
@@ -38,5 +40,6 @@ pub mod tester;
 pub mod traffic;
 pub mod transmit_gaps;
 pub mod trial;
-pub mod witness;
+pub mod wire;
+
 pub mod worker;

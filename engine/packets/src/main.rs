@@ -1,6 +1,6 @@
-//! The binary: NDJSON on stdin and stdout. Without arguments it is the tester (`protocol/README.md`), with `reflect` the
-//! reference forwarder (`protocol/reflect.md`), with `measure analyse` a benchmark of the receiver, with
-//! `measure sharing CPU...` a witness of what else runs on the physical cores of CPUs.
+//! The binary: NDJSON on stdin and stdout. Without arguments it is the tester (`protocol/README.md`), with `reflect`
+//! the reference forwarder (`protocol/reflect.md`), with `measure analyse` a benchmark of the receiver, with `measure
+//! sharing CPU...` a watch of what else runs on the physical cores of CPUs.
 
 use std::process::ExitCode;
 
@@ -14,8 +14,8 @@ fn main() -> ExitCode {
     sys::thread::prefer();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => ExitCode::from(session::run().clamp(0, 255) as u8),
-        ["measure", "sharing", ref cpus @ ..] if !cpus.is_empty() => witnessed(cpus),
-        ["measure", what] => measured(what),
+        ["measure", "sharing", ref cpus @ ..] if !cpus.is_empty() => watch_sharing(cpus),
+        ["measure", what] => run_measurement(what),
         ["reflect"] => ExitCode::from(reflector::session::run(None)),
         ["reflect", file] => ExitCode::from(reflector::session::run(Some(file))),
         _ => {
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn measured(what: &str) -> ExitCode {
+fn run_measurement(what: &str) -> ExitCode {
     match measure::run(what) {
         Ok(report) => {
             println!("{}", serde_json::to_string(&report).unwrap_or_default());
@@ -38,7 +38,7 @@ fn measured(what: &str) -> ExitCode {
     }
 }
 
-fn witnessed(cpus: &[&str]) -> ExitCode {
+fn watch_sharing(cpus: &[&str]) -> ExitCode {
     match sharing::run(cpus) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

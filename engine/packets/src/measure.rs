@@ -1,7 +1,9 @@
-//! `nicbench-packets measure analyse`: what the receiver's work costs, without ports, packets in the cache. JSON on stdout.
+//! `nicbench-packets measure analyse`: what the receiver's work costs, without ports, packets in the cache. JSON on
+//! stdout.
 //!
-//! Signatures are written between the timed stretches, so that every packet is new to its flow. A row is the median of many
-//! short stretches, which an interruption does not move; core cycles follow from the core's clock, probed around each row.
+//! Signatures are written between the timed stretches, so that every packet is new to its flow. A row is the median of
+//! many short stretches, which an interruption does not move; core cycles follow from the core's clock, probed around
+//! each row.
 
 use std::hint::black_box;
 
@@ -29,32 +31,32 @@ const BURST: usize = 32;
 const SHORTEST_LATENCY_NS: u64 = 2_000;
 const LATENCIES_NS: u64 = 60_000;
 
-/// The program's report.
+/// What the program prints.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub tsc_hz: f64,
     pub rows: Vec<Row>,
 }
 
-/// One kind of work.
+/// The cost of one kind of work.
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub name: String,
     pub flows: u32,
     pub frame_bytes: u32,
-    /// In each of the stretches.
+    /// Packets in each of the stretches.
     pub packets: usize,
     pub stretches: usize,
     /// Medians; a packet or, where the name says so, a recorded latency.
     pub tsc_cycles_each: f64,
     pub core_cycles_each: f64,
     pub ns_each: f64,
-    /// Of the fastest and the slowest tenth.
+    /// Cycles in the fastest and the slowest tenth of the stretches.
     pub tsc_cycles_each_spread: (f64, f64),
     pub core_clock_hz: (f64, f64),
 }
 
-/// Everything that can be measured by this name.
+/// Measures what `what` names.
 pub fn run(what: &str) -> Result<Report, EngineError> {
     if what != "analyse" {
         let message = format!("there is no measurement {what:?}");
@@ -84,7 +86,7 @@ fn analyse(clock: &TscClock, name: &str, flows: u32, frame_bytes: u32, flow_grou
     let mut frames: Vec<Frame> = (0..PACKETS).map(|_| pool.take(template.length())).collect();
     frames.iter_mut().for_each(|frame| template.write_constant(frame.bytes_mut()));
     let (mut number, mut random) = (0u64, Random::seeded(1, 1, 1));
-    let row = timed(clock, name, PACKETS, || {
+    let row = time_stretches(clock, name, PACKETS, || {
         let now_ns = 1_000_000 + number * 100;
         for frame in &mut frames {
             let time_ns = now_ns - SHORTEST_LATENCY_NS - random.below(LATENCIES_NS);
@@ -114,7 +116,7 @@ fn record(clock: &TscClock) -> Result<Vec<Row>, EngineError> {
     let mut random = Random::seeded(2, 2, 2);
     let latencies: Vec<u64> = (0..PACKETS).map(|_| SHORTEST_LATENCY_NS + random.below(LATENCIES_NS)).collect();
     let (mut line, mut counts) = (FlowLine::default(), LatencyCounts::new());
-    let ours = timed(clock, "record one latency", PACKETS, || {
+    let ours = time_stretches(clock, "record one latency", PACKETS, || {
         let before = tsc::ticks();
         for latency_ns in black_box(&latencies) {
             line.record(*latency_ns);
@@ -126,7 +128,7 @@ fn record(clock: &TscClock) -> Result<Vec<Row>, EngineError> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, 100_000_000_000, 3).map_err(|error| {
         EngineError::new(ErrorKind::SelfCheck, format!("{error:?}"), "report this as a fault of nicbench-packets")
     })?;
-    let theirs = timed(clock, "record one latency, hdrhistogram crate", PACKETS, || {
+    let theirs = time_stretches(clock, "record one latency, hdrhistogram crate", PACKETS, || {
         let before = tsc::ticks();
         for latency_ns in black_box(&latencies) {
             histogram.saturating_record(*latency_ns);
@@ -150,7 +152,7 @@ fn place(clock: &TscClock) -> Row {
     stamper.calibrate(&readings);
     let stamps: Vec<u64> = (0..PACKETS as u64).map(|number| clock.nanoseconds(begin) + number * 100).collect();
     let mut times_ns = [0; BURST];
-    timed(clock, "place one time stamp", PACKETS, || {
+    time_stretches(clock, "place one time stamp", PACKETS, || {
         let before = tsc::ticks();
         for burst in black_box(&stamps).chunks(BURST) {
             stamper.place(burst, begin + step, begin, clock, &mut times_ns);
@@ -160,8 +162,8 @@ fn place(clock: &TscClock) -> Row {
     })
 }
 
-/// `stretch` gives the ticks of its timed part.
-fn timed(clock: &TscClock, name: &str, packets: usize, mut stretch: impl FnMut() -> u64) -> Row {
+/// Times many stretches of `packets` packets; `stretch` gives the ticks of its timed part.
+fn time_stretches(clock: &TscClock, name: &str, packets: usize, mut stretch: impl FnMut() -> u64) -> Row {
     (0..STRETCHES / 4).for_each(|_| {
         stretch();
     });

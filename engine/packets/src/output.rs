@@ -1,4 +1,4 @@
-//! stdout: whole lines of the protocol, from any thread, and nothing else.
+//! Writes stdout: whole lines of the protocol, from any thread, and nothing else.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::EngineError;
 use crate::sys::tsc::monotonic_ns;
 
-/// See the module.
+/// The protocol's lines on stdout.
 #[derive(Debug, Default)]
 pub struct Output {
     /// The number of the next event; also keeps lines apart.
@@ -19,24 +19,24 @@ pub struct Output {
 }
 
 impl Output {
-    /// A request was done.
+    /// Replies that a request was done.
     pub fn reply(&self, id: i64, reply: &Reply) {
         let _lines = self.next_event.lock().unwrap_or_else(PoisonError::into_inner);
         self.write(&reply.line(id));
     }
 
-    /// A request, or a line that is none, was refused.
+    /// Replies that a request, or a line that is none, was refused.
     pub fn refuse(&self, id: Option<i64>, error: &ErrorReport) {
         let _lines = self.next_event.lock().unwrap_or_else(PoisonError::into_inner);
         self.write(&Reply::error_line(id, error));
     }
 
-    /// A request came to nothing.
+    /// Replies that a request failed.
     pub fn fail(&self, id: i64, error: EngineError) {
         self.refuse(Some(id), &error.into());
     }
 
-    /// Something happened.
+    /// Reports an event.
     pub fn event(&self, kind: impl Serialize) {
         let mut next = self.next_event.lock().unwrap_or_else(PoisonError::into_inner);
         let event = Event { kind, seq: *next, time_ns: monotonic_ns() };
@@ -44,7 +44,7 @@ impl Output {
         self.write(&event.line());
     }
 
-    /// Nobody reads any more: the controller is gone.
+    /// Whether nobody reads any more: the controller is gone.
     pub fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }

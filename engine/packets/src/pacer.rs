@@ -1,13 +1,14 @@
 //! When frames are due: an exact rational schedule in ticks that never drifts.
 //!
-//! Frame k is due at the first tick not before k / rate. After a gap at most `catch_up` frames are made good; older ones
-//! are given up and counted. Rate 0 means that a frame is always due. Frames may be due in bursts: then all of a burst are
-//! due with its first, and the mean rate holds.
+//! Frame k is due at the first tick not before k / rate. After a gap at most `catch_up` frames are made good; older
+//! ones are given up and counted. Rate 0 means that a frame is always due. Frames may be due in bursts: then all of a
+//! burst are due with its first, and the mean rate holds.
 
 /// Rates are kept in millionths of a frame per second, so that rates that are no whole number are exact too.
 const RATE_SCALE: f64 = 1e6;
 
-/// A place in the schedule: the tick at which a frame is due, the part of a tick beyond it, and how many are due with it.
+/// A place in the schedule: the tick at which a frame is due, the part of a tick beyond it, and how many are due with
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     tick: u64,
@@ -15,34 +16,34 @@ struct Place {
     left_in_burst: u64,
 }
 
-/// The schedule of one stream.
+/// Says when each frame of one stream is due.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     /// Ticks between bursts (of one frame, where nobody asks for more): `whole + numerator / denominator`.
     whole: u64,
     numerator: u64,
     denominator: u64,
-    /// Of the first frame.
+    /// When the first frame is due.
     first: Place,
     next: Place,
     /// Frames passed, sent or given up.
     position: u64,
     burst_frames: u64,
-    /// Otherwise as fast as the port takes them.
+    /// Whether there is a rate; without one frames are sent as fast as the port takes them.
     is_paced: bool,
-    /// `None`: as many as the port takes.
+    /// Frames to be sent; `None`: as many as the port takes.
     intended: Option<u64>,
     catch_up_frames: u64,
     catch_up_ticks: u64,
 }
 
 impl Pacer {
-    /// A schedule from tick 0 on.
+    /// A schedule that begins at tick 0.
     pub fn new(rate_frames_per_s: f64, duration_s: f64, catch_up_s: f64, hz: f64) -> Self {
         Self::in_bursts(1, rate_frames_per_s, duration_s, catch_up_s, hz)
     }
 
-    /// The same with so many frames due at once.
+    /// A schedule by which `burst_frames` frames are due at once.
     pub fn in_bursts(burst_frames: u32, rate_frames_per_s: f64, duration_s: f64, catch_up_s: f64, hz: f64) -> Self {
         let rate_scaled = (rate_frames_per_s * RATE_SCALE).round() as u64;
         let burst_frames = u64::from(burst_frames.max(1));
@@ -67,23 +68,23 @@ impl Pacer {
         }
     }
 
-    /// No more than so many frames.
-    pub fn limited_to(mut self, frames: Option<u64>) -> Self {
+    /// Limits the schedule to this many frames.
+    pub fn with_frame_limit(mut self, frames: Option<u64>) -> Self {
         if let Some(frames) = frames {
             self.intended = Some(self.intended.map_or(frames, |intended| intended.min(frames)));
         }
         self
     }
 
-    /// The same, with the first frame due at this tick.
-    pub fn beginning_at(mut self, tick: u64) -> Self {
+    /// Moves the schedule, so that the first frame is due at this tick.
+    pub fn starting_at(mut self, tick: u64) -> Self {
         self.first.tick = tick;
         self.next = self.first;
         self
     }
 
-    /// The part of the schedule that sender `index` of `count` sends: every `count`th frame, or burst, so that the parts
-    /// together are the whole, frame by frame.
+    /// The part of the schedule that sender `index` of `count` sends: every `count`th frame, or burst, so that the
+    /// parts together are the whole, frame by frame.
     pub fn part(&self, index: u64, count: u64) -> Self {
         let fractions = u128::from(self.numerator) * u128::from(count);
         let first = self.place_of(index * self.burst_frames);
@@ -109,13 +110,13 @@ impl Pacer {
     }
 
     /// Whether nothing is left to send.
-    pub fn finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.intended.is_some_and(|intended| self.position >= intended)
     }
 
     /// The tick of the next frame; `None` where none is left or the rate is 0.
     pub fn next_tick(&self) -> Option<u64> {
-        (self.is_paced && !self.finished()).then_some(self.next.tick)
+        (self.is_paced && !self.is_finished()).then_some(self.next.tick)
     }
 
     /// How many frames are due at `now`, `most` at most.
@@ -139,7 +140,7 @@ impl Pacer {
         std::iter::successors(Some(self.next), |place| Some(self.after(*place))).map(|place| place.tick)
     }
 
-    /// `count` frames went out.
+    /// Notes that `count` frames were sent.
     pub fn advance(&mut self, count: usize) {
         self.position += count as u64;
         if self.is_paced {
@@ -226,7 +227,7 @@ mod tests {
             assert_eq!(pacer.intended(), Some(expected));
             let (sent, unsent) = run(&mut pacer, (duration * HZ) as u64 + 1, 2000);
             assert_eq!((sent, unsent), (expected, 0), "{rate}");
-            assert!(pacer.finished());
+            assert!(pacer.is_finished());
         }
     }
 
@@ -300,18 +301,18 @@ mod tests {
     #[test]
     fn a_fixed_number_of_frames_is_sent_and_no_more() {
         for rate in [0.0, 1000.0] {
-            let mut pacer = Pacer::new(rate, 1.0, 0.001, 1e9).limited_to(Some(70));
+            let mut pacer = Pacer::new(rate, 1.0, 0.001, 1e9).with_frame_limit(Some(70));
             assert_eq!(pacer.intended(), Some(70));
             assert_eq!(run(&mut pacer, 1_000_000_000, 500_000), (70, 0));
-            assert!(pacer.finished());
+            assert!(pacer.is_finished());
         }
-        assert_eq!(Pacer::new(1000.0, 1.0, 0.001, 1e9).limited_to(Some(5000)).intended(), Some(1000));
+        assert_eq!(Pacer::new(1000.0, 1.0, 0.001, 1e9).with_frame_limit(Some(5000)).intended(), Some(1000));
     }
 
     #[test]
     fn a_schedule_that_begins_later_is_the_same_one_later() {
         let begin = 5_000_000;
-        let mut pacer = Pacer::new(1000.0, 0.01, 0.001, 1e9).beginning_at(begin);
+        let mut pacer = Pacer::new(1000.0, 0.01, 0.001, 1e9).starting_at(begin);
         assert_eq!((pacer.due(begin - 1, 32), pacer.give_up_late(begin - 1), pacer.next_tick()), (0, 0, Some(begin)));
         assert_eq!(run(&mut pacer.clone(), begin + 10_000_000, 500_000), (10, 0));
         assert_eq!(pacer.part(1, 2).next_tick(), Some(begin + 1_000_000));
@@ -330,7 +331,7 @@ mod tests {
             assert_eq!(part.next_tick(), Some(tick), "frame {index}");
             part.advance(1);
         }
-        assert!(parts.iter().all(Pacer::finished));
+        assert!(parts.iter().all(Pacer::is_finished));
     }
 
     #[test]
@@ -356,6 +357,6 @@ mod tests {
         let mut pacer = Pacer::new(0.0, 1.0, 0.001, 1e9);
         assert_eq!((pacer.intended(), pacer.due(0, 32), pacer.give_up_late(u64::MAX)), (None, 32, 0));
         pacer.advance(32);
-        assert!(!pacer.finished());
+        assert!(!pacer.is_finished());
     }
 }

@@ -6,7 +6,8 @@ use crate::analyser::Expected;
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{MAXIMUM_BURST, PortFacts};
 use crate::signature::{MAXIMUM_FLOWS, scramble};
-use crate::template::{Bounds, FCS_BYTES, Template};
+use crate::template::{Bounds, Template};
+use crate::wire::ethernet::FCS_BYTES;
 
 const MAXIMUM_STREAMS: usize = 64;
 const MAXIMUM_DURATION_S: f64 = 86_400.0;
@@ -45,7 +46,7 @@ pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, Engine
     Ok(expected)
 }
 
-/// A duration in a request.
+/// Checks a duration of a request.
 pub fn duration(name: &str, seconds: f64, most_s: f64) -> Result<(), EngineError> {
     within(name, seconds, 0.0, most_s)
 }
@@ -58,7 +59,7 @@ fn within(name: &str, value: f64, least: f64, most: f64) -> Result<(), EngineErr
     Err(EngineError::new(ErrorKind::BadRequest, format!("{name} is {value}"), next))
 }
 
-/// The stream's ports, where everything but a file can be sent by them.
+/// Checks a stream and returns its ports; the frames of a file are checked once they are read.
 fn check_stream<'a>(
     stream: &StreamRequest,
     ports: &'a [PortFacts],

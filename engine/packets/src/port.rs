@@ -17,15 +17,15 @@ pub struct PortFacts {
     pub name: String,
     pub driver: String,
     pub mac: Option<[u8; 6]>,
-    /// Nominal, from the driver; `None` where it does not know.
+    /// The nominal rate of the link, from the driver; `None` where it does not know.
     pub link_bits_per_s: Option<u64>,
     pub link_up: Option<bool>,
-    /// Both count the 4-byte FCS.
+    /// The shortest and the longest frame, with the 4-byte FCS.
     pub minimum_frame_bytes: u32,
     pub maximum_frame_bytes: u32,
     pub transmit_descriptors: u32,
     pub receive_descriptors: u32,
-    /// Read back from the socket; `None` where there is none.
+    /// The socket's send buffer, read back; `None` where there is no socket.
     pub send_buffer_bytes: Option<u64>,
     pub numa_node: Option<i32>,
     /// Refused frames on such a port are the DUT's back-pressure.
@@ -41,16 +41,16 @@ pub struct PortCounters {
     pub completed: u64,
     /// Frames that arrived and that the tester itself lost (full ring, empty fill ring, no buffer).
     pub receive_overrun: u64,
-    /// Changes of the link's state.
+    /// How often the state of the link changed.
     pub link_changes: u64,
-    /// Everything else by name, as reported.
+    /// All other counters, by the names that reports use.
     pub named: BTreeMap<String, u64>,
 }
 
 /// A port. One worker owns it; nothing here is shared between threads.
 ///
-/// Frames from `allocate` belong to the caller until `send` accepts them or `free` takes them back; frames from `receive` belong to the
-/// caller until `free`. Lengths here are without FCS: the device adds it.
+/// Frames from `allocate` belong to the caller until `send` accepts them or `free` takes them back; frames from
+/// `receive` belong to the caller until `free`. Lengths here are without FCS: the device adds it.
 pub trait Port {
     fn facts(&self) -> &PortFacts;
 
@@ -66,8 +66,8 @@ pub trait Port {
     /// Offers `frames` in order; returns how many were accepted. The rest stay the caller's.
     fn send(&mut self, frames: &[Frame]) -> usize;
 
-    /// As `send`; a port that can is also to note when the first of them leaves, `sent` being the worker's tick since the
-    /// trial began. See [`Port::transmit_sample`].
+    /// As `send`; a port that can is also to note when the first of them leaves, `sent` being the worker's tick since
+    /// the trial began. See [`Port::transmit_sample`].
     fn send_sampled(&mut self, frames: &[Frame], _sent: u64) -> usize {
         self.send(frames)
     }
@@ -93,7 +93,8 @@ pub trait Port {
 
     fn free(&mut self, frames: &[Frame]);
 
-    /// Pushes out what the device still holds back (AF_XDP: wake-up and completions). Called while idle and before counters are read.
+    /// Pushes out what the device still holds back (AF_XDP: wake-up and completions). Called while idle and before
+    /// counters are read.
     fn flush(&mut self);
 
     fn counters(&mut self) -> PortCounters;
@@ -101,18 +102,20 @@ pub trait Port {
     /// Called now and then while a trial runs: a counter of few bits is read before it can wrap twice.
     fn keep_up(&mut self) {}
 
-    /// A trial begins. Simulated ports start afresh here, seeded by the trial's number and load; others have nothing to do.
+    /// A trial begins. Simulated ports start afresh here, seeded by the trial's number and load; others have nothing to
+    /// do.
     fn begin_trial(&mut self, _trial: u32, _load: u64) {}
 
-    /// The tick at which something will happen at this port next, where that can be known (simulated ports): a virtual clock may jump there.
+    /// The tick at which something will happen at this port next, where that can be known (simulated ports): a virtual
+    /// clock may jump there.
     fn next_event(&self) -> Option<u64> {
         None
     }
 }
 
-/// Time for the worker: ticks of the TSC, or computed.
+/// The worker's clock: ticks of the TSC, or computed.
 pub trait Clock {
-    /// Monotonic ticks.
+    /// The monotonic time, in ticks.
     fn now(&self) -> u64;
 
     /// Ticks per second.
@@ -129,7 +132,7 @@ pub trait Clock {
         false
     }
 
-    /// A number of ticks as nanoseconds.
+    /// Converts ticks to nanoseconds.
     fn nanoseconds(&self, ticks: u64) -> u64 {
         (ticks as f64 * (1e9 / self.hz())) as u64
     }

@@ -1,4 +1,5 @@
-//! One stream's transmission: due frames are built, stamped and offered; what the port refuses is kept and offered again.
+//! One stream's transmission: due frames are built, stamped and offered; what the port refuses is kept and offered
+//! again.
 
 use nicbench_protocol::LatencyFrom;
 
@@ -8,7 +9,7 @@ use crate::pacer::Pacer;
 use crate::port::{Clock, Frame, MAXIMUM_BURST, Port};
 use crate::transmit_gaps::TransmitGaps;
 
-/// What every stream of a trial shares.
+/// Settings that all streams of a trial share.
 #[derive(Debug, Clone, Copy)]
 pub struct Transmission {
     pub burst: usize,
@@ -16,7 +17,7 @@ pub struct Transmission {
 }
 
 impl SenderCounts {
-    /// Adds those of another sender of the stream.
+    /// Adds the counts of another sender of the stream.
     pub fn add(&mut self, other: &Self) {
         self.accepted += other.accepted;
         self.unsent_tester += other.unsent_tester;
@@ -28,38 +29,38 @@ impl SenderCounts {
     }
 }
 
-/// One burst in so many is timed.
+/// Of this many bursts one is timed.
 const TIMED_EVERY: u64 = 16;
 
-/// See the module.
+/// Sends the frames of one stream, or of one worker's part of it.
 #[derive(Debug)]
 pub struct Sender {
-    /// Number of the stream in its trial.
+    /// The number of the stream in its trial.
     pub stream: usize,
     pub transmit_port: usize,
     pacer: Pacer,
     writer: FrameWriter,
-    /// Of the next frame that the port has not taken.
+    /// The place of the next frame that the port has not taken.
     cursor: Cursor,
     /// Written frames that the port has not taken.
     pending: [Frame; MAXIMUM_BURST],
     pending_count: usize,
     lossless: bool,
-    /// The port took less than it was offered last time.
+    /// Whether the port took less than it was offered last time.
     refused: bool,
     counts: SenderCounts,
     gaps: TransmitGaps,
 }
 
-/// Frames of one stream on their way out.
+/// What one stream has sent so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SenderCounts {
-    /// Taken by the port.
+    /// Frames that the port has taken.
     pub accepted: u64,
     pub unsent_tester: u64,
     pub unsent_backpressure: u64,
     pub maximum_burst: u32,
-    /// Calls of the port that took frames.
+    /// How often the port took frames.
     pub bursts: u64,
     /// Those that were timed, and the ticks they needed: reading the clock costs as much as several frames.
     pub timed_bursts: u64,
@@ -89,24 +90,24 @@ impl Sender {
         })
     }
 
-    /// Between frames, as handed to the port.
+    /// The times between frames, as they were handed to the port.
     pub fn gaps(&self) -> &TransmitGaps {
         &self.gaps
     }
 
-    /// So far.
+    /// What was sent so far.
     pub fn counts(&self) -> SenderCounts {
         self.counts
     }
 
-    /// rate x duration; at rate 0 whatever the port took.
+    /// Frames that were to be sent: rate x duration; at rate 0 as many as the port took.
     pub fn intended(&self) -> u64 {
         self.pacer.intended().unwrap_or(self.counts.accepted)
     }
 
     /// Whether every intended frame was sent or given up.
-    pub fn finished(&self) -> bool {
-        self.pacer.finished()
+    pub fn is_finished(&self) -> bool {
+        self.pacer.is_finished()
     }
 
     /// The tick, since the trial began, at which the next frame is due.

@@ -1,5 +1,6 @@
 //! `nicbench-packets measure sharing CPU...`: whether somebody else used the physical cores of these CPUs while another
-//! program was measured. Each line on stdin ends one stretch and begins the next; the answer is that stretch, a line of JSON.
+//! program was measured. Each line on stdin ends one stretch and begins the next; the answer is that stretch, a line of
+//! JSON.
 //!
 //! No CPU of the machine sleeps meanwhile, where the kernel can be asked for that: one that a hypervisor wakes up finds
 //! itself beside a neighbour far more often than one that is at work, so a look at it would tell of its sleep.
@@ -10,11 +11,11 @@ use std::io::{self, BufRead, Write};
 use nicbench_protocol::CpuTimes;
 use serde::Serialize;
 
+use crate::core_watch::CoreWatch;
 use crate::error::{EngineError, ErrorKind};
 use crate::health::parse_stat;
-use crate::witness::Witnesses;
 
-/// One stretch.
+/// What was seen since the last line of input.
 #[derive(Debug, Serialize)]
 struct Stretch {
     cpus: Vec<Looks>,
@@ -28,7 +29,7 @@ struct Looks {
     slow: u32,
 }
 
-/// Answers until stdin ends; an error names a CPU that is none.
+/// Watches the CPUs until stdin ends; an error names a CPU that does not exist.
 pub fn run(cpus: &[&str]) -> Result<(), EngineError> {
     let wrong = |cpu: &&str| {
         let message = format!("there is no CPU {cpu:?}");
@@ -41,7 +42,7 @@ pub fn run(cpus: &[&str]) -> Result<(), EngineError> {
         return Err(wrong(&cpus[missing]));
     }
     let _awake = keep_awake();
-    answer(&Witnesses::post(&watched), &mut times).map_err(|error| {
+    serve(&CoreWatch::start(&watched), &mut times).map_err(|error| {
         EngineError::new(ErrorKind::BadState, format!("stdin or stdout: {error}"), "call it with both open")
     })
 }
@@ -53,11 +54,11 @@ fn keep_awake() -> io::Result<File> {
     Ok(request)
 }
 
-fn answer(witnesses: &Witnesses, times: &mut [CpuTimes]) -> io::Result<()> {
+fn serve(core_watch: &CoreWatch, times: &mut [CpuTimes]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         line?;
-        witnesses.finish(times);
+        core_watch.finish(times);
         let looks = |times: &mut CpuTimes| Looks {
             cpu: times.cpu,
             looks: times.speed_samples.take().unwrap_or(0),
@@ -66,7 +67,7 @@ fn answer(witnesses: &Witnesses, times: &mut [CpuTimes]) -> io::Result<()> {
         let stretch = Stretch { cpus: times.iter_mut().map(looks).collect() };
         writeln!(output, "{}", serde_json::to_string(&stretch)?)?;
         output.flush()?;
-        witnesses.start();
+        core_watch.begin();
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The signature: 16 bytes at the front of each payload that say whose frame it is and check themselves.
 //!
 //! Layout, little endian: check (32 bits), flow (24), time bits 32..40 (8), sequence (32), time bits 0..32 (32).
-//! The check is a keyed mix of the other 12 bytes, XORed with a mark of the trial. The mark can be undone, so a frame of an
-//! earlier trial is recognised in constant time; a flipped bit anywhere gives a random mark instead.
+//! The check is a keyed mix of the other 12 bytes, XORed with a mark of the trial. The mark can be undone, so a frame
+//! of an earlier trial is recognised in constant time; a flipped bit anywhere gives a random mark instead.
 
 /// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 16;
@@ -13,13 +13,13 @@ pub const MAXIMUM_FLOWS: u64 = 1 << 24;
 /// Times are kept in 40 bits.
 pub const TIME_MASK: u64 = (1 << 40) - 1;
 
-/// A trial this much older than the present one is no longer recognised: its frames are long gone, and a broken signature looks like
-/// one of so many trials in one case of four million.
+/// A trial this much older than the present one is no longer recognised: its frames are long gone, and a broken
+/// signature looks like one of so many trials in one case of four million.
 const EARLIER_TRIALS: u32 = 1 << 10;
 
 const MARK_FACTOR: u32 = 0x9E37_79B1;
 
-/// What a valid signature says.
+/// What a valid signature says of its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
     pub flow: u32,
@@ -29,14 +29,14 @@ pub struct Signature {
     pub time_ns: u64,
 }
 
-/// Whose frame it is.
+/// Which trial sent a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// Of this trial.
+    /// This trial.
     Ours(Signature),
-    /// Of an earlier trial of this run.
+    /// An earlier trial of this run.
     EarlierTrial,
-    /// No signature of this run.
+    /// No trial of this run, or the signature is broken.
     Unknown,
 }
 

@@ -7,16 +7,16 @@ use nicbench_protocol::{StatsReply, StreamProgress};
 
 const MAXIMUM_STREAMS: usize = 64;
 
-/// The worker writes, anybody reads; neither waits for a lock.
+/// The progress of a trial, written by a worker and read by anybody without a lock.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Odd while the worker writes.
+    /// Counts writes; odd while the worker writes.
     version: AtomicU64,
-    /// 0: no trial.
+    /// The number of the trial; 0 means that there is none.
     trial: AtomicU64,
     elapsed_ns: AtomicU64,
     /// Those of the other workers: their streams' counts are added to these when somebody reads.
-    mates: Mutex<Vec<Arc<Snapshot>>>,
+    others: Mutex<Vec<Arc<Snapshot>>>,
     streams: AtomicU64,
     sent: [AtomicU64; MAXIMUM_STREAMS],
     received: [AtomicU64; MAXIMUM_STREAMS],
@@ -29,7 +29,7 @@ impl Default for Snapshot {
             version: AtomicU64::new(0),
             trial: AtomicU64::new(0),
             elapsed_ns: AtomicU64::new(0),
-            mates: Mutex::default(),
+            others: Mutex::default(),
             streams: AtomicU64::new(0),
             sent: zeros(),
             received: zeros(),
@@ -56,15 +56,15 @@ impl Snapshot {
     }
 
     /// From now on another worker's part is read with this one. No worker ever waits for that.
-    pub fn attach(&self, mate: Arc<Snapshot>) {
-        self.mates.lock().unwrap_or_else(PoisonError::into_inner).push(mate);
+    pub fn attach(&self, other: Arc<Snapshot>) {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(other);
     }
 
     /// The latest complete snapshot; `None` where there is no trial.
     pub fn read(&self) -> Option<StatsReply> {
         let mut reply = self.read_own()?;
-        for mate in self.mates.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let Some(part) = mate.read_own().filter(|part| part.trial == reply.trial) else { continue };
+        for other in self.others.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let Some(part) = other.read_own().filter(|part| part.trial == reply.trial) else { continue };
             for (own, other) in reply.streams.iter_mut().zip(part.streams) {
                 own.sent += other.sent;
                 own.received += other.received;
@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn the_parts_of_all_workers_are_read_together() {
-        let (lead, mate) = (Snapshot::default(), Arc::new(Snapshot::default()));
-        lead.attach(Arc::clone(&mate));
+        let (lead, other) = (Snapshot::default(), Arc::new(Snapshot::default()));
+        lead.attach(Arc::clone(&other));
         lead.publish(2, 10, [StreamProgress { sent: 5, received: 0 }].into_iter());
-        mate.publish(1, 10, [StreamProgress { sent: 9, received: 9 }].into_iter());
+        other.publish(1, 10, [StreamProgress { sent: 9, received: 9 }].into_iter());
         assert_eq!(lead.read().unwrap().streams, [StreamProgress { sent: 5, received: 0 }], "an earlier trial's");
-        mate.publish(2, 10, [StreamProgress { sent: 1, received: 3 }].into_iter());
+        other.publish(2, 10, [StreamProgress { sent: 1, received: 3 }].into_iter());
         assert_eq!(lead.read().unwrap().streams, [StreamProgress { sent: 6, received: 3 }]);
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 /// The kernel's thread that does a core's interrupt work when there is much of it: the DUT's own work.
 const SOFTIRQ_THREAD: &str = "ksoftirqd/";
 /// Our own look at a DUT's core: it takes microseconds, but interrupts that come meanwhile are billed to it.
-pub const WITNESS_THREAD: &str = "core-witness";
+pub const CORE_WATCH_THREAD: &str = "core-watch";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Task {
@@ -18,7 +18,7 @@ struct Task {
     ran_ns: u64,
 }
 
-/// Run times of all tasks at a moment.
+/// The run times of all tasks at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct TaskTimes {
     tasks: HashMap<u32, Task>,
@@ -28,8 +28,8 @@ impl TaskTimes {
     /// Reads every task; `None` where the kernel keeps no account.
     pub fn read() -> Option<Self> {
         let mut tasks = HashMap::new();
-        for process in numbered(Path::new("/proc")) {
-            for (number, folder) in numbered(&process.1.join("task")) {
+        for process in numeric_entries(Path::new("/proc")) {
+            for (number, folder) in numeric_entries(&process.1.join("task")) {
                 if let Some(task) = read_task(&folder) {
                     tasks.insert(number, task);
                 }
@@ -48,17 +48,17 @@ impl TaskTimes {
     }
 }
 
-/// Entries of a folder whose names are numbers.
-fn numbered(folder: &Path) -> Vec<(u32, std::path::PathBuf)> {
+/// The entries of a folder whose names are numbers, with their paths.
+fn numeric_entries(folder: &Path) -> Vec<(u32, std::path::PathBuf)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect()
 }
 
-/// A task that ended meanwhile, a softirq thread, or our own witness, is none.
+/// A task that ended meanwhile, a softirq thread, or our own core watch is left out.
 fn read_task(folder: &Path) -> Option<Task> {
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
     let (name, cpu) = parse_stat(&stat)?;
-    if name.starts_with(SOFTIRQ_THREAD) || name == WITNESS_THREAD {
+    if name.starts_with(SOFTIRQ_THREAD) || name == CORE_WATCH_THREAD {
         return None;
     }
     let ran_ns = fs::read_to_string(folder.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()?;

@@ -8,19 +8,14 @@ use nicbench_protocol::StreamRequest;
 
 use crate::error::EngineError;
 use crate::signature::SIGNATURE_BYTES;
-use crate::traffic::search::payload_offset;
-use crate::traffic::{Captured, Choice, Layered, Search, Shape, layered};
+use crate::traffic::signature_search::payload_offset;
+use crate::traffic::{Captured, Choice, Layered, Shape, SignatureSearch, layered};
 
 mod udp;
 
 pub use udp::{UdpTemplate, minimum_frame_bytes as minimum_udp_frame_bytes};
 
-pub const FCS_BYTES: u32 = 4;
-const ETHERNET_BYTES: usize = 14;
-const UDP_BYTES: usize = 8;
-const UDP_PROTOCOL: u8 = 17;
-
-/// See the module.
+/// What the frames of a stream are made of.
 #[derive(Debug, Clone)]
 pub enum Template {
     Udp(UdpTemplate),
@@ -28,10 +23,10 @@ pub enum Template {
     Captured(Arc<Captured>),
 }
 
-/// What of a request decides on the sizes of its frames.
+/// The sizes of a request's frames, and the smallest that its headers allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// What headers and signature need, with FCS.
+    /// The size that headers and signature need, with FCS.
     pub least: u32,
     /// The smallest and the largest frame asked for, with FCS.
     pub smallest: u32,
@@ -56,7 +51,7 @@ impl Template {
         }
     }
 
-    /// Bytes of the largest frame.
+    /// The length of the largest frame, without FCS.
     pub fn length(&self) -> usize {
         self.constant().len()
     }
@@ -85,6 +80,7 @@ impl Template {
     }
 
     /// Writes what makes a frame one of `flow` (from 0 within the stream) into one that holds the constant bytes.
+    #[inline(always)]
     pub fn compose(&self, flow: u32, frame: &mut [u8]) {
         match self {
             Self::Udp(udp) => udp.compose(flow, frame),
@@ -151,8 +147,8 @@ impl Template {
         }
     }
 
-    /// Whether length and payload are as sent in this flow (from 0 within the stream) and sequence. MAC addresses, tags, hop limit and
-    /// checksums may change on the way.
+    /// Whether length and payload are as sent in this flow (from 0 within the stream) and sequence. MAC addresses,
+    /// tags, hop limit and checksums may change on the way.
     #[inline]
     pub fn is_intact(&self, frame: &[u8], flow: u32, sequence: u32) -> bool {
         match self {
@@ -175,9 +171,9 @@ impl Template {
     }
 
     /// Where the receiver finds the signature.
-    pub fn search(&self) -> Search {
+    pub fn search(&self) -> SignatureSearch {
         match self {
-            Self::Udp(_) => Search::Payload,
+            Self::Udp(_) => SignatureSearch::Payload,
             Self::Layered(layered) => layered.search(),
             Self::Captured(captured) => captured.search(),
         }
@@ -198,7 +194,7 @@ impl Bounds {
     }
 }
 
-/// What a stream's frames are made of.
+/// The kinds of template.
 enum Kind {
     Udp,
     Layered,
@@ -215,7 +211,8 @@ impl Kind {
     }
 }
 
-/// Where the signature of a frame is, if the frame is one of UDP or TCP: the first bytes of the payload, behind any tags.
+/// Where the signature of a frame is, if the frame is one of UDP or TCP: the first bytes of the payload, behind any
+/// tags.
 #[inline]
 pub fn signature_offset(frame: &[u8]) -> Option<usize> {
     udp::signature_offset(frame).or_else(|| unusual_offset(frame))

@@ -3,13 +3,13 @@
 use nicbench_protocol::{ClockReply, Reading, Start};
 
 use crate::error::EngineError;
-use crate::part::Roles;
 use crate::port::Clock;
 use crate::snapshot::Snapshot;
 use crate::trial::Trial;
+use crate::trial_part::Roles;
 use crate::worker::{Order, Orders, Worker};
 
-/// Ports, a loop or several over them, and a clock.
+/// Ports with the workers that serve them, and a clock.
 pub trait Tester {
     fn new_trial(&self, start: &Start, run_key: u64) -> Result<Trial, EngineError>;
 
@@ -17,10 +17,10 @@ pub trait Tester {
 
     fn receive_for(&mut self, trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order;
 
-    /// The drain is over: what comes now is late.
+    /// Ends the drain and makes the reading; frames that come from now on are late.
     fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError>;
 
-    /// The trial is over: late frames of each stream.
+    /// Ends the trial; returns the late frames of each stream.
     fn end(&mut self, trial: &mut Trial) -> Result<Vec<u64>, EngineError>;
 
     /// Keeps receive rings empty between commands; frames count for `trial` while there is one.
@@ -75,7 +75,7 @@ impl<C: Clock> Tester for Worker<C> {
     }
 }
 
-/// A clock, as replies tell of it.
+/// Describes a clock as replies do.
 pub fn clock_reply(clock: &impl Clock) -> ClockReply {
     let source = if clock.is_virtual() { "virtual" } else { "tsc" };
     ClockReply { source: source.into(), hz: clock.hz(), resolution_ns: 1e9 / clock.hz() }

@@ -1,7 +1,8 @@
 //! How evenly a stream was sent: the time between frames as they were handed to the port.
 //!
 //! The frames of one burst are handed over together: between them the gap is 0, and one entry per burst is enough. So a
-//! reader sees how bursty the load was: at an even pace every gap is near 1 / rate, in bursts of n all but one in n are 0.
+//! reader sees how bursty the load was: at an even pace every gap is near 1 / rate, in bursts of n all but one in n are
+//! 0.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +15,7 @@ use crate::error::{EngineError, ErrorKind};
 const HIGHEST_NS: u64 = 100_000_000_000;
 const DIGITS: u8 = 2;
 
-/// See the module. Times are ticks until they are read.
+/// The times between the frames that one sender handed to its port. They are ticks until they are read.
 #[derive(Debug, Clone)]
 pub struct TransmitGaps {
     histogram: Histogram<u64>,
@@ -26,13 +27,13 @@ pub struct TransmitGaps {
 }
 
 impl TransmitGaps {
-    /// Nothing was sent yet.
+    /// Counts nothing yet.
     pub fn new() -> Result<Self, EngineError> {
         let histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS).map_err(|error| internal(&error))?;
         Ok(Self { histogram, last: None, within_bursts: 0, sum_ns: 0, minimum_ns: u64::MAX, maximum_ns: 0 })
     }
 
-    /// `frames` (at least one) were handed over at `now_ns`.
+    /// Records that `frames` frames (at least one) were handed over at `now_ns`.
     #[inline]
     pub fn record(&mut self, now_ns: u64, frames: usize) {
         self.within_bursts += frames as u64 - 1;
@@ -44,7 +45,7 @@ impl TransmitGaps {
         self.maximum_ns = self.maximum_ns.max(gap_ns);
     }
 
-    /// Adds those of another sender of the stream.
+    /// Adds the gaps of another sender of the stream.
     pub fn absorb(&mut self, other: &Self) -> Result<(), EngineError> {
         self.histogram.add(&other.histogram).map_err(|error| internal(&error))?;
         self.within_bursts += other.within_bursts;
@@ -54,7 +55,7 @@ impl TransmitGaps {
         Ok(())
     }
 
-    /// `None` where fewer than two frames were sent.
+    /// The gaps as the protocol has them; `None` where fewer than two frames were sent.
     pub fn reading(&self) -> Result<Option<TransmitGapsReading>, EngineError> {
         let count = self.histogram.len() + self.within_bursts;
         if count == 0 {

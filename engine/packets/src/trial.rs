@@ -13,28 +13,28 @@ use crate::details::Details;
 use crate::error::EngineError;
 use crate::gaps::GAP_FLOOR_NS;
 use crate::latency::Stamping;
-use crate::part::{Part, Post, Roles};
 use crate::plan;
 use crate::port::{Clock, Port, PortCounters, PortFacts};
 use crate::sender::{Sender, SenderCounts};
 use crate::signature::Signer;
 use crate::stamps::{StampFacts, StampTally};
 use crate::transmit_gaps::TransmitGaps;
+use crate::trial_part::{Roles, TrialPart, WorkerSlot};
 
 /// Everything a trial has counted so far.
 #[derive(Debug)]
 pub struct Trial {
     pub number: u32,
     names: Vec<String>,
-    /// By stream.
+    /// The receiving port of each stream.
     receive_ports: Vec<usize>,
     latency_from: LatencyFrom,
     details: Details,
     /// By worker, the first one's first. While the others work, theirs are with them.
-    pub parts: Vec<Part>,
-    /// Counters of the ports before the first frame.
+    pub parts: Vec<TrialPart>,
+    /// The counters of the ports before the first frame.
     pub baselines: Vec<PortCounters>,
-    /// When the last frame had left its port, since the first frame was due.
+    /// The time from when the first frame was due until the last one had left its port.
     pub transmit_ticks: u64,
     /// When the last frame had been handed over, and how many had left their ports by then.
     pub sending_ticks: u64,
@@ -47,7 +47,7 @@ impl Trial {
         start: &Start,
         run_key: u64,
         facts: &[PortFacts],
-        crew: &[Roles],
+        workers: &[Roles],
         clock: &impl Clock,
     ) -> Result<Self, EngineError> {
         let expected = plan::check(start, facts)?;
@@ -56,14 +56,14 @@ impl Trial {
         let part = |worker| {
             let mut analyser = Analyser::with_detail(signer, expected.clone(), facts.len(), details.detail)?;
             analyser.set_capture(details.new_capture());
-            Part::new(start, signer, &expected, facts, Post { crew, worker }, analyser, clock)
+            TrialPart::new(start, signer, &expected, facts, WorkerSlot { workers, worker }, analyser, clock)
         };
         Ok(Self {
             number: start.trial,
             names: start.streams.iter().map(|stream| stream.name.clone()).collect(),
             receive_ports: start.streams.iter().map(|stream| stream.receive_port).collect(),
             latency_from: start.latency_from,
-            parts: (0..crew.len()).map(part).collect::<Result<_, _>>()?,
+            parts: (0..workers.len()).map(part).collect::<Result<_, _>>()?,
             details,
             baselines: Vec::new(),
             transmit_ticks: 0,
@@ -72,8 +72,8 @@ impl Trial {
         })
     }
 
-    /// The first worker's.
-    pub fn lead(&mut self) -> &mut Part {
+    /// The first worker's part.
+    pub fn lead(&mut self) -> &mut TrialPart {
         &mut self.parts[0]
     }
 
@@ -82,23 +82,23 @@ impl Trial {
         (0..self.baselines.len()).map(|port| self.parts.iter().map(|part| part.accepted(port)).sum()).collect()
     }
 
-    /// For `stats`, before anything is sent.
+    /// The progress of each stream, for `stats`, before anything is sent.
     pub fn progress(&self) -> impl Iterator<Item = StreamProgress> + '_ {
         self.names.iter().map(|_| StreamProgress { sent: 0, received: 0 })
     }
 
-    /// What comes now is late.
+    /// Ends the drain: frames that come from now on are late.
     pub fn end_drain(&mut self) {
         self.parts.iter_mut().for_each(|part| part.analyser.end_drain());
     }
 
-    /// For `settle`.
+    /// The late frames of each stream, for `settle`.
     pub fn late(&self) -> Vec<u64> {
         let late = |stream: usize| self.parts.iter().map(|part| part.analyser.streams()[stream].late).sum();
         (0..self.names.len()).map(late).collect()
     }
 
-    /// For `drain`. What the other workers received is added to the first one's.
+    /// Makes the reading, for `drain`. What the other workers received is added to the first one's.
     pub fn reading(&mut self, ports: &mut [Box<dyn Port>], clock: &impl Clock) -> Result<Reading, EngineError> {
         if let [first, others @ ..] = self.parts.as_mut_slice() {
             // A copy, for they go on counting what is late.
@@ -156,7 +156,7 @@ impl Trial {
         })
     }
 
-    /// By port, of all workers.
+    /// The time stamps of all workers, by port.
     fn stamps(&self) -> Vec<StampTally> {
         let mut all = self.parts[0].stamps.clone();
         for part in &self.parts[1..] {
@@ -169,8 +169,8 @@ impl Trial {
         self.parts.iter().flat_map(|part| &part.senders)
     }
 
-    /// Completed frames of a stream. Exact where its port has one stream; otherwise what the port did not complete is shared
-    /// out in proportion, for the port does not say whose it was.
+    /// Completed frames of a stream. Exact where its port has one stream; otherwise what the port did not complete is
+    /// shared out in proportion, for the port does not say whose it was.
     fn sent(&self, stream: usize, changes: &[PortCounters]) -> u64 {
         let mut senders = self.senders().filter(|sender| sender.stream == stream).peekable();
         let Some(port) = senders.peek().map(|sender| sender.transmit_port) else { return 0 };
@@ -245,8 +245,8 @@ impl Trial {
     }
 
     fn health_reading(&self, clock: &impl Clock) -> HealthReading {
-        let sum = |value: fn(&Part) -> u64| self.parts.iter().map(value).sum::<u64>();
-        let switches = |value: fn(&Part) -> Option<u64>| self.parts.iter().map(value).sum::<Option<u64>>();
+        let sum = |value: fn(&TrialPart) -> u64| self.parts.iter().map(value).sum::<u64>();
+        let switches = |value: fn(&TrialPart) -> Option<u64>| self.parts.iter().map(value).sum::<Option<u64>>();
         let workers: Vec<WorkerReading> = self.parts.iter().map(|part| worker_reading(part, clock)).collect();
         let first = &self.parts[0].health;
         HealthReading {
@@ -267,7 +267,7 @@ impl Trial {
     }
 }
 
-fn worker_reading(part: &Part, clock: &impl Clock) -> WorkerReading {
+fn worker_reading(part: &TrialPart, clock: &impl Clock) -> WorkerReading {
     WorkerReading {
         longest_gap_ns: clock.nanoseconds(part.gaps.longest()),
         total_gap_ns: clock.nanoseconds(part.gaps.total()),

@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
+use crate::core_watch::CoreWatch;
 use crate::health::HealthProbe;
-use crate::part::{Part, Roles};
 use crate::port::{Clock, Frame, MAXIMUM_BURST, NO_STAMP, Port, PortCounters, PortFacts};
 use crate::sender::Sender;
 use crate::snapshot::Snapshot;
 use crate::stamps::{CALIBRATION_READINGS, READING_INTERVAL_S, Reading, Stamper};
 use crate::trial::Trial;
-use crate::witness::Witnesses;
+use crate::trial_part::{Roles, TrialPart};
 
-/// What somebody outside wants of a running loop.
+/// What a running loop is told to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     Continue,
@@ -21,12 +21,12 @@ pub enum Order {
     Quit,
 }
 
-/// Where a running loop looks for orders, without waiting.
+/// The orders for a running loop, which looks for them without waiting.
 pub trait Orders {
-    /// Cheap: called in every iteration.
-    fn waiting(&self) -> bool;
+    /// Whether an order is waiting. Cheap: called in every iteration.
+    fn is_waiting(&self) -> bool;
 
-    /// What is wanted, where something is waiting.
+    /// Takes the order that is waiting.
     fn take(&mut self) -> Order;
 }
 
@@ -36,22 +36,23 @@ const SNAPSHOT_ITERATIONS: u64 = 4096;
 const UNDER_WAY_S: f64 = 0.01;
 /// Frames still in the transmit ring get this long to leave.
 const COMPLETION_BOUND_S: f64 = 0.1;
-/// Counters of a port cost system calls.
+/// The time between two looks at the counters of a port, which cost system calls.
 const COMPLETION_POLL_S: f64 = 50e-6;
-/// An idle port is flushed this often: with AF_XDP each time is a system call, and what is sent is pushed out at once anyway.
+/// An idle port is flushed this often: with AF_XDP each time is a system call, and what is sent is pushed out at once
+/// anyway.
 const FLUSH_S: f64 = 20e-6;
 /// Pauses of the processor, of some 50 ns each, before a port that took nothing is asked again.
 const REFUSED_PAUSES: u32 = 6;
 /// Bursts thrown away before a trial, at most: a port that is flooded must not hold it up.
 const STALE_BURSTS: usize = 4096;
 
-/// The ports and the loop over them.
+/// A worker: its ports, and the loop that serves them.
 pub struct Worker<C: Clock> {
     pub clock: Rc<C>,
     pub ports: Vec<Box<dyn Port>>,
     roles: Roles,
     watched_cpus: Vec<u32>,
-    witnesses: Witnesses,
+    core_watch: CoreWatch,
     frames: [Frame; MAXIMUM_BURST],
     /// Of every port, where ports stamp what they receive; empty where the worker's clock does.
     stampers: Vec<Stamper>,
@@ -60,24 +61,24 @@ pub struct Worker<C: Clock> {
 }
 
 impl<C: Clock> Worker<C> {
-    /// Serves all ports.
+    /// A worker that serves all ports.
     pub fn new(clock: Rc<C>, ports: Vec<Box<dyn Port>>, watched_cpus: Vec<u32>) -> Self {
         let roles = Roles::all(ports.len());
         Self::with_roles(clock, ports, roles, watched_cpus)
     }
 
-    /// Serves the ports that its roles name; the others are there to be counted.
+    /// A worker that serves the ports that its roles name; of the others only the counters are read.
     pub fn with_roles(clock: Rc<C>, ports: Vec<Box<dyn Port>>, roles: Roles, watched_cpus: Vec<u32>) -> Self {
         let watched = if clock.is_virtual() { &[] } else { watched_cpus.as_slice() };
-        let witnesses = Witnesses::post(watched);
+        let core_watch = CoreWatch::start(watched);
         let stamps = ports.iter().map(|port| port.facts().stamps.clone());
         let stamper = |facts: Option<_>| Some(Stamper::new(facts?, clock.hz()));
         let stampers = stamps.map(stamper).collect::<Option<Vec<_>>>().unwrap_or_default();
         let frames = [Frame::empty(); MAXIMUM_BURST];
-        Self { clock, ports, roles, watched_cpus, witnesses, frames, stampers, next_flush: 0 }
+        Self { clock, ports, roles, watched_cpus, core_watch, frames, stampers, next_flush: 0 }
     }
 
-    /// What is known of the clocks that stamp received frames.
+    /// The clocks that stamp received frames.
     pub fn stampers(&self) -> &[Stamper] {
         &self.stampers
     }
@@ -100,17 +101,17 @@ impl<C: Clock> Worker<C> {
         self.stampers.iter_mut().zip(&readings).for_each(|(stamper, readings)| stamper.calibrate(readings));
     }
 
-    /// For the reading: how the clocks fared so far.
-    pub fn note_stamps(&self, part: &mut Part) {
+    /// Notes for the reading how the clocks fared so far.
+    pub fn note_stamps(&self, part: &mut TrialPart) {
         part.stamps = self.stampers.iter().map(Stamper::tally).collect();
     }
 
-    /// Of every port, in order.
+    /// The facts of every port, in order.
     pub fn facts(&self) -> Vec<PortFacts> {
         self.ports.iter().map(|port| port.facts().clone()).collect()
     }
 
-    /// Receives and throws away; returns whether anything came.
+    /// Receives a burst and throws it away; returns whether anything came.
     pub fn discard(&mut self) -> bool {
         let mut any = false;
         for index in &self.roles.receive {
@@ -132,18 +133,18 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// Pushes out what the ports hold back.
+    /// Makes the ports send what they hold back.
     pub fn flush(&mut self) {
         self.roles.transmit.iter().for_each(|index| self.ports[*index].flush());
     }
 
-    /// One transmission, until everything sent has left the ports.
+    /// Makes one transmission, until everything sent has left the ports.
     pub fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
         self.calibrate_clocks();
         self.discard_stale();
         self.read_baselines(trial, load);
         let probe = self.probe();
-        self.witnesses.start();
+        self.core_watch.begin();
         trial.lead().begin(self.clock.now(), &*self.clock);
         let order = self.transmission_loop(trial.lead(), snapshot, orders);
         self.finish_senders(trial.lead());
@@ -156,19 +157,19 @@ impl<C: Clock> Worker<C> {
         order
     }
 
-    /// The counters of all ports before a trial.
+    /// Reads the counters of all ports before a trial.
     pub fn read_baselines(&mut self, trial: &mut Trial, load: u64) {
         self.ports.iter_mut().for_each(|port| port.begin_trial(trial.number, load));
         trial.baselines = self.ports.iter_mut().map(|port| port.counters()).collect();
     }
 
-    /// The state of thread and machine before a transmission, where time is real.
+    /// Reads the state of thread and machine before a transmission, where time is real.
     pub fn probe(&self) -> Option<HealthProbe> {
         (!self.clock.is_virtual()).then(|| HealthProbe::start(&*self.clock, &self.watched_cpus))
     }
 
-    /// What the ports did not take goes back.
-    pub fn finish_senders(&mut self, part: &mut Part) {
+    /// Gives the frames back that the ports did not take.
+    pub fn finish_senders(&mut self, part: &mut TrialPart) {
         for sender in &mut part.senders {
             sender.finish(&mut *self.ports[sender.transmit_port]);
         }
@@ -195,12 +196,12 @@ impl<C: Clock> Worker<C> {
         }
         let part = trial.lead();
         part.health = probe.finish(&*self.clock);
-        self.witnesses.finish(&mut part.health.cpus);
+        self.core_watch.finish(&mut part.health.cpus);
         order
     }
 
-    /// The loop everything is about.
-    pub fn transmission_loop(&mut self, part: &mut Part, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
+    /// The hot loop: transmits what is due and receives what has come, until the transmission ends or an order comes.
+    pub fn transmission_loop(&mut self, part: &mut TrialPart, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
         let clock = Rc::clone(&self.clock);
         self.next_flush = 0;
         let end = part.duration_ticks;
@@ -216,7 +217,7 @@ impl<C: Clock> Worker<C> {
             part.iterations += 1;
             // After the end only the schedule's rest is made good, for no longer than a catch-up.
             let over = elapsed >= end && (elapsed >= last || !part.senders.iter().any(Sender::is_behind));
-            let all_sent = part.ends_with_frames && part.senders.iter().all(|sender| sender.finished());
+            let all_sent = part.ends_with_frames && part.senders.iter().all(|sender| sender.is_finished());
             if over || all_sent {
                 part.transmit_ticks = elapsed;
                 return Order::Continue;
@@ -231,7 +232,7 @@ impl<C: Clock> Worker<C> {
                     (0..REFUSED_PAUSES).for_each(|_| std::hint::spin_loop());
                 }
             }
-            if orders.waiting() {
+            if orders.is_waiting() {
                 let order = orders.take();
                 if order != Order::Continue {
                     part.transmit_ticks = clock.now() - part.epoch;
@@ -249,7 +250,7 @@ impl<C: Clock> Worker<C> {
     }
 
     #[inline]
-    fn transmit_due(&mut self, part: &mut Part, elapsed: u64) -> usize {
+    fn transmit_due(&mut self, part: &mut TrialPart, elapsed: u64) -> usize {
         let mut total = 0;
         let mut now = elapsed;
         let is_one_of_many = part.senders.len() > 1;
@@ -274,7 +275,7 @@ impl<C: Clock> Worker<C> {
     }
 
     #[inline]
-    pub fn receive(&mut self, part: &mut Part) -> usize {
+    pub fn receive(&mut self, part: &mut TrialPart) -> usize {
         if self.stampers.is_empty() {
             return self.receive_unstamped(part);
         }
@@ -282,7 +283,7 @@ impl<C: Clock> Worker<C> {
     }
 
     #[inline]
-    fn receive_unstamped(&mut self, part: &mut Part) -> usize {
+    fn receive_unstamped(&mut self, part: &mut TrialPart) -> usize {
         let mut total = 0;
         for index in self.roles.receive.iter().copied() {
             let port = &mut self.ports[index];
@@ -300,7 +301,7 @@ impl<C: Clock> Worker<C> {
 
     /// As `receive_unstamped`, where each frame bears its port's own stamp.
     #[inline(never)]
-    fn receive_stamped(&mut self, part: &mut Part) -> usize {
+    fn receive_stamped(&mut self, part: &mut TrialPart) -> usize {
         let mut total = 0;
         let now = self.clock.now();
         for index in self.roles.transmit.iter().chain(&self.roles.receive).copied() {
@@ -350,18 +351,18 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// Receives for `seconds`: drain and settle.
-    pub fn receive_for(&mut self, part: &mut Part, seconds: f64, orders: &mut dyn Orders) -> Order {
+    /// Receives for `seconds`, for `drain` and `settle`.
+    pub fn receive_for(&mut self, part: &mut TrialPart, seconds: f64, orders: &mut dyn Orders) -> Order {
         let until = self.clock.now() + (seconds * self.clock.hz()) as u64;
         self.receive_until(part, until, orders)
     }
 
-    fn receive_until(&mut self, part: &mut Part, until: u64, orders: &mut dyn Orders) -> Order {
+    fn receive_until(&mut self, part: &mut TrialPart, until: u64, orders: &mut dyn Orders) -> Order {
         let clock = Rc::clone(&self.clock);
         while clock.now() < until {
             clock.tick();
             let received = self.receive(part);
-            if orders.waiting() && orders.take() == Order::Quit {
+            if orders.is_waiting() && orders.take() == Order::Quit {
                 return Order::Quit;
             }
             if clock.is_virtual() && received == 0 {
@@ -373,7 +374,7 @@ impl<C: Clock> Worker<C> {
     }
 
     /// A virtual clock goes to the next thing that will happen; the time in between is no gap.
-    fn jump(&mut self, part: &mut Part, frames: usize, end: u64) {
+    fn jump(&mut self, part: &mut TrialPart, frames: usize, end: u64) {
         if frames > 0 {
             return;
         }
@@ -381,7 +382,7 @@ impl<C: Clock> Worker<C> {
         let after_now = |tick: &u64| *tick > self.clock.now();
         let due = part.senders.iter().filter(|sender| !sender.is_refused()).map(|sender| match sender.next_tick() {
             Some(tick) => part.epoch + tick,
-            None if sender.finished() => u64::MAX,
+            None if sender.is_finished() => u64::MAX,
             None => self.clock.now(),
         });
         let events = self.ports.iter().filter_map(|port| port.next_event());
@@ -392,7 +393,7 @@ impl<C: Clock> Worker<C> {
         part.gaps.resume(self.clock.now());
     }
 
-    pub fn publish(&self, part: &Part, snapshot: &Snapshot) {
+    pub fn publish(&self, part: &TrialPart, snapshot: &Snapshot) {
         let elapsed = self.clock.now().saturating_sub(part.epoch);
         snapshot.publish(part.number, self.clock.nanoseconds(elapsed), part.progress());
     }

@@ -41,7 +41,7 @@ fn written(template: &Template, request: &StreamRequest, flow: u32, sequence: u6
         bytes.truncate(shape.length);
         template.write_varied(choice, &mut bytes);
         signer.write(bytes[shape.signature..].first_chunk_mut().unwrap(), signature);
-        shape.write_checks(&mut bytes);
+        shape.write_checksums(&mut bytes);
     } else {
         let writer = FrameWriter::new(template.clone(), signer, FIRST_FLOW, request.flows, 1);
         writer.patch(&mut bytes, flow, signature);

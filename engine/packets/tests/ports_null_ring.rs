@@ -33,7 +33,7 @@ fn filled(port: &mut dyn Port, count: usize, length: usize) -> Vec<Frame> {
     frames
 }
 
-fn received(port: &mut dyn Port) -> Vec<Frame> {
+fn receive_all(port: &mut dyn Port) -> Vec<Frame> {
     let mut frames = vec![Frame::empty(); MAXIMUM_BURST];
     let count = port.receive(&mut frames);
     frames.truncate(count);
@@ -82,7 +82,7 @@ fn facts_say_what_was_asked_for(null: &dyn Port, ring: &dyn Port) {
 fn the_null_port_takes_every_frame_and_returns_none(null: &mut dyn Port) {
     let frames = filled(null, 32, 60);
     assert_eq!(null.send(&frames), 32);
-    assert!(received(null).is_empty());
+    assert!(receive_all(null).is_empty());
     null.flush();
     let counters = null.counters();
     assert_eq!((counters.completed, counters.receive_overrun, counters.link_changes), (32, 0, 0));
@@ -92,7 +92,7 @@ fn the_null_port_takes_every_frame_and_returns_none(null: &mut dyn Port) {
 fn the_ring_returns_frames_in_order_with_their_bytes(ring: &mut dyn Port) {
     let frames = filled(ring, 32, 1514);
     assert_eq!(ring.send(&frames), 32);
-    let back = received(ring);
+    let back = receive_all(ring);
     assert_eq!(back.len(), 32);
     for (place, frame) in back.iter().enumerate() {
         assert_eq!(frame.bytes(), vec![place as u8; 1514]);
@@ -118,7 +118,7 @@ fn a_full_ring_leaves_the_rest_to_the_caller(ring: &mut dyn Port) {
     assert_eq!(ring.counters().completed - completed, accepted as u64);
     let mut returned = 0;
     loop {
-        let back = received(ring);
+        let back = receive_all(ring);
         ring.free(&back);
         returned += back.len();
         if back.is_empty() {
@@ -140,7 +140,7 @@ fn buffers_come_back_after_many_rounds(ring: &mut dyn Port) {
     for _ in 0..3 * 16384 / 64 {
         let frames = filled(ring, 64, 60);
         assert_eq!(ring.send(&frames), 64);
-        let back = received(ring);
+        let back = receive_all(ring);
         assert_eq!(back.len(), 64);
         ring.free(&back);
     }
@@ -160,10 +160,10 @@ fn a_buffer_is_prefilled_only_where_nothing_else_was_in_it(null: &mut dyn Port, 
     null.free(&plain);
     assert_eq!(prefilled(null, 8), 0, "somebody else's bytes were in between");
     assert_eq!(prefilled(ring, 7), 0);
-    let back = received(ring);
+    let back = receive_all(ring);
     ring.free(&back);
     assert_eq!(prefilled(ring, 7), 0, "a received buffer may hold anything");
-    let back = received(ring);
+    let back = receive_all(ring);
     ring.free(&back);
 }
 

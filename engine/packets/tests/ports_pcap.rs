@@ -1,5 +1,6 @@
-//! net_pcap over a veth pair, whose frames bear the kernel's time stamps, in a network namespace of this test's own that
-//! ends with it. Needs root; without, it says that it did nothing. EAL starts once in a process: one test of several steps.
+//! net_pcap over a veth pair, whose frames bear the kernel's time stamps, in a network namespace of this test's own
+//! that ends with it. Needs root; without, it says that it did nothing. EAL starts once in a process: one test of
+//! several steps.
 #![cfg(feature = "dpdk")]
 #![allow(unsafe_code)]
 

@@ -1,7 +1,8 @@
-//! How well the tester knows a latency: without a device on `net_ring`, and with 5 us that the reference forwarder adds.
+//! How well the tester knows a latency: without a device on `net_ring`, and with 5 us that the reference forwarder
+//! adds.
 //!
-//! `NICBENCH_LATENCY_RUNS` sets how many runs there are (40; `make soak` runs 400). Everything is judged by shares of runs, for a
-//! machine that others use takes the CPU away now and then.
+//! `NICBENCH_LATENCY_RUNS` sets how many runs there are (40; `make soak` runs 400). Everything is judged by shares of
+//! runs, for a machine that others use takes the CPU away now and then.
 #![cfg(feature = "dpdk")]
 
 mod rings;
@@ -35,7 +36,8 @@ fn latency(reading: &Reading) -> &LatencyReading {
     reading.streams[0].latency.as_ref().expect("frames came")
 }
 
-/// What most frames took at least: a fixed delay moves all frames, and a neighbour on the CPU moves only the slower ones.
+/// What most frames took at least: a fixed delay moves all frames, and a neighbour on the CPU moves only the slower
+/// ones.
 fn typical_ns(reading: &Reading) -> f64 {
     let bytes = STANDARD.decode(&latency(reading).histogram).expect("base64");
     let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).expect("a histogram");

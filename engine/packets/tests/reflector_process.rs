@@ -118,7 +118,8 @@ fn timed_tester(ports: Value) -> (Engine, f64) {
     (engine, reply["clock"]["hz"].as_f64().unwrap())
 }
 
-/// Trials until the links are up (memif joins its ends a moment after both have started): the last one, and the frames of all.
+/// Trials until the links are up (memif joins its ends a moment after both have started): the last one, and the frames
+/// of all.
 fn connected(engine: &mut Engine) -> (u32, u64) {
     let mut sent = 0;
     for trial in 1..100 {

@@ -1,4 +1,5 @@
-//! The conversation with `nicbench-frames` (`protocol/frames.md`): what is asked, what it answers, what it tells meanwhile.
+//! The conversation with `nicbench-frames` (`protocol/frames.md`): what is asked, what it answers, what it tells
+//! meanwhile.
 
 use serde::{Deserialize, Serialize};
 
@@ -105,10 +106,11 @@ pub enum FramesContent {
     /// No eight bytes are predictable from others: nothing compresses, nothing occurs twice.
     #[default]
     Unique,
-    /// Each block of 4096 bytes has a stamp of its own and is otherwise that of 1 MiB before: cheap; it compresses where a compressor
-    /// looks back so far.
+    /// Each block of 4096 bytes has a stamp of its own and is otherwise that of 1 MiB before: cheap; it compresses
+    /// where a compressor looks back so far.
     Stamped,
-    /// The same, and only the first block of a frame has a stamp of its own: nothing is done for the others. It deduplicates.
+    /// The same, and only the first block of a frame has a stamp of its own: nothing is done for the others. It
+    /// deduplicates.
     Same,
 }
 

@@ -1,4 +1,5 @@
-//! The conversation with `nicbench-monitor` (`protocol/monitor.md`): what is asked, what it answers, what a sample holds.
+//! The conversation with `nicbench-monitor` (`protocol/monitor.md`): what is asked, what it answers, what a sample
+//! holds.
 
 use std::fmt::Write;
 
@@ -226,7 +227,8 @@ pub enum MonitorEvent {
     Missing(SourceReply),
 }
 
-/// Writes the line of an event `sample` into `line`, without its end. It is written by hand, so that a sample takes no memory.
+/// Writes the line of an event `sample` into `line`, without its end. It is written by hand, so that a sample takes no
+/// memory.
 pub fn sample_line(line: &mut String, values: &[(u32, Option<i64>)], interval_ns: u64, seq: u64, time_ns: u64) {
     line.clear();
     line.push_str(r#"{"event":"sample","values":["#);

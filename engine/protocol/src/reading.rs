@@ -192,8 +192,8 @@ pub struct HealthReading {
     pub core_clock_hz: Option<[f64; 2]>,
     /// Of the watched CPUs.
     pub cpus: Vec<CpuTimes>,
-    /// Of each worker, in the order of `configure`; empty where there is one, whose values are those above. Sums and the
-    /// longest gap above are over all workers, the clocks are the first one's.
+    /// Of each worker, in the order of `configure`; empty where there is one, whose values are those above. Sums and
+    /// the longest gap above are over all workers, the clocks are the first one's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerReading>,
 }

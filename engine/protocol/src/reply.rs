@@ -1,4 +1,4 @@
-//! What the engine writes: replies and events.
+//! Replies and events, which the engine writes.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,29 +9,29 @@ use crate::{ErrorReport, Reading};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Reply {
-    /// To `hello`.
+    /// The reply to `hello`.
     Hello(HelloReply),
-    /// To `configure`.
+    /// The reply to `configure`.
     Configure(ConfigureReply),
-    /// To `drain`.
+    /// The reply to `drain`.
     Reading(Box<Reading>),
-    /// To `start`.
+    /// The reply to `start`.
     Start(StartReply),
-    /// To `settle`.
+    /// The reply to `settle`.
     Late(LateReply),
-    /// To `stats`.
+    /// The reply to `stats`.
     Stats(StatsReply),
-    /// To `stop`, `renew` and `close`.
+    /// The reply to `stop`, `renew` and `close`.
     Done {},
 }
 
 impl Reply {
-    /// The line, without its end.
+    /// Makes the line, without its end.
     pub fn line(&self, id: i64) -> String {
         reply_line(id, self)
     }
 
-    /// The line of an error; `id` is `None` where the request had none.
+    /// Makes the line of an error; `id` is `None` where the request had none.
     pub fn error_line(id: Option<i64>, error: &ErrorReport) -> String {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -43,7 +43,7 @@ impl Reply {
     }
 }
 
-/// The line of a reply of any binary, without its end.
+/// Makes the line of a reply of any binary, without its end.
 pub(crate) fn reply_line(id: i64, reply: &impl Serialize) -> String {
     #[derive(Serialize)]
     struct Line<'a, Content> {
@@ -60,7 +60,7 @@ fn to_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// To `hello`.
+/// The reply to `hello`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HelloReply {
     /// The binary's name.
@@ -81,43 +81,43 @@ pub struct HelloReply {
     pub signature_bytes: u32,
 }
 
-/// To `configure`.
+/// The reply to `configure`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConfigureReply {
     /// In the order of the request.
     pub ports: Vec<PortReply>,
-    /// What time is.
+    /// The clock in use.
     pub clock: ClockReply,
-    /// What EAL was given; empty where it did not start.
+    /// The arguments that EAL was given; empty where it did not start.
     pub eal_arguments: Vec<String>,
 }
 
 /// A configured port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PortReply {
-    /// As in the request.
+    /// The value of the request.
     pub name: String,
-    /// Of DPDK, or `simulated`.
+    /// The driver's name in DPDK, or `simulated`.
     pub driver: String,
-    /// `None` where it has none.
+    /// The port's MAC address; `None` where it has none.
     pub mac: Option<String>,
-    /// Nominal; `None` where unknown.
+    /// The nominal rate of the link; `None` where unknown.
     pub link_bits_per_s: Option<u64>,
-    /// `None` where unknown.
+    /// `None` where it is unknown.
     pub link_up: Option<bool>,
-    /// With FCS.
+    /// The size with FCS.
     pub max_frame_bytes: u32,
-    /// With FCS.
+    /// The size with FCS.
     pub min_frame_bytes: u32,
-    /// As granted.
+    /// The number that the driver granted.
     pub transmit_descriptors: u32,
-    /// As granted.
+    /// The number that the driver granted.
     pub receive_descriptors: u32,
-    /// Read back; `None` where there is none.
+    /// The socket's send buffer, read back; `None` where there is none.
     pub send_buffer_bytes: Option<u64>,
-    /// `None` where unknown.
+    /// `None` where it is unknown.
     pub numa_node: Option<i32>,
-    /// As in the request.
+    /// The value of the request.
     pub lossless: bool,
     /// The clock that stamps what arrives here; `None` where the time-stamp counter does.
     #[serde(default)]
@@ -131,60 +131,60 @@ pub struct ClockReply {
     pub source: String,
     /// Ticks a second.
     pub hz: f64,
-    /// One tick.
+    /// The length of a tick.
     pub resolution_ns: f64,
 }
 
-/// To `start`.
+/// The reply to `start`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartReply {
-    /// Monotonic, of the engine's host.
+    /// The monotonic time of the engine's host.
     pub started_ns: u64,
 }
 
-/// To `settle`.
+/// The reply to `settle`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LateReply {
-    /// Which trial ended.
+    /// The number of the trial that ended.
     pub trial: u32,
     /// Frames that came after the drain, in the order of the streams.
     pub late: Vec<u64>,
 }
 
-/// To `stats`.
+/// The reply to `stats`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatsReply {
-    /// Which trial.
+    /// The number of the trial.
     pub trial: u32,
-    /// Since its beginning.
+    /// The time since the trial began.
     pub elapsed_ns: u64,
     /// In the order of `start`.
     pub streams: Vec<StreamProgress>,
 }
 
-/// How far a stream is.
+/// The progress of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamProgress {
-    /// Taken by the port.
+    /// Frames that the port has taken.
     pub sent: u64,
-    /// Distinct and intact.
+    /// Distinct frames that arrived intact.
     pub received: u64,
 }
 
-/// An unasked message.
+/// A message that answers no request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event<Kind = EventKind> {
     /// What happened.
     #[serde(flatten)]
     pub kind: Kind,
-    /// Rises by one.
+    /// The number of the event, which rises by one.
     pub seq: u64,
-    /// Monotonic, of the engine's host.
+    /// The monotonic time of the engine's host.
     pub time_ns: u64,
 }
 
 impl<Kind: Serialize> Event<Kind> {
-    /// The line, without its end.
+    /// Makes the line, without its end.
     pub fn line(&self) -> String {
         to_line(self)
     }
@@ -201,7 +201,7 @@ pub enum EventKind {
     },
     /// A transmission has ended.
     Transmitted {
-        /// Which.
+        /// The number of the trial.
         trial: u32,
     },
 }

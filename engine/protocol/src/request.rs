@@ -1,4 +1,4 @@
-//! A line of the controller, and why it may not be a request.
+//! Reads the requests of the controller.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,14 +10,14 @@ use crate::{Configure, ErrorKind, ErrorReport, Start};
 pub struct Request {
     /// Chosen by the controller; its reply repeats it.
     pub id: i64,
-    /// What is asked.
+    /// The command.
     pub command: Command,
 }
 
 /// The commands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Who are you?
+    /// Asks for versions and features.
     Hello {
         /// The controller's version of the protocol.
         protocol: String,
@@ -26,12 +26,12 @@ pub enum Command {
     Configure(Box<Configure>),
     /// One transmission.
     Start(Box<Start>),
-    /// Receive for so long after the transmission, then give the reading.
+    /// Receive for this long after the transmission, then give the reading.
     Drain {
         /// Seconds.
         duration_s: f64,
     },
-    /// Receive for so long after the drain, then end the trial.
+    /// Receive for this long after the drain, then end the trial.
     Settle {
         /// Seconds.
         duration_s: f64,
@@ -54,7 +54,7 @@ pub enum Command {
 pub struct Refusal {
     /// `None` where the line has no integer `id`.
     pub id: Option<i64>,
-    /// Why.
+    /// Why the line was refused.
     pub error: ErrorReport,
 }
 

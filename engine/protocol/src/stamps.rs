@@ -16,7 +16,7 @@ pub enum Timestamps {
 }
 
 impl Timestamps {
-    /// As in the protocol.
+    /// The name that the protocol uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tsc => "tsc",
@@ -63,7 +63,7 @@ pub struct StampClockReply {
     pub clock: String,
     /// Ticks a second, by the time-stamp counter's time.
     pub hz: f64,
-    /// Of a stamp.
+    /// The resolution of a stamp.
     pub resolution_ns: f64,
     /// Within which stamps were placed in the time-stamp counter's time.
     pub uncertainty_ns: f64,
@@ -78,13 +78,13 @@ pub struct StampReading {
     pub source: String,
     /// Ticks a second, by the time-stamp counter's time, over the last half second; `None` where unknown.
     pub clock_hz: Option<f64>,
-    /// Of a stamp; `None` where unknown.
+    /// The resolution of a stamp; `None` where unknown.
     pub resolution_ns: Option<f64>,
     /// No stamp was placed worse than this in the time-stamp counter's time; `None` where the clock was not read.
     pub uncertainty_ns: Option<f64>,
-    /// Of the clock, during the trial.
+    /// Readings of the clock during the trial.
     pub readings: u64,
-    /// Of those, not believed: they contradict the ones before and after them.
+    /// Readings that were not believed: they contradict the ones before and after them.
     pub outliers: u64,
     /// Changes of the clock beyond any drift: stamps around them are wrong.
     pub steps: u64,
@@ -111,8 +111,8 @@ pub struct TransmitDelayReading {
     pub count: u64,
     /// Exact; `None` where no time was told. Negative where the clocks' uncertainty exceeds the delay.
     pub minimum_ns: Option<i64>,
-    /// Exact.
+    /// The exact value.
     pub mean_ns: Option<f64>,
-    /// Exact.
+    /// The exact value.
     pub maximum_ns: Option<i64>,
 }

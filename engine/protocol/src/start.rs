@@ -10,11 +10,11 @@ use crate::traffic::{Layer, SizeSweep, WeightedSize};
 pub struct Start {
     /// 1 and up; with the run key it keys the signature.
     pub trial: u32,
-    /// What is sent, where, and where it comes back.
+    /// The streams that are sent at once.
     pub streams: Vec<StreamRequest>,
     /// Length of the transmission.
     pub duration_s: f64,
-    /// After a gap, at most this much traffic is made good.
+    /// After a gap at most this much traffic is caught up.
     #[serde(default = "default_catch_up_s")]
     pub catch_up_s: f64,
     /// Largest transmit burst in frames.
@@ -23,7 +23,7 @@ pub struct Start {
     /// Where a latency begins.
     #[serde(default)]
     pub latency_from: LatencyFrom,
-    /// Tests only.
+    /// A fault of the tester's own, for tests only.
     #[serde(default)]
     pub fault: Option<Fault>,
     /// Groups of flows with a histogram of their own, over all streams.
@@ -32,10 +32,10 @@ pub struct Start {
     /// n-reordering (RFC 4737 5.3) is counted for n from 1 to this.
     #[serde(default = "default_reordering_n")]
     pub reordering_n: u32,
-    /// A line for each flow.
+    /// The file with a line for each flow.
     #[serde(default)]
     pub flow_report: Option<FlowReport>,
-    /// Received frames as pcapng.
+    /// The file with received frames, as pcapng.
     #[serde(default)]
     pub capture: Option<CaptureRequest>,
 }
@@ -56,10 +56,10 @@ fn default_burst() -> u32 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyFrom {
-    /// When its burst was handed to the port.
+    /// From the time at which the frame's burst was handed to the port.
     #[default]
     Software,
-    /// When the schedule wanted it sent.
+    /// From the time at which the frame was due.
     Scheduled,
 }
 
@@ -107,13 +107,13 @@ impl From<IpVersion> for u8 {
 /// One stream and its template.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamRequest {
-    /// Used by replies and errors.
+    /// The name that replies and errors use.
     pub name: String,
     /// Number of the sending port.
     pub transmit_port: usize,
     /// Number of the port where the frames come back.
     pub receive_port: usize,
-    /// With FCS; not looked at where `sizes`, `size_sweep` or `pcap` says more.
+    /// The size with FCS; ignored where `sizes`, `size_sweep` or `pcap` gives sizes.
     #[serde(default)]
     pub frame_bytes: u32,
     /// 0: as fast as the port takes them.
@@ -163,19 +163,19 @@ pub struct StreamRequest {
     /// A mix of sizes in exact proportions.
     #[serde(default)]
     pub sizes: Vec<WeightedSize>,
-    /// Of the order of the sizes in a mix.
+    /// The seed of the order of the sizes in a mix.
     #[serde(default = "one_seed")]
     pub size_seed: u64,
     /// Sizes in turn.
     #[serde(default)]
     pub size_sweep: Option<SizeSweep>,
-    /// So many frames back to back, then a pause, so that the mean rate holds.
+    /// This many frames back to back, then a pause, so that the mean rate holds.
     #[serde(default)]
     pub burst_frames: Option<u32>,
-    /// So many frames and no more; the transmission ends with them.
+    /// Exactly this many frames; the transmission ends with them.
     #[serde(default)]
     pub frames: Option<u64>,
-    /// The first frame is due so long after the transmission began.
+    /// The first frame is due this long after the transmission began.
     #[serde(default)]
     pub begins_s: f64,
     /// A file on the engine's host whose frames are sent one after another.

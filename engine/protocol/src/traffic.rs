@@ -127,7 +127,8 @@ impl Default for Field {
     }
 }
 
-/// `count` values from `first` on in steps of `step`: in turn over the flows, or drawn for each flow where there is a seed.
+/// `count` values from `first` on in steps of `step`: in turn over the flows, or drawn for each flow where there is a
+/// seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Varied {
     /// A number or an address.
@@ -157,7 +158,7 @@ pub enum First {
 pub struct WeightedSize {
     /// With FCS.
     pub frame_bytes: u32,
-    /// So many frames of the sum of all weights are of this size, exactly.
+    /// Exactly this many frames, of the sum of all weights, are of this size.
     pub weight: u32,
 }
 

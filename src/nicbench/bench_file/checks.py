@@ -1,4 +1,4 @@
-"""Cross-checks of a bench file, before a host is touched: what no single section can know."""
+"""Cross-checks of a bench file before any host is touched: what can be wrong only between its sections."""
 
 from __future__ import annotations
 
@@ -8,71 +8,68 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from nicbench.bench_file.endpoint_wiring import endpoint_problems
-from nicbench.bench_file.frame_sizes import frame_size_problems
+from nicbench.bench_file.endpoint_wiring import check_endpoints
+from nicbench.bench_file.frame_sizes import check_frame_sizes
 from nicbench.bench_file.models import BenchFile
-from nicbench.bench_file.nodes import Node
-from nicbench.bench_file.pattern_checks import pattern_problems
 from nicbench.bench_file.problems import Problem, quote, suggest
-from nicbench.bench_file.share_checks import share_problems
-from nicbench.bench_file.tester_checks import tester_problems
-from nicbench.bench_file.time_stamps import time_stamp_problems
-from nicbench.bench_file.traffic_checks import traffic_problems
-from nicbench.bench_file.wiring import endpoint_kind_problems, wiring_problems
-from nicbench.bench_file.workload_checks import workload_problems
+from nicbench.bench_file.reader import Node
+from nicbench.bench_file.tester_checks import check_tester
+from nicbench.bench_file.traffic_checks import check_pattern, check_time_stamps, check_traffic
+from nicbench.bench_file.wiring import check_frame_kinds, check_wiring
+from nicbench.bench_file.workload_checks import check_shares, check_workloads
+from nicbench.core.registry import find
 from nicbench.methods.base import Measures
-from nicbench.registry import find
 from nicbench.search.base import Search
 
 
 def cross_check(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """Every problem that shows only when the sections are seen together."""
-    mixed = list(_tests_measure_alike(bench, root))
+    """Yields every problem that shows only when several sections are looked at together."""
+    mixed = list(_check_measures(bench, root))
     if not mixed and bench.measures == "frames":
-        mixed = list(endpoint_kind_problems(bench, root))
+        mixed = list(check_frame_kinds(bench, root))
     yield from mixed
     for _, check in () if mixed else _CHECKS[bench.measures]:
         yield from check(bench, root)
 
 
-def checked(measures: Measures) -> tuple[str, ...]:
-    """What ``cross_check`` made sure of, a phrase each."""
+def describe_checks(measures: Measures) -> tuple[str, ...]:
+    """One phrase for each check that ``cross_check`` made, for the output of ``nicbench validate``."""
     return tuple(phrase for phrase, _ in _CHECKS[measures])
 
 
-_BY: Final[Mapping[Measures, str]] = MappingProxyType(
+_MEASURES_IN_WORDS: Final[Mapping[Measures, str]] = MappingProxyType(
     {"frames": "frames of a tester", "rounds": "workloads between hosts"}
 )
-# As the keys of the calibration's trials begin (trials/ceiling.py), and the name of its stage.
-_TAKEN_NAMES: Final = frozenset({"calibration", "cable", "ceiling"})
+# The keys of calibration trials begin with these names (measure/ceiling.py), and so is the stage called.
+_RESERVED_NAMES: Final = frozenset({"calibration", "cable", "ceiling"})
 
 
-def _tests_measure_alike(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """A tester's frames and the tools' bytes go over the same links: one bench file has one or the other."""
+def _check_measures(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """All tests of a bench file measure alike: a tester's frames and the tools' bytes would share the links."""
     for index, test in enumerate(bench.tests):
         if test.plugin.measures != bench.measures:
             message = (
-                f"the method {quote(test.method_kind)} measures by {_BY[test.plugin.measures]}, and "
-                f"{quote(bench.tests[0].method_kind)} above it by {_BY[bench.measures]}"
+                f"the method {quote(test.method_kind)} measures by {_MEASURES_IN_WORDS[test.plugin.measures]}, and "
+                f"{quote(bench.tests[0].method_kind)} above it by {_MEASURES_IN_WORDS[bench.measures]}"
             )
             step = "put the two into bench files of their own"
             yield Problem(root.position_of(("tests", index, "method")), message, step)
 
 
-def _test_names_are_unique(bench: BenchFile, root: Node) -> Iterator[Problem]:
+def _check_test_names(bench: BenchFile, root: Node) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, test in enumerate(bench.tests):
         if test.name in seen:
             position = root.position_of(("tests", index, "name"))
             yield Problem(position, f"two tests are called {quote(test.name)}", "give each test a name of its own")
         seen.add(test.name)
-        if test.name in _TAKEN_NAMES:
+        if test.name in _RESERVED_NAMES:
             position = root.position_of(("tests", index, "name"))
             message = f"{quote(test.name)} is what trials of the tester by itself are called"
             yield Problem(position, message, "give the test another name")
 
 
-def _needed_tests_come_earlier(bench: BenchFile, root: Node) -> Iterator[Problem]:
+def _check_test_order(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for index, test in enumerate(bench.tests):
         needed = test.build().needs()
         earlier = {other.name: other for other in bench.tests[:index]}
@@ -95,8 +92,8 @@ def _needed_tests_come_earlier(bench: BenchFile, root: Node) -> Iterator[Problem
             )
 
 
-def _rates_exist(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """A latency is measured at a rate that the earlier test looks for."""
+def _check_rates(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A test that measures at the rate found by an earlier test names a goal of that test's search."""
     tests = {test.name: test for test in bench.tests}
     for index, test in enumerate(bench.tests):
         wanted: Any = getattr(test.options, "of", None)
@@ -108,7 +105,7 @@ def _rates_exist(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(position, message, suggest(wanted, list(goals), "rate"))
 
 
-def _searches_exist(bench: BenchFile, root: Node) -> Iterator[Problem]:
+def _check_searches(bench: BenchFile, root: Node) -> Iterator[Problem]:
     kinds = find("nicbench.search", Search)
     for index, test in enumerate(bench.tests):
         choice: Any = getattr(test.options, "search", None)
@@ -126,8 +123,8 @@ def _searches_exist(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(root.position_of(path), f"the search cannot be made: {why}", None)
 
 
-def _what_is_tuned_is_there(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """A simulated lab has no machine, a tester with ports of its own no DUT of ours."""
+def _check_tuned_hosts(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Only hosts that take part can be tuned: a simulated lab has none, and a tester with own ports no DUT host."""
     if not bench.tuning:
         return
     position = root.position_of_key(("tuning",))
@@ -143,12 +140,12 @@ def _what_is_tuned_is_there(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for role in dict.fromkeys(wish.role for wish in bench.tuning):
         if role not in tunable:
             place = root.position_of_key(("tuning", role))
-            message = f"nothing of the test is on the host {quote(role)}, so it cannot be tuned"
+            message = f"the host {quote(role)} takes no part in the tests, so it cannot be tuned"
             yield Problem(place, message, suggest(role, sorted(tunable), "host"))
 
 
-def _controllers_have_machines(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """In a lab every role is on this machine, which has one controller; real hosts may be called by role or name."""
+def _check_controllers(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A management controller belongs to a host, by its name or its role; a lab is one machine with one controller."""
     known = (
         ({"tester", "dut"} if bench.measures == "frames" else {"dut"})
         | {port.host for port in bench.ports.values()}
@@ -156,7 +153,7 @@ def _controllers_have_machines(bench: BenchFile, root: Node) -> Iterator[Problem
     )
     for name in bench.redfish:
         if name not in known:
-            message = f"there is no host {quote(name)} that could have a management controller"
+            message = f"`redfish` names a host {quote(name)} that does not exist"
             yield Problem(root.position_of_key(("redfish", name)), message, suggest(name, sorted(known), "host"))
     if bench.lab is not None and len(bench.redfish) > 1:
         message = "a lab is made on one machine, and has one management controller"
@@ -164,27 +161,27 @@ def _controllers_have_machines(bench: BenchFile, root: Node) -> Iterator[Problem
 
 
 _Checks = tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]
-_OF_ALL: Final[_Checks] = (
-    ("test names are unique", _test_names_are_unique),
-    ("every test that builds on another comes after it", _needed_tests_come_earlier),
-    ("every host that is tuned takes part", _what_is_tuned_is_there),
-    ("every management controller belongs to a host", _controllers_have_machines),
+_COMMON_CHECKS: Final[_Checks] = (
+    ("test names are unique", _check_test_names),
+    ("every test that builds on another comes after it", _check_test_order),
+    ("every host that is tuned takes part", _check_tuned_hosts),
+    ("every management controller belongs to a host", _check_controllers),
 )
-_OF_FRAMES: Final[_Checks] = (
-    ("every rate that is referred to is looked for", _rates_exist),
-    ("every search exists", _searches_exist),
-    ("every header field belongs to a header of its frames", traffic_problems),
-    ("every frame holds its signature and fits the links", frame_size_problems),
-    ("hosts, ports and links fit together, or a lab makes them", wiring_problems),
-    ("there are ports for every way of the traffic, and the DUT has them", pattern_problems),
-    ("the tester can do what the tests and the traffic need", tester_problems),
-    ("no port lacks the time stamps that are asked for, as far as its kind tells", time_stamp_problems),
+_FRAME_CHECKS: Final[_Checks] = (
+    ("every rate that is referred to is looked for", _check_rates),
+    ("every search exists", _check_searches),
+    ("every header field belongs to a header of its frames", check_traffic),
+    ("every frame holds its signature and fits the links", check_frame_sizes),
+    ("hosts, ports and links fit together, or a lab makes them", check_wiring),
+    ("there are ports for every way of the traffic, and the DUT has them", check_pattern),
+    ("the tester can do what the tests and the traffic need", check_tester),
+    ("no port lacks the time stamps that are asked for, as far as its kind tells", check_time_stamps),
 )
-_OF_ROUNDS: Final[_Checks] = (
-    ("hosts, ports and links fit together, or a lab makes them", endpoint_problems),
-    ("shares are of a kind that exists", share_problems),
-    ("every tool exists and can do what the tests ask of it", workload_problems),
+_ROUND_CHECKS: Final[_Checks] = (
+    ("hosts, ports and links fit together, or a lab makes them", check_endpoints),
+    ("shares are of a kind that exists", check_shares),
+    ("every tool exists and can do what the tests ask of it", check_workloads),
 )
 _CHECKS: Final[Mapping[Measures, _Checks]] = MappingProxyType(
-    {"frames": (*_OF_ALL, *_OF_FRAMES), "rounds": (*_OF_ALL, *_OF_ROUNDS)}
+    {"frames": (*_COMMON_CHECKS, *_FRAME_CHECKS), "rounds": (*_COMMON_CHECKS, *_ROUND_CHECKS)}
 )

@@ -1,15 +1,16 @@
-"""Frame sizes that cannot be sent: too small for the headers and the signature, too large for the link, or no size."""
+"""Frame sizes of a bench file: what `minimum` and `maximum` come to, and sizes that cannot be sent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from nicbench.bench_file.models import BenchFile, Choice
-from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.models import BenchFile, Choice, TestSpec
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
-from nicbench.model.frame_size import IMIX, MAXIMUM, STREAMS, Size, SizeSweep
-from nicbench.model.traffic import ETHERNET_HEADER_BYTES, Frames, StreamSpec, Traffic
+from nicbench.bench_file.reader import Node
+from nicbench.core.frame_size import IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep
+from nicbench.core.traffic import ETHERNET_HEADER_BYTES, Frames, StreamSpec, Traffic
 
 FCS_BYTES: Final = 4
 TAG_BYTES: Final = 4
@@ -24,14 +25,14 @@ LARGEST_AF_XDP_FRAME_BYTES: Final = 3516
 
 
 def sizes_of(size: int | str, traffic: Traffic) -> tuple[int, ...]:
-    """The sizes that an entry of ``frame_bytes`` stands for; none for an unknown name."""
+    """The sizes in bytes that an entry of ``frame_bytes`` stands for; none for an unknown name."""
     if isinstance(size, int):
         return (size,)
     return tuple(frame_bytes for frame_bytes, _ in _cases(size, traffic))
 
 
 def _cases(size: int | str, traffic: Traffic) -> Iterator[tuple[int, tuple[StreamSpec, ...]]]:
-    """The same, each with the streams that send it; a sweep is known by its ends."""
+    """Each size of an entry of ``frame_bytes`` with the streams that send it; of a sweep only both its ends."""
     every = traffic.each_stream()
     found = size if isinstance(size, int) else traffic.mix(size)
     if isinstance(found, int):
@@ -46,8 +47,8 @@ def _cases(size: int | str, traffic: Traffic) -> Iterator[tuple[int, tuple[Strea
         yield from ((one.frame_bytes, every) for one in found.sizes)
 
 
-def planned_sizes(bench: BenchFile) -> tuple[Size, ...]:
-    """Every frame size and mix of the tests, once, in the order in which they come."""
+def list_frame_sizes(bench: BenchFile) -> tuple[Size, ...]:
+    """Every frame size and mix of the tests, each once, in the order in which the tests send them."""
     written = dict.fromkeys(size for test in bench.tests for size in test.build().frame_sizes())
     sizes = (size if isinstance(size, int) else bench.traffic.mix(size) for size in written)
     return tuple(size for size in sizes if size is not None)
@@ -59,8 +60,8 @@ def smallest_frame_bytes(traffic: Traffic, streams: tuple[StreamSpec, ...] = ())
     return max(SMALLEST_ETHERNET_FRAME_BYTES, needed + SIGNATURE_BYTES + FCS_BYTES)
 
 
-def headers_in_words(frames: Frames, ip: int) -> str:
-    """What the frames are made of: "802.1Q, IPv4, UDP"."""
+def describe_headers(frames: Frames, ip: int) -> str:
+    """The headers of the frames in words, as in "802.1Q, IPv4, UDP"."""
     tags = ("802.1Q",) if frames.vlan and len(frames.vlan) == 1 else ("802.1ad", "802.1Q") if frames.vlan else ()
     carrier = (f"IPv{ip}", "UDP", "VXLAN", "Ethernet", "IPv4") if frames.vxlan else (f"IPv{ip}",)
     raw = (f"{len(frames.raw) // 2} raw bytes",) if frames.raw else ()
@@ -72,7 +73,7 @@ def headers_in_words(frames: Frames, ip: int) -> str:
 
 
 def largest_frame_bytes(lab: Choice | None) -> int | None:
-    """The largest frame the lab's links carry, None where only the machine knows."""
+    """The largest frame that the lab's links carry, in bytes with FCS; None where only the machine knows."""
     if lab is None:
         return None
     mtu = getattr(lab.options, "mtu", None)
@@ -80,25 +81,25 @@ def largest_frame_bytes(lab: Choice | None) -> int | None:
     return mtu + ETHERNET_HEADER_BYTES + FCS_BYTES if isinstance(mtu, int) else largest
 
 
-def frame_size_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """One problem for each frame size that cannot be sent."""
+def check_frame_sizes(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields one problem for each frame size that cannot be sent."""
     for index, test in enumerate(bench.tests):
         every = test.build().frame_sizes()
         for number, size in enumerate(every):
             if size in every[:number]:
                 what = f"{size} bytes are" if isinstance(size, int) else f"{quote(size)} is"
-                message = f"{what} among the frame sizes of {quote(test.name)} twice"
+                message = f"{what} given twice among the frame sizes of {quote(test.name)}"
                 yield Problem(_position(root, index, number), message, "remove one of them")
                 continue
             cases = list(_cases(size, bench.traffic))
             if not cases:
-                yield Problem(_position(root, index, number), *_unknown(bench, str(size)))
+                yield Problem(_position(root, index, number), *_explain_unknown(bench, str(size)))
             elif size != STREAMS and any(stream.frame_bytes is not None for stream in bench.traffic.streams):
-                message = "the streams have frames of their own sizes, so a test can send no other"
+                message = "the streams have frame sizes of their own, so a test can send no other"
                 yield Problem(_position(root, index, number), message, f"write `frame_bytes: [{STREAMS}]`")
                 break
             for frame_bytes, streams in cases:
-                why = _why_not(bench, frame_bytes, streams)
+                why = _explain_refusal(bench, frame_bytes, streams)
                 if why is not None:
                     of_mix = "" if isinstance(size, int) else f"{quote(size)}: "
                     yield Problem(_position(root, index, number), of_mix + why[0], why[1])
@@ -106,7 +107,7 @@ def frame_size_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
 
 
 def _header_bytes(frames: Frames, ip: int) -> int:
-    """Everything before the signature."""
+    """The bytes of a frame before the signature."""
     if frames.pcap is not None:
         return 0
     if frames.raw_frame is not None:
@@ -117,26 +118,26 @@ def _header_bytes(frames: Frames, ip: int) -> int:
     return outer + carrier + transport + len(frames.raw or "") // 2
 
 
-def _unknown(bench: BenchFile, name: str) -> tuple[str, str]:
-    """Why a word among the sizes says no size, and what to do."""
+def _explain_unknown(bench: BenchFile, name: str) -> tuple[str, str]:
+    """Message and next step for a name among the sizes that stands for no size."""
     sweep = bench.traffic.mixes.get(name)
     if name == MAXIMUM or isinstance(sweep, SizeSweep):
         end = "" if name == MAXIMUM else f", so {quote(name)} has no end"
         instead = "write the size in bytes" if name == MAXIMUM else f"write `mixes: {{{name}: {{largest: 1518}}}}`"
-        return f"how large a frame of these ports can be is known to the ports alone{end}", instead
+        return f"only the ports themselves know how large their frames can be{end}", instead
     if name == STREAMS:
-        why = "the mix `streams` is made of the sizes and the shares of the streams, and not every stream has both"
+        why = "the mix `streams` needs the size and the share of every stream, and not every stream has both"
         return why, "give each stream `share` and `frame_bytes`, or each test its own sizes"
     return f"there is no mix of sizes called {quote(name)}", suggest(name, [IMIX.name, *bench.traffic.mixes], "mix")
 
 
-def _why_not(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSpec, ...]) -> tuple[str, str] | None:
-    """What is wrong with a frame size, and what to do; None where these streams can send it."""
+def _explain_refusal(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSpec, ...]) -> tuple[str, str] | None:
+    """Message and next step for a frame size that these streams cannot send; None where they can."""
     traffic = bench.traffic
     smallest, largest = smallest_frame_bytes(traffic, streams), largest_frame_bytes(bench.lab)
     if frame_bytes < smallest:
         stream = max(streams, key=lambda stream: _header_bytes(stream, traffic.ip))
-        headers = headers_in_words(stream, traffic.ip)
+        headers = describe_headers(stream, traffic.ip)
         room = f"{frame_bytes} bytes are too few for {headers} and a signature: the minimum is {smallest} bytes"
         instead = ", or `traffic: {ip: 4}`" if traffic.ip == 6 else ""
         return room, f"use frames of {smallest} bytes or more{instead}"
@@ -158,7 +159,7 @@ def _why_not(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSpec, ...]
 
 
 def _af_xdp_port(bench: BenchFile) -> str | None:
-    """The name of a port that AF_XDP drives; a lab's own MTU bounds its frames already."""
+    """The name of a tester's port that AF_XDP drives, None without one; in a lab the MTU bounds the frames already."""
     driver = bench.tester_kind().driver
     for name, port in bench.ports.items():
         if port.device is not None and port.host == "tester" and (port.driver or driver) == "net_af_xdp":
@@ -167,5 +168,38 @@ def _af_xdp_port(bench: BenchFile) -> str | None:
 
 
 def _position(root: Node, test: int, number: int) -> Position:
-    """Where the size stands; the whole test's place where the sizes are the method's defaults."""
+    """Where the size stands in the file; the position of the test where the sizes are the method's defaults."""
     return root.position_of(("tests", test, "frame_bytes", number))
+
+
+# What `minimum` and `maximum` among frame sizes, and the open ends of sweeps, come to for the frames of this traffic.
+
+
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """Frame sizes in bytes: the smallest that holds headers and signature, the largest of the ports (None: unknown)."""
+
+    smallest: int
+    largest: int | None
+
+    @classmethod
+    def of(cls, traffic: Traffic, lab: Choice | None) -> Extremes:
+        """The extremes of this traffic in this lab; without a lab the largest frame is unknown."""
+        return cls(smallest_frame_bytes(traffic), largest_frame_bytes(lab))
+
+    def resolve_traffic(self, traffic: Traffic) -> Traffic:
+        """The traffic with both ends filled in for every sweep, as far as they are known."""
+        mixes = {
+            name: sizes.within(self.smallest, self.largest) if isinstance(sizes, SizeSweep) else sizes
+            for name, sizes in traffic.mixes.items()
+        }
+        return traffic.model_copy(update={"mixes": mixes})
+
+    def resolve_test(self, test: TestSpec) -> TestSpec:
+        """The test with numbers in place of `minimum` and `maximum` among its frame sizes, as far as they are known."""
+        written: Iterable[Any] = getattr(test.options, "frame_bytes", ())
+        numbers = {MINIMUM: self.smallest, MAXIMUM: self.largest or MAXIMUM}
+        if not any(size in numbers for size in written):
+            return test
+        sizes = tuple(numbers.get(size, size) for size in written)
+        return replace(test, options=test.options.model_copy(update={"frame_bytes": sizes}))

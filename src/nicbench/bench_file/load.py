@@ -9,25 +9,24 @@ from typing import Any
 from pydantic import ValidationError
 
 from nicbench.bench_file.checks import cross_check
-from nicbench.bench_file.extremes import Extremes
+from nicbench.bench_file.frame_sizes import Extremes
+from nicbench.bench_file.guest_checks import ON, resolve_on
 from nicbench.bench_file.models import DEFAULT_TESTER, BenchFile, Choice, Document, TestHead, TestSpec
-from nicbench.bench_file.nodes import Node
-from nicbench.bench_file.overlays import merged_trees
-from nicbench.bench_file.problems import Problem, WrongBenchFileError, told_once
-from nicbench.bench_file.reader import LARGEST_FILE_BYTES, read
+from nicbench.bench_file.overlays import merge_configurations
+from nicbench.bench_file.problems import Problem, WrongBenchFileError, merge_problems
+from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, read
 from nicbench.bench_file.sections import Reading
-from nicbench.bench_file.standing import ON, standing
 from nicbench.bench_file.tuning import read_tuning
 from nicbench.bench_file.wording import Step
-from nicbench.duts.base import Dut
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.registry import find
 from nicbench.hosts.base import Host
-from nicbench.labs.base import Lab
 from nicbench.methods.base import Method
-from nicbench.registry import find
-from nicbench.testers.base import TesterKind
+from nicbench.testbed.duts.base import Dut
+from nicbench.testbed.labs.base import Lab
+from nicbench.testbed.testers.base import TesterKind
 
-SEE_EXAMPLES = "give the path of a bench file; examples/ holds some that run as they are"
+SEE_EXAMPLES = "give the path of a bench file; those in examples/ run as they are"
 
 
 def load(path: Path) -> BenchFile:
@@ -48,47 +47,51 @@ def parse(content: bytes, path: Path) -> BenchFile:
     """The bench file in ``content``; ``path`` is where it came from, for messages."""
     root = read(content, str(path))
     reading = Reading(root)
-    trees = merged_trees(root, reading)
+    trees = merge_configurations(root, reading)
     if reading.problems:
         raise WrongBenchFileError(str(path), reading.problems)
-    found: dict[str, BenchFile | list[Problem]] = {}
+    outcomes: dict[str, BenchFile | list[Problem]] = {}
     for name, tree in trees.items():
         try:
-            found[name] = replace(_parsed(tree, content, path), configuration=name)
+            outcomes[name] = replace(_parse_configuration(tree, content, path), configuration=name)
         except WrongBenchFileError as error:
-            found[name] = list(error.problems)
-    wrong = {name: problems for name, problems in found.items() if isinstance(problems, list)}
+            outcomes[name] = list(error.problems)
+    wrong = {name: problems for name, problems in outcomes.items() if isinstance(problems, list)}
     if wrong:
-        raise WrongBenchFileError(str(path), told_once(wrong, of=len(trees)))
-    configurations = tuple(bench for bench in found.values() if isinstance(bench, BenchFile))
+        raise WrongBenchFileError(str(path), merge_problems(wrong, of=len(trees)))
+    configurations = tuple(bench for bench in outcomes.values() if isinstance(bench, BenchFile))
     return replace(configurations[0], compared=configurations) if len(configurations) > 1 else configurations[0]
 
 
-def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
-    """One configuration, written out."""
+def _parse_configuration(root: Node, content: bytes, path: Path) -> BenchFile:
+    """The bench file of one configuration, whose overlay is merged into the tree already."""
     reading = Reading(root)
     document = reading.validate(Document, root.plain(), ())
-    lab = _choice(reading, ("lab",), "nicbench.labs", Lab, beside=(ON,)) if "lab" in _keys(reading, ()) else None
-    dut = _choice(reading, ("dut",), "nicbench.duts", Dut) if "dut" in _keys(reading, ()) else None
+    lab = (
+        _choice(reading, ("lab",), "nicbench.testbed.labs", Lab, beside=(ON,)) if "lab" in _keys(reading, ()) else None
+    )
+    dut = _choice(reading, ("dut",), "nicbench.testbed.duts", Dut) if "dut" in _keys(reading, ()) else None
     tester = _tester(reading)
-    lab, hosts = standing(
+    lab, hosts = resolve_on(
         reading,
         lab,
         {
-            name: _choice(reading, ("hosts", name), "nicbench.hosts", Host, beside=(ON,))
+            name: _choice(reading, ("hosts", name), "nicbench.hosts.kinds", Host, beside=(ON,))
             for name in _keys(reading, ("hosts",))
         },
     )
     tuning = read_tuning(reading)
-    tests = [_test(reading, index, in_a_lab=lab is not None) for index in _indices(reading)]
+    tests = [_test(reading, index, in_a_lab=lab is not None) for index in _test_indices(reading)]
     if reading.problems or document is None or dut is None or tester is None:
         raise WrongBenchFileError(str(path), reading.problems)
     try:
         extremes = Extremes.of(document.traffic, lab)
-        traffic = extremes.in_traffic(document.traffic)
+        traffic = extremes.resolve_traffic(document.traffic)
     except ValidationError as error:
         why = error.errors()[0]["msg"].removeprefix("Value error, ")
-        problem = Problem(root.position_of(("traffic", "mixes")), f"a sweep cannot be: {why}", "give both of its ends")
+        problem = Problem(
+            root.position_of(("traffic", "mixes")), f"a sweep is impossible: {why}", "give both of its ends"
+        )
         raise WrongBenchFileError(str(path), [problem]) from error
     bench = BenchFile(
         path=path,
@@ -105,8 +108,8 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
         tester=tester,
         traffic=traffic,
         thresholds=document.thresholds.model_dump(exclude_unset=True),
-        tests=tuple(extremes.in_test(test) for test in tests if test is not None),
-        runs=document.runs.asked,
+        tests=tuple(extremes.resolve_test(test) for test in tests if test is not None),
+        runs=document.runs.resolved,
         tuning=tuning,
         redact=document.redact,
         report=document.report,
@@ -120,7 +123,7 @@ def _parsed(root: Node, content: bytes, path: Path) -> BenchFile:
 
 
 def _keys(reading: Reading, path: tuple[Step, ...]) -> list[str]:
-    """The keys whose values can be sections; none where there is no mapping (the document's model notes that)."""
+    """The keys at ``path`` whose values can be sections; none where there is no mapping, which the model reports."""
     node = reading.root
     for step in path:
         child = node.child(step)
@@ -132,7 +135,7 @@ def _keys(reading: Reading, path: tuple[Step, ...]) -> list[str]:
     ]
 
 
-def _indices(reading: Reading) -> list[int]:
+def _test_indices(reading: Reading) -> list[int]:
     tests = reading.root.child("tests")
     return [index for index, test in enumerate((tests.items if tests else None) or []) if test.entries is not None]
 
@@ -150,10 +153,10 @@ def _choice(
 
 
 def _tester(reading: Reading) -> Choice | None:
-    """Our own engine where none is chosen; None after noting what is wrong."""
+    """The chosen tester, or our own engine where none is chosen; None after noting what is wrong."""
     if "tester" in _keys(reading, ()):
-        return _choice(reading, ("tester",), "nicbench.testers", TesterKind, default=DEFAULT_TESTER)
-    plugin = find("nicbench.testers", TesterKind)[DEFAULT_TESTER]
+        return _choice(reading, ("tester",), "nicbench.testbed.testers", TesterKind, default=DEFAULT_TESTER)
+    plugin = find("nicbench.testbed.testers", TesterKind)[DEFAULT_TESTER]
     return Choice(kind=DEFAULT_TESTER, options=plugin.Options(), plugin=plugin)
 
 

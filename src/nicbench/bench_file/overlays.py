@@ -1,12 +1,13 @@
-"""Configurations: each is an overlay over the rest of the bench file, and gives a tree as if it had been written so.
+"""Configurations: overlays over the rest of a bench file, each giving a tree as if written out, and their differences.
 
-As in RFC 7396, keys are merged, null takes a key away, and any other value replaces what it lies on; only a section of
-another ``kind`` replaces the whole section, for the options of one kind mean nothing to another. Every node keeps its
-place in the file, so that what is wrong with a merged tree is told where it was written.
+As in RFC 7396, keys are merged, null removes a key, and any other value replaces the old one. Unlike there, a section
+of another ``kind`` replaces the whole section, because the options of one kind mean nothing to another. Every node
+keeps its position in the file, so that a problem of a merged tree is reported where it was written.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -14,12 +15,14 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from nicbench.bench_file.nodes import Node
+from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Reading
-from nicbench.model.base import Frozen
-from nicbench.model.traffic import Name
-from nicbench.model.turn import DEFAULT
+from nicbench.core.base import Frozen
+from nicbench.core.plan import Difference
+from nicbench.core.traffic import Name
+from nicbench.core.turn import DEFAULT
 
 KEY: Final = "configurations"
 _KIND: Final = "kind"
@@ -27,7 +30,7 @@ _TUNING: Final = "tuning"
 
 
 class Overlay(Frozen):
-    """What may differ from one configuration to another; ``tests`` has their options by the test's name."""
+    """The keys that may differ between configurations; ``tests`` holds options by the test's name."""
 
     lab: Any = None
     hosts: Any = None
@@ -46,7 +49,7 @@ class _Configurations(Frozen):
     configurations: dict[Name, Overlay | None] = Field(min_length=1, max_length=64)
 
 
-_THE_SAME: Final[Mapping[str, str]] = MappingProxyType(
+_WHY_SAME: Final[Mapping[str, str]] = MappingProxyType(
     {
         "nicbench": "a file has one format",
         "title": "they share one report",
@@ -56,10 +59,10 @@ _THE_SAME: Final[Mapping[str, str]] = MappingProxyType(
         "redact": "they share one run folder",
         "report": "they share one report",
         "thresholds": "all are judged by the same limits",
-        KEY: "one cannot lie on another",
+        KEY: "configurations cannot be nested",
     }
 )
-_THE_SAME_IN_TESTS: Final[Mapping[str, str]] = MappingProxyType(
+_WHY_SAME_IN_TESTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "name": "results are laid side by side by the test's name",
         "method": "only what was measured in one way can be compared",
@@ -67,33 +70,33 @@ _THE_SAME_IN_TESTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def merged_trees(root: Node, reading: Reading) -> dict[str, Node]:
-    """The whole tree of each configuration, by name; of a file without any, itself. Problems go to ``reading``."""
+def merge_configurations(root: Node, reading: Reading) -> dict[str, Node]:
+    """The merged tree of each configuration by name; of a file without any, the file. Problems go to ``reading``."""
     if root.entries is None or KEY not in root.entries:
         return {DEFAULT: root}
-    reading.problems += _problems(root)
+    reading.problems += _check_overlays(root)
     if reading.problems or reading.validate(_Configurations, {KEY: root.entries[KEY].plain()}, ()) is None:
         return {}
     base = _without(root, KEY)
-    return {name: _laid_over(base, overlay) for name, overlay in (root.entries[KEY].entries or {}).items()}
+    return {name: _apply_overlay(base, overlay) for name, overlay in (root.entries[KEY].entries or {}).items()}
 
 
-def _problems(root: Node) -> Iterator[Problem]:
-    """What pydantic cannot tell so well."""
+def _check_overlays(root: Node) -> Iterator[Problem]:
+    """Yields what the models would report less clearly: one configuration, unknown tests, keys that cannot differ."""
     section = root.find((KEY,))
     overlays = section.entries or {}
     if section.entries is not None and len(overlays) < 2:
         step = "add another, or write its settings into the file itself"
-        yield Problem(root.position_of_key((KEY,)), "configurations are compared: two or more are needed", step)
+        yield Problem(root.position_of_key((KEY,)), "a comparison needs two or more configurations", step)
     tests = root.child("tests")
     known = [str(of_test.value) for test in (tests.items if tests else None) or [] if (of_test := test.child("name"))]
     for name, overlay in overlays.items():
         if name == DEFAULT:
-            message = f"{quote(DEFAULT)} is what the configuration of a file that compares none is called"
+            message = f"{quote(DEFAULT)} is the name of the configuration of a file without `{KEY}`"
             yield Problem(section.key_positions[name], message, "give it another name")
         for key in overlay.entries or {}:
-            if key in _THE_SAME:
-                yield _cannot_differ(overlay, key, _THE_SAME[key])
+            if key in _WHY_SAME:
+                yield _report_same_key(overlay, key, _WHY_SAME[key])
         of_tests = overlay.child("tests")
         if of_tests is None or _is_null(of_tests):
             continue
@@ -105,33 +108,33 @@ def _problems(root: Node) -> Iterator[Problem]:
                 message = f"there is no test {quote(test)} whose options could differ"
                 yield Problem(of_tests.key_positions[test], message, suggest(test, known, "test"))
             for key in options.entries or {}:
-                if key in _THE_SAME_IN_TESTS:
-                    yield _cannot_differ(options, key, _THE_SAME_IN_TESTS[key])
+                if key in _WHY_SAME_IN_TESTS:
+                    yield _report_same_key(options, key, _WHY_SAME_IN_TESTS[key])
 
 
-def _cannot_differ(node: Node, key: str, reason: str) -> Problem:
+def _report_same_key(node: Node, key: str, reason: str) -> Problem:
     message = f"{quote(key)} cannot differ between configurations: {reason}"
     return Problem(node.key_positions[key], message, f"write it once, outside of `{KEY}`")
 
 
-def _laid_over(base: Node, overlay: Node) -> Node:
-    """The file with one overlay; its tests by their names, which keep their order."""
+def _apply_overlay(base: Node, overlay: Node) -> Node:
+    """The file's tree with one overlay; tests are matched by name and keep their order."""
     given = overlay.child("tests")
     tests = base.child("tests")
-    merged = _merged(base, _without(overlay, "tests")) if overlay.entries else base
+    merged = _merge(base, _without(overlay, "tests")) if overlay.entries else base
     if given is None or given.entries is None or tests is None or tests.items is None:
         return replace(merged, position=base.position)
     items = [
-        _merged(test, given.entries[name]) if (name := _name(test)) in given.entries else test for test in tests.items
+        _merge(test, given.entries[name]) if (name := _name(test)) in given.entries else test for test in tests.items
     ]
     entries = {**(merged.entries or {}), "tests": Node(tests.position, items=items)}
     return replace(merged, position=base.position, entries=entries)
 
 
-def _merged(base: Node | None, over: Node, *, with_kinds: bool = True) -> Node:
-    """``over`` laid on ``base``; a kind that stands alone (``dut: policer``) is a section without options.
+def _merge(base: Node | None, over: Node, *, with_kinds: bool = True) -> Node:
+    """``base`` with ``over`` merged into it; a kind that stands alone (``dut: policer``) is a section without options.
 
-    In `tuning` nothing has a kind: a value alone is an option there.
+    Below `tuning` ``with_kinds`` is false: no section has a kind there, and a value alone is an option.
     """
     if (
         with_kinds
@@ -142,14 +145,14 @@ def _merged(base: Node | None, over: Node, *, with_kinds: bool = True) -> Node:
     ):
         base = Node(base.position, entries={_KIND: base}, key_positions={_KIND: base.position})
     if over.entries is None or base is None or base.entries is None or (with_kinds and _is_of_another_kind(base, over)):
-        return _pruned(over)
+        return _drop_nulls(over)
     entries, positions = dict(base.entries), dict(base.key_positions)
     for key, child in over.entries.items():
         if _is_null(child):
             entries.pop(key, None)
         else:
             inner_kinds = with_kinds and key != _TUNING
-            entries[key] = _merged(base.entries.get(key), child, with_kinds=inner_kinds)
+            entries[key] = _merge(base.entries.get(key), child, with_kinds=inner_kinds)
             positions[key] = over.key_positions[key]
     return Node(over.position, entries=entries, key_positions=positions)
 
@@ -159,12 +162,12 @@ def _is_of_another_kind(base: Node, over: Node) -> bool:
     return there is not None and (here is None or here.value != there.value)
 
 
-def _pruned(node: Node) -> Node:
-    """Without what null takes away where nothing lies below."""
+def _drop_nulls(node: Node) -> Node:
+    """The overlay without its nulls, where the base has nothing that they could remove."""
     if node.entries is None:
         return node
-    kept = {key: _pruned(child) for key, child in node.entries.items() if not _is_null(child)}
-    return replace(node, entries=kept)
+    entries = {key: _drop_nulls(child) for key, child in node.entries.items() if not _is_null(child)}
+    return replace(node, entries=entries)
 
 
 def _is_null(node: Node) -> bool:
@@ -178,3 +181,56 @@ def _without(node: Node, key: str) -> Node:
 def _name(test: Node) -> str:
     name = test.child("name")
     return "" if name is None else str(name.value)
+
+
+# What differs between the configurations of a bench file: each setting that is not the same in all of them.
+
+
+_Path = tuple[str, ...]
+_NOT_GIVEN = object()
+
+
+def list_differences(bench: BenchFile) -> tuple[Difference, ...]:
+    """One row for each setting that differs between configurations; a configuration without the setting has None."""
+    written = {each.configuration: _key_tests_by_name(each.written) for each in bench.configurations}
+    paths = dict.fromkeys(path for content in written.values() for path in _leaf_paths(content))
+    rows = []
+    for path in paths:
+        values = {name: _value_at(content, path) for name, content in written.items()}
+        texts = {name: None if value is _NOT_GIVEN else _to_text(value) for name, value in values.items()}
+        if len(set(texts.values())) > 1:
+            rows.append(Difference(setting=".".join(path), values=texts))
+    return tuple(rows)
+
+
+def _key_tests_by_name(written: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with its tests as a mapping by name, so that settings of a test have the same path everywhere."""
+    sections = {key: _to_section(value) if key in ("lab", "dut", "tester") else value for key, value in written.items()}
+    hosts = {name: _to_section(host) for name, host in written.get("hosts", {}).items()}
+    tests = {test["name"]: {key: value for key, value in test.items() if key != "name"} for test in written["tests"]}
+    return {**sections, "hosts": hosts, "tests": tests}
+
+
+def _to_section(value: Any) -> Any:
+    """A section as a mapping; a kind that stands alone (``dut: policer``) becomes one."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+def _leaf_paths(content: Any, path: _Path = ()) -> Iterator[_Path]:
+    if isinstance(content, dict) and content:
+        for key, value in content.items():
+            yield from _leaf_paths(value, (*path, key))
+    else:
+        yield path
+
+
+def _value_at(content: Any, path: _Path) -> Any:
+    for step in path:
+        if not isinstance(content, dict) or step not in content:
+            return _NOT_GIVEN
+        content = content[step]
+    return content
+
+
+def _to_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

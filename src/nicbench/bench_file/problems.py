@@ -1,14 +1,14 @@
-"""What is wrong in a bench file: each problem with its line and column, all of them in one error."""
+"""Problems of a bench file: each with its line and column, all of them in one error."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nicbench.errors import BenchFileError
-from nicbench.problems import Position, Problem, WrongFileError, quote, suggest
+from nicbench.core.errors import BenchFileError
+from nicbench.core.problems import Position, Problem, WrongFileError, quote, suggest
 
-__all__ = ["Position", "Problem", "WrongBenchFileError", "quote", "suggest", "told_once"]
+__all__ = ["Position", "Problem", "WrongBenchFileError", "merge_problems", "quote", "suggest"]
 
 
 class WrongBenchFileError(WrongFileError, BenchFileError):
@@ -17,17 +17,19 @@ class WrongBenchFileError(WrongFileError, BenchFileError):
     kind = BenchFileError
 
 
-def told_once(by_configuration: Mapping[str, Sequence[Problem]], of: int) -> list[Problem]:
-    """The problems of all configurations; one that not all ``of`` them have says whose it is."""
-    whose: dict[Problem, list[str]] = {}
+def merge_problems(by_configuration: Mapping[str, Sequence[Problem]], of: int) -> list[Problem]:
+    """The problems of all configurations, each once; one that not all ``of`` them have names those that do."""
+    names_of: dict[Problem, list[str]] = {}
     for name, problems in by_configuration.items():
         for problem in dict.fromkeys(problems):
-            whose.setdefault(problem, []).append(name)
+            names_of.setdefault(problem, []).append(name)
     return [
-        problem if len(names) == of else replace(problem, message=f"configuration {_and(names)}: {problem.message}")
-        for problem, names in whose.items()
+        problem
+        if len(names) == of
+        else replace(problem, message=f"configuration {_join_names(names)}: {problem.message}")
+        for problem, names in names_of.items()
     ]
 
 
-def _and(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join(quote(name) for name in names)

@@ -1,13 +1,13 @@
-"""Text to tree: a strict reader of YAML 1.2 that bounds everything a hostile file could make large.
-
-It builds the tree from ruamel.yaml's events, one by one, so that a bound is met before memory or the stack is:
-nothing here recurses, an alias shares the node it names, and what it would expand to is only counted.
+"""From text to a tree that remembers where each value stands: a strict reader of YAML 1.2 that bounds what a hostile
+file could make it do.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 from ruamel.yaml import YAML
@@ -22,10 +22,137 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
 )
 
-from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Position, Problem, WrongBenchFileError, quote
-from nicbench.bench_file.scalars import NumberTooLongError, resolve
-from nicbench.bench_file.syntax import explain
+
+# The tree that a bench file is read into: plain values that remember their positions.
+
+
+@dataclass(slots=True)
+class Node:
+    """A scalar, a list or a mapping. ``expanded`` counts its nodes once all aliases are followed."""
+
+    position: Position
+    value: Any = None
+    items: list[Node] | None = None
+    entries: dict[str, Node] | None = None
+    key_positions: dict[str, Position] = field(default_factory=dict)
+    expanded: int = 1
+
+    def plain(self) -> Any:
+        """The node as dicts, lists and scalars, as pydantic takes them."""
+        if self.entries is not None:
+            return {key: node.plain() for key, node in self.entries.items()}
+        if self.items is not None:
+            return [node.plain() for node in self.items]
+        return self.value
+
+    def child(self, step: str | int) -> Node | None:
+        """The node one step below, None where there is no such step."""
+        if self.entries is not None and isinstance(step, str):
+            return self.entries.get(step)
+        if self.items is not None and isinstance(step, int) and 0 <= step < len(self.items):
+            return self.items[step]
+        return None
+
+    def find(self, path: Sequence[str | int]) -> Node:
+        """The deepest node on ``path``; steps that are not in the file (a union's tag) are skipped."""
+        node = self
+        for step in path:
+            node = node.child(step) or node
+        return node
+
+    def position_of(self, path: Sequence[str | int]) -> Position:
+        """Where the value at ``path`` stands."""
+        return self.find(path).position
+
+    def position_of_key(self, path: Sequence[str | int]) -> Position:
+        """Where the last key of ``path`` stands; its value's position where it is not a key."""
+        parent = self.find(path[:-1])
+        return parent.key_positions.get(str(path[-1]), self.find(path).position)
+
+
+# Plain scalars by the YAML 1.2 core schema (section 10.3.2): ``no``, ``64:7`` and ``0000:03:00.0`` stay text.
+
+
+MOST_DIGITS: Final = 25
+"""More digits than any quantity has; Python's own conversion grows with the square of them."""
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
+
+
+class NumberTooLongError(ValueError):
+    """A number of more digits than ``MOST_DIGITS``, or larger than any floating-point number."""
+
+
+def resolve(text: str) -> str | int | float | bool | None:
+    """The value of an unquoted scalar. Infinity and NaN stay text, for no option of a bench file takes them."""
+    if text in _NULL:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    for pattern, base in ((_INTEGER, 10), (_OCTAL, 8), (_HEXADECIMAL, 16)):
+        if pattern.fullmatch(text):
+            return int(_require_short(text), base)
+    return _parse_float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _parse_float(text: str) -> float:
+    value = float(_require_short(text))
+    if math.isinf(value):
+        raise NumberTooLongError(f"{text} is too large a number")
+    return value
+
+
+def _require_short(text: str) -> str:
+    if len(text) > MOST_DIGITS:
+        raise NumberTooLongError(f"a number of {len(text)} characters is too long")
+    return text
+
+
+# Explanations of errors of the YAML scanner and parser.
+
+
+_BY_FRAGMENT = (
+    ("found character '\\t'", "a tab is used where spaces are needed", "indent with spaces"),
+    ("that cannot start any token", "the character {character} cannot begin a value", "put the value in quotes"),
+    (
+        "mapping values are not allowed here",
+        "a `:` is not expected here",
+        "check the indentation, or put the text in quotes",
+    ),
+    ("could not find expected ':'", "a `:` is missing after this key", "write `key: value`"),
+    ("found unexpected end of stream", "a quote is opened and never closed", "close the quote"),
+    ("<stream end>", "a `[` or `{{` is opened and never closed", "close it"),
+    ("expected ',' or ']'", "a `,` or `]` is missing in this list", "separate values with `,` and close with `]`"),
+    ("expected ',' or '}'", "a `,` or `}}` is missing in this mapping", "separate entries with `,` and close with `}`"),
+    ("expected <block end>", "this line does not fit what is above it", "check the indentation"),
+    ("unknown escape character", "a `\\` in double quotes begins no known escape", "use single quotes"),
+    ("found undefined tag handle", "tags (`!...`) are not allowed", "remove it: values need no tags here"),
+)
+
+
+def explain(error: MarkedYAMLError, text: str) -> tuple[str, str]:
+    """Message and next step for an error of ruamel.yaml, found by fragments of its text."""
+    problem = str(error.problem or error.context or error)
+    for fragment, message, next_step in _BY_FRAGMENT:
+        if fragment in problem:
+            return message.format(character=_character_at(error, text)), next_step
+    return f"this is not YAML: {problem}", "check the indentation and the quotes around this line"
+
+
+def _character_at(error: MarkedYAMLError, text: str) -> str:
+    mark = error.problem_mark
+    lines = text.splitlines()
+    if mark is None or mark.line >= len(lines) or mark.column >= len(lines[mark.line]):
+        return "here"
+    return f"`{lines[mark.line][mark.column]}`"
+
 
 LARGEST_FILE_BYTES: Final = 256 * 1024
 MOST_NODES: Final = 10_000
@@ -36,11 +163,11 @@ _PLAIN_TEXT: Final = "remove it: a bench file is plain text"
 
 
 def read(content: bytes, path: str) -> Node:
-    """The tree of a bench file; its top is a mapping. WrongBenchFileError where it is not."""
-    return _Builder(path).build(_text_of(content, path))
+    """Reads the tree of a bench file, whose root is a mapping; WrongBenchFileError where the text is not valid."""
+    return _Builder(path).build(_decode(content, path))
 
 
-def _text_of(content: bytes, path: str) -> str:
+def _decode(content: bytes, path: str) -> str:
     def refuse(offset: int, message: str, next_step: str) -> NoReturn:
         before = content[:offset]
         position = Position(before.count(b"\n") + 1, offset - before.rfind(b"\n"))
@@ -54,16 +181,16 @@ def _text_of(content: bytes, path: str) -> str:
         refuse(error.start, "the file is not UTF-8 text", "save it with the encoding UTF-8")
     if odd := _UNPRINTABLE.search(text):
         offset = len(text[: odd.start()].encode())
-        refuse(offset, _not_allowed(odd[0]), _PLAIN_TEXT)
+        refuse(offset, _describe_forbidden(odd[0]), _PLAIN_TEXT)
     return text
 
 
-def _not_allowed(character: str) -> str:
+def _describe_forbidden(character: str) -> str:
     return f"the character U+{ord(character):04X} is not allowed"
 
 
 class _Builder:
-    """One reading: the stack of open collections, the anchors, and the first problem that stops it."""
+    """Builds one tree from YAML events: holds the stack of open collections and the anchors, and stops at a problem."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -138,7 +265,7 @@ class _Builder:
 
     def _scalar(self, event: ScalarEvent, position: Position) -> Any:
         if odd := _UNPRINTABLE.search(event.value):  # written as an escape: "\\e[31m"
-            self._refuse(position, _not_allowed(odd[0]), _PLAIN_TEXT)
+            self._refuse(position, _describe_forbidden(odd[0]), _PLAIN_TEXT)
         if not event.implicit[0]:  # quoted or a block scalar: always text
             return event.value
         try:
@@ -148,11 +275,11 @@ class _Builder:
 
     def _alias(self, name: str, position: Position) -> Node:
         if name in self._being_built:
-            self._refuse(position, f"the alias `*{name}` stands inside what it names", "write the value out")
+            self._refuse(position, f"the alias `*{name}` is inside the value that it names", "write the value out")
         if name not in self._anchors:
             self._refuse(
                 position,
-                f"the alias `*{name}` names no anchor above it",
+                f"the alias `*{name}` has no anchor above it",
                 f"write `&{name}` before the value, or quote it",
             )
         return self._anchors[name]

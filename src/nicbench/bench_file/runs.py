@@ -1,4 +1,4 @@
-"""``runs`` as it is written: ``5``, or keys that say how many warm up, how many count, and until when they go on."""
+"""The key ``runs`` of a bench file: a number, or how many runs warm up, how many count, and when they may end."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nicbench.model.base import Frozen
-from nicbench.model.quantity import Ratio
-from nicbench.model.runs import MOST_RUNS, Runs
+from nicbench.core.base import Frozen
+from nicbench.core.quantity import Ratio
+from nicbench.core.runs import MOST_RUNS, Runs
 
 _FEWEST: Final = 3
 _CAP: Final = 20
@@ -26,8 +26,8 @@ class WrittenRuns(Frozen):
     confidence: Ratio | None = Field(default=None, ge=0.5, le=0.9999)
 
     @property
-    def asked(self) -> Runs:
-        """With every default filled in."""
+    def resolved(self) -> Runs:
+        """The settings with every default filled in."""
         if self.until is None:
             return Runs(warm_up=self.warm_up, at_least=self.exactly or 1, at_most=self.exactly or 1)
         return Runs(
@@ -43,19 +43,19 @@ class WrittenRuns(Frozen):
         return self.at_least or min(_FEWEST, self.at_most or _FEWEST)
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_keys_fit_together(self) -> Self:
         growing = [key for key in ("at_least", "at_most", "confidence") if getattr(self, key) is not None]
         if self.until is None and growing:
-            raise ValueError(f"`{growing[0]}` is of a number that grows: add `until: 5 %`, or write `exactly: 5` alone")
+            raise ValueError(f"`{growing[0]}` needs `until`: add `until: 5 %`, or write `exactly: 5` alone")
         if self.until is not None and self.exactly is not None:
-            raise ValueError("`exactly` is a fixed number, with `until` it grows: write one of both")
+            raise ValueError("`exactly` fixes the number of runs and `until` lets it grow: write only one of them")
         if self.at_most is not None and self.at_most < self._fewest:
             raise ValueError(f"`at_least` ({self.at_least}) is more than `at_most` ({self.at_most})")
         return self
 
 
-def _number(value: Any) -> Any:
-    """A number alone is that of a file that says nothing else."""
+def _expand_number(value: Any) -> Any:
+    """Turns a number that stands alone into ``{exactly: NUMBER}``."""
     if isinstance(value, dict):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -63,5 +63,5 @@ def _number(value: Any) -> Any:
     raise ValueError("write a whole number of runs, or `{at_least: 3, at_most: 20, until: 5 %}`")
 
 
-HowOften = Annotated[WrittenRuns, BeforeValidator(_number)]
+RunsKey = Annotated[WrittenRuns, BeforeValidator(_expand_number)]
 """The key ``runs`` of a bench file."""

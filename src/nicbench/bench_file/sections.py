@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Problem, quote, suggest
-from nicbench.bench_file.wording import Step, problems_of
-from nicbench.model.base import Frozen
-from nicbench.model.quantity import UNITS_REQUIRED
-from nicbench.registry import find
+from nicbench.bench_file.reader import Node
+from nicbench.bench_file.wording import Step, list_problems
+from nicbench.core.base import Frozen
+from nicbench.core.quantity import UNITS_REQUIRED
+from nicbench.core.registry import find
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class Reading:
-    """One bench file being understood: its tree, and the problems found so far."""
+    """The reading of one bench file: its tree, and the problems found so far."""
 
     def __init__(self, root: Node) -> None:
         self.root = root
@@ -32,12 +32,15 @@ class Reading:
     def validate(
         self, model: type[Model], content: Mapping[str, Any], path: tuple[Step, ...], beside: Iterable[str] = ()
     ) -> Model | None:
-        """``content``, found at ``path``, as ``model``; None after noting what is wrong. ``beside``: keys taken out."""
+        """Validates ``content``, found at ``path``, as ``model``; None after noting the problems.
+
+        ``beside`` names keys of the section that ``content`` leaves out.
+        """
         try:
             # As JSON and strictly: a list is a tuple, but text is no number and a number is no text.
             return model.model_validate_json(json.dumps(content), strict=True, context={UNITS_REQUIRED: True})
         except ValidationError as error:
-            self.problems += problems_of(error, self.root, path, model, tuple(beside))
+            self.problems += list_problems(error, self.root, path, model, tuple(beside))
             return None
 
     def choose(
@@ -50,7 +53,7 @@ class Reading:
         beside: Iterable[str] = (),
         default: str | None = None,
     ) -> tuple[type[Any], Frozen] | None:
-        """The plug-in that the section at ``path`` chooses by ``key``, and its options.
+        """The plug-in that the section at ``path`` chooses by ``key``, and its options; None after noting the problems.
 
         ``beside`` are further keys of the section, not the plug-in's. A kind may stand alone (``lab: simulated``):
         it is a section without options. ``default`` is the kind of a section that names none.
@@ -58,7 +61,7 @@ class Reading:
         node = self.root.find(path)
         kind_node = node.child(key) if node.entries is not None else node
         if kind_node is None and default is None:
-            self.problems.append(_without_kind(node, key))
+            self.problems.append(_report_missing_kind(node, key))
             return None
         kinds = find(package, base)
         kind = kind_node.value if kind_node is not None else default
@@ -74,8 +77,8 @@ class Reading:
         return None if options is None else (kinds[str(kind)], options)
 
 
-def _without_kind(node: Node, key: str) -> Problem:
-    """The key that chooses is missing, or only misspelt."""
+def _report_missing_kind(node: Node, key: str) -> Problem:
+    """The problem of a section whose key ``key`` is missing, or only misspelt."""
     close = get_close_matches(key, node.key_positions, n=1)
     if close:
         return Problem(node.key_positions[close[0]], f"unknown key {quote(close[0])}", f"did you mean `{key}`?")

@@ -1,15 +1,23 @@
-"""Traffic that contradicts itself: fields of headers that no frame has, a capture or a raw frame beside headers."""
+"""Checks of traffic: headers that contradict themselves, patterns that the ports cannot send, and time stamps that
+they do not have.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
+from nicbench.bench_file.reader import Node
+from nicbench.bench_file.wiring import TESTER, check_wiring
 from nicbench.bench_file.wording import Step
-from nicbench.model.frame_size import IMIX, STREAMS
-from nicbench.model.traffic import StreamSpec, Traffic
+from nicbench.core.frame_size import IMIX, STREAMS
+from nicbench.core.pattern import Pattern, Ways, ways_of
+from nicbench.core.registry import find
+from nicbench.core.traffic import StreamSpec, Traffic
+from nicbench.testbed.duts.base import Dut
+from nicbench.testbed.interfaces.options import Port
 
 _NEEDS = {
     "vlan": ("a tag", "`vlan: 100`"),
@@ -21,7 +29,7 @@ _NEEDS = {
     "tcp_acknowledgement": ("TCP", "`protocol: tcp`"),
     "tcp_flags": ("TCP", "`protocol: tcp`"),
 }
-_OF_HEADERS = (
+_HEADER_KEYS = (
     "protocol",
     "flows",
     "vlan",
@@ -35,17 +43,17 @@ _OF_HEADERS = (
 )
 
 
-def traffic_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """What of each stream cannot be."""
+def check_traffic(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields where a stream contradicts itself."""
     streams = bench.traffic.each_stream()
     for index, stream in enumerate(streams):
         own: tuple[Step, ...] = ("traffic", "streams", index) if bench.traffic.streams else ("traffic",)
-        yield from _field_problems(bench.traffic.ip, stream, root, own)
-        yield from _whole_frame_problems(stream, root, own)
-        yield from _size_problems(bench.traffic, stream, root, own)
+        yield from _check_fields(bench.traffic.ip, stream, root, own)
+        yield from _check_whole_frames(stream, root, own)
+        yield from _check_size(bench.traffic, stream, root, own)
 
 
-def _field_problems(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
+def _check_fields(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
     has = {
         "a tag": stream.vlan is not None,
         "IPv6": ip == 6,
@@ -60,7 +68,7 @@ def _field_problems(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ..
             yield Problem(_position(root, own, "fields", name), message, f"remove it, or add {instead}")
 
 
-def _whole_frame_problems(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
+def _check_whole_frames(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
     written = (root.find(own).entries or {}) if root.child("traffic") is not None else {}
     if stream.pcap is None and stream.signature_offset is not None:
         message = "`signature_offset` says where in a capture's frames the signature goes, and there is no capture"
@@ -69,7 +77,7 @@ def _whole_frame_problems(stream: StreamSpec, root: Node, own: tuple[Step, ...])
         return
     whole = "pcap" if stream.pcap is not None else "raw_frame"
     what = "the frames of a capture have" if stream.pcap is not None else "a raw frame has"
-    for name in _OF_HEADERS if whole == "raw_frame" else (*_OF_HEADERS, "raw_frame"):
+    for name in _HEADER_KEYS if whole == "raw_frame" else (*_HEADER_KEYS, "raw_frame"):
         if name in written:
             message = f"{what} headers of {'their' if whole == 'pcap' else 'its'} own, so {quote(name)} has no meaning"
             yield Problem(
@@ -77,8 +85,8 @@ def _whole_frame_problems(stream: StreamSpec, root: Node, own: tuple[Step, ...])
             )
 
 
-def _size_problems(traffic: Traffic, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
-    """A size of a stream's own is a number or a mix, of streams whose mean does not follow the load."""
+def _check_size(traffic: Traffic, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
+    """Yields a stream's own frame size that is no known mix, or whose mean would change with the load."""
     if stream.frame_bytes is None:
         return
     position = root.position_of((*own, "frame_bytes"))
@@ -88,7 +96,7 @@ def _size_problems(traffic: Traffic, stream: StreamSpec, root: Node, own: tuple[
         yield Problem(position, message, suggest(str(stream.frame_bytes), known, "mix"))
     elif any(other.rate is not None for other in traffic.streams):
         message = (
-            "with a stream of a `rate` of its own the mean size, and with it the line rate, would change with the load"
+            "beside a stream with its own `rate` the mean frame size, and so the line rate, would change with the load"
         )
         yield Problem(
             position, message, "give all streams a `share`, or remove `frame_bytes` and size them by the tests"
@@ -96,7 +104,171 @@ def _size_problems(traffic: Traffic, stream: StreamSpec, root: Node, own: tuple[
 
 
 def _position(root: Node, own: tuple[Step, ...], *path: Step) -> Position:
-    """In the stream, or in the traffic that it takes its defaults from."""
+    """A position in the stream, or in the traffic that the stream takes its defaults from."""
     inside = root.find(own)
     is_own = inside.child(path[0]) is not None
     return root.position_of((*own, *path)) if is_own else root.position_of(("traffic", *path))
+
+
+# The traffic's pattern: enough ports, a DUT that can forward it, and an engine that can send it.
+
+
+MOST_STREAMS: Final = 64
+"""The engine sends at most so many streams at once, over all ways together."""
+
+
+def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields where the pattern, the number of ports and the DUT do not fit together."""
+    if any(check_wiring(bench, root)):
+        return  # the ports are not what the author meant yet, so a problem with their number would mislead
+    ports = _count_ports(bench)
+    dut, pattern = bench.dut.plugin, bench.traffic.pattern
+    position = _pattern_position(root)
+    if not dut.fewest_ports <= ports <= dut.most_ports:
+        number = "two ports" if dut.most_ports == 2 else f"{dut.fewest_ports} to {dut.most_ports} ports"
+        yield Problem(
+            root.position_of(("dut", "kind")),
+            f"a DUT of the kind {quote(bench.dut.kind)} joins {number}, and there {_are(ports)}",
+            f"give it {number}, or choose among {_kinds(bench, ports)}",
+        )
+        return
+    if pattern is Pattern.SAME_PORT and ports > 1 and not dut.returns_on_same_port:
+        yield Problem(
+            position,
+            f"a DUT of the kind {quote(bench.dut.kind)} never sends a frame back out of the port that it came in on",
+            f"choose another pattern, or a DUT that does: {_kinds(bench, ports, same_port=True)}",
+        )
+        return
+    refusal = dut(bench.dut.options).refusal(ports, pattern)
+    if refusal is not None:
+        yield Problem(root.position_of(("dut",)), refusal.message, refusal.next_step)
+        return
+    try:
+        ways = ways_of(pattern, ports, bidirectional=bench.traffic.bidirectional)
+    except ValueError:
+        yield _wrong_number(pattern, ports, position)
+        return
+    yield from _check_loads(bench, root, ways)
+    streams = len(ways.every) * max(1, len(bench.traffic.streams))
+    if streams > MOST_STREAMS:
+        yield Problem(
+            position,
+            f"{pattern.value} between {ports} ports comes to {streams} streams, and the tester sends at most "
+            f"{MOST_STREAMS} at once",
+            "use fewer ports, or fewer `streams`",
+        )
+
+
+def _check_loads(bench: BenchFile, root: Node, ways: Ways) -> Iterator[Problem]:
+    """Yields loads above the line rate of the sending ports; loads of another rate are only known during the run."""
+    most = 100.0 * ways.most_line_rates
+    for index, test in enumerate(bench.tests):
+        loads: Any = getattr(test.options, "loads", ())
+        for number, load in enumerate(loads if getattr(test.options, "of", None) == "line_rate" else ()):
+            if load > most:
+                yield Problem(
+                    root.position_of(("tests", index, "loads", number)),
+                    f"{load:g} % of line rate is more than the sending ports can offer: {most:g} %",
+                    "lower it" if most > 100.0 else "lower it, or overload one port with `pattern: many-to-one`",
+                )
+
+
+def _wrong_number(pattern: Pattern, ports: int, position: Position) -> Problem:
+    if pattern is Pattern.ONE_TO_ONE:
+        message = f"one-to-one joins pairs of ports, and {ports} is an odd number of them"
+        return Problem(position, message, "add or remove a port, or choose a `pattern` under `traffic`")
+    message = f"{pattern.value} needs {pattern.fewest_ports} ports or more, and there {_are(ports)}"
+    two = ", or write `bidirectional: true` for two ports that send to each other" if ports == 2 else ""
+    return Problem(position, message, f"add ports (in a lab: `ports: {pattern.fewest_ports}`){two}")
+
+
+def _count_ports(bench: BenchFile) -> int:
+    """The number of the tester's ports: its own, the lab's, or those of the host ``tester``."""
+    if own := bench.tester_kind().own_ports():
+        return len(own)
+    if bench.lab is not None:
+        return int(getattr(bench.lab.options, "ports", 2))
+    return sum(1 for port in bench.ports.values() if port.host == TESTER)
+
+
+def _pattern_position(root: Node) -> Position:
+    """The position of the pattern; where it is left out, of the lab or the ports, which do not fit the default."""
+    if root.child("traffic") is not None and root.find(("traffic",)).child("pattern") is not None:
+        return root.position_of(("traffic", "pattern"))
+    if root.child("lab") is None and root.child("ports") is None:
+        return root.position_of(("tester", "ports"))  # of a tester that brings them along
+    if root.child("lab") is not None and root.find(("lab",)).child("ports") is not None:
+        return root.position_of(("lab", "ports"))
+    return root.position_of_key(("lab",)) if root.child("lab") is not None else root.position_of_key(("ports",))
+
+
+def _kinds(bench: BenchFile, ports: int, *, same_port: bool = False) -> str:
+    """The kinds of DUT that fit here with so many ports, as a list in words."""
+    fitting = [
+        kind
+        for kind, dut in find("nicbench.testbed.duts", Dut).items()
+        if dut.port_kind == bench.dut.plugin.port_kind
+        and dut.fewest_ports <= ports <= dut.most_ports
+        and (dut.returns_on_same_port or not same_port)
+    ]
+    return ", ".join(fitting)
+
+
+def _are(ports: int) -> str:
+    return f"{'is' if ports == 1 else 'are'} {ports}"
+
+
+# Time stamps that the tester's ports cannot have, as far as is known before a host is touched.
+
+
+_TSC = "`timestamps: tsc`"
+_ADVICE = {
+    "kernel": f"write `driver: net_pcap` for a kernel interface, or {_TSC}",
+    "card": f"give a card by its `address` whose DPDK driver stamps every frame (mlx5, ice, hns3), or write {_TSC}",
+}
+
+
+def check_time_stamps(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields every port without the time stamps asked for; what a card can do only its driver knows."""
+    tester = bench.tester_kind()
+    wanted = tester.timestamps
+    if wanted == "tsc":
+        return
+    if bench.lab is not None:
+        sources = bench.lab.plugin(bench.lab.options).time_stamps(tester.driver)
+        if wanted not in sources:
+            message = (
+                f"the ports of the {bench.lab.kind} lab{_driver_in_words(bench)} have no time stamps of the {wanted}"
+            )
+            step = bench.lab.plugin.time_stamp_advice.get(wanted, f"write {_TSC}")
+            yield Problem(root.position_of(("tester", "timestamps")), message, step)
+        return
+    for name, port in bench.ports.items():
+        if port.host == "tester" and not _may_stamp(wanted, port, tester.driver):
+            what = _driver(port, tester.driver)
+            message = f"the port {quote(name)} ({what}) has no time stamps of the {wanted}"
+            yield Problem(root.position_of_key(("ports", name)), message, _ADVICE[wanted])
+
+
+def _may_stamp(wanted: str, port: Port, default_driver: str) -> bool:
+    if wanted == "card":
+        return port.address is not None
+    if port.vdev is not None:
+        # Frames from a file bear the file's stamps.
+        return port.vdev.startswith("net_pcap") and "rx_pcap=" not in port.vdev
+    return port.device is not None and (port.driver or default_driver) == "net_pcap"
+
+
+def _driver(port: Port, default_driver: str) -> str:
+    if port.address is not None:
+        return "a card that the kernel does not see"
+    if port.vdev is not None:
+        return port.vdev.partition(",")[0]
+    return port.driver or default_driver
+
+
+def _driver_in_words(bench: BenchFile) -> str:
+    """The driver in words (" by net_pcap") where the lab's ports leave a choice, else an empty text."""
+    return (
+        f" by {bench.tester_kind().driver}" if bench.lab is not None and bench.lab.plugin.port_kind == "kernel" else ""
+    )

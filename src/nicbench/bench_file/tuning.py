@@ -1,18 +1,18 @@
-"""The section ``tuning``: for each host its items, whose own ``Options`` validate what is written, and a profile."""
+"""Reads the section ``tuning``: the items of each host, validated by their own ``Options``, and profiles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Reading
 from nicbench.bench_file.wording import Step
-from nicbench.registry import find
+from nicbench.core.registry import find
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.profiles import PROFILES, wishes_of
-from nicbench.tuning.wishes import ALL, Wish
+from nicbench.tuning.profiles import PROFILES, requests_of
+from nicbench.tuning.requests import ALL, TuningRequest
 
 KEY: Final = "tuning"
 PROFILE: Final = "profile"
@@ -20,8 +20,8 @@ _ROLES: Final = (ALL, "tester", "dut", "clients")
 _MOST_IN_A_LIST: Final = 64
 
 
-def read_tuning(reading: Reading) -> tuple[Wish, ...]:
-    """Every wish of the section, in the order of the file; problems go to ``reading``."""
+def read_tuning(reading: Reading) -> tuple[TuningRequest, ...]:
+    """Every tuning request of the section, in the order of the file; problems go to ``reading``."""
     section = reading.root.child(KEY)
     if section is None or (section.entries is None and section.value is None and section.items is None):
         return ()
@@ -31,20 +31,20 @@ def read_tuning(reading: Reading) -> tuple[Wish, ...]:
         return ()
     hosts = reading.root.child("hosts")
     known = [*_ROLES, *(name for name in (hosts.entries or {} if hosts else {}) if name not in _ROLES)]
-    wishes: list[Wish] = []
+    wishes: list[TuningRequest] = []
     for key, node in section.entries.items():
         if key == PROFILE:
-            wishes += _profile(reading, ALL, node)
+            wishes += _read_profile(reading, ALL, node)
         elif key in known:
-            wishes += _of_host(reading, key, node)
+            wishes += _read_host(reading, key, node)
         else:
-            message = f"there is no host {quote(key)} to be tuned"
+            message = f"there is no host {quote(key)} to tune"
             step = suggest(key, [*known, PROFILE], "host")
             reading.problems.append(Problem(section.key_positions[key], message, step))
     return tuple(wishes)
 
 
-def _of_host(reading: Reading, role: str, node: Node) -> Iterator[Wish]:
+def _read_host(reading: Reading, role: str, node: Node) -> Iterator[TuningRequest]:
     if node.entries is None:
         step = f"write `{role}: {{ITEM: ...}}`"
         reading.problems.append(Problem(node.position, f"{quote(f'tuning.{role}')} has items by their names", step))
@@ -52,21 +52,21 @@ def _of_host(reading: Reading, role: str, node: Node) -> Iterator[Wish]:
     kinds = find("nicbench.tuning.items", Item)
     for key, child in node.entries.items():
         if key == PROFILE:
-            yield from _profile(reading, role, child)
+            yield from _read_profile(reading, role, child)
         elif key in kinds:
-            yield from _wishes(reading, role, kinds[key], child)
+            yield from _read_item(reading, role, kinds[key], child)
         else:
             message = f"there is no tuning item {quote(key)}"
             step = suggest(key, [*kinds, PROFILE], "item")
             reading.problems.append(Problem(node.key_positions[key], message, step))
 
 
-def _wishes(reading: Reading, role: str, item: type[Item], node: Node) -> Iterator[Wish]:
-    """One for a value or keys and values; of a list of those one each, for different interfaces."""
+def _read_item(reading: Reading, role: str, item: type[Item], node: Node) -> Iterator[TuningRequest]:
+    """Yields one request for a value or a mapping; for a list of mappings one each, for different interfaces."""
     path: tuple[Step, ...] = (KEY, role, item.kind)
-    several = node.items is not None and all(one.entries is not None for one in node.items) and bool(node.items)
-    if not several:
-        yield from _wish(reading, role, item, node, path)
+    is_list = node.items is not None and all(one.entries is not None for one in node.items) and bool(node.items)
+    if not is_list:
+        yield from _read_options(reading, role, item, node, path)
         return
     items = node.items or []
     if len(items) > _MOST_IN_A_LIST:
@@ -74,10 +74,12 @@ def _wishes(reading: Reading, role: str, item: type[Item], node: Node) -> Iterat
         reading.problems.append(Problem(node.position, message, f"write at most {_MOST_IN_A_LIST}"))
         return
     for number, one in enumerate(items):
-        yield from _wish(reading, role, item, one, (*path, number))
+        yield from _read_options(reading, role, item, one, (*path, number))
 
 
-def _wish(reading: Reading, role: str, item: type[Item], node: Node, path: tuple[Step, ...]) -> Iterator[Wish]:
+def _read_options(
+    reading: Reading, role: str, item: type[Item], node: Node, path: tuple[Step, ...]
+) -> Iterator[TuningRequest]:
     is_whole = item.alone is not None and list(item.Options.model_fields) == [item.alone]
     if node.entries is not None and not is_whole:
         content = node.plain()
@@ -91,13 +93,13 @@ def _wish(reading: Reading, role: str, item: type[Item], node: Node, path: tuple
         return
     options = reading.validate(item.Options, content, path)
     if options is not None:
-        yield Wish(role=role, item=item, options=options)
+        yield TuningRequest(role=role, item=item, options=options)
 
 
-def _profile(reading: Reading, role: str, node: Node) -> tuple[Wish, ...]:
+def _read_profile(reading: Reading, role: str, node: Node) -> tuple[TuningRequest, ...]:
     name = node.value
     if not isinstance(name, str) or name not in PROFILES:
         message = f"there is no tuning profile {quote(node.plain())}"
         reading.problems.append(Problem(node.position, message, suggest(str(name), list(PROFILES), "profile")))
         return ()
-    return wishes_of(name, role)
+    return requests_of(name, role)

@@ -1,58 +1,56 @@
-"""Hosts, ports and links: that they fit together, or that a lab takes their place."""
+"""Checks of hosts, ports and links of a tester's frames: they fit together, or a lab takes their place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from nicbench.bench_file.function_problems import card_problems, function_problems
-from nicbench.bench_file.guest_problems import guest_problems
-from nicbench.bench_file.made_ports import made_port_problems
+from nicbench.bench_file.guest_checks import check_guests
 from nicbench.bench_file.models import BenchFile
-from nicbench.bench_file.nodes import Node
-from nicbench.bench_file.port_devices import device_problems
+from nicbench.bench_file.port_checks import check_devices, check_dut_cards, check_made_ports, check_virtual_functions
 from nicbench.bench_file.problems import Problem, quote, suggest
-from nicbench.duts.base import Dut
-from nicbench.hosts.local import LocalHost
-from nicbench.labs.base import EndpointLab, Lab
+from nicbench.bench_file.reader import Node
+from nicbench.core.registry import find
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import Method
-from nicbench.registry import find
+from nicbench.testbed.duts.base import Dut
+from nicbench.testbed.labs.base import EndpointLab, Lab
 
 TESTER: Final = "tester"
-"""The host that the engine runs on bears this name; every other host is the DUT's side."""
+"""The name of the host that the engine runs on; every other host belongs to the DUT."""
 
 BY_HAND: Final = ("hosts", "ports", "links")
 
 
-def wiring_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """A lab or hosts, ports and links, but not both; names that exist; links that join tester and DUT."""
+def check_wiring(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields what is wrong with a lab, or with hosts, ports and links that join tester and DUT."""
     written = [key for key in BY_HAND if root.child(key) is not None]
     if bench.tester_kind().own_ports():
-        yield from _own_port_problems(bench, root)
+        yield from _check_own_ports(bench, root)
         return
-    yield from _port_kind_problems(bench, root)
+    yield from _check_port_kind(bench, root)
     if bench.lab is not None:
         lab, has_huge_pages = bench.lab.plugin(bench.lab.options), bench.tester_kind().huge_pages_bytes > 0
         for objection in lab.objections(tester_has_huge_pages=has_huge_pages, pattern=bench.traffic.pattern):
             yield Problem(root.position_of(("lab", objection.key)), objection.message, objection.next_step)
-        yield from beside_lab_problems(bench, root)
+        yield from check_lab_keys(bench, root)
         return
     if not written:
         step = "add `lab: {kind: veth}`, or `hosts`, `ports` and `links` for real machines"
         yield Problem(root.position, "neither a lab nor hosts and ports are given", step)
         return
-    yield from _host_problems(bench, root)
-    yield from _port_problems(bench, root)
-    yield from device_problems(bench, root)
-    yield from made_port_problems(bench, root)
-    yield from function_problems(bench, root)
-    yield from guest_problems(bench, root)
-    yield from card_problems(bench, root)
-    yield from _link_problems(bench, root)
+    yield from _check_hosts(bench, root)
+    yield from _check_ports(bench, root)
+    yield from check_devices(bench, root)
+    yield from check_made_ports(bench, root)
+    yield from check_virtual_functions(bench, root)
+    yield from check_guests(bench, root)
+    yield from check_dut_cards(bench, root)
+    yield from _check_links(bench, root)
 
 
-def beside_lab_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """A lab makes hosts, ports and links; what it is made on (``on``) is a host of the bench file."""
+def check_lab_keys(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields keys that have no meaning beside a lab, and a lab that cannot be made on the host of ``on``."""
     for key in BY_HAND:
         if root.child(key) is not None and not (key == "hosts" and bench.lab is not None and bench.lab.on is not None):
             step = f"remove `{key}`, or remove `lab`"
@@ -67,64 +65,68 @@ def beside_lab_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield Problem(root.position_of(("lab", objection.key)), objection.message, objection.next_step)
 
 
-def endpoint_kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """Frames are sent by a tester through a DUT, and neither a measured host nor a lab of hosts takes them."""
+def check_frame_kinds(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields a DUT or a lab of workloads in a bench file whose methods send a tester's frames."""
     method = quote(bench.tests[0].method_kind)
     rounds = [kind for kind, each in find("nicbench.methods", Method).items() if each.measures == "rounds"]
     other = f"choose a method of workloads: {', '.join(rounds)}"
     if bench.dut.plugin.port_kind == EndpointLab.port_kind:
-        duts = [kind for kind, dut in find("nicbench.duts", Dut).items() if dut.port_kind == Lab.port_kind]
+        duts = [kind for kind, dut in find("nicbench.testbed.duts", Dut).items() if dut.port_kind == Lab.port_kind]
         message = f"{method} sends frames of a tester, and {quote(bench.dut.kind)} is measured by workloads"
-        yield Problem(root.position_of(("dut", "kind")), message, f"write `{_sections('dut', duts)}`, or {other}")
+        yield Problem(
+            root.position_of(("dut", "kind")), message, f"write `{_suggest_section('dut', duts)}`, or {other}"
+        )
     if bench.lab is not None and bench.lab.plugin.port_kind == EndpointLab.port_kind:
-        labs = [kind for kind, lab in find("nicbench.labs", Lab).items() if lab.port_kind == Lab.port_kind]
+        labs = [kind for kind, lab in find("nicbench.testbed.labs", Lab).items() if lab.port_kind == Lab.port_kind]
         message = f"{method} sends frames of a tester, and the lab {quote(bench.lab.kind)} makes hosts for workloads"
-        yield Problem(root.position_of(("lab", "kind")), message, f"write `{_sections('lab', labs)}`, or {other}")
+        yield Problem(
+            root.position_of(("lab", "kind")), message, f"write `{_suggest_section('lab', labs)}`, or {other}"
+        )
 
 
-def _own_port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """A tester with ports of its own stands before a DUT that is there already: it reaches no lab's ports."""
+def _check_own_ports(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields what a tester with ports of its own cannot use: a lab, ports by hand, and a DUT that nicbench sets up."""
     kind = quote(bench.tester.kind)
     for key in ("lab", *BY_HAND):
         if root.child(key) is not None:
             message = f"the tester {kind} brings its own ports, so {quote(key)} has no meaning"
             yield Problem(root.position_of_key((key,)), message, f"remove `{key}`, or choose another tester")
     if bench.dut.plugin.is_set_up:
-        duts = find("nicbench.duts", Dut).items()
+        duts = find("nicbench.testbed.duts", Dut).items()
         there = [name for name, dut in duts if not dut.is_set_up and dut.port_kind == Lab.port_kind]
         message = f"the DUT {quote(bench.dut.kind)} is set up by nicbench on ports that the tester {kind} does not give"
-        step = f"set it up by hand and write `{_sections('dut', there)}`, or choose another tester"
+        step = f"set it up by hand and write `{_suggest_section('dut', there)}`, or choose another tester"
         yield Problem(root.position_of(("dut", "kind")), message, step)
 
 
-def _port_kind_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
-    """A DUT stands on ports of its own kind: the kernel's, a lab's shared memory, or simulated ones."""
+def _check_port_kind(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields a DUT that needs other ports than there are: the kernel's, a lab's shared memory, or simulated ones."""
     given = Lab.port_kind if bench.lab is None else bench.lab.plugin.port_kind
     needed = bench.dut.plugin.port_kind
     if given == needed or (bench.lab is None and bench.dut.plugin.takes_cards):
         return
     position = root.position_of(("dut", "kind"))
-    fitting = [kind for kind, dut in find("nicbench.duts", Dut).items() if dut.port_kind == given]
-    labs = [kind for kind, lab in find("nicbench.labs", Lab).items() if lab.port_kind == needed]
-    step = f"write `{_sections('dut', fitting)}`, or `{_sections('lab', labs)}`"
+    fitting = [kind for kind, dut in find("nicbench.testbed.duts", Dut).items() if dut.port_kind == given]
+    labs = [kind for kind, lab in find("nicbench.testbed.labs", Lab).items() if lab.port_kind == needed]
+    step = f"write `{_suggest_section('dut', fitting)}`, or `{_suggest_section('lab', labs)}`"
     if bench.lab is None or given == Lab.port_kind:
         cards = bench.dut.plugin.takes_cards
         message = (
-            f"the {bench.dut.kind} DUT stands in the {' or '.join(labs)} lab{', or on cards' if cards else ' alone'}"
+            f"the {bench.dut.kind} DUT works in the {' or '.join(labs)} lab{', or on cards' if cards else ' only'}"
         )
         by_hand = ", `hosts`, `ports` and `links`" if cards else ""
-        step = f"write `{_sections('lab', labs)}`{by_hand}, or another DUT"
+        step = f"write `{_suggest_section('lab', labs)}`{by_hand}, or another DUT"
     else:
-        message = f"no DUT of the kind {quote(bench.dut.kind)} can stand in the {bench.lab.kind} lab"
+        message = f"a DUT of the kind {quote(bench.dut.kind)} does not work in the {bench.lab.kind} lab"
     yield Problem(position, message, step)
 
 
-def _sections(key: str, kinds: list[str]) -> str:
-    """``dut: {kind: l3fwd}`` or the others."""
+def _suggest_section(key: str, kinds: list[str]) -> str:
+    """A section to write with one of these kinds, as in ``dut: {kind: l3fwd | testpmd}``."""
     return f"{key}: {{kind: {' | '.join(kinds)}}}"
 
 
-def _host_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+def _check_hosts(bench: BenchFile, root: Node) -> Iterator[Problem]:
     if TESTER not in bench.hosts:
         position = root.position_of(("hosts",))
         yield Problem(
@@ -135,7 +137,7 @@ def _host_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield Problem(position, "no port belongs to the tester", "add a port with `host: tester` under `ports`")
 
 
-def _port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+def _check_ports(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for name, port in bench.ports.items():
         path = ("ports", name)
         if port.host not in bench.hosts:
@@ -159,17 +161,17 @@ def _port_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
         if port.bind is not None and (port.vdev is not None or port.driver is not None):
             position = root.position_of((*path, "bind"))
             yield Problem(
-                position, "`bind` gives a card to DPDK, whose own driver sends then", "remove the other driver"
+                position, "`bind` gives a card to DPDK, which then sends by its own driver", "remove the other driver"
             )
         if port.given_ip is not None and port.host == TESTER:
-            message = "the tester takes every frame of its ports, and gives its interfaces no addresses"
+            message = "the tester receives every frame of its ports, so its interfaces need no addresses"
             yield Problem(root.position_of((*path, "ip")), message, "remove `ip`")
         if port.vdev is not None and port.host != TESTER:
             position = root.position_of((*path, "vdev"))
             yield Problem(position, "only the tester's ports can be virtual devices of DPDK", "write `device: ...`")
 
 
-def _link_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
+def _check_links(bench: BenchFile, root: Node) -> Iterator[Problem]:
     linked: set[str] = set()
     for index, link in enumerate(bench.links):
         position = root.position_of(("links", index))
@@ -178,7 +180,7 @@ def _link_problems(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(position, f"there is no port {quote(end)}", suggest(end, list(bench.ports), "port"))
         for end in link:
             if end in linked or link[0] == link[1]:
-                yield Problem(position, f"the port {quote(end)} has two links", "a port has one cable")
+                yield Problem(position, f"the port {quote(end)} has two links", "remove one: a port has one cable")
                 break
             linked.add(end)
         sides = [bench.ports[end].host == TESTER for end in link if end in bench.ports]

@@ -1,4 +1,4 @@
-"""Validation errors of pydantic as problems of a bench file. Knows no model by name."""
+"""Turns validation errors of pydantic into problems of a bench file. Knows no model by name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from nicbench.bench_file.nodes import Node
 from nicbench.bench_file.problems import Problem, quote, suggest
+from nicbench.bench_file.reader import Node
 
 Step = str | int
 
@@ -38,10 +38,10 @@ _BOUNDS = {
 }
 
 
-def problems_of(
+def list_problems(
     error: ValidationError, root: Node, path: Sequence[Step], model: type[BaseModel], beside: Sequence[str] = ()
 ) -> list[Problem]:
-    """One problem per wrong node: of a union's several errors only the first is told.
+    """One problem for each wrong node; of a union's several errors only the first is reported.
 
     ``path`` is where the validated section stands in the file, ``beside`` names its keys beside those of ``model``.
     """
@@ -67,7 +67,7 @@ def _is_inside(location: tuple[Step, ...], others: Sequence[ErrorDetails]) -> bo
 
 
 def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], known: Sequence[str]) -> Problem:
-    name = quote(_readable(root, location))
+    name = quote(_to_path_text(root, location))
     context: dict[str, Any] = details.get("ctx", {})
     kind = details["type"]
     if kind == "missing":
@@ -84,7 +84,7 @@ def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], know
 
 def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any]) -> tuple[str, str | None]:
     """What is wrong with a value, and what to write instead."""
-    given = _given(details["input"])
+    given = _describe_value(details["input"])
     if kind == "quantity":
         return f"{name}: {context['why']}", f"write {context['accepted']}"
     if kind in ("literal_error", "enum"):
@@ -96,9 +96,9 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
     if kind in ("value_error", "assertion_error"):
         return f"{name}: {context.get('error', details['msg'])}", None
     if kind in ("too_short", "string_too_short"):
-        return f"{name} has too little in it", f"write at least {context.get('min_length', 1)}"
+        return f"{name} is too short", f"write at least {context.get('min_length', 1)}"
     if kind in ("too_long", "string_too_long"):
-        return f"{name} has too much in it", f"write at most {context['max_length']}"
+        return f"{name} is too long", f"write at most {context['max_length']}"
     if kind == "string_pattern_mismatch":
         return f"{name} cannot be {given}", f"it must match the pattern {context['pattern']}"
     base = kind.removesuffix("_parsing").removesuffix("_type").removesuffix("_from_float")
@@ -107,13 +107,13 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
     return f"{name}: {details['msg']}", None
 
 
-def _given(value: object) -> str:
+def _describe_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return "a list"
     return "keys and values" if isinstance(value, dict) else quote(value)
 
 
-def _readable(root: Node, location: Sequence[Step]) -> str:
+def _to_path_text(root: Node, location: Sequence[Step]) -> str:
     """``tests[1].trial.duration``, without the steps that only pydantic knows (a union's branch)."""
     text = ""
     node = root
@@ -133,9 +133,9 @@ def _keys_of(model: type[BaseModel] | None) -> list[str]:
 
 
 def _model_at(model: type[BaseModel] | None, location: Sequence[Step]) -> type[BaseModel] | None:
-    """The model that reads the node at ``location``, for the names of its keys; None where it cannot be told.
+    """The model that reads the node at ``location``, for the names of its keys; None where it is not known.
 
-    Steps that are no field are keys of a mapping, or name a union's branch: the model of that name reads it.
+    A step that is not a field is a key of a mapping, or names the branch of a union: the model of that name reads it.
     """
     models = [] if model is None else [model]
     for step in location:

@@ -1,4 +1,4 @@
-"""The consoles of the command line: they show text from others and do not obey it."""
+"""The consoles of the command line, which make control characters visible."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from nicbench.visible import visible
+from nicbench.core.redaction import visible
 
 
 class VisibleConsole(Console):
-    """One on which control characters are seen: titles, host names and file names may hold anything."""
+    """A console that shows control characters: titles, host names and file names may contain any."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As rich does, with control characters in the text written as numbers; its own colours are no text yet."""
+        """Renders as rich does, with control characters in the text written as numbers; rich's own colours stay."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.report.editors.answer import answers
+from nicbench.report.answer.of_studies import answers
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import rate_decimals, rate_text
 from nicbench.stats.frames import OverRuns

@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from nicbench.cli.fitting import Shown, escaped, print_fitted
-from nicbench.model.result import Result
+from nicbench.core.result import Result
 from nicbench.report.imported import value_name
 
 
 def print_imported_table(console: Console, results: Sequence[Result]) -> None:
-    """One row for each result of a method that has no table of its own."""
+    """One row for each result of a section none of whose columns its source has."""
     columns = [
         Shown(escaped("frame", "[bytes]"), escaped(*(str(result.parameters.get("size", "-")) for result in results)), 0)
     ]

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal: the work is cancelled once, and its undo runs to the end."""
+"""Handles Ctrl-C, SIGTERM and a closed terminal: cancels the work once, and lets its undo run to the end."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
 
 from nicbench.cli.output import say
-from nicbench.errors import InterruptedRunError
+from nicbench.core.errors import InterruptedRunError
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 Outcome = TypeVar("Outcome")
 
 
 @contextmanager
 def signals_end_the_command() -> Iterator[None]:
-    """Outside of a coroutine a signal ends the command as an InterruptedRunError."""
+    """Makes a signal outside of a coroutine end the command as an InterruptedRunError."""
 
     def end(number: int, _frame: object) -> NoReturn:
         raise InterruptedRunError(f"stopped by {signal.Signals(number).name}")
@@ -32,22 +33,22 @@ def signals_end_the_command() -> Iterator[None]:
 def run_to_the_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     """Runs ``work``; the first signal cancels it, so that its ``finally`` clauses undo what it changed.
 
-    Further signals are answered and otherwise ignored: an undo is never cut short. InterruptedRunError afterwards.
+    Further signals only print a message: an undo is never cut short. Raises InterruptedRunError afterwards.
     """
-    import asyncio  # here and below: most commands need none, and it takes longer to load than some of them take
+    import asyncio  # imported here, as it loads slowly and most commands do not need it
 
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        return asyncio.run(_cancelled_by_signals(work))
+        return asyncio.run(_run_cancellable(work))
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)  # asyncio leaves the defaults behind
+            signal.signal(number, handler)  # asyncio restores the defaults instead of these
 
 
-async def _cancelled_by_signals(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+async def _run_cancellable(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     import asyncio
 
-    from nicbench.stages.ending import with_hosts_closed  # here: `--help` needs no hosts
+    from nicbench.stages.machine import with_hosts_closed  # imported here, as `--help` needs no hosts
 
     task = asyncio.ensure_future(with_hosts_closed(work))
     received: list[signal.Signals] = []

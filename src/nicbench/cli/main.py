@@ -1,4 +1,4 @@
-"""The entry point: commands are put together here, and every error ends here as a message and an exit status."""
+"""The entry point: assembles the commands, and turns every error into a message and an exit status."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import typer
 from nicbench import __version__
 from nicbench.cli import failure
 from nicbench.cli.interruption import signals_end_the_command
-from nicbench.cli.output import print_json
-from nicbench.cli.streams import ReaderGoneError, streams_may_break
-from nicbench.errors import NicbenchError
+from nicbench.cli.output import ReaderGoneError, print_json, streams_may_break
+from nicbench.core.errors import NicbenchError
 
 if TYPE_CHECKING:
-    from nicbench.model.result import Summary
+    from nicbench.core.result import Summary
 
-# The order is that of the help: first what one does, then what one looks at, then what one mends.
+# The order is that of the help: commands that measure, then those that show, then those that repair.
 COMMANDS: Final = {
     "run": "run",
     "resume": "resume",
@@ -39,11 +38,11 @@ COMMANDS: Final = {
     "lab": "lab",
     "restore": "restore",
 }
-"""Each command and its file in ``commands``. One that is asked for is loaded alone: all of them take a second."""
+"""Each command and its file in ``commands``; only the command called is loaded, as all of them take a second."""
 
 
 def make_app(only: str | None = None) -> typer.Typer:
-    """The command line with all its commands, or with one of them."""
+    """Builds the command line with all its commands, or with one of them."""
     app = typer.Typer(
         name="nicbench",
         help="A NIC performance lab in one tool: one YAML file names the machines, the links and the tests.",
@@ -60,49 +59,49 @@ def make_app(only: str | None = None) -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; gives the exit status, which is 0 or that of the error (errors.py)."""
+    """Runs one command; returns the exit status, which is 0 or that of the error (core/errors.py)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     with streams_may_break():
-        return _status_of(given, as_json="--json" in given)
+        return _run_command(given, as_json="--json" in given)
 
 
-def _status_of(given: list[str], *, as_json: bool) -> int:
+def _run_command(given: list[str], *, as_json: bool) -> int:
     try:
         with signals_end_the_command():
-            make_app(_needed(given))(args=given, prog_name="nicbench")
+            make_app(_needed_command(given))(args=given, prog_name="nicbench")
             sys.stdout.flush()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-        return _after(status, failure.usage_document() if status == 2 and as_json else None)
+        return _finish_output(status, failure.usage_document() if status == 2 and as_json else None)
     except failure.ReportedError as reported:
         return _report(reported.error, as_json=as_json, summary=reported.summary)
     except NicbenchError as error:
         return _report(error, as_json=as_json)
     except ReaderGoneError:
-        return 0  # whoever read our output has seen enough
+        return 0  # the reader of our output closed the pipe
     except Exception as error:
-        told = failure.of_system(error) if isinstance(error, OSError) else None
-        return _report(told or failure.CrashError.of(error), as_json=as_json)
+        system_error = failure.of_system(error) if isinstance(error, OSError) else None
+        return _report(system_error or failure.CrashError.of(error), as_json=as_json)
     return 0
 
 
-def _needed(given: list[str]) -> str | None:
-    """The one command that these arguments need; None where it may be any."""
+def _needed_command(given: list[str]) -> str | None:
+    """Returns the one command that these arguments need; None where it may be any."""
     if given[:1] == ["--version"]:
-        return "list"  # the version needs none, and typer at least one
+        return "list"  # the version needs no command, but typer needs at least one
     return given[0] if given and given[0] in COMMANDS else None
 
 
 def _report(error: NicbenchError, *, as_json: bool, summary: Summary | None = None) -> int:
-    """The error's own status stands, even where stdout takes no document any more."""
+    """Reports the error and returns its status, even where stdout no longer takes a document."""
     try:
         return failure.report(error, as_json=as_json, summary=summary)
     except (NicbenchError, ReaderGoneError):
         return error.exit_status
 
 
-def _after(status: int, document: dict[str, Any] | None) -> int:
-    """What typer ended itself (help, wrong arguments) may not have reached stdout yet."""
+def _finish_output(status: int, document: dict[str, Any] | None) -> int:
+    """Flushes the output of what typer ended itself (help, wrong arguments), and returns the status."""
     try:
         if document is not None:
             print_json(document)

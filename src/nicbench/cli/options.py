@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicbench.errors import UsageError
-from nicbench.units import parse_duration_s
+from nicbench.cli.output import say
+from nicbench.core.errors import UsageError
+from nicbench.core.units import parse_duration_s
+from nicbench.report import Format
+from nicbench.store.index import Indexed, indexed_runs
+
+if TYPE_CHECKING:
+    from nicbench.core.result import Summary
 
 
 def _folder(path: Path) -> Path:
-    """A folder that is there or can be made; UsageError where a file stands in its way."""
+    """Checks that the folder exists or can be made; UsageError where a file is in its place."""
     for part in (path, *path.parents):
-        with contextlib.suppress(OSError):  # may not be looked at: whoever uses it says so
+        with contextlib.suppress(OSError):  # a folder that cannot be accessed is reported where it is used
             if part.exists() and not part.is_dir():
                 raise UsageError(
                     "is a file, not a folder for runs", place=str(part), next_step="give --output a folder"
@@ -24,7 +30,7 @@ def _folder(path: Path) -> Path:
 
 
 def _duration_s(text: str | float) -> float:
-    """UsageError where it is none."""
+    """Parses a duration; UsageError where it is none."""
     try:
         return parse_duration_s(text)
     except ValueError as error:
@@ -39,11 +45,14 @@ RunReference = Annotated[
 Output = Annotated[
     Path, typer.Option("--output", metavar="DIR", callback=_folder, help="The folder that holds the runs.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print data alone, as JSON, on stdout.")]
-NoProgress = Annotated[bool, typer.Option("--no-progress", help="Say nothing while it runs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print only data, as JSON, on stdout.")]
+NoProgress = Annotated[bool, typer.Option("--no-progress", help="Print no progress.")]
+NoReport = Annotated[
+    bool, typer.Option("--no-report", help="Write no report; `nicbench report RUN` makes it at any time.")
+]
 Redact = Annotated[
     bool,
-    typer.Option("--redact", help="Put tokens in the place of serial numbers, MAC addresses, UUIDs and host names."),
+    typer.Option("--redact", help="Replace serial numbers, MAC addresses, UUIDs and host names by tokens."),
 ]
 
 Wait = Annotated[
@@ -52,8 +61,55 @@ Wait = Annotated[
         "--wait",
         metavar="DURATION",
         parser=_duration_s,
-        help="Wait so long, e.g. 10min, for machines and ports that another run uses.",
+        help="How long to wait, e.g. 10min, for machines and ports that another run uses.",
     ),
 ]
 
 DEFAULT_OUTPUT = Path("runs")
+_ALL = "all"
+
+Formats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="html, pdf, md or all; separate several by commas, or repeat the option.",
+        show_default=Format.HTML.value,
+    ),
+]
+
+
+def kinds(texts: list[str] | None) -> tuple[Format, ...]:
+    """Returns each format once, in the order asked for; UsageError where one is not known."""
+    names = [name.strip() for text in texts or [Format.HTML.value] for name in text.split(",")]
+    known = {kind.value for kind in Format}
+    for name in names:
+        if name not in known | {_ALL}:
+            raise UsageError(
+                f"there is no format {name!r}",
+                place="--format",
+                next_step=f"one of {', '.join([*sorted(known), _ALL])}",
+            )
+    return tuple(Format) if _ALL in names else tuple(Format(name) for name in dict.fromkeys(names))
+
+
+def runs_under(output: Path, *, rebuild: bool = False) -> Indexed:
+    """Returns every run, oldest first, from the index. HostError where the folder itself cannot be read."""
+    try:
+        found = indexed_runs(output, _summarise, rebuild=rebuild)
+    except OSError as error:
+        from nicbench.store.files import storage_error  # imported here, as it is rarely needed
+
+        raise storage_error(error, output) from error
+    for note in found.notes:
+        say(f"note: {note}")
+    return found
+
+
+def _summarise(summary: Summary) -> str | None:
+    from nicbench.cli.summary_table import headline  # imported here, as only runs new to the index need it
+
+    try:
+        return headline(summary)
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
+        return None  # a summary that nicbench did not write: its row has no headline

@@ -1,9 +1,10 @@
-"""The plan of a bench file as ``validate`` prints it: what would be measured, how long it takes, what was checked."""
+"""Prints the plan of a bench file for ``validate`` and ``tune``: what would be measured and tuned, and for how long."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from pydantic import BaseModel
 from rich.console import Console
@@ -11,22 +12,65 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.bench_file import BenchFile, Choice
-from nicbench.bench_file.checks import checked
-from nicbench.bench_file.differences import differences
-from nicbench.bench_file.frame_sizes import headers_in_words, smallest_frame_bytes
-from nicbench.bench_file.models import Port
+from nicbench.bench_file.checks import describe_checks
+from nicbench.bench_file.frame_sizes import describe_headers, smallest_frame_bytes
+from nicbench.bench_file.overlays import list_differences
 from nicbench.cli.output import FORMAT
-from nicbench.cli.time_left import BOUNDS
-from nicbench.model.frame_size import size_label, words_of
-from nicbench.model.pattern import Pattern
-from nicbench.model.traffic import FieldValue, Traffic
-from nicbench.model.turn import Turn
-from nicbench.stages.calibrate import estimate_s, planned_calibration, turns_s
-from nicbench.units import format_duration_s, format_mpps
+from nicbench.cli.progress import BOUNDS
+from nicbench.core.frame_size import size_label, words_of
+from nicbench.core.pattern import Pattern
+from nicbench.core.traffic import FieldValue, Traffic
+from nicbench.core.tuning import Outcome, PlannedSetting
+from nicbench.core.turn import DEFAULT, Turn
+from nicbench.core.units import format_duration_s, format_rate
+from nicbench.stages.tester import estimate_s, planned_calibration, turns_s
+from nicbench.testbed.interfaces.options import Port
+from nicbench.tuning.values import values_in_words
+
+_OUTCOME_WORDS: Final = {
+    Outcome.CHANGED: "would be changed",
+    Outcome.ALREADY: "already set",
+    Outcome.SKIPPED: "skipped",
+    Outcome.MET: "as expected",
+    Outcome.NOT_MET: "not as expected",
+    Outcome.FAILED: "cannot be set",
+}
+
+
+def print_tuning(console: Console, settings: Sequence[PlannedSetting]) -> None:
+    """Prints each setting with its present and future value; below, what cannot be set, with the reason."""
+    if not settings:
+        console.print("nothing would be tuned: the bench file has no section `tuning`", soft_wrap=True)
+        return
+    compared = any(setting.configuration != DEFAULT for setting in settings)
+    heads = ("configuration",) if compared else ()
+    table = Table(header_style="bold")
+    for head in (*heads, "host", "interface", "item", "from", "now", "would become", "outcome"):
+        table.add_column(head, overflow="fold")
+    for setting in settings:
+        own = (setting.configuration,) if compared else ()
+        outcome = "not known yet" if setting.outcome is None else _OUTCOME_WORDS[setting.outcome]
+        asked = setting.asked if setting.asked or setting.outcome is None else None
+        cells = (*own, setting.host, setting.device or "-", setting.item, setting.source)
+        table.add_row(
+            *map(escape, (*cells, values_in_words(setting.now) or "-", values_in_words(asked) or "-", outcome))
+        )
+    console.print(table)
+    for setting in settings:
+        if setting.reason is not None:
+            place = ", ".join(part for part in (setting.host, setting.device) if part)
+            console.print(f"{escape(setting.item)} ({escape(place)}): {escape(setting.reason)}", soft_wrap=True)
+    refused = sum(setting.outcome is Outcome.FAILED for setting in settings)
+    console.print(f"{refused} cannot be set: the run would be refused" if refused else "nothing was changed")
+
+
+def tuning_document(settings: Sequence[PlannedSetting]) -> dict[str, Any]:
+    """Returns the settings for programs."""
+    return {"format": FORMAT, "settings": [setting.model_dump(mode="json") for setting in settings]}
 
 
 def print_plan(console: Console, bench: BenchFile) -> None:
-    """Prints the plan for people; of a bench file that compares configurations, each of them."""
+    """Prints the plan for people; where the bench file compares configurations, of each of them."""
     console.print(f"[bold]{escape(bench.title)}[/bold]")
     for each in bench.configurations:
         if bench.compared:
@@ -37,8 +81,8 @@ def print_plan(console: Console, bench: BenchFile) -> None:
             _print_tests(console, each)
     if len(bench.turns) > 1:
         _print_turns(console, bench)
-    console.print(f"estimated duration: {_duration(bench)}, without {_left_out(bench)}", soft_wrap=True)
-    for test, deviations in _by_test(bench).items():
+    console.print(f"estimated duration: {_duration(bench)}, without {_not_estimated(bench)}", soft_wrap=True)
+    for test, deviations in _deviations_by_test(bench).items():
         console.print(f"{escape(test)} differs from the standard, and the report will say so:")
         for deviation in deviations:
             console.print(f"  {escape(deviation)}", soft_wrap=True)
@@ -48,13 +92,13 @@ def print_plan(console: Console, bench: BenchFile) -> None:
     for statement in statements:
         console.print(f"  {escape(statement)}", soft_wrap=True)
     console.print("checked:")
-    for phrase in checked(bench.measures):
+    for phrase in describe_checks(bench.measures):
         console.print(f"  {phrase}", soft_wrap=True)
     console.print(f"{escape(str(bench.path))} is valid", soft_wrap=True)
 
 
-def _by_test(bench: BenchFile) -> dict[str, dict[str, None]]:
-    """Deviations of each test, of all configurations, each once."""
+def _deviations_by_test(bench: BenchFile) -> dict[str, dict[str, None]]:
+    """Returns the deviations of each test over all configurations, each once."""
     found: dict[str, dict[str, None]] = {}
     for test in (test for each in bench.configurations for test in each.tests):
         for deviation in test.build().deviations():
@@ -63,12 +107,12 @@ def _by_test(bench: BenchFile) -> dict[str, dict[str, None]]:
 
 
 def _print_turns(console: Console, bench: BenchFile) -> None:
-    """What differs, and whose turn it is when."""
+    """Prints what differs between configurations, and the order of turns."""
     if bench.compared:
         table = Table(header_style="bold")
         for head in ("what differs", *(each.configuration for each in bench.configurations)):
             table.add_column(escape(head), overflow="fold")
-        for row in differences(bench):
+        for row in list_differences(bench):
             values = (row.values[each.configuration] for each in bench.configurations)
             table.add_row(escape(row.setting), *("-" if value is None else escape(value) for value in values))
         console.print(table)
@@ -79,16 +123,16 @@ def _print_turns(console: Console, bench: BenchFile) -> None:
 
 
 def _duration(bench: BenchFile) -> str:
-    """So long; where the number of runs grows, also if the fewest are enough."""
+    """Formats the estimated duration; where the number of runs grows, also for the fewest runs."""
     bound = BOUNDS[bench.measures]
     at_most = f"{bound} {_whole_seconds(turns_s(bench, bench.turns))}"
     if not bench.runs.grows:
         return at_most
-    least, fewest = bench.runs.least(len(bench.configurations)), _whole_seconds(turns_s(bench, bench.sure_turns))
-    return f"{bound} {fewest} where {least} runs of each are enough, {at_most} with {bench.runs.at_most}"
+    least, shortest = bench.runs.least(len(bench.configurations)), _whole_seconds(turns_s(bench, bench.sure_turns))
+    return f"{bound} {shortest} where {least} runs of each are enough, {at_most} with {bench.runs.at_most}"
 
 
-def _left_out(bench: BenchFile) -> str:
+def _not_estimated(bench: BenchFile) -> str:
     turns, sure = len(bench.turns), len(bench.sure_turns)
     several = f"the making of {turns if turns == sure else f'{sure} to {turns}'} testbeds"
     if bench.measures == "rounds":
@@ -121,12 +165,12 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
 
 
 def tools_of(method: Any) -> list[str]:
-    """The workloads of a method of rounds, each once."""
+    """Lists the workloads of a method of rounds, each once."""
     return list(dict.fromkeys(choice.kind for choice, _ in method.asks()))
 
 
 def plan_document(bench: BenchFile) -> dict[str, Any]:
-    """The plan for programs. Beside ``configurations`` stands the first of them; the duration is of all turns."""
+    """Returns the plan for programs. The top level is the first configuration's; the duration covers all turns."""
     document = {**_document(bench), "estimate_s": turns_s(bench, bench.turns)}
     if len(bench.turns) > 1:
         document["runs"] = bench.runs.at_most
@@ -135,7 +179,7 @@ def plan_document(bench: BenchFile) -> dict[str, Any]:
         document["how_often"] = bench.runs.model_dump()
         document["estimate_least_s"] = turns_s(bench, bench.sure_turns)
     if bench.compared:
-        document["differences"] = [row.model_dump() for row in differences(bench)]
+        document["differences"] = [row.model_dump() for row in list_differences(bench)]
         document["configurations"] = {each.configuration: _document(each) for each in bench.configurations}
     return document
 
@@ -153,7 +197,7 @@ def _document(bench: BenchFile) -> dict[str, Any]:
         "valid": True,
         "lab": _plain(bench.lab) if bench.lab else None,
         "dut": _plain(bench.dut),
-        **(_of_frames(bench) if bench.measures == "frames" else {}),
+        **(_frames_document(bench) if bench.measures == "frames" else {}),
         "tests": [
             {
                 "name": test.name,
@@ -166,12 +210,12 @@ def _document(bench: BenchFile) -> dict[str, Any]:
         ],
         "estimate_s": estimate_s(bench),
         "deviations": _deviations(bench),
-        "checked": list(checked(bench.measures)),
+        "checked": list(describe_checks(bench.measures)),
     }
 
 
-def _of_frames(bench: BenchFile) -> dict[str, Any]:
-    """The tester and its calibration, which rounds of workloads do not have."""
+def _frames_document(bench: BenchFile) -> dict[str, Any]:
+    """Returns the tester and its calibration, which rounds of workloads do not have."""
     calibration = planned_calibration(bench)
     return {
         "tester": {**_plain(bench.tester), "statements": list(bench.tester_kind().statements())},
@@ -192,7 +236,7 @@ def _settings_of_rounds(bench: BenchFile) -> list[tuple[str, str]]:
     return [
         *([("lab", bench.lab.kind + _options(bench, "lab"))] if bench.lab else []),
         *_hosts(bench),
-        *(("port", text) for text in _made_ports(bench)),
+        *(("port", text) for text in _describe_made_ports(bench)),
         *([("links", ", ".join(f"{one} <-> {other}" for one, other in bench.links))] if bench.links else []),
         ("DUT", bench.dut.kind + _options(bench, "dut")),
         ("seed", str(bench.seed)),
@@ -200,29 +244,29 @@ def _settings_of_rounds(bench: BenchFile) -> list[tuple[str, str]]:
 
 
 def _hosts(bench: BenchFile) -> list[tuple[str, str]]:
-    """Each with the one that it is made on."""
+    """Lists each host with the one that it is made on."""
     return [
-        ("host", f"{name}: {host.kind}{_given(host.options)}{f' on {host.on}' if host.on else ''}")
+        ("host", f"{name}: {host.kind}{_written_options(host.options)}{f' on {host.on}' if host.on else ''}")
         for name, host in bench.hosts.items()
     ]
 
 
-def _made_ports(bench: BenchFile) -> list[str]:
-    """Those of which something is made."""
+def _describe_made_ports(bench: BenchFile) -> list[str]:
+    """Lists the ports on which an address or a soft RoCE device is made."""
     return [
         f"{name}: {port.host} {port.device}, {', '.join(words)}"
         for name, port in bench.ports.items()
-        if (words := _words_of_making(port))
+        if (words := _describe_making(port))
     ]
 
 
-def _words_of_making(port: Port) -> list[str]:
+def _describe_making(port: Port) -> list[str]:
     given = [] if port.given_ip is None else [f"given {port.given_ip}"]
     return [*given, *([] if port.rdma is None else [f"soft RoCE ({port.rdma}) over it"])]
 
 
-def _given(options: BaseModel) -> str:
-    """The options that were written: " (address 10.0.0.5, user root)"."""
+def _written_options(options: BaseModel) -> str:
+    """Formats the options that were written: " (address 10.0.0.5, user root)"."""
     written = options.model_dump(mode="json", exclude_unset=True)
     return f" ({', '.join(f'{name} {_value(value)}' for name, value in written.items())})" if written else ""
 
@@ -253,16 +297,16 @@ def _settings_of_frames(bench: BenchFile) -> list[tuple[str, str]]:
 
 
 def _streams(traffic: Traffic) -> list[str]:
-    """One line for each stream of a port."""
+    """Describes each stream of a port on a line."""
     lines = []
     for stream in traffic.each_stream():
-        part = f"{format_mpps(stream.rate)} Mpps" if stream.rate is not None else f"{100 * (stream.share or 0.0):g} %"
+        part = format_rate(stream.rate) if stream.rate is not None else f"{100 * (stream.share or 0.0):g} %"
         share = f"{stream.name}, {part}: " if traffic.streams else ""
         flows = "" if stream.pcap or stream.raw_frame else f", {stream.flows} flows"
         fields = ", ".join(f"{name} {_field(value)}" for name, value in stream.fields.given().items())
         bursts = f", bursts of {stream.burst_frames} frames" if stream.burst_frames else ""
         ends = f", at most {stream.frames} frames a trial" if stream.frames else ""
-        headers = headers_in_words(stream, traffic.ip)
+        headers = describe_headers(stream, traffic.ip)
         size = traffic.size_of(stream)
         own = "" if size is None else f", {words_of(size)}"
         lines.append(f"{share}{headers}{own}{flows}{f', {fields}' if fields else ''}{bursts}{ends}")
@@ -277,13 +321,13 @@ def _field(value: FieldValue) -> str:
 
 
 def _mixes(bench: BenchFile) -> list[tuple[str, str]]:
-    """The mixes that the tests send."""
+    """Lists the mixes that the tests send."""
     names = {size for test in bench.tests for size in test.build().frame_sizes() if isinstance(size, str)}
     return [(name, str(bench.traffic.mix(name))) for name in sorted(names)]
 
 
 def _options(bench: BenchFile, section: str) -> str:
-    """The options of a section as they were written, with their units: " (rate 200 kpps, burst 4000)"."""
+    """Formats the options of a section as written, with their units: " (rate 200 kpps, burst 4000)"."""
     written = bench.written.get(section)
     options = (
         [f"{key} {_value(value)}" for key, value in written.items() if key != "kind"]

@@ -1,21 +1,19 @@
-"""Where a run is and what is left: a bar on a terminal, plain lines elsewhere. A subscriber of the bus.
-
-It draws only when an event arrives, and none arrives while frames are sent: ``TrialStarted`` is published before the
-transmission, ``TrialFinished`` after the drain. Nothing here runs by a timer, because a redraw would disturb the trial.
-"""
+"""Shows where a run is and how much is left: a bar on a terminal, lines elsewhere. Subscribes to the event bus."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from nicbench.bench_file import BenchFile
 from nicbench.cli.output import messages
-from nicbench.cli.time_left import AT_MOST, TimeLeft
-from nicbench.events import (
+from nicbench.core.events import (
     CeilingFound,
     Event,
     IntervalsChecked,
@@ -23,6 +21,7 @@ from nicbench.events import (
     ResultReady,
     RoundBegun,
     RoundFinished,
+    RunFinished,
     StageStarted,
     TesterLatencyFound,
     TestStarted,
@@ -30,16 +29,121 @@ from nicbench.events import (
     TrialStarted,
     TurnStarted,
 )
-from nicbench.model.frame_size import size_words
-from nicbench.model.result import Result
-from nicbench.model.round import Round
-from nicbench.model.trial import Trial
-from nicbench.model.turn import run_words
+from nicbench.core.frame_size import size_words
+from nicbench.core.result import Result
+from nicbench.core.round import Round
+from nicbench.core.trial import CALIBRATION, Trial, TrialRequest
+from nicbench.core.turn import ALONE, Turn, run_words
+from nicbench.core.units import format_bits_per_s, format_duration_s, format_rate
+from nicbench.stages.tester import planned_calibration
 from nicbench.stats.rounds import moved_bits_per_s, what_of, words_of
-from nicbench.units import format_bits_per_s, format_mpps
 
 _LONGEST_FAILURE: Final = 110
-"""Characters of a failure on a line; the report has all of it."""
+"""The most characters of a failure on a line; the report has all of it."""
+AT_MOST: Final = "at most"
+BOUNDS: Final[Mapping[str, str]] = MappingProxyType({"frames": AT_MOST, "rounds": "about"})
+"""How to qualify a method's estimate: how long tools take to start, prepare and end is not known beforehand."""
+
+
+def planned(bench: BenchFile) -> list[tuple[str, float]]:
+    """Lists calibration and tests of every turn in order, by their keys in the run, with estimates in seconds."""
+    return [
+        (turn.key(name), estimate_s)
+        for turn in bench.turns
+        for each in (bench.of_turn(turn),)
+        for name, estimate_s in (
+            (CALIBRATION, planned_calibration(each).estimate_s),
+            *((test.name, test.build().estimate_s()) for test in each.tests),
+        )
+    ]
+
+
+def ends(bench: BenchFile) -> list[int]:
+    """Lists after how many planned items the run may end; with a fixed number of runs, only after all of them."""
+    configurations = len(bench.configurations)
+    turns = [
+        turn
+        for turn in bench.turns
+        if turn.number % configurations == 0 and bench.runs.may_end(turn.run - bench.runs.warm_up, configurations)
+    ]
+    each = len(planned(bench)) // len(bench.turns)
+    return [each * turn.number for turn in turns]
+
+
+class TimeLeft:
+    """Estimates the time left, an upper bound where ``bound`` says so: searches that end early give back time.
+
+    Where the number of runs grows there are two: the time to the next of the ``ends`` at which the run may end, and to
+    the last.
+    """
+
+    def __init__(self, planned: Sequence[tuple[str, float]], ends: Sequence[int] = (), bound: str = AT_MOST) -> None:
+        self._bound = bound
+        self._planned_s = dict(planned)
+        until_s = list(accumulate(self._planned_s.values(), initial=0.0))
+        self._total_s = until_s[-1]
+        self._ends_s = [until_s[end] for end in ends] or [self._total_s]
+        self._ended_s = 0.0
+        self._current: str | None = None
+        self._spent_s = 0.0
+        self._turn = ALONE
+
+    def note(self, event: Event) -> None:
+        """Takes an event into account."""
+        if isinstance(event, TurnStarted):
+            self._begin(Turn(event.configuration, event.run, event.number, event.of))
+        elif isinstance(event, StageStarted | TestStarted | RunFinished):
+            self._ended_s += self._planned_s.get(self._current or "", 0.0)
+            self._spent_s = 0.0
+            part = _estimated_part(event)
+            self._current = None if part is None else self._turn.key(part)
+        elif isinstance(event, TrialFinished):
+            self._spent_s += _duration_s(event.trial.request)
+        elif isinstance(event, RoundFinished):
+            self._spent_s += event.round.request.duration_s
+
+    def _begin(self, turn: Turn) -> None:
+        """Begins a turn: those before it count as done, also where a resumed run skipped them."""
+        self._turn, self._current, self._spent_s, self._ended_s = turn, None, 0.0, 0.0
+        for name, estimate_s in self._planned_s.items():
+            if name.startswith(turn.key("")):
+                break
+            self._ended_s += estimate_s
+        while len(self._ends_s) > 1 and self._ends_s[0] <= self._ended_s:
+            self._ends_s.pop(0)
+
+    @property
+    def share_done(self) -> float:
+        """The share of the run that is done, from 0 to 1."""
+        return min(1.0, self._done_s / self._total_s) if self._total_s > 0.0 else 0.0
+
+    def text(self) -> str:
+        """Describes the time left, rounded as an estimate should be."""
+        left_s, to_the_cap_s = self._ends_s[0] - self._done_s, self._total_s - self._done_s
+        if to_the_cap_s <= 0.0:
+            return "nearly done"
+        at_most = f"{self._bound} {_whole_seconds(left_s)} left"
+        return at_most if len(self._ends_s) == 1 else f"{at_most} ({_whole_seconds(to_the_cap_s)} with all runs)"
+
+    @property
+    def _done_s(self) -> float:
+        # Repeats are in no estimate, so a test never counts for more than its estimate.
+        return self._ended_s + min(self._spent_s, self._planned_s.get(self._current or "", 0.0))
+
+
+def _whole_seconds(duration_s: float) -> str:
+    return format_duration_s(float(max(1, round(duration_s))))
+
+
+def _estimated_part(event: StageStarted | TestStarted | RunFinished) -> str | None:
+    """Returns the test or stage with an estimate that begins; calibration is the only such stage."""
+    if isinstance(event, TestStarted):
+        return event.test
+    return event.stage if isinstance(event, StageStarted) and event.stage == CALIBRATION else None
+
+
+def _duration_s(request: TrialRequest) -> float:
+    return request.duration_s + request.drain_s + 2 * request.settle_s  # RFC 2544 section 23
 
 
 class Display(Protocol):
@@ -53,9 +157,10 @@ class Display(Protocol):
 def make_progress(
     planned: Sequence[tuple[str, float]], *, enabled: bool, ends: Sequence[int] = (), bound: str = AT_MOST
 ) -> Iterator[Display]:
-    """The display that suits stderr. ``planned``: calibration and tests in order, with their estimates in seconds.
+    """Makes the display that suits stderr. ``planned``: calibration and tests in order, with estimates in seconds.
 
-    ``ends``: after how many of them the run may end, where the number of runs grows. ``bound``: what the estimates are.
+    ``ends``: after how many of them the run may end, where the number of runs grows. ``bound``: how to qualify
+    estimates.
     """
     console = messages()
     if not enabled:
@@ -75,7 +180,7 @@ def make_progress(
 
 
 class _Notes:
-    """Warnings and errors only."""
+    """Shows warnings and errors only."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -86,7 +191,7 @@ class _Notes:
 
 
 class _Lines(_Notes):
-    """One line for each stage, test and finished trial: for logs."""
+    """Prints one line for each stage, test and finished trial, for logs."""
 
     def __init__(self, console: Console, bound: str) -> None:
         super().__init__(console)
@@ -101,7 +206,7 @@ class _Lines(_Notes):
 
 
 class _Bar(_Notes):
-    """A bar over the whole run, with the trial at hand beside it."""
+    """Shows a bar over the whole run, with the current trial beside it."""
 
     def __init__(self, bar: Progress, time_left: TimeLeft) -> None:
         super().__init__(bar.console)
@@ -174,9 +279,9 @@ def _trial_line(trial: Trial) -> str:
 
 
 def _round_line(one: Round) -> str:
-    """Where it stands, what it moved, and the verdict; of many failures the first, shortened."""
+    """Describes a round: its place, what it moved, and the verdict; of many failures the first, shortened."""
     findings = [found.text for found in one.verdict.findings]
-    verdict = "invalid: " + _shortened(findings[0]) if findings else "valid"
+    verdict = "invalid: " + _shorten(findings[0]) if findings else "valid"
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
     jobs = f"{len(one.request.jobs)} job{'s' if len(one.request.jobs) > 1 else ''}"
     moved = moved_bits_per_s(one)
@@ -184,13 +289,13 @@ def _round_line(one: Round) -> str:
     return "  " + "  ".join(parts)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_FAILURE else f"{text[:_LONGEST_FAILURE].rstrip()}..."
 
 
 def _is_of_rounds(result: Result) -> bool:
-    """A round gives many results; its own line says how it went."""
-    return bool(result.trials) and result.trials[0].startswith("r")
+    """Returns whether a result is of rounds, whose own lines already say how they went."""
+    return result.measured_by == "round"
 
 
 def _point(parameters: dict[str, Any]) -> str:
@@ -198,4 +303,4 @@ def _point(parameters: dict[str, Any]) -> str:
 
 
 def _load(load_frames_per_s: float | None) -> str:
-    return "as fast as it goes" if load_frames_per_s is None else f"{format_mpps(load_frames_per_s)} Mpps"
+    return "as fast as it goes" if load_frames_per_s is None else format_rate(load_frames_per_s)

@@ -1,1 +1,1 @@
-"""What a machine has and lacks for nicbench, each lack with the command that mends it. Nothing is changed."""
+"""What a machine has and lacks for nicbench, each lack with the command that fixes it. Nothing is changed."""

@@ -27,7 +27,7 @@ def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
         if not _HEADER.size <= length <= len(data):
             return
         yield kind, data[_HEADER.size : length]
-        data = data[_aligned(length) :]
+        data = data[_align(length) :]
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
@@ -38,7 +38,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
         if not _ATTRIBUTE.size <= length <= len(data):
             break
         found[number] = data[_ATTRIBUTE.size : length]
-        data = data[_aligned(length) :]
+        data = data[_align(length) :]
     return found
 
 
@@ -80,10 +80,10 @@ def _ask(asked: socket.socket, family: int, flags: int, command: int, body: byte
 
 def _attribute(number: int, value: bytes) -> bytes:
     length = _ATTRIBUTE.size + len(value)
-    return _ATTRIBUTE.pack(length, number) + value + bytes(_aligned(length) - length)
+    return _ATTRIBUTE.pack(length, number) + value + bytes(_align(length) - length)
 
 
-def _aligned(length: int) -> int:
+def _align(length: int) -> int:
     return (length + 3) & ~3
 
 

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from enum import StrEnum
 from typing import ClassVar
 
+from nicbench.core.base import Frozen
 from nicbench.hosts.base import Host
-from nicbench.model.base import Frozen
 
 
 class State(StrEnum):
@@ -19,7 +19,7 @@ class State(StrEnum):
 
 
 class Check(Frozen):
-    """One line of the doctor's answer; ``mend_command`` is exact where a command can mend it."""
+    """One line of the doctor's answer; ``mend_command`` is exact where a command can fix it."""
 
     name: str
     state: State
@@ -34,7 +34,7 @@ class Examination(ABC):
 
     @abstractmethod
     async def examine(self, host: Host) -> tuple[Check, ...]:
-        """The checks of this side. An error of the host (nicbench.errors) becomes a check of its own."""
+        """The checks of this side. An error of the host (nicbench.core.errors) becomes a check of its own."""
 
 
 def ok(name: str, text: str) -> Check:

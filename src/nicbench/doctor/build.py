@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nicbench.duts import _l3fwd_build as l3fwd
-from nicbench.errors import UsageError
-from nicbench.hosts.local import LocalHost
+from nicbench.core.errors import UsageError
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.testbed import l3fwd_build as l3fwd
 
 
 async def build_on_this_machine(name: str) -> str:

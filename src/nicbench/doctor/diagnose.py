@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from nicbench.core.errors import NicbenchError
+from nicbench.core.registry import find
 from nicbench.doctor.base import Check, Examination, missing
-from nicbench.errors import NicbenchError
 from nicbench.hosts.base import Host
-from nicbench.hosts.local import LocalHost
-from nicbench.inventory.base import NOT_UNDERSTOOD
-from nicbench.registry import find
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.system.inventory.base import NOT_UNDERSTOOD
 
 
 async def diagnose_this_machine() -> tuple[Check, ...]:

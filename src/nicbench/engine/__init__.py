@@ -1,1 +1,1 @@
-"""The engine's side of the controller: its processes, its protocol, and the tester built on them."""
+"""The controller's side of the engine: its binaries, its protocol, and its replies as models."""

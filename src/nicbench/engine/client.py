@@ -9,30 +9,33 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-from nicbench.errors import EngineError, HostError
+from nicbench.core.errors import EngineError, HostError
 from nicbench.hosts.base import Process
 
-# The minor number is the engine's protocol that this controller needs (protocol/README.md, "Versions").
+# The minor number is the oldest that this controller works with (protocol/README.md, "Versions").
 PROTOCOL = "1.1"
-# A reading carries one histogram per stream; anything longer than the host's line limit is refused there.
+# A reading carries one histogram per stream; the host refuses lines above its limit.
 REPLY_TIMEOUT_S = 30.0
-# An engine that is asked nothing for 10 s ends: between trials a slow machine may be busy with itself for longer.
+# An engine without a request for 10 s ends, and between trials a slow machine may be busy for longer.
 RENEW_AFTER_S = 3.0
 
-# What libbpf and libxdp say of every ordinary start.
-_CHATTER = ("libbpf: ", "libxdp: ")
+# libbpf and libxdp print lines with these prefixes at every ordinary start.
+_CHATTER_PREFIXES = ("libbpf: ", "libxdp: ")
 
 
 def _without_chatter(text: str) -> str:
-    """The lines that may tell why an engine ended."""
+    """The text without lines that cannot explain why an engine ended."""
     lines = text.strip().splitlines()
-    return "\n".join(line for line in lines if not line.startswith(_CHATTER))
+    return "\n".join(line for line in lines if not line.startswith(_CHATTER_PREFIXES))
 
 
-def wrong_protocol(theirs: str) -> str | None:
-    """What is wrong with an engine of this protocol; a newer one of the same major number is welcome."""
-    major, minor = _numbers(theirs) or (None, 0)
-    our_major, our_minor = _numbers(PROTOCOL) or (0, 0)
+def explain_wrong_protocol(theirs: str) -> str | None:
+    """Why this controller cannot work with an engine of this protocol version; None where it can.
+
+    A newer engine of the same major number is fine.
+    """
+    major, minor = _parse_version(theirs) or (None, 0)
+    our_major, our_minor = _parse_version(PROTOCOL) or (0, 0)
     if major != our_major:
         return f"speaks protocol {theirs}, this controller speaks {PROTOCOL}"
     if minor < our_minor:
@@ -40,14 +43,14 @@ def wrong_protocol(theirs: str) -> str | None:
     return None
 
 
-def _numbers(version: str) -> tuple[int, int] | None:
-    """Major and minor number; None where it is no version."""
+def _parse_version(version: str) -> tuple[int, int] | None:
+    """Major and minor number of a version; None where the text is not one."""
     parts = version.split(".")
     return (int(parts[0]), int(parts[1])) if len(parts) == 2 and all(part.isdecimal() for part in parts) else None
 
 
 class EngineClient:
-    """One engine. Requests are answered in order; events that arrive meanwhile are kept until somebody waits."""
+    """The conversation with one engine. Replies come in order; events that arrive meanwhile wait for ``wait_for``."""
 
     def __init__(self, process: Process, name: str) -> None:
         self._process = process
@@ -58,18 +61,22 @@ class EngineClient:
 
     @property
     def pid(self) -> int | None:
-        """Of the engine, or of the wrapper that started it."""
+        """The process id of the engine, or of the wrapper that started it."""
         return self._process.pid
 
     async def greet(self) -> dict[str, Any]:
         """Waits for the first line, checks the version, and says hello; returns hello's reply.
 
-        EngineError where the engine speaks another protocol, or an older one of the same major number: it would ignore
-        what it does not know, and what it does not measure would look unknown.
+        EngineError where the engine speaks another protocol, or an older minor version: it would ignore requests that
+        it does not know, and values that it does not measure would be missing.
         """
         ready = await self._next_message(REPLY_TIMEOUT_S)
         theirs = str(ready.get("protocol"))
-        wrong = wrong_protocol(theirs) if ready.get("event") == "ready" else f"does not begin as protocol {PROTOCOL}"
+        wrong = (
+            explain_wrong_protocol(theirs)
+            if ready.get("event") == "ready"
+            else f"does not begin as protocol {PROTOCOL}"
+        )
         if wrong is not None:
             raise EngineError(
                 wrong,
@@ -80,20 +87,20 @@ class EngineClient:
         return await self.request("hello", protocol=PROTOCOL)
 
     async def request(self, command: str, *, within_s: float = REPLY_TIMEOUT_S, **fields: Any) -> dict[str, Any]:
-        """Sends a request and waits for its reply; an error of the engine becomes an EngineError of the same kind."""
-        with self._waiting():
+        """Sends a request and waits for its reply; an error in the reply becomes an EngineError of the same kind."""
+        with self._lease_paused():
             number = await self._write(command, fields)
             while True:
                 message = await self._next_message(within_s)
                 if "event" in message:
                     self._events.append(message)
                 elif message.get("id") == number:
-                    return self._checked(command, message)
-                # A reply to an earlier request that was given up (a cancelled trial) is of no use to anybody.
+                    return self._require_ok(command, message)
+                # Anything else is the reply to an earlier request that was abandoned with its trial: it is dropped.
 
     async def wait_for(self, event: str, *, within_s: float, **fields: Any) -> dict[str, Any]:
-        """The next event of this name whose fields agree; others of the same name are dropped."""
-        with self._waiting():
+        """The next event of this name whose fields have these values; events before it are dropped."""
+        with self._lease_paused():
             while True:
                 for message in self._events:
                     if message["event"] == event and all(message.get(key) == value for key, value in fields.items()):
@@ -105,7 +112,7 @@ class EngineClient:
                     self._events.append(message)
 
     async def close(self) -> None:
-        """Asks the engine to end, and makes sure that it does. Never raises for one that is gone already."""
+        """Asks the engine to end, and kills it where it does not. Never raises where it has ended already."""
         try:
             await self.request("close", within_s=5.0)
             await self._process.wait(timeout_s=5.0)
@@ -122,15 +129,15 @@ class EngineClient:
             await self._process.write_line(json.dumps({"id": number, "command": command, **fields}))
         except HostError as error:
             try:
-                death = await self._death()
-            except HostError:  # it lives, and does not read
+                death = await self._describe_exit()
+            except HostError:  # the engine is alive, but does not read
                 raise error from None
             raise death from error
         return number
 
     @contextlib.contextmanager
-    def _waiting(self) -> Iterator[None]:
-        """The engine is waited for: meanwhile no timer wakes this process, afterwards the lease is kept up."""
+    def _lease_paused(self) -> Iterator[None]:
+        """Stops the renewals of the lease while a reply is awaited, so that no timer wakes this process in a trial."""
         self._stop_renewing()
         try:
             yield
@@ -143,12 +150,12 @@ class EngineClient:
             self._renewing = None
 
     async def _renew(self) -> None:
-        with contextlib.suppress(HostError):  # who asks next is told
+        with contextlib.suppress(HostError):  # the next request reports it
             while True:
                 await asyncio.sleep(RENEW_AFTER_S)
                 await self._write("renew", {"duration_s": 0.0})
 
-    def _checked(self, command: str, reply: dict[str, Any]) -> dict[str, Any]:
+    def _require_ok(self, command: str, reply: dict[str, Any]) -> dict[str, Any]:
         if reply.get("ok"):
             return reply
         error = reply.get("error") or {}
@@ -162,21 +169,21 @@ class EngineClient:
     async def _next_message(self, within_s: float) -> dict[str, Any]:
         line = await self._process.read_line(timeout_s=within_s)
         if line is None:
-            raise await self._death()
+            raise await self._describe_exit()
         try:
             message = json.loads(line)
         except ValueError:
             message = None
         if not isinstance(message, dict):
-            raise EngineError(f"wrote a line that is no message: {line[:200]!r}", kind="protocol", place=self._name)
+            raise EngineError(f"wrote a line that is not a message: {line[:200]!r}", kind="protocol", place=self._name)
         return message
 
-    async def _death(self) -> EngineError:
+    async def _describe_exit(self) -> EngineError:
         status = await self._process.wait(timeout_s=5.0)
         how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
         tail = _without_chatter(self._process.stderr_tail())
         return EngineError(
-            f"the engine {how}" + (f"; its last words: {tail}" if tail else ""),
+            f"the engine {how}" + (f"; its last output: {tail}" if tail else ""),
             place=self._name,
-            next_step="what was measured is kept; `nicbench resume` goes on from there",
+            next_step="everything measured so far is saved: `nicbench resume` continues the run",
         )

@@ -1,15 +1,26 @@
-"""The engine's reading as ``Reading``: a pure translation, with the percentiles taken from the histograms."""
+"""Translates the engine's replies into a ``Reading``, with percentiles from the histograms. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
-from nicbench.engine.received import received, recorded
-from nicbench.model.base import Frozen
-from nicbench.model.counts import Counts
-from nicbench.model.stamps import Stamps, TransmitDelay
-from nicbench.model.trial import (
+from nicbench.core.base import Frozen
+from nicbench.core.reading import (
+    Arrivals,
+    Capture,
+    Counts,
+    FlowGroup,
+    FlowReport,
+    Flows,
+    Intervals,
+    Reordering,
+    Stamps,
+    TransmitDelay,
+    Variation,
+)
+from nicbench.core.trial import (
     CpuTime,
     Health,
     Latency,
@@ -20,6 +31,48 @@ from nicbench.model.trial import (
     WorkerHealth,
 )
 from nicbench.stats.latency import merge, with_percentiles
+
+# The receiver's part of a reading, of which older engines leave parts out.
+
+
+RAW = "raw"
+"""The folder inside the run folder that holds files written by the engine."""
+
+
+def parse_received(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of ``StreamReading`` that the receiver measures."""
+    reordering, variation, intervals = raw.get("reordering"), raw.get("variation"), raw.get("intervals")
+    return {
+        "checked_bytes": raw.get("checked_bytes"),
+        "reordering": Reordering(**_present_fields(Reordering, reordering)) if reordering else None,
+        "variation": Variation(**_present_fields(Variation, variation)) if variation else None,
+        "intervals": Intervals(**_present_fields(Intervals, intervals)) if intervals else None,
+        "arrivals": Arrivals(**_present_fields(Arrivals, raw["arrivals"])) if raw.get("arrivals") else None,
+        "last_jump_ns": raw.get("last_jump_ns"),
+        "groups": tuple(FlowGroup(**_present_fields(FlowGroup, group)) for group in raw.get("groups") or ()),
+        "flows": Flows(**_present_fields(Flows, raw["flows"])) if raw.get("flows") else None,
+    }
+
+
+def parse_recorded(drain: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of ``Reading`` about files that the engine wrote, with their names in the run folder."""
+    capture, flows = drain.get("capture"), drain.get("flow_report")
+    return {
+        "capture": Capture(name=_path_in_run_folder(capture), **_present_fields(Capture, capture)) if capture else None,
+        "flow_report": FlowReport(name=_path_in_run_folder(flows), **_present_fields(FlowReport, flows))
+        if flows
+        else None,
+    }
+
+
+def _present_fields(kind: Any, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the model that are present. A newer engine may send more: those are left out."""
+    return {name: raw[name] for name in kind.model_fields if name in raw}
+
+
+def _path_in_run_folder(raw: Mapping[str, Any]) -> str:
+    return f"{RAW}/{PurePosixPath(raw['path']).name}"
+
 
 _STREAM_COUNTS = (
     "intended",
@@ -35,7 +88,7 @@ _STREAM_COUNTS = (
 
 
 def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
-    """The reply to ``drain`` and the ``late`` counts of ``settle``, one per stream.
+    """Translates the reply to ``drain`` and the ``late`` counts of ``settle``, one per stream, into a ``Reading``.
 
     A frame that came after the drain is late, not lost (protocol, "Meanings"), so it is taken off ``lost`` here.
     """
@@ -67,7 +120,7 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
         ports=ports,
         latency=merge([stream.latency for stream in streams if stream.latency]),
         health=_health(drain["health"]),
-        **recorded(drain),
+        **parse_recorded(drain),
     )
 
 
@@ -79,9 +132,11 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
         name=raw["name"],
         counts=Counts(**counts, late=raw.get("late", 0) + late),
         maximum_burst=raw.get("maximum_burst"),
-        transmit_gaps=TransmitGaps(**_known(TransmitGaps, raw["transmit_gaps"])) if raw.get("transmit_gaps") else None,
+        transmit_gaps=TransmitGaps(**_fields_or_none(TransmitGaps, raw["transmit_gaps"]))
+        if raw.get("transmit_gaps")
+        else None,
         latency=_latency(raw["latency"]) if raw.get("latency") else None,
-        **received(raw),
+        **parse_received(raw),
     )
 
 
@@ -106,7 +161,10 @@ def _latency(raw: Mapping[str, Any]) -> Latency:
 def _stamps(raw: Mapping[str, Any]) -> Stamps:
     delay = raw.get("transmit_delay")
     return Stamps(
-        **{**_known(Stamps, raw), "transmit_delay": TransmitDelay(**_known(TransmitDelay, delay)) if delay else None}
+        **{
+            **_fields_or_none(Stamps, raw),
+            "transmit_delay": TransmitDelay(**_fields_or_none(TransmitDelay, delay)) if delay else None,
+        }
     )
 
 
@@ -114,10 +172,10 @@ def _health(raw: Mapping[str, Any]) -> Health:
     known = {name: raw.get(name) for name in Health.model_fields if name not in ("cpus", "core_clock_hz", "workers")}
     clock = raw.get("core_clock_hz")
     cpus = tuple(CpuTime(**{name: row.get(name) for name in CpuTime.model_fields}) for row in raw.get("cpus") or ())
-    workers = tuple(WorkerHealth(**_known(WorkerHealth, row)) for row in raw.get("workers") or ())
+    workers = tuple(WorkerHealth(**_fields_or_none(WorkerHealth, row)) for row in raw.get("workers") or ())
     return Health(**known, core_clock_hz=tuple(clock) if clock else None, cpus=cpus, workers=workers)
 
 
-def _known(model: type[Frozen], raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model has a field for: a newer engine may say more."""
+def _fields_or_none(model: type[Frozen], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the model; None for one that is missing. A newer engine may send more: those are left out."""
     return {name: raw.get(name) for name in model.model_fields}

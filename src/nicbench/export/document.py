@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from nicbench.model.base import Frozen
-from nicbench.model.imported import Erratum
-from nicbench.model.ports import PortFigures
+from nicbench.core.base import Frozen
+from nicbench.core.imported import Erratum
+from nicbench.core.reading import PortFigures
 
 FORMAT = "1.1"
 """Of the document. A new key makes it 1.1; a key that is gone, or means something else, 2.0."""

@@ -7,19 +7,15 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from nicbench.comparing.concluding import so_far
-from nicbench.events import ResultReady, RunStarted
+from nicbench.compare.merged_summary import so_far
+from nicbench.core.events import ResultReady, RunStarted
+from nicbench.core.imported import ImportedRow
+from nicbench.core.result import Bounded, Result, ResultVerdict, RunStatistics, Spread, Summary, Value, name_of_test
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedRun, ExportedValue
 from nicbench.export.text import storable, storable_deeply
 from nicbench.export.units import unit_of
-from nicbench.model.imported import ImportedRow
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict, Summary, Value, name_of_test
-from nicbench.model.spread import Spread
-from nicbench.model.statistics import RunStatistics
-from nicbench.store.files import damaged_error
+from nicbench.store.files import SUMMARY, damaged_error
 from nicbench.store.folder import RunFolder
-from nicbench.store.names import SUMMARY
 
 Record = TypeVar("Record", bound=BaseModel)
 

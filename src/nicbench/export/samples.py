@@ -12,16 +12,15 @@ import pyarrow.parquet as pq
 
 from nicbench.export.tables import Column, Kind, Table, plain
 from nicbench.export.units import unit_of
-from nicbench.store import parquet, round_table, trial_table
+from nicbench.store import parquet, record_tables
 from nicbench.store.files import damaged_error
-from nicbench.store.folder import FRAMES, RunFolder
-from nicbench.store.quarantine import refuse_damaged_files
+from nicbench.store.folder import FRAMES, RunFolder, refuse_damaged_files
 
 TRIALS: Final = "trials.parquet"
 ROUNDS: Final = "rounds.parquet"
 _NO_SAMPLE: Final = {
-    TRIALS: lambda: trial_table.parquet(()),
-    ROUNDS: lambda: round_table.parquet(()),
+    TRIALS: lambda: record_tables.trials_parquet(()),
+    ROUNDS: lambda: record_tables.rounds_parquet(()),
 }
 
 
@@ -29,14 +28,14 @@ def trials(folder: RunFolder) -> pa.Table:
     """A row for each trial; none where the run has rounds."""
     if folder.finished:
         return _stored(folder, TRIALS)
-    return _read(trial_table.parquet(folder.journal.trials().values()))
+    return _read(record_tables.trials_parquet(folder.journal.trials().values()))
 
 
 def rounds(folder: RunFolder) -> pa.Table:
     """A row for each job of each round; none where the run has trials."""
     if folder.finished:
         return _stored(folder, ROUNDS)
-    return _read(round_table.parquet(folder.journal.rounds().values()))
+    return _read(record_tables.rounds_parquet(folder.journal.rounds().values()))
 
 
 def frames(folder: RunFolder, columns: Sequence[str] | None, rounds: Sequence[str] | None) -> pa.Table:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Final
 
+from nicbench.core.plan import Plan
 from nicbench.export.document import ExportDocument
 from nicbench.export.reading import document_of
 from nicbench.export.tables import Cell, Column, Table, kind_of, long_table, wide_table
 from nicbench.export.text import storable
-from nicbench.model.plan import Plan
-from nicbench.store.files import damaged_error
+from nicbench.store.files import PLAN, damaged_error
 from nicbench.store.folder import RunFolder
-from nicbench.store.names import PLAN
 
 TABLES: Final = ("results", "values", "trials", "rounds")
 """The tables of a run that ``--table`` names."""

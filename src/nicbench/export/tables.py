@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
+from nicbench.core.imported import Erratum
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
 from nicbench.export.units import unit_of
-from nicbench.model.imported import Erratum
 from nicbench.store.files import json_text
 
 Cell = str | int | float | bool | None

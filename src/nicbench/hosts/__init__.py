@@ -1,9 +1,9 @@
 """Where commands run and files are read and written: this machine, others, namespaces and containers of them."""
 
-from nicbench.hosts._agent_pool import close_ports
-from nicbench.hosts._clocks import compare_clocks
-from nicbench.hosts._specs import from_spec, hosts_of
-from nicbench.hosts._ssh_pool import close_connections
-from nicbench.hosts.container import close_containers
+from nicbench.hosts.agent import close_ports
+from nicbench.hosts.asking import compare_clocks
+from nicbench.hosts.kinds.container import close_containers
+from nicbench.hosts.specs import from_spec, hosts_of
+from nicbench.hosts.ssh_pool import close_connections
 
 __all__ = ["close_connections", "close_containers", "close_ports", "compare_clocks", "from_spec", "hosts_of"]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nicbench.hosts._copying import get_as_text, put_as_text
-from nicbench.model.base import Frozen
+from nicbench.core.base import Frozen
+from nicbench.hosts.copying import get_as_text, put_as_text
 
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
-"""What a command that is run to its end may write."""
+"""Largest output that ``Host.run`` accepts from a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +48,23 @@ class Process(ABC):
 
     @abstractmethod
     async def read_line(self, timeout_s: float | None = None) -> str | None:
-        """One line of stdout without its newline, None at the end.
+        """Reads one line of stdout, without its newline; None at the end of the output.
 
         HostError after ``timeout_s`` or an over-long line.
         """
 
     async def read_some(self) -> bytes:
-        """What stdout has next, nothing at its end: for output that is large, or has no lines."""
+        """Reads the next bytes of stdout, empty at its end. For output that is large or has no lines."""
         line = await self.read_line()
         return b"" if line is None else line.encode() + b"\n"
 
     @abstractmethod
     async def close_stdin(self) -> None:
-        """End of input for the process."""
+        """Closes stdin, so that the process reads the end of its input."""
 
     @abstractmethod
     async def wait(self, timeout_s: float | None = None) -> int:
-        """Exit status (negative: signal); HostError after ``timeout_s``."""
+        """Waits for the process and returns its exit status (negative: signal). HostError after ``timeout_s``."""
 
     @abstractmethod
     async def signal(self, number: int) -> None:
@@ -72,44 +72,44 @@ class Process(ABC):
 
     @abstractmethod
     def stderr_tail(self) -> str:
-        """The last lines of stderr (bounded), for error messages."""
+        """Returns the last lines of stderr (bounded), for error messages."""
 
 
 class Host(ABC):
-    """Runs, reads, writes. ``name`` is how the bench file calls it."""
+    """A place where commands run and files are read and written. ``name`` is its name in the bench file."""
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
     stands_on: ClassVar[tuple[str, ...] | None] = None
-    """Of a host that is made on another (``on`` in a bench file): the kinds of such hosts that this may be as well.
+    """Kinds of other wrappers (hosts with ``on`` in a bench file) that this wrapper may stand on.
 
-    None: it is made on no other.
+    Every wrapper may stand on a machine. None: this kind is no wrapper and stands on no other host.
     """
     name: str
     made_here: ClassVar[bool] = False
-    """Whether nicbench makes this machine for one run, and throws it away: nobody else can be using it."""
+    """Whether nicbench makes this machine for one run and discards it afterwards, so that nobody else can use it."""
 
     @property
     def machine(self) -> Host:
-        """The host of the whole machine: itself, or, of a wrapper that shares a machine, the one that it is on."""
+        """The host of the whole machine: this host itself or, for a wrapper, the machine that it runs on."""
         return self
 
     @property
     def network(self) -> Host:
-        """Where its interfaces are read and set: itself, or, of a container, the host that it has its network from."""
+        """The host where its interfaces are read and set: itself or, for a container, the one whose network it uses."""
         return self
 
     def statements(self) -> tuple[str, ...]:
-        """What a report must say plainly of measurements on it, in sentences."""
+        """Sentences that a report must state about measurements on this host."""
         return ()
 
     def disclosure(self) -> dict[str, Any]:
-        """What a report discloses of how it was made; nothing of a host that was there."""
+        """What a report discloses about how nicbench made this host; empty for a host that existed before."""
         return {}
 
     @abstractmethod
     def spec(self) -> dict[str, Any]:
-        """Enough to make this host again in another process (undo.json).
+        """Returns plain data from which another process can make this host again (undo.json).
 
         E.g. ``{"kind": "netns", "namespace": "x", "inner": {..}}``; ``hosts.from_spec`` is the inverse.
         """
@@ -117,7 +117,7 @@ class Host(ABC):
     @classmethod
     @abstractmethod
     def of_spec(cls, spec: Mapping[str, Any], name: str | None, make: Callable[[Mapping[str, Any]], Host]) -> Host:
-        """The inverse of ``spec``; a wrapper gives its inner host's to ``make``. ``name`` is the bench file's."""
+        """Makes a host from its ``spec``; a wrapper passes its inner host's spec to ``make``."""
 
     @abstractmethod
     async def run(
@@ -129,9 +129,9 @@ class Host(ABC):
         check: bool = True,
         environment: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Runs to its end, output bounded.
+        """Runs a command to its end and returns its output, at most OUTPUT_LIMIT_BYTES of it.
 
-        With ``check`` a failure is a HostError with the command, status and stderr.
+        With ``check`` a failure raises HostError with the command, status and stderr.
         """
 
     @abstractmethod
@@ -140,18 +140,18 @@ class Host(ABC):
 
     @abstractmethod
     async def read_file(self, path: str) -> str | None:
-        """Text of a file (for /proc, /sys too), None where it does not exist."""
+        """Reads the text of a file (in /proc and /sys too); None where it does not exist."""
 
     @abstractmethod
     async def write_file(self, path: str, text: str) -> None:
-        """Writes text (for /proc, /sys too); HostError with the kernel's reason."""
+        """Writes text to a file (in /proc and /sys too). HostError with the kernel's reason."""
 
     async def put(self, local: Path, remote: str, mode: int = 0o644) -> None:
-        """Copies a file of this machine to the host; there it has its name only once it is whole. HostError."""
+        """Copies a file of this machine to the host; it appears under its name only when complete. HostError."""
         await put_as_text(self, local, remote, mode)
 
     async def get(self, remote: str, local: Path) -> None:
-        """Copies a file of the host to this machine; here it has its name only once it is whole. HostError."""
+        """Copies a file of the host to this machine; it appears under its name only when complete. HostError."""
         await get_as_text(self, remote, local)
 
     @property
@@ -160,18 +160,18 @@ class Host(ABC):
         return False
 
     async def close(self) -> None:  # noqa: B027 - most hosts hold nothing
-        """Gives back what the host holds: a container, a connection. It comes again where it is needed again."""
+        """Releases what the host holds, such as a container or a connection; later use acquires it again."""
 
     async def is_gone(self) -> bool:
-        """Whether the machine is no more, and with it everything that was changed in it."""
+        """Whether the machine no longer exists, and with it every change that was made in it."""
         return False
 
     async def when_unheard(self, script: str) -> Presence | None:
-        """Has the host run a script of its own, by its path, once it hears nothing of the controller any more.
+        """Arranges that the host runs a script stored on it, given by path, once it loses contact with the controller.
 
-        None where it need not: a machine that the controller itself runs on.
+        None where that is not needed: on the machine that the controller runs on.
         """
         return None
 
     async def reconnect(self) -> None:  # noqa: B027 - most hosts have nothing to connect
-        """Connects anew where a connection was lost, which ended everything on the host: for the undo alone."""
+        """Reconnects after a lost connection, which ended every process on the host. Only the undo uses it."""

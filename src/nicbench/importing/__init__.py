@@ -1,1 +1,1 @@
-"""Results that somebody else measured, from a CSV to a run folder. Parts are pure but the last, ``folder.py``."""
+"""Imports the results of others: tables, exports of testers, recordings of nmon, and published data sets."""

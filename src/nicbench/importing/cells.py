@@ -1,26 +1,78 @@
-"""The cells of a CSV with their places: RFC 4180, and what spreadsheets make of it. Bounded in every direction.
-
-The standard library's reader does not say in which column of a line a cell begins, which is what an error must name.
-"""
+"""Reads the bytes of a CSV into cells with their positions: encodings, RFC 4180, and spreadsheets' variants."""
 
 from __future__ import annotations
 
+import codecs
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
-from nicbench.problems import Position, Problem, WrongFileError, quote
+from nicbench.core.errors import UsageError
+from nicbench.core.problems import Position, Problem, WrongFileError, quote
 
+MOST_BYTES: Final = 8 * 2**20
 MOST_ROWS: Final = 10_000
 MOST_COLUMNS: Final = 256
 LONGEST_CELL: Final = 1_000
 DELIMITERS: Final = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 _BLANK = " \u00a0"
+_MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """Reads a regular file of at most this many bytes; UsageError where it is none."""
+    try:
+        with path.open("rb") as stream:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise UsageError("is not a regular file", place=str(path), next_step="name a CSV of results")
+            content = stream.read(most_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror or error}", place=str(path)) from error
+    if len(content) > most_bytes:
+        raise UsageError(
+            f"is larger than {most_bytes // 2**20} MiB", place=str(path), next_step="import a part of it at a time"
+        )
+    return content
+
+
+def decode(content: bytes, path: str, encoding: str | None = None) -> str:
+    """Decodes UTF-8, UTF-16, or the encoding named; WrongFileError with the position of what does not fit it."""
+    known = encoding or next((name for mark, name in _MARKS if content.startswith(mark)), None) or _guess_utf(content)
+    try:
+        codec = codecs.lookup(known)
+        text = content.decode(codec.name)
+    except LookupError as error:
+        raise UsageError(f"{known!r} is no encoding", next_step="for example --encoding cp1252") from error
+    except UnicodeError as error:
+        at = error.start if isinstance(error, UnicodeDecodeError) else 0
+        line_start = content.rfind(b"\n", 0, at) + 1
+        position = Position(content.count(b"\n", 0, at) + 1, len(content[line_start:at].decode(known, "replace")) + 1)
+        hint = "name the file's own encoding, for example --encoding cp1252"
+        raise WrongFileError(path, [Problem(position, f"this is not {known} text", hint)]) from error
+    text = text.removeprefix("\ufeff")
+    if "\x00" in text:
+        before = text[: text.index("\x00")]
+        position = Position(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+        raise WrongFileError(path, [Problem(position, "this is no text: it holds a NUL", "is it a CSV?")])
+    return text
+
+
+def _guess_utf(content: bytes) -> str:
+    """Recognises UTF-16 without a byte order mark: ASCII text has zero in every other byte."""
+    first = content[:512]
+    if len(first) >= 4 and len(content) % 2 == 0:
+        if not any(first[1::2]):
+            return "utf-16-le"
+        if not any(first[0::2]):
+            return "utf-16-be"
+    return "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The text of a cell without blanks around it, and where the cell begins."""
+    """The stripped text of a cell, and where the cell begins."""
 
     text: str
     position: Position
@@ -28,32 +80,32 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table as text: headings, and rows that each have as many cells. ``ignored`` are headings left out."""
+    """A table of text: headings, and rows of equal length. ``ignored`` are headings that were left out."""
 
     heads: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
     ignored: tuple[str, ...] = field(default=())
 
     def index_of(self, head: str) -> int | None:
-        """Which column has this heading; None where none has."""
+        """Returns the index of the column with this heading; None where there is none."""
         return next((number for number, cell in enumerate(self.heads) if cell.text == head), None)
 
     def texts(self) -> tuple[str, ...]:
-        """The headings."""
+        """Returns the headings."""
         return tuple(cell.text for cell in self.heads)
 
 
 def read_sheet(text: str, path: str, delimiter: str | None = None, heading_line: int = 1) -> Sheet:
-    """The sheet in ``text``; blank lines do not count, and above ``heading_line`` nothing is read.
+    """Parses ``text``; blank lines, and those above ``heading_line``, are skipped.
 
-    Without a ``delimiter`` it is the one of ``DELIMITERS`` that the headings have most of. WrongFileError lists what
+    Without a ``delimiter`` it is the one of ``DELIMITERS`` that occurs most in the headings. WrongFileError lists what
     is wrong.
     """
-    skipped, rest = _from_line(text, heading_line)
-    if rest[:4].lower() == "sep=":  # a line of Excel's
+    skipped, rest = _skip_lines(text, heading_line)
+    if rest[:4].lower() == "sep=":  # a line that Excel writes
         delimiter = delimiter or rest[4:5]
-        skipped, rest = _from_line(text, skipped + 2)
-    mark = delimiter or _delimiter_of(rest)
+        skipped, rest = _skip_lines(text, skipped + 2)
+    mark = delimiter or _guess_delimiter(rest)
     lines: list[list[Cell]] = []
     for cells in _lines(rest, mark, path, skipped):
         if any(cell.text for cell in cells):
@@ -67,12 +119,12 @@ def read_sheet(text: str, path: str, delimiter: str | None = None, heading_line:
         raise WrongFileError(
             path, [Problem(Position(1 + skipped, 1), "has no heading", "its first line must name its columns")]
         )
-    return _checked(lines, path)
+    return _make_sheet(lines, path)
 
 
-def _checked(lines: Sequence[list[Cell]], path: str) -> Sheet:
-    """With rows as long as the headings: empty cells beyond their end are nobody's."""
-    heads = _without_empty_end(lines[0])
+def _make_sheet(lines: Sequence[list[Cell]], path: str) -> Sheet:
+    """Checks the lines and makes rows as long as the headings; empty cells beyond their end are dropped."""
+    heads = _strip_empty_end(lines[0])
     problems = []
     if len(heads) > MOST_COLUMNS:
         raise WrongFileError(
@@ -92,7 +144,7 @@ def _checked(lines: Sequence[list[Cell]], path: str) -> Sheet:
         seen.setdefault(cell.text, cell.position)
     rows = []
     for cells in lines[1:]:
-        row = _without_empty_end(cells)
+        row = _strip_empty_end(cells)
         if len(row) > len(heads):
             counted = f"this row has {len(row)} cells, there are {len(heads)} headings"
             hint = "quote what holds the delimiter, or name it: --delimiter semicolon"
@@ -107,15 +159,15 @@ def _checked(lines: Sequence[list[Cell]], path: str) -> Sheet:
     return Sheet(tuple(heads), tuple(rows))
 
 
-def _without_empty_end(cells: Sequence[Cell]) -> list[Cell]:
+def _strip_empty_end(cells: Sequence[Cell]) -> list[Cell]:
     kept = list(cells)
     while kept and not kept[-1].text:
         kept.pop()
     return kept
 
 
-def _from_line(text: str, line: int) -> tuple[int, str]:
-    """How many lines were left out, and what follows them."""
+def _skip_lines(text: str, line: int) -> tuple[int, str]:
+    """Returns the number of lines skipped, and the text after them."""
     start = 0
     for skipped in range(line - 1):
         end = text.find("\n", start)
@@ -125,15 +177,18 @@ def _from_line(text: str, line: int) -> tuple[int, str]:
     return line - 1, text[start:]
 
 
-def _delimiter_of(text: str) -> str:
-    """Of the first line that holds anything, without what is quoted in it."""
+def _guess_delimiter(text: str) -> str:
+    """Guesses the delimiter from the unquoted parts of the first line that is not blank."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     bare = "".join(part for number, part in enumerate(first.split('"')) if number % 2 == 0)
     return max(DELIMITERS.values(), key=bare.count)
 
 
+# The standard library's `csv` is not used: its errors have no position, its cells do not say in which column they
+# begin, and it takes "1"x for 1x (or, in strict mode, refuses blanks after a quote too), so that positions cannot be
+# found out afterwards.
 def _lines(text: str, delimiter: str, path: str, skipped: int) -> Iterator[list[Cell]]:
-    """The cells of each line; what is quoted may hold delimiters, doubled quotes and line ends."""
+    """Yields the cells of each line; a quoted cell may hold delimiters, doubled quotes and line ends."""
     line, start, index, cells = 1 + skipped, 0, 0, []
     while index < len(text):
         begins = Position(line, index - start + 1)
@@ -141,7 +196,7 @@ def _lines(text: str, delimiter: str, path: str, skipped: int) -> Iterator[list[
         while after < len(text) and text[after] in _BLANK and text[after] != delimiter:
             after += 1
         if text[after : after + 1] == '"':
-            content, index = _quoted(text, after, begins, path)
+            content, index = _read_quoted(text, after, begins, path)
             breaks = content.count("\n")
             if breaks:
                 line, start = line + breaks, text.rfind("\n", 0, index) + 1
@@ -177,8 +232,8 @@ def _lines(text: str, delimiter: str, path: str, skipped: int) -> Iterator[list[
         yield cells
 
 
-def _quoted(text: str, opening: int, begins: Position, path: str) -> tuple[str, int]:
-    """What stands between the quotes, and the index after the closing one."""
+def _read_quoted(text: str, opening: int, begins: Position, path: str) -> tuple[str, int]:
+    """Returns the text between the quotes, and the index after the closing one."""
     parts, index = [], opening + 1
     while True:
         end = text.find('"', index)

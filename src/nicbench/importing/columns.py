@@ -1,29 +1,91 @@
-"""Which column of a file is which of the method's: by its heading, never by its place."""
+"""Maps each column of a file to a column of the method: by heading and unit or by option, never by position."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.problems import Problem, nearest, quote, suggest
+from nicbench.core.table import ImportColumn, ImportTable
 from nicbench.importing.cells import Cell, Sheet
-from nicbench.importing.headings import parse_heading, plain
-from nicbench.importing.options import ImportOptions
-from nicbench.importing.units import Unit, parse_unit
-from nicbench.model.import_table import ImportColumn, ImportTable
-from nicbench.problems import Problem, nearest, quote, suggest
+from nicbench.importing.units import Decimal, Link, Unit, parse_unit
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What the user states about a file; column names are those of the file. No default is a guess.
+
+    ``columns``: the name that a file's column has in nicbench. ``given``: a column that the file lacks, with the value
+    of all its rows. ``where``: only rows with this text. ``configurations``: columns that name what is compared.
+    ``loss_ratio``: the share of frames that a PDR allows to be lost. ``errata``: implausible figures are taken as
+    printed, and listed.
+    """
+
+    link: Link | None = None
+    ports: int | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+    units: dict[str, Unit] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
+    where: dict[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    configurations: tuple[str, ...] = ()
+    decimal: Decimal = "point"
+    thousands: str | None = None
+    loss_ratio: float | None = None
+    errata: bool = False
+
+
+_BRACKETS: Final = re.compile(
+    r"(?P<name>.*?)\s*[\[(](?P<unit>[^\[\]()]+)[\])]\s*(?P<layer>\(?\bL[12]\)?)?", re.IGNORECASE
+)
+_LONGEST_UNIT_WORDS: Final = 4
+# At the end of a name these are words, not units, as in "offered frames".
+_WORDS: Final = frozenset({"frames", "frame", "packets", "packet", "b"})
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading; ``name`` is normalised for comparison: lower case and single blanks."""
+
+    name: str
+    unit: Unit | None
+
+
+def parse_heading(text: str) -> Heading:
+    """Splits a heading into name and unit; one that is only a unit ("% of line rate") is its own name."""
+    bracketed = _BRACKETS.fullmatch(text)
+    if bracketed is not None:
+        unit = parse_unit(f"{bracketed['unit']} {bracketed['layer'] or ''}".strip())
+        if unit is not None:
+            return Heading(plain(bracketed["name"]) or plain(text), unit)
+    words = re.split(r"[\s_,]+", text.strip())
+    for count in range(min(_LONGEST_UNIT_WORDS, len(words)), 0, -1):
+        written = " ".join(words[-count:])
+        unit = None if written.lower() in _WORDS else parse_unit(written)
+        if unit is not None:
+            name = " ".join(words[:-count])
+            return Heading(plain(name) if name else plain(text), unit)
+    return Heading(plain(text), None)
+
+
+def plain(name: str) -> str:
+    """Normalises a name: case, marks between words, and the spelling of "percent" do not matter."""
+    small = name.lower().replace("\u00b5", "u").replace("\u03bc", "u").replace("%", " percent ")
+    return " ".join(re.sub(r"(?<!\d)\.|\.(?!\d)|[^a-z0-9.]+", " ", small).split())
+
 
 LINK: Final = ImportColumn(value="link", name="link", quantity="link", also=("link speed", "port speed", "speed"))
-"""Every method takes it: the speed of the ports of a row."""
+"""The speed of the ports of a row: a column that every method takes."""
 
 _BOUND: Final = r"(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ns|us|ms|s)"
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A column of the file (``index``) and what it is; ``value`` is that of the column with its bound put in."""
+    """A column of the file (``index``) and its meaning; ``value`` is the column's value, with its bound filled in."""
 
     column: ImportColumn
     index: int
@@ -33,14 +95,14 @@ class Assigned:
 
     @property
     def key(self) -> str:
-        """The value, and which part of it."""
+        """The value's name, and which part of it (value, lower or upper bound)."""
         part = self.column.bound
         return self.value if part in (None, "value") else f"{self.value}:{part}"
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """``configurations`` are indices of columns; ``ignored`` are the headings that nothing was made of."""
+    """The meaning of all columns; ``configurations`` are indices, ``ignored`` the headings not used."""
 
     columns: tuple[Assigned, ...]
     configurations: tuple[int, ...]
@@ -48,9 +110,9 @@ class Assignment:
     problems: tuple[Problem, ...]
 
 
-def chosen_rows(sheet: Sheet, options: ImportOptions) -> Sheet:
-    """The rows that ``where`` asks for. UsageError where there is none."""
-    columns = [(_known(sheet, name, "--where"), text) for name, text in options.where.items()]
+def choose_rows(sheet: Sheet, options: ImportOptions) -> Sheet:
+    """Returns the rows selected by ``where``. UsageError where there is none."""
+    columns = [(_require_column(sheet, name, "--where"), text) for name, text in options.where.items()]
     rows = [row for row in sheet.rows if all(row[index].text == text for index, text in columns)]
     if not rows:
         wanted = " and ".join(f"{name} = {text}" for name, text in options.where.items())
@@ -59,8 +121,8 @@ def chosen_rows(sheet: Sheet, options: ImportOptions) -> Sheet:
     return Sheet(sheet.heads, tuple(rows), sheet.ignored)
 
 
-def with_given(sheet: Sheet, options: ImportOptions) -> Sheet:
-    """With the columns that the file lacks; their cells have the place of their row."""
+def add_given_columns(sheet: Sheet, options: ImportOptions) -> Sheet:
+    """Adds the columns that the file lacks; their cells have the position of their row."""
     heads = (*sheet.heads, *(Cell(name, sheet.heads[0].position) for name in options.given))
     given = tuple(options.given.values())
     return Sheet(
@@ -70,11 +132,11 @@ def with_given(sheet: Sheet, options: ImportOptions) -> Sheet:
 
 def assign(sheet: Sheet, table: ImportTable, options: ImportOptions) -> Assignment:
     """Finds the method's column for each heading. UsageError where an option names a column that is not there."""
-    configurations = tuple(_known(sheet, name, "--configuration") for name in options.configurations)
-    ignore = {_known(sheet, name, "--ignore") for name in options.ignore}
+    configurations = tuple(_require_column(sheet, name, "--configuration") for name in options.configurations)
+    ignore = {_require_column(sheet, name, "--ignore") for name in options.ignore}
     for option, names in (("--column", options.columns), ("--unit", options.units)):
         for name in names:
-            _known(sheet, name, option)
+            _require_column(sheet, name, option)
     columns = (*table.columns, LINK)
     found: list[Assigned] = []
     ignored, problems = list(sheet.ignored), []
@@ -89,7 +151,7 @@ def assign(sheet: Sheet, table: ImportTable, options: ImportOptions) -> Assignme
         if one is None and head.text in options.where:
             ignored.append(head.text)
         elif one is None:
-            problems.append(_unknown(head, options.columns.get(head.text, head.text), columns))
+            problems.append(_unknown_column(head, options.columns.get(head.text, head.text), columns))
         elif taken is not None:
             what = f"{quote(head.text)} and {quote(taken.head.text)} are both the {one.column.name}"
             problems.append(Problem(head.position, what, f"leave one of them out: --ignore '{head.text}'"))
@@ -110,7 +172,7 @@ def _find(columns: Iterable[ImportColumn], index: int, head: Cell, options: Impo
             bound_ns = _bound_ns(column, whole)
             if bound_ns is not None:
                 return Assigned(column, index, head, None, column.value.format(bound=bound_ns))
-        elif whole in _names(column):  # before the name without its end: "PDR % of line rate" is no PDR
+        elif whole in _names(column):  # checked before names without their unit: "PDR % of line rate" is not "PDR"
             is_unit_alone = heading.name == whole
             own = heading.unit if heading.unit and (heading.unit.kind == "percent" or is_unit_alone) else None
             return Assigned(column, index, head, named or own, column.value)
@@ -125,7 +187,7 @@ def _names(column: ImportColumn) -> tuple[str, ...]:
 
 
 def _bound_ns(column: ImportColumn, heading: str) -> int | None:
-    """The bound in the heading of such a column."""
+    """Returns the bound in the heading of such a column, in ns; None where it has none."""
     for name in (column.name, *column.also):
         before, _, after = name.partition("{bound}")
         pattern = f"{re.escape(plain(before))} ?{_BOUND} ?{re.escape(plain(after))}".rstrip()
@@ -136,7 +198,7 @@ def _bound_ns(column: ImportColumn, heading: str) -> int | None:
     return None
 
 
-def _known(sheet: Sheet, name: str, option: str) -> int:
+def _require_column(sheet: Sheet, name: str, option: str) -> int:
     index = sheet.index_of(name)
     if index is None:
         raise UsageError(
@@ -145,8 +207,8 @@ def _known(sheet: Sheet, name: str, option: str) -> int:
     return index
 
 
-def _unknown(head: Cell, text: str, columns: Sequence[ImportColumn]) -> Problem:
-    """With the nearest name, what is expected, and how to leave the column out."""
+def _unknown_column(head: Cell, text: str, columns: Sequence[ImportColumn]) -> Problem:
+    """Describes the problem with the nearest name, the expected names, and how to ignore the column."""
     names = {plain(name): column.name for column in columns for name in (column.name, *column.also)}
     close = nearest(parse_heading(text).name, list(names))
     meant = f"did you mean `{names[close]}`? " if close else ""
@@ -156,7 +218,7 @@ def _unknown(head: Cell, text: str, columns: Sequence[ImportColumn]) -> Problem:
 
 
 def expected_columns(columns: Iterable[ImportColumn]) -> str:
-    """Their names, as a list in a sentence."""
+    """Lists the names of columns for a sentence."""
     return ", ".join(f"`{column.name}`" for column in columns)
 
 

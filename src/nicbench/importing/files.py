@@ -1,4 +1,4 @@
-"""The files of an import, one or several: each read by itself, so that errors name it, and put together to one run."""
+"""Reads the files of an import, each by itself so that errors name it, and joins them into one run."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from nicbench.errors import UsageError
-from nicbench.importing.cells import MOST_ROWS, Cell, Sheet
-from nicbench.importing.columns import chosen_rows
-from nicbench.importing.decoding import decode, read_bytes
+from nicbench.core.errors import UsageError
+from nicbench.core.result import Result
+from nicbench.importing.cells import MOST_ROWS, Cell, Sheet, decode, read_bytes
+from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.formats.base import Format
-from nicbench.importing.options import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results
 from nicbench.methods.base import Method
-from nicbench.model.result import Result
 
 MOST_FILES: Final = 500
 MOST_BYTES_TOGETHER: Final = 64 * 2**20
 FILE: Final = "file"
-"""A column that options may name though no file has it: the file's name, without what follows its last point."""
+"""A column that options may name although no file has it: the file's name without its suffix."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenFile:
-    """A file as the user named it, and what it held."""
+    """A file as the user named it, with its content."""
 
     path: Path
     content: bytes
@@ -33,7 +31,7 @@ class GivenFile:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the files are written; None: as each shows by itself."""
+    """How the files are written; None where each file shows it."""
 
     delimiter: str | None = None
     encoding: str | None = None
@@ -41,7 +39,7 @@ class Dialect:
 
 
 def given_files(paths: Sequence[Path]) -> tuple[GivenFile, ...]:
-    """Their contents, bounded. UsageError where one cannot be read, or two have one name: they go to one folder."""
+    """Reads the files, within limits. UsageError where one cannot be read, or two have one name in the run folder."""
     if len(paths) > MOST_FILES:
         raise UsageError(f"{len(paths)} files are more than {MOST_FILES}", next_step="import a part of them at a time")
     seen: dict[str, Path] = {}
@@ -69,11 +67,11 @@ def import_files(
     options: ImportOptions,
     dialect: Dialect,
 ) -> ImportedResults:
-    """The results of all of them.
+    """Imports all files.
 
-    WrongFileError lists what is wrong with the first that is; UsageError where two files say something of the same.
+    WrongFileError lists what is wrong with the first wrong file; UsageError where two files have the same point.
     """
-    found = [_of_one(file, form, method, options, dialect) for file in files]
+    found = [_import_one(file, form, method, options, dialect) for file in files]
     if len(found) == 1:
         return found[0]
     seen: dict[str, Path] = {}
@@ -86,7 +84,7 @@ def import_files(
                     place=str(file.path),
                     next_step=f"tell the files apart: --configuration {FILE}, or --column {FILE}=PORT for instance",
                 )
-            results.append(_placed(result, file.path))
+            results.append(_name_file_in_errata(result, file.path))
         seen |= {result.id: file.path for result in one.results}
         if len(results) > MOST_ROWS:
             raise UsageError(
@@ -99,18 +97,18 @@ def import_files(
     return ImportedResults(tuple(results), tuple(columns.values()), tuple(ignored))
 
 
-def _of_one(
+def _import_one(
     file: GivenFile, form: type[Format], method: type[Method], options: ImportOptions, dialect: Dialect
 ) -> ImportedResults:
     name = str(file.path)
     text = decode(file.content, name, dialect.encoding)
-    cells = _with_file(form.cells(text, name, dialect.delimiter, dialect.heading_line), file.path, options)
-    sheet = form.sheet(chosen_rows(cells, options), name, method.kind, options)
+    cells = _add_file_column(form.cells(text, name, dialect.delimiter, dialect.heading_line), file.path, options)
+    sheet = form.sheet(choose_rows(cells, options), name, method.kind, options)
     return import_results(sheet, name, method, options)
 
 
-def _with_file(sheet: Sheet, path: Path, options: ImportOptions) -> Sheet:
-    """With the file's name as a column, where it is asked for and the file has none of that heading."""
+def _add_file_column(sheet: Sheet, path: Path, options: ImportOptions) -> Sheet:
+    """Adds the file's name as a column, where an option names it and the file has no such heading."""
     asked = {*options.configurations, *options.columns, *options.where}
     if FILE not in asked or sheet.index_of(FILE) is not None:
         return sheet
@@ -119,8 +117,8 @@ def _with_file(sheet: Sheet, path: Path, options: ImportOptions) -> Sheet:
     return replace(sheet, heads=(*sheet.heads, Cell(FILE, sheet.heads[0].position)), rows=rows)
 
 
-def _placed(result: Result, path: Path) -> Result:
-    """With the file in the place of each erratum."""
+def _name_file_in_errata(result: Result, path: Path) -> Result:
+    """Adds the file's name to the place of each erratum."""
     if result.imported is None or not result.imported.errata:
         return result
     name = path.name.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""An import's run folder: that of a measured run with ``import.json`` for the bench file, and the file itself."""
+"""Writes an import's run folder: that of a measured run, with ``import.json`` for the bench file, and the files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from nicbench import __version__
-from nicbench.events import Note, ResultReady, RunFinished, RunStarted
+from nicbench.core.events import Note, ResultReady, RunFinished, RunStarted
+from nicbench.core.imported import NOT_MEASURED, Imported, ImportedFile
+from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.registry import find_one
+from nicbench.core.result import ResultVerdict, Summary
+from nicbench.core.turn import DEFAULT
 from nicbench.importing.files import GivenFile
-from nicbench.importing.monitored import METHOD, Monitored, plans, rows, words
+from nicbench.importing.monitored import Monitored, plans, rows, words
 from nicbench.importing.results import ImportedResults
-from nicbench.model.imported import NOT_MEASURED, Imported, ImportedFile
-from nicbench.model.plan import Plan, PlannedTest
-from nicbench.model.result import ResultVerdict, Summary
-from nicbench.model.turn import DEFAULT
+from nicbench.methods.base import Method
 from nicbench.store.files import write_atomically
 from nicbench.store.folder import RAW, RunFolder
 
@@ -25,14 +27,14 @@ _MOST_NAMED = 5
 
 
 def summary_of(title: str, found: ImportedResults, source: Imported) -> Summary:
-    """What the run comes to: nothing in it is nicbench's own."""
+    """Builds the summary of an import, all of whose results are marked as imported."""
     return Summary(title=as_text(title), verdict=ResultVerdict.IMPORTED, results=found.results, imported=source)
 
 
 def provenance(
     files: Sequence[GivenFile], found: ImportedResults, machines: Sequence[Monitored] = (), **said: Any
 ) -> Imported:
-    """Where the results, and what was recorded of ``machines``, come from; ``said`` only the user knows."""
+    """Describes where the results and the recordings of ``machines`` come from; ``said`` is what the user stated."""
     first, *more = (
         ImportedFile(file=f"{RAW}/{name_of(file.path)}", sha256=hashlib.sha256(file.content).hexdigest())
         for file in (*files, *(each.file for each in machines))
@@ -48,12 +50,12 @@ def provenance(
 
 
 def name_of(path: Path) -> str:
-    """The file's name as text."""
+    """Returns the file's name as valid UTF-8."""
     return as_text(path.name)
 
 
 def as_text(word: str) -> str:
-    """A word of the command line: what is no UTF-8 in it cannot stand in a JSON file, and becomes a question mark."""
+    """Replaces what is not valid UTF-8 in a word of the command line by a question mark, for JSON files."""
     return word.encode("utf-8", "replace").decode()
 
 
@@ -65,19 +67,19 @@ def write_run(
     command: Sequence[str],
     machines: Sequence[Monitored] = (),
 ) -> RunFolder:
-    """Makes the folder under ``parent``; ``options`` say how the ``files`` and recordings of ``machines`` were read."""
+    """Writes the folder under ``parent``; ``options`` say how the ``files`` and recordings were read."""
     source = summary.imported
     assert source is not None  # noqa: S101 - summary_of() gave it
     folder = RunFolder.create_imported(parent, {"import": 1, "file": source.file, **options}, summary.title)
     try:
-        _fill(folder, files, summary, options, command, machines)
-    except BaseException:  # a full disk, Ctrl-C: nothing can go on with half an import, and its files are elsewhere
+        _write_files(folder, files, summary, options, command, machines)
+    except BaseException:  # a full disk, Ctrl-C: half an import is of no use, and the user still has its files
         shutil.rmtree(folder.path, ignore_errors=True)
         raise
     return folder
 
 
-def _fill(
+def _write_files(
     folder: RunFolder,
     files: Sequence[GivenFile],
     summary: Summary,
@@ -104,9 +106,9 @@ def _fill(
         folder.journal.append(ResultReady(test=source.method, result=result))
     folder.journal.append(RunFinished(verdict=summary.verdict))
     if machines:
-        from nicbench.store import recorded  # here: most imports bring no recording, and loading it takes long
+        from nicbench.store import monitor_samples  # imported here: it loads slowly, and most imports have no recording
 
-        recorded.write(folder.path, rows([each.recording for each in machines]))
+        monitor_samples.write(folder.path, rows([each.recording for each in machines]))
     folder.finish(summary)
 
 
@@ -117,11 +119,12 @@ def plan_of(
     command: Sequence[str],
     machines: Sequence[Monitored] = (),
 ) -> Plan:
-    """As much of a plan as an import knows; ``options`` say how its file was read, ``machines`` were recorded."""
+    """Builds the plan of an import; ``options`` say how its file was read, ``machines`` are the recordings."""
     source = summary.imported
     assert source is not None  # noqa: S101 - as above
     compared = summary.results[0].configuration if summary.results else DEFAULT
     named = source.device or (compared if compared != DEFAULT else None)
+    method = find_one("nicbench.methods", Method, source.method)
     goals = {"NDR": 0.0, **({"PDR": options["pdr_loss_ratio"]} if options.get("pdr_loss_ratio") is not None else {})}
     return Plan(
         run_id=run_id,
@@ -133,13 +136,13 @@ def plan_of(
         link_bits_per_s=options.get("link_bits_per_s"),
         monitors=plans([each.recording for each in machines]),
         tests=()
-        if source.method == METHOD
+        if method is None  # a recording, which no test is of
         else (
             PlannedTest(
                 name=source.method,
                 method=source.method,
                 description=f"{NOT_MEASURED}; from {source.named}",
-                options={"search": {"goals": goals}} if source.method == "throughput" else {},
+                options=method.options_of_import(goals),
                 points=len(summary.results),
                 estimate_s=0.0,
             ),

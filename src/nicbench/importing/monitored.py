@@ -1,4 +1,4 @@
-"""Recordings of machines beside the results of an import, or alone: given files, rows of a table, what a plan says."""
+"""Imports recordings of machines, with results or alone: files, rows of monitor.parquet, and what a plan states."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nicbench.errors import UsageError
-from nicbench.importing.decoding import decode, read_bytes
+from nicbench.core.errors import UsageError
+from nicbench.core.monitor import MonitorPlan
+from nicbench.importing.cells import decode, read_bytes
 from nicbench.importing.files import GivenFile
 from nicbench.importing.nmon import ENDING, read_nmon
 from nicbench.importing.recording import Recording
-from nicbench.model.monitor import MonitorPlan
 
 METHOD: Final = "monitor"
-"""What stands in the place of the method, where nothing was measured and machines were only watched."""
+"""Stands for the method where nothing was measured and machines were only monitored."""
 FORMAT: Final = "nmon"
 MOST_BYTES: Final = 64 * 2**20
-"""Of a recording: a day of seconds of a machine with 64 CPUs is twice as large."""
+"""The largest recording; a day at one-second intervals on a machine with 64 CPUs takes twice as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Monitored:
-    """A file, and what it is a recording of."""
+    """A file and the recording in it."""
 
     file: GivenFile
     recording: Recording
 
 
 def is_recording(path: Path) -> bool:
-    """By its ending: results are never in such a file."""
+    """Returns whether the file is a recording, by its ending."""
     return path.suffix.lower() == ENDING
 
 
 def monitored(
     named: Iterable[tuple[Path, str | None]], beside: Sequence[GivenFile] = (), encoding: str | None = None
 ) -> tuple[Monitored, ...]:
-    """Each file with its machine's name, where another is wanted; ``beside`` are the files of results.
+    """Reads each file, under another machine name where one is given; ``beside`` are the files of results.
 
     UsageError where two are of one machine or have one name. WrongFileError with line and section where one is wrong.
     """
@@ -62,9 +62,9 @@ def monitored(
 
 
 def rows(recordings: Sequence[Recording]) -> Iterator[tuple[Any, ...]]:
-    """As monitor.parquet has them. Times begin with the first recording where all were made at once.
+    """Yields rows of monitor.parquet. Times count from the first recording where all recordings overlap.
 
-    Else the machines' clocks tell different times, and each begins with itself.
+    Otherwise the machines' clocks differ, and the times of each count from its own start.
     """
     begun_s = [each.samples[0].at_s - each.samples[0].interval_s for each in recordings]
     ended_s = [each.samples[-1].at_s for each in recordings]
@@ -79,7 +79,7 @@ def rows(recordings: Sequence[Recording]) -> Iterator[tuple[Any, ...]]:
 
 
 def plans(recordings: Sequence[Recording]) -> tuple[MonitorPlan, ...]:
-    """What a report says of how they were made."""
+    """Returns how the recordings were made, for reports."""
     return tuple(
         MonitorPlan(host=each.host, interval_s=each.interval_s, paused=False, during_trials="", recorder=each.recorder)
         for each in recordings
@@ -87,11 +87,11 @@ def plans(recordings: Sequence[Recording]) -> tuple[MonitorPlan, ...]:
 
 
 def words(each: Monitored) -> str:
-    """What was read of a file, and what was not: for the notes of a report."""
+    """Describes what was read of a file and what was not, for the notes of a report."""
     recording = each.recording
-    said = (
+    text = (
         f"{each.file.path.name} is a recording of {recording.host} by {recording.recorder}: {len(recording.samples)} "
         f"snapshots, one each {recording.interval_s:g} s."
     )
     left = ", ".join(recording.left_out[:12])
-    return f"{said} Not read of it: {left}{', ...' if len(recording.left_out) > 12 else ''}." if left else said
+    return f"{text} Not read of it: {left}{', ...' if len(recording.left_out) > 12 else ''}." if left else text

@@ -1,12 +1,12 @@
-"""Files of nmon (Linux) and topas_nmon (AIX): what a machine did, snapshot by snapshot. Pure.
+"""Reads files of nmon (Linux) and topas_nmon (AIX): what a machine did, snapshot by snapshot.
 
-A line is a section, then either the heading of its columns or the number of a snapshot (T0001) with a value for each;
-``ZZZZ`` has the time of a snapshot, whole seconds by the machine's own clock, and ``AAA`` says what was recorded. Lines
-may be in any order: nmon itself advises to sort the file. Of Linux a recorded file of nmon 16 is among the tests;
-layouts of other versions and of AIX are those of nmon's documentation, no original file of them was at hand.
+A line has a section, then either the heading of its columns or the number of a snapshot (T0001) with a value for each;
+``ZZZZ`` has the time of a snapshot in whole seconds by the machine's own clock, and ``AAA`` describes the recording.
+Lines may be in any order: nmon itself advises to sort the file. The tests have a file recorded by nmon 16 on Linux; the
+layouts of other versions and of AIX follow nmon's documentation, as no original file was available.
 
-Shares of a CPU's time become times, rates become amounts over the interval, as our own monitor counts them: the digits
-are no more than nmon's one decimal. KB are 1024 bytes and MB 1024 KB, as nmon divides.
+Shares of a CPU's time become times and rates become amounts over the interval, as our own monitor counts them; they are
+no more precise than nmon's one decimal. KB are 1024 bytes and MB 1024 KB, as nmon divides.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from nicbench.core.problems import Position, Problem, WrongFileError, quote
 from nicbench.importing.recording import Reading, Recording, Sample
-from nicbench.problems import Position, Problem, WrongFileError, quote
 
 ENDING: Final = ".nmon"
 _SNAPSHOT: Final = re.compile(r"T\d{4,}")
 _CPU: Final = re.compile(r"CPU(\d{1,5})")
 _MORE: Final = re.compile(r"([A-Z]+?)\d{0,3}")
-"""Of many drives or interfaces nmon makes several sections: DISKBUSY, DISKBUSY1, ..."""
+"""With many drives or interfaces nmon writes several sections: DISKBUSY, DISKBUSY1, ..."""
 _STATES: Final = {"User%": "user", "Sys%": "system", "Wait%": "iowait", "Idle%": "idle", "Steal%": "steal"}
 _MEMORY: Final = {
     "memtotal": "memory_total_bytes",
@@ -48,12 +48,12 @@ _DISKS: Final = {"DISKREAD": "disk_read_bytes", "DISKWRITE": "disk_written_bytes
 _KNOWN: Final = frozenset({"CPU_ALL", "MEM", *_WAYS, *_DISKS})
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _MOST_PERCENT: Final = 101.0
-"""Shares are rounded, and read one after the other."""
+"""The highest sum of CPU shares accepted: they are rounded, and read one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """``fields`` are those behind the section and the number of the snapshot; ``at`` is where they begin."""
+    """A line; ``fields`` are those after the section and the number of the snapshot."""
 
     number: int
     section: str
@@ -62,7 +62,7 @@ class _Line:
 
     @property
     def label_number(self) -> int:
-        """Of the snapshot."""
+        """The number of the snapshot."""
         return int(self.label[1:])
 
     def place(self, field_number: int) -> Position:
@@ -72,7 +72,7 @@ class _Line:
 
 @dataclass
 class _File:
-    """The lines of a file by what they say."""
+    """The lines of a file, sorted by their meaning."""
 
     path: str
     about: dict[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class _File:
 
 
 def read_nmon(text: str, path: str, host: str | None = None) -> Recording:
-    """The recording; ``host`` is the machine's name where another is wanted. WrongFileError with line and section."""
+    """Reads a recording; ``host`` replaces the machine's name. WrongFileError names line and section."""
     file = _read(text, path)
     if not file.times:
         raise file.wrong(Position(1, 1), "has no snapshot: there is no line ZZZZ", "was nmon ended before its first?")
@@ -99,13 +99,13 @@ def read_nmon(text: str, path: str, host: str | None = None) -> Recording:
             raise file.wrong(line.place(0), why, "cut the file here, and import two recordings")
     interval_s = _interval(file, [at_s for at_s, _ in ordered])
     samples, before_s, before_label_s = [], ordered[0][0] - interval_s, ordered[0][0] - interval_s
-    for told_s, line in ordered:
-        passed_s = told_s - before_label_s
-        # Times are whole seconds: what is nearer than that to the interval is the interval.
+    for stamped_s, line in ordered:
+        passed_s = stamped_s - before_label_s
+        # Times are whole seconds: a duration within a second of the interval is taken for the interval.
         took_s = interval_s if abs(passed_s - interval_s) <= 1.0 else float(passed_s)
-        at_s = min(max(before_s + took_s, told_s), told_s + 0.999)
+        at_s = min(max(before_s + took_s, stamped_s), stamped_s + 0.999)
         samples.append(Sample(at_s, took_s, tuple(_readings(file, file.data.get(line.label, {}), took_s))))
-        before_s, before_label_s = at_s, told_s
+        before_s, before_label_s = at_s, stamped_s
     if not any(sample.readings for sample in samples):
         raise file.wrong(Position(1, 1), "says nothing of CPUs, network, drives or memory", None)
     named = host or file.about.get("host", "").strip()
@@ -121,23 +121,23 @@ def _read(text: str, path: str) -> _File:
     for number, line in enumerate(lines, 1):
         section, _, rest = line.partition(",")
         label, _, values = rest.partition(",")
-        if not line.strip() or section == "BBBP":  # what commands said of the machine
+        if not line.strip() or section == "BBBP":  # BBBP holds the output of commands about the machine
             continue
         if number == 1 and section != "AAA" and not any(each.startswith("AAA,") for each in lines):
             raise file.wrong(Position(1, 1), "is no file of nmon: no line begins with AAA", "record it by `nmon -f`")
-        said = _Line(number, section, label, tuple(values.split(",")) if values else ())
+        parsed = _Line(number, section, label, tuple(values.split(",")) if values else ())
         if section == "AAA":
-            file.about.setdefault(label, said.fields[0] if said.fields else "")
+            file.about.setdefault(label, parsed.fields[0] if parsed.fields else "")
         elif section == "ZZZZ":
-            _once(file, file.times, label, said)
+            _add_once(file, file.times, label, parsed)
         elif not _is_read(section):
             file.left_out[section] = None
         elif _SNAPSHOT.fullmatch(label):
             is_cut = number == len(lines) and not text.endswith("\n")
-            if not is_cut:  # the last line of a recording that was killed: what it says is not known to be whole
-                _once(file, file.data.setdefault(label, {}), section, said)
+            if not is_cut:  # the last line of a killed recording may be incomplete
+                _add_once(file, file.data.setdefault(label, {}), section, parsed)
         else:
-            file.heads.setdefault(section, said)
+            file.heads.setdefault(section, parsed)
     for label, sections in file.data.items():
         if label not in file.times:
             first = next(iter(sections.values()))
@@ -146,7 +146,7 @@ def _read(text: str, path: str) -> _File:
     return file
 
 
-def _once(file: _File, known: dict[str, _Line], name: str, line: _Line) -> None:
+def _add_once(file: _File, known: dict[str, _Line], name: str, line: _Line) -> None:
     if name in known:
         why = f"{line.section}: {line.label} stands twice, first on line {known[name].number}"
         raise file.wrong(Position(line.number, 1), why, "two recordings in one file? import them as two")
@@ -154,34 +154,34 @@ def _once(file: _File, known: dict[str, _Line], name: str, line: _Line) -> None:
 
 
 def _is_read(section: str) -> bool:
-    return bool(_CPU.fullmatch(section)) or _kind(section) in _KNOWN
+    return bool(_CPU.fullmatch(section)) or _section_kind(section) in _KNOWN
 
 
-def _kind(section: str) -> str:
-    """DISKBUSY of DISKBUSY1."""
+def _section_kind(section: str) -> str:
+    """Returns the section without its number: DISKBUSY for DISKBUSY1."""
     found = _MORE.fullmatch(section)
     return found[1] if found else section
 
 
 def _time_of(file: _File, line: _Line) -> int:
-    """Seconds since 1970, by the machine's own clock and in its own time zone."""
+    """Returns the snapshot's time in seconds since 1970, by the machine's own clock and time zone."""
     clock, date = (*line.fields, "", "")[:2]
     day, month, year = (*date.strip().upper().split("-"), "", "")[:3]
     try:
         hours, minutes, seconds = (int(part) for part in clock.split(":"))
-        told = datetime(int(year), _MONTHS.index(month) + 1, int(day), hours, minutes, seconds)
+        written = datetime(int(year), _MONTHS.index(month) + 1, int(day), hours, minutes, seconds)
     except ValueError as error:
         why = f"ZZZZ: {quote(','.join(line.fields))} is no time"
         raise file.wrong(line.place(0), why, "nmon writes ZZZZ,T0001,23:59:59,31-DEC-2026") from error
-    return int((told - datetime(1970, 1, 1)).total_seconds())
+    return int((written - datetime(1970, 1, 1)).total_seconds())
 
 
 def _interval(file: _File, times_s: Sequence[int]) -> float:
-    """Between snapshots, as nmon was told; else as they were."""
-    told = file.about.get("interval", "")
+    """Returns the interval as configured in nmon; else the median time between snapshots."""
+    written = file.about.get("interval", "")
     try:
-        if 0.0 < float(told) < 1e6:
-            return float(told)
+        if 0.0 < float(written) < 1e6:
+            return float(written)
     except ValueError:
         pass
     passed = [later - earlier for earlier, later in pairwise(times_s)]
@@ -191,10 +191,10 @@ def _interval(file: _File, times_s: Sequence[int]) -> float:
 
 
 def _readings(file: _File, sections: dict[str, _Line], took_s: float) -> Iterator[Reading]:
-    """Of one snapshot. CPUs together are told only where they are not told one by one."""
+    """Yields the readings of one snapshot; the sum over CPUs only where there are no single CPUs."""
     one_by_one = any(_CPU.fullmatch(section) for section in file.heads)
     for section, line in sections.items():
-        cpu, kind = _CPU.fullmatch(section), _kind(section)
+        cpu, kind = _CPU.fullmatch(section), _section_kind(section)
         if cpu is not None:
             yield from _cpu(file, line, f"cpu{int(cpu[1]) - 1}", took_s)
         elif section == "CPU_ALL":
@@ -205,11 +205,11 @@ def _readings(file: _File, sections: dict[str, _Line], took_s: float) -> Iterato
         elif kind in _DISKS:
             factor = took_s * (1e9 / 100.0 if kind == "DISKBUSY" else 1024.0)
             for head, value in _values(file, line):
-                yield Reading(_DISKS[kind], head, "count", _whole(value, factor))
+                yield Reading(_DISKS[kind], head, "count", _scale_to_int(value, factor))
         else:
             for head, value in _values(file, line):
                 if head in _MEMORY:
-                    yield Reading(_MEMORY[head], "", "gauge", _whole(value, 1024.0 * 1024.0))
+                    yield Reading(_MEMORY[head], "", "gauge", _scale_to_int(value, 1024.0 * 1024.0))
 
 
 def _cpu(file: _File, line: _Line, of: str, took_s: float) -> Iterator[Reading]:
@@ -219,7 +219,7 @@ def _cpu(file: _File, line: _Line, of: str, took_s: float) -> Iterator[Reading]:
         why = f"{line.section}: {whole:.1f} % of a CPU's time are more than all of it"
         raise file.wrong(line.place(0), why, "nobody can tell which of them is wrong")
     for head, value in shares:
-        yield Reading(f"cpu_{_STATES[head]}_ns", of, "count", _whole(value, took_s * 1e9 / 100.0))
+        yield Reading(f"cpu_{_STATES[head]}_ns", of, "count", _scale_to_int(value, took_s * 1e9 / 100.0))
 
 
 def _ways(file: _File, line: _Line, kind: str, took_s: float) -> Iterator[Reading]:
@@ -227,11 +227,11 @@ def _ways(file: _File, line: _Line, kind: str, took_s: float) -> Iterator[Readin
     for head, value in _values(file, line):
         found = form.fullmatch(head)
         if found is not None:
-            yield Reading(metrics[found[2]], found[1], "count", _whole(value, factor * took_s))
+            yield Reading(metrics[found[2]], found[1], "count", _scale_to_int(value, factor * took_s))
 
 
 def _values(file: _File, line: _Line) -> Iterator[tuple[str, float | None]]:
-    """Each column's name and value; None where nmon says that it does not know (nothing, -1, -0.0, nan)."""
+    """Yields each column's name and value; None where nmon has no value (empty, -1, -0.0, nan)."""
     heads = file.heads.get(line.section)
     if heads is None:
         why = f"{line.section}: there is no line that names its columns"
@@ -244,7 +244,7 @@ def _values(file: _File, line: _Line) -> Iterator[tuple[str, float | None]]:
         why = f"{line.section}: {len(cells)} values, and the heading on line {heads.number} names {len(names)}"
         raise file.wrong(line.place(len(names)), why, "is a line of another recording among them?")
     missing = [name for name in names[len(cells) :] if name]
-    if missing and line.section != "CPU_ALL":  # whose last columns are left out where they say nothing
+    if missing and line.section != "CPU_ALL":  # CPU_ALL may lack its last columns
         raise file.wrong(line.place(len(cells)), f"{line.section}: the value of {quote(missing[0])} is missing", None)
     for number, (name, text) in enumerate(zip(names, cells, strict=False)):
         try:
@@ -258,5 +258,5 @@ def _values(file: _File, line: _Line) -> Iterator[tuple[str, float | None]]:
         yield name, None if unknown else value
 
 
-def _whole(value: float | None, factor: float) -> int | None:
+def _scale_to_int(value: float | None, factor: float) -> int | None:
     return None if value is None else round(value * factor)

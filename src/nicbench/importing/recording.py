@@ -1,4 +1,4 @@
-"""What another program recorded of a machine while results came to be: samples, in the metrics of our own monitor."""
+"""Recordings of a machine by other programs: samples in the metrics of our own monitor."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value of a sample, by the names of monitor.parquet. A ``gauge`` was read, a ``count`` is over the interval.
+    """One value of a sample, named as in monitor.parquet. A ``gauge`` was read, a ``count`` is over the interval.
 
-    ``of`` is the CPU, interface or drive, "" of the machine; None: the recording says nothing of it.
+    ``of`` is the CPU, interface or drive, "" for the machine. ``value`` is None where the recording does not give it.
     """
 
     metric: str
@@ -20,9 +20,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was read at one time. ``at_s`` is when the interval ended: seconds since 1970 by the machine's own clock.
+    """The readings of one time. ``at_s`` is the end of the interval: seconds since 1970 by the machine's own clock.
 
-    The clock's time zone is not known, so that only differences mean something.
+    The clock's time zone is not known, so that only differences are meaningful.
     """
 
     at_s: float
@@ -32,7 +32,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Of one machine. ``recorder`` names the program and its version; ``left_out`` what it says and nobody reads."""
+    """The recording of one machine. ``recorder`` is the program with its version; ``left_out`` lists sections not
+    read.
+    """
 
     host: str
     recorder: str

@@ -1,4 +1,4 @@
-"""From a sheet to results like measured ones, marked as imported; pure, and the only way through its parts."""
+"""Converts a sheet to results like measured ones, marked as imported; the only entry to the steps of an import."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nicbench.errors import UsageError
-from nicbench.importing.across import contradicting_shares, wrong_totals
+from nicbench.core.errors import UsageError
+from nicbench.core.imported import Erratum, ImportedRow
+from nicbench.core.problems import Problem, WrongFileError
+from nicbench.core.registry import find
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.table import ImportTable
+from nicbench.core.units import l2_bits_per_s
 from nicbench.importing.cells import Sheet
-from nicbench.importing.columns import Assigned, assign, with_given
-from nicbench.importing.links import scope_of
-from nicbench.importing.options import ImportOptions
-from nicbench.importing.plausible import Finding, implausible
-from nicbench.importing.rows import Figure, ReadRow, read_rows, same_points
+from nicbench.importing.columns import Assigned, ImportOptions, add_given_columns, assign
+from nicbench.importing.plausible import Finding, find_contradicting_shares, find_implausible, find_wrong_totals
+from nicbench.importing.rows import Figure, ReadRow, find_same_points, read_rows
+from nicbench.importing.units import scope_of
 from nicbench.methods.base import Method, Values
-from nicbench.model.import_table import ImportTable
-from nicbench.model.imported import Erratum, ImportedRow
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.problems import Problem, WrongFileError
-from nicbench.registry import find
-from nicbench.units import l2_bits_per_s
+
+_NOT_IN_NAMES = frozenset({"size", "load_of", "link", "duplex"})
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedResults:
-    """``columns`` tell which column of the file became what; ``ignored`` are those of which nothing was made."""
+    """The results of an import; ``columns`` maps the file's columns, ``ignored`` lists those not used."""
 
     results: tuple[Result, ...]
     columns: tuple[Assigned, ...]
@@ -34,19 +33,19 @@ class ImportedResults:
 
     @property
     def errata(self) -> tuple[tuple[Result, Erratum], ...]:
-        """Each with its result."""
+        """Every erratum with its result."""
         return tuple(
             (result, erratum) for result in self.results if result.imported for erratum in result.imported.errata
         )
 
 
 def importable() -> dict[str, type[Method]]:
-    """The methods that take imports, by kind."""
+    """Returns the methods whose results can be imported, by kind."""
     return {kind: method for kind, method in find("nicbench.methods", Method).items() if method.imports() is not None}
 
 
 def method_of(kind: str) -> type[Method]:
-    """UsageError where there is no such method, or it takes nothing."""
+    """Returns the method of this kind; UsageError where there is none, or it takes no imports."""
     methods = importable()
     if kind not in methods:
         exists = kind in find("nicbench.methods", Method)
@@ -56,11 +55,11 @@ def method_of(kind: str) -> type[Method]:
 
 
 def import_results(sheet: Sheet, path: str, method: type[Method], options: ImportOptions) -> ImportedResults:
-    """The results of a sheet; WrongFileError lists everything that is wrong with it, ``path`` is its name in there."""
+    """Converts a sheet to results; WrongFileError lists everything wrong with the file, named ``path``."""
     table = method.imports()
     if table is None:
         raise UsageError(f"results of `{method.kind}` cannot be imported")
-    chosen = with_given(sheet, options)
+    chosen = add_given_columns(sheet, options)
     assignment = assign(chosen, table, options)
     if assignment.problems:
         raise WrongFileError(path, assignment.problems)
@@ -68,13 +67,13 @@ def import_results(sheet: Sheet, path: str, method: type[Method], options: Impor
     if problems:
         raise WrongFileError(path, problems)
     keys = [_key(row, table) for row in rows]
-    problems = same_points(rows, keys)
-    findings = [implausible(row, table) for row in rows]
-    problems += contradicting_shares(rows, findings, table)
-    findings = wrong_totals(rows, findings, table)
+    problems = find_same_points(rows, keys)
+    findings = [find_implausible(row, table) for row in rows]
+    problems += find_contradicting_shares(rows, findings, table)
+    findings = find_wrong_totals(rows, findings, table)
     if not options.errata:
-        problems += [_refused(finding) for of_row in findings for finding in of_row]
-    problems += _empty(rows, table, assignment.columns)
+        problems += [_to_problem(finding) for of_row in findings for finding in of_row]
+    problems += _check_not_empty(rows, table, assignment.columns)
     if problems:
         raise WrongFileError(path, problems)
     names = {one.column.value for one in assignment.columns}
@@ -83,13 +82,13 @@ def import_results(sheet: Sheet, path: str, method: type[Method], options: Impor
 
 
 def _key(row: ReadRow, table: ImportTable) -> tuple[object, ...]:
-    """What tells a row from all others."""
+    """Returns what identifies a row among all others."""
     figures = [row.figures.get(column.value) for column in table.columns if column.tells_apart]
     texts = [row.texts.get(column.value) for column in table.columns if column.tells_apart]
     return (row.configuration, row.frame_bytes, row.link, *(one.value if one else None for one in figures), *texts)
 
 
-def _refused(finding: Finding) -> Problem:
+def _to_problem(finding: Finding) -> Problem:
     figure = finding.figure
     computed = f"; computed: {finding.computed}" if finding.computed else ""
     return Problem(
@@ -99,8 +98,8 @@ def _refused(finding: Finding) -> Problem:
     )
 
 
-def _empty(rows: Sequence[ReadRow], table: ImportTable, columns: Sequence[Assigned]) -> list[Problem]:
-    """A row may lack a figure, a whole file may not."""
+def _check_not_empty(rows: Sequence[ReadRow], table: ImportTable, columns: Sequence[Assigned]) -> list[Problem]:
+    """Returns a problem where no row has a main figure; single rows may lack one."""
     main = [one for one in columns if one.column.value in table.any_of]
     if any(one.key in row.figures for row in rows for one in main):
         return []
@@ -111,7 +110,9 @@ def _empty(rows: Sequence[ReadRow], table: ImportTable, columns: Sequence[Assign
 def _result(
     row: ReadRow, method: type[Method], names: set[str], options: ImportOptions, findings: Sequence[Finding]
 ) -> Result:
-    """``names`` are those of the values that the file has a column for: unknown where a row has none."""
+    """Builds the result of a row; ``names`` are the values with a column in the file, unknown where the row has
+    none.
+    """
     table = method.imports() or ImportTable(columns=(), any_of=())
     parameters = _parameters(row, table)
     values: Values = {name: None for name in names if name in _main_values(table)}
@@ -119,11 +120,11 @@ def _result(
     values |= {name: text for name, text in row.texts.items() if name not in parameters}
     wrong = {finding.value for finding in findings}
     values |= {rate: values.get(rate) for rate, share in table.shares if share in values}
-    computed = _computed(values, row, table, line_rate_is_wrong=table.line_rate in wrong)
+    computed = _compute_missing(values, row, table, line_rate_is_wrong=table.line_rate in wrong)
     values |= computed
     for name in dict.fromkeys(column.value for column in table.columns if column.bound is not None):
         if name in values:
-            values[name] = _bounded(name, values[name], row.figures)
+            values[name] = _to_bounded(name, values[name], row.figures)
     parameters, values = method.from_import(parameters, values)
     ports = row.link.ports if row.link is not None and row.link.ports is not None else options.ports
     return Result(
@@ -145,12 +146,12 @@ def _result(
 
 
 def _main_values(table: ImportTable) -> frozenset[str]:
-    """Those that a result has even where they are unknown; a column of details may be missing."""
+    """Returns the values that a result always has, if unknown; columns of details may be missing."""
     return frozenset(name for name in (*table.any_of, *(share for _, share in table.shares)) if "{" not in name)
 
 
 def _parameters(row: ReadRow, table: ImportTable) -> dict[str, Any]:
-    """What tells apart: the frame size, and whatever the method says."""
+    """Returns what identifies the point: the frame size, and the columns that the method declares."""
     parameters: dict[str, Any] = {}
     if row.frame_bytes is not None:
         parameters = {"frame_bytes": row.frame_bytes, "size": str(row.frame_bytes)}
@@ -168,11 +169,11 @@ def _parameters(row: ReadRow, table: ImportTable) -> dict[str, Any]:
     return parameters
 
 
-def _computed(values: Values, row: ReadRow, table: ImportTable, *, line_rate_is_wrong: bool) -> dict[str, float]:
-    """What the source does not print and its own figures say: line rate, shares of it, rates of shares, bit rates."""
+def _compute_missing(values: Values, row: ReadRow, table: ImportTable, *, line_rate_is_wrong: bool) -> dict[str, float]:
+    """Computes what the source does not print: line rate, shares of it, rates from shares, bit rates."""
     found: dict[str, float] = {}
     printed = _number(values.get(table.line_rate or ""))
-    # As it is printed where it is right: a share of its own rounding would miss 100 % by a hair.
+    # The printed line rate is used where it is right, so that its own rounding does not turn 100 % into 99.99 %.
     line_rate = row.line_rate_frames_per_s if printed is None or line_rate_is_wrong else printed
     if table.line_rate and line_rate is not None and values.get(table.line_rate) is None:
         found[table.line_rate] = line_rate
@@ -193,7 +194,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _bounded(name: str, value: object, figures: dict[str, Figure]) -> Bounded:
+def _to_bounded(name: str, value: object, figures: dict[str, Figure]) -> Bounded:
     lower, upper = (figures.get(f"{name}:{part}") for part in ("lower", "upper"))
     known = _number(value)
     return Bounded(
@@ -205,7 +206,7 @@ def _bounded(name: str, value: object, figures: dict[str, Figure]) -> Bounded:
 
 
 def _identifier(test: str, configuration: str, parameters: dict[str, Any]) -> str:
-    """Like that of a measured result, with what tells it from the others."""
+    """Builds an identifier like that of a measured result."""
     parts = [
         f"{value:g}" if isinstance(value, float) else str(value)
         for name, value in parameters.items()
@@ -213,9 +214,6 @@ def _identifier(test: str, configuration: str, parameters: dict[str, Any]) -> st
     ]
     named = "" if configuration == "default" else f" ({configuration})"
     return "/".join((test, *parts)) + named
-
-
-_NOT_IN_NAMES = frozenset({"size", "load_of", "link", "duplex"})
 
 
 def _erratum(finding: Finding) -> Erratum:

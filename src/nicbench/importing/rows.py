@@ -1,4 +1,4 @@
-"""Rows as figures: each cell in the base unit of its value, with the rounding of its print, and in its own words."""
+"""Reads rows into figures: each cell in the base unit of its value, with its rounding and its printed text."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
+from nicbench.core.imported import Printed
+from nicbench.core.problems import Problem, quote
+from nicbench.core.table import ImportTable, Quantity
+from nicbench.core.units import FRAME_OVERHEAD_BYTES
 from nicbench.importing.cells import Cell, Sheet
-from nicbench.importing.columns import Assigned, Assignment
-from nicbench.importing.links import Link, parse_link
-from nicbench.importing.numbers import NOTHING, PrintedNumber, parse_number
-from nicbench.importing.options import ImportOptions
-from nicbench.importing.units import FORMS, Unit
-from nicbench.model.import_table import ImportTable, Quantity
-from nicbench.model.imported import Printed
-from nicbench.problems import Problem, quote
-from nicbench.units import FRAME_OVERHEAD_BYTES
+from nicbench.importing.columns import Assigned, Assignment, ImportOptions
+from nicbench.importing.units import FORMS, NOTHING, Link, PrintedNumber, Unit, parse_link, parse_number
 
 _SMALLEST_FRAME: Final = 64
 _LARGEST_FRAME: Final = 65_535
@@ -25,7 +22,9 @@ _TIME_SCALES: Final = {"_ns": Fraction(1), "_us": Fraction(1, 10**3), "_ms": Fra
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One printed number. ``value`` and ``rounding`` are in the base unit, ``scale`` is the printed unit in it."""
+    """One printed number. ``value`` and ``rounding`` are in the base unit; ``scale`` converts the printed unit to
+    it.
+    """
 
     name: str
     quantity: Quantity
@@ -36,14 +35,14 @@ class Figure:
     cell: Cell
 
     def words(self, value: float | None = None) -> str:
-        """The printed number with its unit; or another ``value`` in the same unit."""
+        """Formats the printed number, or another ``value``, in the printed unit."""
         text = self.printed.text if value is None else f"{value / self.scale:.6g}"
         return f"{text} {self.printed.unit}" if self.printed.unit else text
 
 
 @dataclass(slots=True)
 class ReadRow:
-    """What a row says. ``figures`` and ``texts`` go by the name of their value; ``load_of`` is what 100 % is."""
+    """A row as read. ``figures`` and ``texts`` are keyed by value; ``load_of`` is the basis of a load in percent."""
 
     line: int
     first: Cell
@@ -57,14 +56,14 @@ class ReadRow:
 
     @property
     def line_rate_frames_per_s(self) -> float | None:
-        """Of the link that is named; None where none is."""
+        """The line rate of the link; None where the link or the frame size is not known."""
         if self.link is None or self.frame_bytes is None:
             return None
         return self.link.line_rate_frames_per_s(self.frame_bytes)
 
 
 class _WrongCellError(ValueError):
-    """What is wrong with a cell, and what to do."""
+    """Says what is wrong with a cell, and what to do."""
 
     def __init__(self, message: str, next_step: str | None = None) -> None:
         super().__init__(message)
@@ -74,8 +73,8 @@ class _WrongCellError(ValueError):
 def read_rows(
     sheet: Sheet, assignment: Assignment, table: ImportTable, options: ImportOptions
 ) -> tuple[list[ReadRow], list[Problem]]:
-    """Every row, and what is wrong with any cell."""
-    # Conversions need the frame size and the link: those first.
+    """Reads every row; returns the rows and the problems of all cells."""
+    # Conversions need the frame size and the link, so these are read first.
     order = sorted(assignment.columns, key=lambda one: one.column.quantity not in ("frame_size", "link"))
     rows, problems = [], []
     for cells in sheet.rows:
@@ -123,7 +122,7 @@ def _read(row: ReadRow, one: Assigned, cell: Cell, table: ImportTable, options: 
 
 
 def _text(cell: Cell, one: Assigned) -> str:
-    """As it is written; of words that are known, in the case of these."""
+    """Returns the text as written, or the known word that equals it in lower case."""
     words = one.column.words
     if not words:
         return cell.text
@@ -163,7 +162,7 @@ def _link(cell: Cell, one: Assigned, options: ImportOptions) -> Link:
 
 
 def _load_of(unit: Unit | None, table: ImportTable) -> str:
-    """What 100 % of a load is: in the heading, or as the method has it."""
+    """Returns the basis of a load in percent: from the heading, or as the method declares it."""
     of = (unit.of if unit else None) or table.load_of
     if of is None:
         hint = "write it in the heading, `load [% of line rate]`, or by --unit 'COLUMN=% of line rate'"
@@ -172,7 +171,7 @@ def _load_of(unit: Unit | None, table: ImportTable) -> str:
 
 
 def _scale(one: Assigned, unit: Unit | None, row: ReadRow) -> Fraction:
-    """From the printed unit to the base unit of the value."""
+    """Returns the factor from the printed unit to the base unit of the value."""
     quantity = one.column.quantity
     if quantity in ("count", "number"):
         if unit is not None and unit.kind not in ("count", "size"):
@@ -211,7 +210,9 @@ _KINDS: Final[dict[Quantity, tuple[str, ...]]] = {
 
 
 def _frame_rate_scale(unit: Unit, row: ReadRow) -> Fraction:
-    """Bit rates by the frame's bytes, of layer 1 with the 20 of preamble and gap; shares by the line rate."""
+    """Converts bit rates by the frame's bytes (plus 20 of preamble and gap on layer 1), percentages by the line
+    rate.
+    """
     if unit.kind == "frame_rate":
         return unit.factor
     if row.frame_bytes is None:
@@ -234,14 +235,14 @@ def _layer(unit: Unit, one: Assigned | None = None) -> int:
 
 
 def _payload_share(row: ReadRow) -> Fraction:
-    """Of the bits on the wire, those of the frame."""
+    """Returns the share of the bits on the wire that belong to the frame."""
     if row.frame_bytes is None:
         raise _WrongCellError("a bit rate of layer 1 needs a frame size", "the row has none")
     return Fraction(row.frame_bytes, row.frame_bytes + FRAME_OVERHEAD_BYTES)
 
 
 def _unit_words(unit: Unit | None, one: Assigned) -> str | None:
-    """As in the headings of reports; layer 1 is said, for there a bit rate is on layer 2."""
+    """Names the unit as in headings of reports; layer 1 is named, because bit rates there are on layer 2."""
     if unit is None:
         return "frames" if one.column.quantity == "count" and one.value.endswith("frames") else None
     if one.column.quantity == "media_rate":
@@ -249,8 +250,8 @@ def _unit_words(unit: Unit | None, one: Assigned) -> str | None:
     return f"{unit.name} L1" if unit.layer == 1 else unit.name
 
 
-def same_points(rows: Sequence[ReadRow], keys: Sequence[tuple[object, ...]]) -> list[Problem]:
-    """A problem for each row that says again what another is about."""
+def find_same_points(rows: Sequence[ReadRow], keys: Sequence[tuple[object, ...]]) -> list[Problem]:
+    """Returns a problem for each row that is about the same point as an earlier row."""
     seen: dict[tuple[object, ...], int] = {}
     problems = []
     for row, key in zip(rows, keys, strict=True):

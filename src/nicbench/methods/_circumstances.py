@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from nicbench.model.frame_size import label_of
+from nicbench.core.frame_size import label_of
 
 _TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "size", "load_percent", "load_of"})
 """Which are said in other words, or only tell results of several kinds apart."""
@@ -14,7 +14,7 @@ _TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "size", "load_per
 def circumstances(parameters: Mapping[str, Any]) -> str:
     """In the order frames, load, the rest by name; "" of none."""
     said = [text for text in (_frames(parameters), _load(parameters)) if text]
-    rest = [_named(name, value) for name, value in parameters.items() if name not in _TOLD and _is_plain(value)]
+    rest = [_words_of(name, value) for name, value in parameters.items() if name not in _TOLD and _is_plain(value)]
     return ", ".join((*([" ".join(said)] if said else []), *rest))
 
 
@@ -33,7 +33,7 @@ def _load(parameters: Mapping[str, Any]) -> str:
     return f"at {percent:g} % of {article}{of}" if of else f"at a load of {percent:g} %"
 
 
-def _named(name: str, value: str | float) -> str:
+def _words_of(name: str, value: str | float) -> str:
     if name == "mode":
         return str(value)
     if name == "ports":

@@ -7,17 +7,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from nicbench.methods._returned import Values
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import Size, size_label, size_parameters
+from nicbench.core.quantity import FramesPerSecond, Ratio
+from nicbench.core.result import LimitedBy, Result, ResultVerdict
+from nicbench.core.table import Column, Narrowing, ResultTable
+from nicbench.core.trial import Purpose
+from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import Size, size_label, size_parameters
-from nicbench.model.quantity import FramesPerSecond, Ratio
-from nicbench.model.rate import LimitedBy
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column, Narrowing, ResultTable
-from nicbench.model.trial import Purpose
-from nicbench.search._critical_load import COVERAGE, Course, CriticalLoadSearch, Estimate
+from nicbench.search import COVERAGE, Course, CriticalLoadSearch, Estimate
 from nicbench.search.base import Goal, Limits, Outcome
 
 PART = "critical-load"
@@ -119,7 +118,7 @@ def table() -> ResultTable:
             Column(value="size", head="Frame", unit="bytes", form="text"),
             Column(value="after", head="After trial", form="text"),
             Column(value="seconds", head="Time", unit="s", form="number"),
-            Column(value="load_frames_per_s", head="Load of the trial", unit="Mpps", form="mpps"),
+            Column(value="load_frames_per_s", head="Load of the trial"),
             Column(value="loss_percent", head="Its loss", unit="%", form="of_frames"),
             Column(
                 value="critical_load_frames_per_s",
@@ -129,11 +128,11 @@ def table() -> ResultTable:
                 is_main=True,
                 better="higher",
             ),
-            Column(value="critical_load_lower_frames_per_s", head="from", unit="Mpps", form="mpps"),
-            Column(value="critical_load_upper_frames_per_s", head="to", unit="Mpps", form="mpps"),
-            Column(value="stretch_average_frames_per_s", head="stretch: average", unit="Mpps", form="mpps"),
+            Column(value="critical_load_lower_frames_per_s", head="from"),
+            Column(value="critical_load_upper_frames_per_s", head="to"),
+            Column(value="stretch_average_frames_per_s", head="stretch: average"),
             Column(value="stretch_deviation_frames_per_s", head="deviation", unit="frames/s", form="number"),
-            Column(value="erf_average_frames_per_s", head="erf: average", unit="Mpps", form="mpps"),
+            Column(value="erf_average_frames_per_s", head="erf: average"),
             Column(value="erf_deviation_frames_per_s", head="deviation", unit="frames/s", form="number"),
             Column(value="limited_by", head="Limited by", form="text"),
         ),
@@ -141,7 +140,7 @@ def table() -> ResultTable:
         notes=(("The estimate", "limit"),),
         narrowing=Narrowing(
             x=Column(value="seconds", head="time of all trials", unit="s"),
-            y=Column(value="critical_load_frames_per_s", head="critical load", unit="Mpps", form="mpps"),
+            y=Column(value="critical_load_frames_per_s", head="critical load"),
             lower="critical_load_lower_frames_per_s",
             upper="critical_load_upper_frames_per_s",
             lines=Column(value="size", head="Frame", unit="bytes", form="text"),

@@ -7,12 +7,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from nicbench.methods._frame_options import FramesOptions, Task
-from nicbench.methods._frame_places import Seat
-from nicbench.methods._frame_profiles import most_frame_bytes
+from nicbench.core.frames import FramesAsk
+from nicbench.core.round import Ask, HostCommand, Job, OwnFolder, Preparation, RestartServers, RoundRequest
+from nicbench.methods._frame_options import FramesOptions, Seat, Task, most_frame_bytes
 from nicbench.methods.base import RoundContext
-from nicbench.model.frames import FramesAsk
-from nicbench.model.round import Ask, HostCommand, Job, OwnFolder, Preparation, RestartServers, RoundRequest
 
 WORKLOAD: Final = "nicbench-frames"
 _SPARE_FRAMES: Final = 2
@@ -96,11 +94,11 @@ def preparation(options: FramesOptions, test: str, everyone: Sequence[Seat], con
         for direction in options.direction
         for seat in everyone
     )
-    jobs = tuple(_prepared(options, test, seat, frames, context) for seat in everyone if "read" in options.direction)
+    jobs = tuple(_prepare(options, test, seat, frames, context) for seat in everyone if "read" in options.direction)
     return Preparation(folders=folders, jobs=jobs)
 
 
-def _prepared(options: FramesOptions, test: str, seat: Seat, frames: int, context: RoundContext) -> Job:
+def _prepare(options: FramesOptions, test: str, seat: Seat, frames: int, context: RoundContext) -> Job:
     directory = directory_of(options, test, seat, "read", context)
     asked = FramesAsk(
         task="prepare",
@@ -134,7 +132,7 @@ def request(
         jobs=jobs,
         duration_s=options.warm_up + options.duration,
         timeout_s=options.timeout,
-        before=(*_emptied(options, test, direction, seats, context), *_before(options, seats, context)),
+        before=(*_empty(options, test, direction, seats, context), *_before(options, seats, context)),
         pause_s=options.pause,
         failure=options.failure,
     )
@@ -152,7 +150,7 @@ def _job(seat: Seat, ask: Ask) -> Job:
     )
 
 
-def _emptied(
+def _empty(
     options: FramesOptions, test: str, direction: Task, seats: Sequence[Seat], context: RoundContext
 ) -> Iterator[HostCommand]:
     """What was written before goes first, so that neither the round nor what prepares for it has to do with it."""

@@ -1,21 +1,145 @@
-"""Options of the method ``frames``; defaults are those of the published study (docs/studies.md)."""
+"""What a film's frames are like, where they lie, and the options of methods that read or write them."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal, Self
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from nicbench.core.base import Distinct, Frozen
+from nicbench.core.bond import LinkFailure
+from nicbench.core.cpus import parse_cpu_list
+from nicbench.core.quantity import Bytes, FilmRate, Ratio, Seconds, SomeBytes
+from nicbench.core.round import Placement
+from nicbench.core.traffic import Name
 from nicbench.methods._failures import in_time
-from nicbench.methods._frame_places import Places
-from nicbench.methods._frame_profiles import PROFILES
-from nicbench.model.base import Frozen
-from nicbench.model.distinct import Distinct
-from nicbench.model.link_failure import LinkFailure
-from nicbench.model.quantity import Bytes, FilmRate, Ratio, Seconds, SomeBytes
-from nicbench.model.traffic import Name
+from nicbench.methods.base import RoundContext
 from nicbench.stats.frames import TARGET_FRAMES_PER_S, TOLERANCE_RATIO
+
+_PICTURES: Final = {
+    "sd": (720, 486),
+    "hd": (1920, 1080),
+    "uhd": (3840, 2160),
+    "2k": (2048, 1556),
+    "4k": (4096, 3112),
+    "8k": (8192, 6224),
+}
+_PIXEL_BYTES: Final = {"": 4.0, "-10": 4.0, "-12": 6.0, "-16": 6.0, "-exr": 0.7 * 6.0}
+"""Of EXR at most: its compression leaves 40 to 70 %, differently for each frame."""
+HEADER_BYTES: Final = 65_536
+PROFILES: Final = tuple(f"{picture}{depth}" for picture in _PICTURES for depth in _PIXEL_BYTES)
+BLOCK_BYTES: Final = 4096
+
+
+def most_frame_bytes(profile: str, frame_bytes: int | None = None, header_bytes: int | None = None) -> int:
+    """The header and the picture of the largest frame, filled up to whole blocks; ``frame_bytes`` replaces the profile.
+
+    A size of one's own comes without a header, where none is asked for. KeyError for a profile that is not there.
+    """
+    if frame_bytes is not None:
+        picture, header = frame_bytes, header_bytes or 0
+    else:
+        name, dash, depth = profile.partition("-")
+        width, height = _PICTURES[name]
+        picture = round(width * height * _PIXEL_BYTES[dash + depth])
+        header = HEADER_BYTES if header_bytes is None else header_bytes
+    return -(-(picture + header) // BLOCK_BYTES) * BLOCK_BYTES
+
+
+INSTANCE: Final = "{instance}"
+"""In a directory: the number of the instance."""
+
+
+def _directory(path: str) -> str:
+    if not path.startswith("/") or ".." in path.split("/"):
+        raise ValueError(f"a directory is given with its whole path, as in /mnt/d{INSTANCE}, not {path!r}")
+    rest = path.replace(INSTANCE, "")
+    if "{" in rest or "}" in rest or "\0" in rest or "\n" in rest:
+        raise ValueError(f"{path!r}: the only name in braces that a directory may have is {INSTANCE}")
+    return path.rstrip("/") or "/"
+
+
+def _cpus(value: Any) -> Any:
+    """``0-3,8``, or a single number."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return value
+    try:
+        return parse_cpu_list(str(value)) or ()
+    except ValueError as error:
+        raise ValueError(f"{value!r} is no list of CPUs; write 0-3,8") from error
+
+
+Directory = Annotated[str, AfterValidator(_directory)]
+Cpus = Annotated[tuple[int, ...], BeforeValidator(_cpus), Field(min_length=1)]
+
+
+class Place(Frozen):
+    """``client`` is the name of a client's port; None: clients in turn. CPUs are those of its host."""
+
+    directory: Directory
+    client: Name | None = None
+    cpus: Cpus | None = None
+    memory_node: int | None = Field(default=None, ge=0, le=1023)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _directory_alone(cls, value: Any) -> Any:
+        return {"directory": value} if isinstance(value, str) else value
+
+    @property
+    def placement(self) -> Placement:
+        return Placement(cpus=self.cpus, memory_node=self.memory_node)
+
+
+def _one_or_several(value: Any) -> Any:
+    if value is None:
+        return None
+    several = tuple(value) if isinstance(value, list | tuple) else (value,)
+    for each in several:
+        if not isinstance(each, str | dict | Place):
+            raise ValueError(
+                f"{each!r} is no directory; write /mnt/d{INSTANCE}, or a list with a directory "
+                "(or {directory: /mnt/d1, client: c0}) for each instance"
+            )
+    return several
+
+
+Places = Annotated[tuple[Place, ...], BeforeValidator(_one_or_several), Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One instance: its number, from 1, the client's port, its directory there and where it runs."""
+
+    instance: int
+    client: str
+    directory: str
+    placement: Placement
+
+    @property
+    def label(self) -> str:
+        return f"instance {self.instance}"
+
+
+def seats(places: Sequence[Place] | None, most: int, context: RoundContext) -> tuple[Seat, ...]:
+    """Of the instances 1 to ``most``; fewer where a list of places ends before.
+
+    Without places: the shares of the DUT. One place alone is every instance's; several are one's each.
+    """
+    if places is None:
+        return tuple(Seat(mount.share, mount.endpoint, mount.directory, Placement()) for mount in context.mounts[:most])
+    of_each = [places[0]] * most if len(places) == 1 else list(places[:most])
+    return tuple(_seats(of_each, [client.name for client in context.clients]))
+
+
+def _seats(of_each: Sequence[Place], clients: Sequence[str]) -> Iterator[Seat]:
+    for number, place in enumerate(of_each, 1):
+        client = place.client or clients[(number - 1) % len(clients)]
+        yield Seat(number, client, place.directory.replace(INSTANCE, str(number)), place.placement)
+
 
 Task = Literal["write", "read"]
 INSTANCES: Final = tuple(range(1, 13))

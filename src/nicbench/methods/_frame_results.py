@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
-from nicbench.methods._bonds import note_of_jobs
-from nicbench.methods._failures import failure_values
-from nicbench.methods._frame_options import FramesOptions
-from nicbench.methods._frame_places import Seat
+from nicbench.core.frames import FrameFigures, FrameTimes
+from nicbench.core.result import Result
+from nicbench.core.result import ResultVerdict as Verdict
+from nicbench.core.round import Round
+from nicbench.methods._failures import failure_values, note_of_jobs
+from nicbench.methods._frame_options import FramesOptions, Seat
 from nicbench.methods._round_figures import cpu_values, mean
 from nicbench.methods.base import RoundContext, Values
-from nicbench.model.frames import FrameFigures, FrameTimes
-from nicbench.model.round import Round
 from nicbench.stats.frames import Instance, RunFigures, Target, of_run
+from nicbench.stats.frames_runs import INSTANCES, RUNS, SUM, Ran, tried
 from nicbench.stats.latency import added, percentiles_ns
 from nicbench.stats.limits import Busy, Moved, limit_of
 
@@ -180,3 +181,40 @@ def parameters(seat: Seat, direction: str, instances: int) -> dict[str, Any]:
         "client": seat.client,
         "directory": seat.directory,
     }
+
+
+SCOPE: Final = "sum of the instances"
+
+
+def sums_of_runs(results: Iterable[Result]) -> tuple[Result, ...]:
+    """One for each run of each number of instances; unknown where the rate of an instance is."""
+    by_test: dict[str | None, list[Result]] = {}
+    for result in results:
+        if result.parameters.get("part") in (RUNS, INSTANCES):
+            by_test.setdefault(result.test, []).append(result)
+    return tuple(
+        _result(test, point, ran)
+        for test, members in by_test.items()
+        for point, found in tried(members).items()
+        for ran in found.runs
+    )
+
+
+def _result(test: str | None, point: tuple[str, str | None, int], ran: Ran) -> Result:
+    configuration, direction, instances = point
+    values = {SUM: ran.figures.sum_frames_per_s}
+    if ran.whole is not None:
+        return ran.whole.model_copy(update={"values": {**ran.whole.values, **values}, "scope": SCOPE})
+    first = next(one for one in ran.instances if one is not None)
+    place: dict[str, Any] = {"part": RUNS, **({"direction": direction} if direction else {}), "instances": instances}
+    return Result(
+        id=f"{first.id}/sum",
+        test=test,
+        method=first.method,
+        configuration=configuration,
+        run=first.run,
+        scope=SCOPE,
+        parameters=place if first.run is not None else {**place, "run": ran.run},
+        values={**values},
+        verdict=max((one.verdict for one in ran.instances if one is not None), key=list(Verdict).index),
+    )

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, Final, Literal
 
-from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB
+from nicbench.core.cpus import NumaNode, RanOn, cpu_list
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.result import Result
+from nicbench.core.round import Ask, Job, JobOutcome, Placement, Preparation, Round, RoundRequest
+from nicbench.methods._round_figures import FIRST_PORT, PORTS_A_JOB
 from nicbench.methods.base import RoundContext
-from nicbench.model.cpu_list import cpu_list
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.numa import NumaNode, RanOn
-from nicbench.model.result import Result
-from nicbench.model.round import Ask, Job, JobOutcome, Placement, Preparation, Round, RoundRequest
 
 Where = Literal["local", "remote", "balanced"]
 _MOST_ASTRAY: Final = 0.05
@@ -57,7 +56,7 @@ class PlacedContext:
 
     async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
         """The round with its places and loads; one whose processes were elsewhere had to be used although wrong."""
-        placed = request.model_copy(update={"jobs": self._placed(request)})
+        placed = request.model_copy(update={"jobs": self._place(request)})
         told = {**point, "nodes": self._where, "memory_loads": self._memory_loads}
         one, marked = await self._outer.play(told, placed)
         kept, text = pinning_of(one, self._layout.nodes)
@@ -82,7 +81,7 @@ class PlacedContext:
     async def remove_file(self, endpoint: str, path: str) -> None:
         await self._outer.remove_file(endpoint, path)
 
-    def _placed(self, request: RoundRequest) -> tuple[Job, ...]:
+    def _place(self, request: RoundRequest) -> tuple[Job, ...]:
         turns = {port: cycle(self._layout.nodes_for(self._where, port)) for port in self._layout.node_of_port}
         jobs = tuple(
             job.model_copy(update={"server_placement": _at(next(turns[job.server]))}) if job.server in turns else job
@@ -131,14 +130,14 @@ def pinning_of(one: Round, nodes: Sequence[NumaNode]) -> tuple[bool, str]:
     told: dict[str, bool] = {}
     for job, outcome in zip(one.request.jobs, one.outcomes, strict=True):
         if job.server_placement != Placement() and outcome.failure is None:
-            kept, text = _kept(job.server_placement, outcome)
+            kept, text = _keep(job.server_placement, outcome)
             told[text] = told.get(text, True) and kept
     if not told:
         return True, "no server process was placed"
     return all(told.values()), "; ".join(told)
 
 
-def _kept(asked: Placement, outcome: JobOutcome) -> tuple[bool, str]:
+def _keep(asked: Placement, outcome: JobOutcome) -> tuple[bool, str]:
     was: RanOn | None = outcome.server_ran_on
     if was is None:
         return False, "where the server ran could not be read from /proc"

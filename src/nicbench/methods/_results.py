@@ -1,14 +1,21 @@
-"""A result for each frame size: the loop over the sizes, and what every such result has."""
+"""Results of frame methods: one for each frame size, what came back of a trial, and trials repeated for an average."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import math
+import statistics
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from nicbench.methods._returned import Values
+from nicbench.core.errors import NicbenchError
+from nicbench.core.frame_size import Size, size_label, size_parameters
+from nicbench.core.pattern import times_load, way_of_stream
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.table import Column
+from nicbench.core.trial import Reading, Trial, TrialRequest
+from nicbench.methods._loads import Full
 from nicbench.methods.base import Context, FrameMethod
-from nicbench.model.frame_size import Size, size_label, size_parameters
-from nicbench.model.result import Result, ResultVerdict
 
 PER_PORT = "per port"
 
@@ -49,3 +56,164 @@ def result_at(
         disturbances=tuple(dict.fromkeys(disturbances)),
         trials=tuple(trials),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The trials, and of each whether it had to be used although disturbed; none where nothing could be sent."""
+
+    trials: tuple[Trial, ...] = ()
+    disturbed: tuple[bool, ...] = ()
+
+    @property
+    def readings(self) -> list[Reading]:
+        return [trial.reading for trial in self.trials]
+
+    @property
+    def trial_ids(self) -> tuple[str, ...]:
+        return tuple(trial.id for trial in self.trials)
+
+    @property
+    def verdict(self) -> ResultVerdict:
+        if not self.trials:
+            return ResultVerdict.INCOMPLETE
+        return ResultVerdict.DISTURBED if any(self.disturbed) else ResultVerdict.VALID
+
+    def disturbances(self, reason_null: str | None) -> tuple[str, ...]:
+        """What disturbed them; where there are none, why."""
+        if not self.trials:
+            return (reason_null,) if reason_null else ()
+        pairs = zip(self.trials, self.disturbed, strict=True)
+        return tuple(found.text for trial, disturbed in pairs if disturbed for found in trial.verdict.findings)
+
+
+async def repeated(context: Context, size: Size, request: TrialRequest, repetitions: int) -> Repeated:
+    """The same trial so many times."""
+    made = [
+        await context.measure({**size_parameters(size), "repetition": repetition}, request)
+        for repetition in range(1, repetitions + 1)
+    ]
+    return Repeated(tuple(trial for trial, _ in made), tuple(disturbed for _, disturbed in made))
+
+
+def average_ms(name: str, times_s: Sequence[float | None], why_unknown: Callable[[], str]) -> Values:
+    """The average and the extremes in milliseconds; without them, and with the reason, where one time is unknown."""
+    known = [1e3 * time_s for time_s in times_s if time_s is not None]
+    if len(known) < len(times_s):
+        unknown = Bounded(value=None, n=len(times_s), reason_null=why_unknown())
+        return {name: unknown, "repetitions": len(times_s)}
+    return {
+        name: Bounded(value=statistics.fmean(known), lower=min(known), upper=max(known), n=len(known)),
+        "minimum_ms": min(known),
+        "maximum_ms": max(known),
+        "repetitions": len(known),
+    }
+
+
+def reason_of(values: Values, name: str) -> str | None:
+    """Why this value is not there."""
+    value = values[name]
+    return value.reason_null if isinstance(value, Bounded) else None
+
+
+Values = dict[str, Bounded | float | int | str | None]
+# A transmission ends within a burst of its time.
+_ROUNDING = 1.001
+
+COLUMNS = (
+    Column(value="load_frames_per_s", head="Offered load"),
+    Column(value="percent_of_line_rate", head="% of line rate", form="trimmed"),
+    Column(value="offered_frames", head="Offered frames", form="whole"),
+    Column(value="returned_frames", head="Returned intact", form="whole"),
+    Column(value="lost_frames", head="Lost", form="whole"),
+    Column(value="refused_frames", head="Refused", form="whole"),
+    Column(value="altered_frames", head="Altered", form="whole"),
+    Column(value="late_frames", head="Late", form="whole"),
+    Column(value="checked_bytes", head="Compared of each", unit="bytes", form="whole"),
+    Column(value="returned_percent", head="Returned intact", unit="%", form="of_frames"),
+    Column(value="loss_percent", head="Loss", unit="%", form="of_frames"),
+    Column(value="returned_by_way", head="Returned each way", unit="%", form="text"),
+)
+"""Of a table with a row for each point."""
+
+HOW_IT_IS_CHECKED = (
+    "Every frame that comes back is compared with what was sent, signature and payload, over the bytes of the column "
+    "Compared; an altered one is not returned intact. Where nothing stands there, this tester compares nothing."
+)
+
+
+def returned(trial: Trial, full: Full) -> Values:
+    """The values of a trial: frames of all ports, loads of each port and direction.
+
+    Loss is RFC 2544's (section 26.3): offered less returned, where frames that came after the drain count as late and
+    not as lost, and what a lossless port refused as offered and lost.
+    """
+    reading = trial.reading
+    counts = reading.counts
+    load = trial.request.load_frames_per_s or 0.0
+    line_rate = full.line_rate_frames_per_s
+    if load > line_rate * full.most_line_rates * _ROUNDING:
+        raise NicbenchError(
+            f"{load:.0f} frames/s were offered where the lines carry {line_rate * full.most_line_rates:.0f}",
+            place=f"trial {trial.id}",
+            next_step="report it with the run folder",
+        )
+    offered = counts.sent + counts.unsent_backpressure
+    checked = [stream.checked_bytes for stream in reading.streams if stream.checked_bytes is not None]
+    return {
+        "load_frames_per_s": load,
+        "line_rate_frames_per_s": line_rate,
+        "ceiling_frames_per_s": full.ceiling_frames_per_s,
+        "percent_of_line_rate": 100.0 * load / line_rate,
+        "intended_frames": counts.intended,
+        "offered_frames": offered,
+        "returned_frames": counts.received,
+        "lost_frames": counts.lost,
+        "refused_frames": counts.unsent_backpressure,
+        "altered_frames": None if counts.corrupted is None else counts.corrupted + (counts.unattributed or 0),
+        "late_frames": counts.late,
+        "checked_bytes": min(checked) if checked else None,
+        "returned_percent": 100.0 * counts.received / offered if offered else None,
+        "loss_percent": 100.0 * counts.loss_ratio if offered else None,
+        "returned_by_way": _by_way(reading),
+    }
+
+
+def not_offered(percent: float, full: Full) -> Values:
+    """The values of a load that nobody could send."""
+    load = full.load_frames_per_s(percent)
+    reason = full.why_not_more
+    return {
+        "load_frames_per_s": load,
+        "line_rate_frames_per_s": full.line_rate_frames_per_s,
+        "ceiling_frames_per_s": full.ceiling_frames_per_s,
+        "percent_of_line_rate": 100.0 * load / full.line_rate_frames_per_s,
+        "returned_percent": Bounded(value=None, reason_null=reason),
+        "loss_percent": Bounded(value=None, reason_null=reason),
+    }
+
+
+def sending_ports(trial: Trial) -> int:
+    """How many ports' line rates the ways of its streams can fill: 2 of both directions, 1 of many ports to one."""
+    ways = {way for stream in trial.reading.streams if (way := way_of_stream(stream.name)) is not None}
+    return max(1, round(times_load(tuple(ways))))
+
+
+def verdict_of(trial: Trial | None, disturbed: bool) -> ResultVerdict:
+    """Without a trial there is nothing to rely on."""
+    if trial is None:
+        return ResultVerdict.INCOMPLETE
+    return ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
+
+
+def _by_way(reading: Reading) -> str | None:
+    """Each stream by itself where there are several: a figure for all ports may hide a port that returns nothing."""
+    if len(reading.streams) < 2:
+        return None
+    shares = []
+    for stream in reading.streams:
+        offered = stream.counts.sent + stream.counts.unsent_backpressure
+        # Rounded down: 100 is every frame.
+        share = f"{math.floor(1e5 * stream.counts.received / offered) / 1e3:g}" if offered else "nothing offered"
+        shares.append(f"{stream.name}: {share}")
+    return ", ".join(shares)

@@ -5,12 +5,49 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
+from nicbench.core.base import WorkloadChoice
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.result import ResultVerdict
+from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round
+from nicbench.core.table import Column
 from nicbench.methods.base import RoundContext, Values
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.result import ResultVerdict
-from nicbench.model.round import Figures, Flow, Job, JobOutcome, MachineCpu, Round
 from nicbench.stats.limits import Busy, Found, Moved, limit_alone, limit_of
+
+PAYLOAD_RATE: Final = Column(
+    value="throughput_bits_per_s",
+    head="Throughput",
+    unit="Gb/s",
+    form="gigabits",
+    is_main=True,
+    better="higher",
+    comparative="faster",
+)
+"""What a workload's streams carried."""
+
+
+FIRST_PORT: Final = 5201
+"""iperf3's; the jobs of a round have ports from here on."""
+PORTS_A_JOB: Final = 160
+"""More than any tool takes: nuttcp one for each of up to 128 connections, and one more."""
+ROUND_OVERHEAD_S: Final = 2.0
+"""Servers start, clients connect and end: what a round takes beyond its duration, for estimates."""
+
+
+def jobs_of(clients: Iterable[EndpointFacts], workload: WorkloadChoice, ask: Ask, *, first: int = 0) -> tuple[Job, ...]:
+    """Each client with the port of the server that it leads to. ``first`` is the number of jobs that the round has."""
+    return tuple(
+        Job(
+            workload=workload.kind,
+            client=client.name,
+            server=client.port,
+            ask=ask,
+            port=FIRST_PORT + PORTS_A_JOB * (first + number),
+            options=workload.options,
+        )
+        for number, client in enumerate(clients)
+    )
 
 
 @dataclass

@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import MAXIMUM, MINIMUM, Size, mean_bytes
-from nicbench.model.quantity import Seconds
-from nicbench.model.trial import Purpose, TrialRequest
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import MAXIMUM, MINIMUM, Size, mean_bytes
+from nicbench.core.quantity import Seconds
+from nicbench.core.trial import Purpose, TrialRequest
 
 # RFC 2544 section 9.1 for Ethernet.
 RFC_2544_FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
@@ -36,17 +36,17 @@ _SLACK = 1.01
 def _sensible_duration(duration_s: float) -> float:
     if not SHORTEST_TRIAL_S <= duration_s <= LONGEST_TIME_S:
         why = f"a trial of {duration_s:g} s measures nothing useful"
-        raise _refused(why, "1 ms to 1 day; RFC 2544 asks for 60 s, 1 s is a quick look")
+        raise _refusal(why, "1 ms to 1 day; RFC 2544 asks for 60 s, 1 s is a quick look")
     return duration_s
 
 
 def _sensible_pause(pause_s: float) -> float:
     if pause_s > LONGEST_TIME_S:
-        raise _refused(f"{pause_s:g} s is longer than a day", "at most 1 day; RFC 2544 asks for 2 s and 5 s")
+        raise _refusal(f"{pause_s:g} s is longer than a day", "at most 1 day; RFC 2544 asks for 2 s and 5 s")
     return pause_s
 
 
-def _refused(why: str, accepted: str) -> PydanticCustomError:
+def _refusal(why: str, accepted: str) -> PydanticCustomError:
     """Worded as the refusals of quantities are (model/quantity.py)."""
     return PydanticCustomError("quantity", "{why}", {"why": why, "accepted": accepted})
 

@@ -17,19 +17,76 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nicbench.methods._agreement_tables import TABLES
-from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
-from nicbench.methods._round_figures import Played, bits_per_s, clients_by_port, loads_of, mean, sum_of
+from nicbench.core.base import Frozen, WorkloadChoice
+from nicbench.core.quantity import Confidence, Ratio, Seconds, SomeBytes
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.round import Ask, Round, RoundRequest
+from nicbench.core.table import Column, Grid, ResultTable
+from nicbench.core.units import format_ratio
+from nicbench.methods._round_figures import (
+    ROUND_OVERHEAD_S,
+    Played,
+    bits_per_s,
+    clients_by_port,
+    jobs_of,
+    loads_of,
+    mean,
+    sum_of,
+)
 from nicbench.methods.base import RoundContext, RoundMethod, Values
-from nicbench.model.base import Frozen
-from nicbench.model.quantity import Confidence, Ratio, Seconds, SomeBytes
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.round import Ask, Round, RoundRequest
-from nicbench.model.table import ResultTable
-from nicbench.model.workload import WorkloadChoice
-from nicbench.stats.ratios import Agreement as Answer
-from nicbench.stats.ratios import RatioInterval, agreement, ratio_interval
-from nicbench.units import format_ratio
+from nicbench.stats.intervals import Agreement as Answer
+from nicbench.stats.intervals import RatioInterval, agreement, ratio_interval
+
+_PORT: Final = Column(value="port", head="Port", form="text")
+_TOOL: Final = Column(value="workload", head="Tool", form="text")
+_RATE: Final = Column(
+    value="throughput_bits_per_s",
+    head="Throughput, mean",
+    unit="Mb/s",
+    form="megabits",
+    is_main=True,
+    better="higher",
+    comparative="faster",
+)
+
+TABLES: Final = (
+    ResultTable(
+        part="agreement",
+        title="Agreement of tools",
+        caption=(
+            "The ratio of what two tools say of the same work: the second over the first, the geometric mean over "
+            "repetitions in which each had its turn, in an order drawn with the seed; its interval by Student's t of "
+            "the logarithms. They agree where the whole interval lies within the bound, and do not where none of it "
+            "does."
+        ),
+        columns=(
+            _PORT,
+            Column(value="tools", head="Tools", form="text"),
+            Column(value="ratio", head="Ratio", form="trimmed", is_main=True),
+            Column(value="ratio_lower", head="from", form="trimmed"),
+            Column(value="ratio_upper", head="to", form="trimmed"),
+            Column(value="confidence_percent", head="Confidence", unit="%", form="trimmed"),
+            Column(value="within_percent", head="Bound", unit="%", form="trimmed"),
+            Column(value="pairs", head="Repetitions", form="whole"),
+            Column(value="answer", head="The two", form="text"),
+        ),
+        sentences=("is measured by {tools}, and the two {answer} ({port})",),
+    ),
+    ResultTable(
+        part="tools",
+        title="Throughput by each tool",
+        caption="Payload over each port with all of its clients, by what the receivers counted, mean and deviation.",
+        columns=(
+            *(_PORT, _TOOL, _RATE),
+            Column(value="throughput_deviation_bits_per_s", head="Std. deviation", unit="Mb/s", form="megabits"),
+            Column(value="throughput_minimum_bits_per_s", head="least", unit="Mb/s", form="megabits"),
+            Column(value="throughput_maximum_bits_per_s", head="most", unit="Mb/s", form="megabits"),
+            Column(value="repetitions", head="Repetitions", form="whole"),
+        ),
+        grid=Grid(rows=_PORT, across=(_TOOL,), cell=_RATE),
+    ),
+)
+
 
 _ASSUMED_PORTS: Final = 4
 _SLOWEST_BITS_PER_S: Final = 50e6
@@ -133,7 +190,7 @@ class Agreement(RoundMethod):
                 "throughput_maximum_bits_per_s": max(known, default=None),
                 "repetitions": len(known),
             }
-            parameters = {"part": "tools", "port": port, "workload": tool, **self._told()}
+            parameters = {"part": "tools", "port": port, "workload": tool, **self._words_of()}
             verdict = repeated.verdict(values["throughput_bits_per_s"] is None)
             results.append(self._result(f"{port}/{tool}", parameters, values, verdict, repeated))
         return results
@@ -158,13 +215,13 @@ class Agreement(RoundMethod):
                 "agreement": (answer or Answer.UNKNOWN).value,
                 "answer": _words(first, second, found, answer, self.options.within),
             }
-            parameters = {"part": "agreement", "port": port, "tools": f"{first} and {second}", **self._told()}
+            parameters = {"part": "agreement", "port": port, "tools": f"{first} and {second}", **self._words_of()}
             results.append(
                 self._result(f"{port}/{first}-{second}", parameters, values, both.verdict(found is None), both)
             )
         return results
 
-    def _told(self) -> dict[str, Any]:
+    def _words_of(self) -> dict[str, Any]:
         """The work, and the bound."""
         options = self.options
         return {

@@ -17,23 +17,29 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from nicbench.methods._burst_columns import BACK_TO_BACK_IMPORTS
-from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
-from nicbench.methods._full_rate import HIGHEST, LINE_RATE, Full, FullRate, full_rate, words_of
-from nicbench.methods._results import each_size, result_at
-from nicbench.methods._returned import Values
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_parameters
+from nicbench.core.frame_size import words_of as words_of_size
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.table import Column, ImportTable, Plot, ResultTable
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Purpose, Trial
+from nicbench.core.units import format_rate
+from nicbench.methods._imports import BACK_TO_BACK_IMPORTS
+from nicbench.methods._loads import (
+    HIGHEST,
+    LINE_RATE,
+    NDR,
+    Full,
+    FullRate,
+    earlier_rate,
+    full_rate,
+    full_rate_words,
+    not_the_throughput,
+)
+from nicbench.methods._results import Values, each_size, result_at
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
-from nicbench.model.ability import Ability
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import MAXIMUM, MINIMUM, FrameSize, Size, size_parameters
-from nicbench.model.frame_size import words_of as words_of_size
-from nicbench.model.import_table import ImportTable
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column, Plot, ResultTable
-from nicbench.model.trial import Purpose, Trial
-from nicbench.units import format_mpps
 
 REPETITIONS = 50
 LONGEST_BURST_S = 2.0
@@ -127,7 +133,10 @@ class BackToBack(FrameMethod):
             ),
             (
                 options.rate != LINE_RATE,
-                f"frames of a burst come at {words_of(options.rate)}, RFC 2544 section 26.4 asks for the line rate",
+                (
+                    f"frames of a burst come at {full_rate_words(options.rate)}, RFC 2544 section 26.4 asks for the "
+                    "line rate"
+                ),
             ),
             (
                 any(isinstance(size, str) and size not in (MINIMUM, MAXIMUM) for size in options.frame_bytes),
@@ -221,7 +230,7 @@ class BackToBack(FrameMethod):
         longest = max(1, math.floor(self.options.longest_burst * bursts.load_frames_per_s))
         step = self.options.step_frames
         sent = bursts.sent_frames_per_s
-        kept_up = "" if sent is None else f"; the longest that was sent came at {format_mpps(sent)} Mpps"
+        kept_up = "" if sent is None else f"; the longest that was sent came at {format_rate(sent)}"
         again = self.options.loss_verification
         verified = f" with loss verification, up to {again} times" if again else ""
         return (
@@ -245,9 +254,9 @@ class BackToBack(FrameMethod):
                 Column(value="maximum_frames", head="Maximum", unit="frames", form="whole"),
                 Column(value="standard_deviation_frames", head="Std. deviation", unit="frames", form="number"),
                 Column(value="repetitions", head="N", form="whole"),
-                Column(value="burst_frames_per_s", head="Rate in a burst", unit="Mpps", form="mpps"),
+                Column(value="burst_frames_per_s", head="Rate in a burst"),
                 Column(value="percent_of_line_rate", head="% of line rate", form="trimmed"),
-                Column(value="throughput_frames_per_s", head="Throughput", unit="Mpps", form="mpps"),
+                Column(value="throughput_frames_per_s", head="Throughput"),
                 Column(value="implied_buffer_time_us", head="Implied buffer time", unit="µs", form="number"),
                 Column(value="corrected_buffer_time_us", head="Corrected buffer time", unit="µs", form="number"),
                 Column(value="corrected_buffer_frames", head="Corrected buffer", unit="frames", form="trimmed"),

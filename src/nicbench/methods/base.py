@@ -12,24 +12,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
+from nicbench.core.base import Frozen, WorkloadChoice
+from nicbench.core.cpus import NumaNode
+from nicbench.core.described import Described
+from nicbench.core.endpoint import EndpointFacts, Mount
+from nicbench.core.frame_size import Size
+from nicbench.core.pattern import Pattern
+from nicbench.core.registry import find, find_one
+from nicbench.core.result import Bounded, Result, Value
+from nicbench.core.round import Ask, Preparation, Round, RoundRequest
+from nicbench.core.table import Column, ImportTable, ResultTable
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Latency, Trial, TrialRequest
 from nicbench.methods._circumstances import circumstances
-from nicbench.model.ability import Ability
-from nicbench.model.base import Frozen
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.frame_size import Size
-from nicbench.model.import_table import ImportTable
-from nicbench.model.numa import NumaNode
-from nicbench.model.pattern import Pattern
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, Value
-from nicbench.model.round import Ask, Preparation, Round, RoundRequest
-from nicbench.model.share import Mount
-from nicbench.model.table import Column, ResultTable
-from nicbench.model.trial import Latency, Trial, TrialRequest
-from nicbench.model.workload import WorkloadChoice
-from nicbench.registry import find, find_one
 from nicbench.search.base import Goal, Limits, Outcome, Search
-from nicbench.stats.series import Series
+from nicbench.stats.sample import Series
 
 _OF_THIS_PROJECT = re.compile(r"(?<=\?) \(methods\.md [^)]*\)\.| \(methods\.md [^)]*\)|, search/\w+\.py")
 """Where a docstring points to notes that a reader of a report does not have."""
@@ -61,10 +58,21 @@ class Misfit(Objection):
     option: tuple[str, ...]
 
 
-class Context(Protocol):
-    """What a method may use. Behind it every trial is judged, repeated where needed, and journaled."""
+class AnyContext(Protocol):
+    """What every method may use. Behind it every trial or round is judged, repeated where needed, and journaled."""
 
     seed: int
+
+    def results_of(self, test: str) -> tuple[Result, ...]:
+        """Results of an earlier test of this bench file (latency at the throughput)."""
+
+    def publish(self, result: Result) -> None:
+        """Makes a result known as soon as it is complete."""
+
+
+class Context(AnyContext, Protocol):
+    """What a method of frames may use: trials, and searches that are made of them."""
+
     bidirectional: bool
     """Whether the traffic goes both ways at once."""
     ports: int
@@ -94,17 +102,10 @@ class Context(Protocol):
     ) -> Found:
         """Runs a search whose every measurement is a trial like ``request`` at another load and duration."""
 
-    def results_of(self, test: str) -> tuple[Result, ...]:
-        """Results of an earlier test of this bench file (latency at the throughput)."""
 
-    def publish(self, result: Result) -> None:
-        """Makes a result known as soon as it is complete."""
+class RoundContext(AnyContext, Protocol):
+    """What a method of workloads may use: rounds, and what has to be made ready for them."""
 
-
-class RoundContext(Protocol):
-    """What a method of workloads may use. Behind it every round is judged, repeated where needed, and journaled."""
-
-    seed: int
     servers: tuple[EndpointFacts, ...]
     """The ports of the host that is measured."""
     clients: tuple[EndpointFacts, ...]
@@ -134,14 +135,8 @@ class RoundContext(Protocol):
     async def remove_file(self, endpoint: str, path: str) -> None:
         """Removes a file that ``make_file`` made; at the end of the run that is done anyway."""
 
-    def results_of(self, test: str) -> tuple[Result, ...]:
-        """Results of an earlier test of this bench file."""
 
-    def publish(self, result: Result) -> None:
-        """Makes a result known as soon as it is complete."""
-
-
-class Method(ABC):
+class Method(Described, ABC):
     """What all methods have: subclasses are a ``FrameMethod`` or a ``RoundMethod``."""
 
     kind: ClassVar[str]
@@ -149,6 +144,10 @@ class Method(ABC):
     """What it answers, with ``{subject}`` for what is measured; a report begins with it."""
     Options: ClassVar[type[Frozen]]
     measures: ClassVar[Measures]
+    times_one_way: ClassVar[bool] = False
+    """Whether its latencies are one way, of frames that bear the time at which they were sent."""
+    sees_faults: ClassVar[bool] = False
+    """Whether its values are what a DUT with known faults does to frames, so that both can stand side by side."""
 
     def __init__(self, name: str, options: Frozen) -> None:
         self.name = name
@@ -170,6 +169,10 @@ class Method(ABC):
         """Where its options fall short of the RFC it follows, in words for the report."""
         return ()
 
+    def objection(self, context: Any) -> Objection | None:
+        """Why this testbed does not suit it; asked of every test, with its context, before the first of them begins."""
+        return None
+
     @classmethod
     def in_a_lab(cls, options: Frozen) -> Frozen:
         """The options with the defaults of a lab made on the spot, where those differ from a laboratory's."""
@@ -182,8 +185,14 @@ class Method(ABC):
         return _OF_THIS_PROJECT.sub("", words).replace("``", "")
 
     @classmethod
+    def check(cls) -> None:
+        """Builds its tables, so that a column with a wrong unit stops start-up and not the report of a long run."""
+        cls.tables()
+        cls.imports()
+
+    @classmethod
     def table(cls) -> ResultTable | None:
-        """Its section of the report; None where the report has one made for it."""
+        """Its section of the report, and its table at the end of a run."""
         return None
 
     @classmethod
@@ -191,6 +200,21 @@ class Method(ABC):
         """Its sections, where results of several kinds come from it: each table says of which ``part`` it is."""
         table = cls.table()
         return () if table is None else (table,)
+
+    @classmethod
+    def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
+        """What its tables show beside the values of a result; ``trials`` are those of the run, by their id."""
+        return {}
+
+    @classmethod
+    def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
+        """The table of these results, where columns or words depend on them; ``options`` are those of their test."""
+        return table
+
+    @classmethod
+    def options_of_import(cls, goals: Mapping[str, float]) -> dict[str, Any]:
+        """The options of an imported test, as far as its source tells them: the loss ratios of ``goals``."""
+        return {}
 
     @classmethod
     def imports(cls) -> ImportTable | None:
@@ -209,12 +233,14 @@ class Method(ABC):
         Those that its table prints bold, of a row that sums up others where there are such rows; where none is bold,
         the first number of the result. Names that a result does not have are passed over.
         """
-        table = next((one for one in cls.tables() if one.part == result.parameters.get("part")), None)
+        part = result.parameters.get("part")
+        table = next((cls.table_for(one, (result,), {}) for one in cls.tables() if one.part == part), None)
         if table is not None and table.sums is not None:
             column, word = table.sums
             if word not in (result.values.get(column), result.parameters.get(column)):
                 return ()
-        bold = tuple(column.value for column in table.columns if column.is_main) if table is not None else ()
+        main = [column.value for column in table.columns if column.is_main] if table is not None else []
+        bold = tuple(dict.fromkeys(main))
         numbers = (name for name, value in result.values.items() if isinstance(value, Bounded | int | float))
         return bold or tuple(numbers)[:1]
 
@@ -222,7 +248,9 @@ class Method(ABC):
     def column_of(cls, result: Result, name: str) -> Column | None:
         """How a value of a result of its own is written, and which way it is better; None where no table has it."""
         tables = sorted(cls.tables(), key=lambda table: table.part != result.parameters.get("part"))
-        return next((column for table in tables for column in table.columns if column.value == name), None)
+        every = (column for table in tables for column in cls.table_for(table, (result,), {}).columns)
+        column = next((column for column in every if column.value == name), None)
+        return column if column is None or column.name is None else column.model_copy(update={"head": column.name})
 
     @classmethod
     def circumstances(cls, parameters: Mapping[str, Any]) -> str:
@@ -302,10 +330,6 @@ class RoundMethod(Method):
     def shares_wanted(self) -> int:
         """How many shares of a DUT that serves files it needs."""
         return 0
-
-    def objection(self, context: RoundContext) -> Objection | None:
-        """Why these ports do not suit it; asked of every test before the first of them begins."""
-        return None
 
     @abstractmethod
     async def run(self, context: RoundContext) -> tuple[Result, ...]:

@@ -14,9 +14,17 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from nicbench.methods._columns import PAYLOAD_RATE
-from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB, ROUND_OVERHEAD_S
+from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.quantity import Seconds, SomeBytes
+from nicbench.core.result import Result
+from nicbench.core.round import Ask, Direction, Job, RoundRequest
+from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
 from nicbench.methods._round_figures import (
+    FIRST_PORT,
+    PAYLOAD_RATE,
+    PORTS_A_JOB,
+    ROUND_OVERHEAD_S,
     Played,
     bits_per_s,
     clients_by_port,
@@ -28,15 +36,6 @@ from nicbench.methods._round_figures import (
     sum_of,
 )
 from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
-from nicbench.model.base import Frozen
-from nicbench.model.distinct import Distinct
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.import_table import ImportColumn, ImportTable
-from nicbench.model.quantity import Seconds, SomeBytes
-from nicbench.model.result import Result
-from nicbench.model.round import Ask, Direction, Job, RoundRequest
-from nicbench.model.table import Column, Grid, ResultTable
-from nicbench.model.workload import WorkloadChoice
 
 MEAN = "mean"
 """In place of a destination: over all of them."""

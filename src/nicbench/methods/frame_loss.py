@@ -13,20 +13,18 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from nicbench.methods._full_rate import LINE_RATE, Full, FullRate, full_rate, words_of
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.frame_size import words_of as size_words
+from nicbench.core.quantity import Percent
+from nicbench.core.result import Result
+from nicbench.core.table import Column, Curve, Grid, ImportTable, ResultTable
+from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD, LOAD_RATE, LOSS, RETURNED_SHARE, SIZE
-from nicbench.methods._results import result_at
-from nicbench.methods._returned import COLUMNS, HOW_IT_IS_CHECKED, returned, verdict_of
+from nicbench.methods._loads import LINE_RATE, Full, FullRate, full_rate, full_rate_words
+from nicbench.methods._results import COLUMNS, HOW_IT_IS_CHECKED, result_at, returned, verdict_of
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, size_parameters
-from nicbench.model.frame_size import words_of as size_words
-from nicbench.model.import_table import ImportTable
-from nicbench.model.quantity import Percent
-from nicbench.model.result import Result
-from nicbench.model.table import Column, Curve, Grid, ResultTable
-from nicbench.model.trial import Purpose, Trial
 
 SMALLEST_STEP_PERCENT, LARGEST_STEP_PERCENT = 0.1, 10.0
 TRIALS_WITHOUT_LOSS = 2
@@ -77,7 +75,7 @@ class FrameLoss(FrameMethod):
 
     def deviations(self) -> tuple[str, ...]:
         of = self.options.of
-        other = f"100 % is {words_of(of)}, RFC 2544 section 26.3 begins at the line rate"
+        other = f"100 % is {full_rate_words(of)}, RFC 2544 section 26.3 begins at the line rate"
         return (
             *self.options.trial.deviations(),
             *missing_sizes(self.options.frame_bytes),
@@ -166,7 +164,7 @@ class FrameLoss(FrameMethod):
             rising=COUNTS_RISE,
             complements=((LOSS.value, RETURNED_SHARE.value),),
             percentages=COUNTED_SHARES,
-            load_of=words_of(LINE_RATE),
+            load_of=full_rate_words(LINE_RATE),
             caption="The share of the offered frames that did not come back, at each load.",
         )
 

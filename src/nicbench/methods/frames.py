@@ -15,22 +15,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from nicbench.methods._bonds import port_of_job
-from nicbench.methods._failures import bond_failure_misfits, failure_misfits, failure_objection, silent_of_job
+from nicbench.core.base import WorkloadChoice
+from nicbench.core.result import Result
+from nicbench.core.round import Ask, Round
+from nicbench.core.table import ImportTable, ResultTable
+from nicbench.methods._failures import (
+    bond_failure_misfits,
+    failure_misfits,
+    failure_objection,
+    port_of_job,
+    silent_of_job,
+)
 from nicbench.methods._frame_jobs import WORKLOAD, ask_of, can_restart, preparation, request, round_s
-from nicbench.methods._frame_options import FramesOptions, Task
-from nicbench.methods._frame_places import Seat, seats
-from nicbench.methods._frame_results import figures_of, instance_values, parameters, run_values, target_of
-from nicbench.methods._frames_imports import IMPORTS, frames_of_import
-from nicbench.methods._frames_sums import SCOPE, sums_of_runs
-from nicbench.methods._frames_tables import TABLES
+from nicbench.methods._frame_options import FramesOptions, Seat, Task, seats
+from nicbench.methods._frame_results import (
+    SCOPE,
+    figures_of,
+    instance_values,
+    parameters,
+    run_values,
+    sums_of_runs,
+    target_of,
+)
+from nicbench.methods._frame_tables import IMPORTS, TABLES, frames_of_import
 from nicbench.methods._round_figures import Played
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
-from nicbench.model.import_table import ImportTable
-from nicbench.model.result import Result
-from nicbench.model.round import Ask, Round
-from nicbench.model.table import ResultTable
-from nicbench.model.workload import WorkloadChoice
 from nicbench.stats.frames_runs import RUNS
 
 

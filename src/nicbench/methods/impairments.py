@@ -14,21 +14,19 @@ from typing import ClassVar, Final
 
 from pydantic import Field
 
-from nicbench.methods._full_rate import Full, FullRate, full_rate
-from nicbench.methods._results import each_size, result_at
-from nicbench.methods._returned import Values, verdict_of
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.quantity import Confidence
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, Result
+from nicbench.core.table import Column, ResultTable
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Latency, Purpose, Reading
+from nicbench.methods._loads import Full, FullRate, full_rate
+from nicbench.methods._results import Values, each_size, result_at, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
-from nicbench.model.ability import Ability
-from nicbench.model.base import Frozen
-from nicbench.model.counts import Counts
-from nicbench.model.frame_size import FrameSize, Size, size_parameters
-from nicbench.model.quantity import Confidence
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result
-from nicbench.model.table import Column, ResultTable
-from nicbench.model.trial import Latency, Purpose, Reading
-from nicbench.stats.shares import share_interval
+from nicbench.stats.intervals import share_interval
 
 _PERCENTILES: Final = ("50", "99", "99.9")
 _NO_FRAME: Final = "no frame came back"
@@ -41,18 +39,18 @@ def _share(value: str, head: str) -> Column:
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _COLUMNS: Final = (
     _SIZE,
-    Column(value="load_frames_per_s", head="Load", unit="Mpps", form="mpps"),
+    Column(value="load_frames_per_s", head="Load"),
     Column(value="sent_frames", head="Sent", form="whole"),
     _share("lost_percent", "Lost"),
     _share("duplicated_percent", "Doubled"),
     _share("reordered_percent", "Reordered"),
     _share("altered_percent", "Altered"),
-    Column(value="latency_minimum_ns", head="Least delay", unit="µs", form="microseconds"),
-    Column(value="latency_p50_ns", head="Median delay", unit="µs", form="microseconds", is_main=True, better="lower"),
-    Column(value="latency_mean_ns", head="Mean delay", unit="µs", form="microseconds"),
-    Column(value="latency_p99_ns", head="p99", unit="µs", form="microseconds"),
-    Column(value="latency_maximum_ns", head="Greatest delay", unit="µs", form="microseconds"),
-    Column(value="pdv_ns", head="Delay variation", unit="µs", form="microseconds"),
+    Column(value="latency_minimum_ns", head="Least delay"),
+    Column(value="latency_p50_ns", head="Median delay", is_main=True, better="lower"),
+    Column(value="latency_mean_ns", head="Mean delay"),
+    Column(value="latency_p99_ns", head="p99"),
+    Column(value="latency_maximum_ns", head="Greatest delay"),
+    Column(value="pdv_ns", head="Delay variation"),
 )
 
 
@@ -60,6 +58,7 @@ class Impairments(FrameMethod):
     """Delay, loss, duplication, reordering and alteration of each frame size at one load."""
 
     kind: ClassVar[str] = "impairments"
+    sees_faults: ClassVar[bool] = True
     question: ClassVar[str] = (
         "What does {subject} do to frames: how many are delayed, lost, doubled, reordered, altered?"
     )
@@ -137,7 +136,7 @@ def values_of(reading: Reading, confidence: float) -> Values:
         **_share_values("duplicated", counts.duplicated, arrived, confidence),
         **_share_values("reordered", counts.reordered, counts.received, confidence),
         **_share_values("altered", altered, arrived, confidence),
-        "checked_bytes": _checked(reading),
+        "checked_bytes": _check_share(reading),
         **_delays(reading.latency, counts),
     }
 
@@ -159,7 +158,7 @@ def _share_values(name: str, frames: int | None, of: int, confidence: float) -> 
     }
 
 
-def _checked(reading: Reading) -> int | None:
+def _check_share(reading: Reading) -> int | None:
     checked = [stream.checked_bytes for stream in reading.streams if stream.checked_bytes is not None]
     return min(checked) if checked else None
 

@@ -16,31 +16,31 @@ from typing import Any, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
-from nicbench.methods._columns import PAYLOAD_RATE
-from nicbench.methods._jobs import FIRST_PORT, PORTS_A_JOB, ROUND_OVERHEAD_S, jobs_of
-from nicbench.methods._message_tail import BINS_S, latency_values, tail_values, together
+from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.quantity import Seconds, SomeBytes
+from nicbench.core.result import Result
+from nicbench.core.round import Ask, Job, JobOutcome, RequestLatency, Round, RoundRequest, Transport
+from nicbench.core.table import Column, Grid, ResultTable
+from nicbench.core.traffic import Name
 from nicbench.methods._round_figures import (
+    FIRST_PORT,
+    PAYLOAD_RATE,
+    PORTS_A_JOB,
+    ROUND_OVERHEAD_S,
     Played,
     bits_per_s,
     clients_by_port,
     cpu_values,
     found_limit,
+    jobs_of,
     loads_of,
     mean,
     retransmissions_of,
     sum_of,
 )
-from nicbench.methods._tail import Bins
+from nicbench.methods._tail import MESSAGE_BINS_S, Bins, latency_values, message_tail_values, together
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
-from nicbench.model.base import Frozen
-from nicbench.model.distinct import Distinct
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.quantity import Seconds, SomeBytes
-from nicbench.model.result import Result
-from nicbench.model.round import Ask, Job, JobOutcome, RequestLatency, Round, RoundRequest, Transport
-from nicbench.model.table import Column, Grid, ResultTable
-from nicbench.model.traffic import Name
-from nicbench.model.workload import WorkloadChoice
 from nicbench.stats.rounds import REPEATED
 
 KIBIBYTE: Final = 1024
@@ -57,7 +57,7 @@ _CONGESTION: Final = re.compile(r"pause|pfc|ecn|cnp", re.IGNORECASE)
 
 _SIZE = Column(value="message_bytes", head="Message", unit="bytes", form="text")
 _STREAMS = Column(value="streams", head="Streams a sender", form="text")
-_MOST = Column(value="latency_maximum_ns", head="Latency, greatest", unit="µs", form="microseconds")
+_MOST = Column(value="latency_maximum_ns", head="Latency, greatest")
 
 
 class Incast(RoundMethod):
@@ -82,7 +82,7 @@ class Incast(RoundMethod):
         message_bytes: Distinct[SomeBytes] | None = Field(default=None, min_length=1)
         streams: Distinct[int] = Field(default=STREAMS, min_length=1)
         probe_bytes: SomeBytes = 64
-        bins: Bins = BINS_S
+        bins: Bins = MESSAGE_BINS_S
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
         repetitions: int = Field(default=1, ge=1, le=1000)
 
@@ -224,8 +224,8 @@ class Incast(RoundMethod):
             **_throughputs(played.rounds),
             "retransmissions": retransmissions_of(outcome for one in played.rounds for _, outcome in loads_of(one)),
             **latency_values(latency),
-            **tail_values(latency, self.options.bins),
-            "congestion": _told(played.rounds, _CONGESTION, "of pauses or marks"),
+            **message_tail_values(latency, self.options.bins),
+            "congestion": _words_of(played.rounds, _CONGESTION, "of pauses or marks"),
             "rdma_repeats": self._repeats(played.rounds, point),
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
             "limited_by": limit.limit.value,
@@ -250,7 +250,7 @@ class Incast(RoundMethod):
         if self.options.transport != "rdma":
             return None
         row = f"{point['message_bytes']} bytes, {point['streams']} queue pairs a sender"
-        return f"{row}: {_told(rounds, REPEATED, 'of what was repeated')}"
+        return f"{row}: {_words_of(rounds, REPEATED, 'of what was repeated')}"
 
     @classmethod
     def table(cls) -> ResultTable:
@@ -263,10 +263,10 @@ class Incast(RoundMethod):
             ),
             columns=(
                 *(_SIZE, _STREAMS, Column(value="senders", head="Senders", form="whole"), PAYLOAD_RATE),
-                Column(value="sender_minimum_bits_per_s", head="Slowest sender", unit="Gb/s", form="gigabits"),
-                Column(value="sender_maximum_bits_per_s", head="Fastest sender", unit="Gb/s", form="gigabits"),
-                Column(value="latency_p50_ns", head="Latency, median", unit="µs", form="microseconds"),
-                Column(value="latency_p99_ns", head="p99", unit="µs", form="microseconds"),
+                Column(value="sender_minimum_bits_per_s", head="Slowest sender"),
+                Column(value="sender_maximum_bits_per_s", head="Fastest sender"),
+                Column(value="latency_p50_ns", head="Latency, median"),
+                Column(value="latency_p99_ns", head="p99"),
                 _MOST,
                 Column(value="timed_messages", head="Messages timed", form="whole"),
                 Column(value="latency_basis", head="Basis", form="text"),
@@ -312,7 +312,7 @@ def _throughputs(rounds: Sequence[Round]) -> Values:
     }
 
 
-def _told(rounds: Sequence[Round], which: re.Pattern[str], what: str) -> str:
+def _words_of(rounds: Sequence[Round], which: re.Pattern[str], what: str) -> str:
     """Counters that rose, over all rounds, as the drivers call them. Where none can be read, nothing is claimed."""
     risen: dict[str, int] = {}
     for one in rounds:

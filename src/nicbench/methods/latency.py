@@ -10,25 +10,24 @@ the receiver took it; the source of the time stamps and their uncertainty stand 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
-from nicbench.methods._earlier import NDR, not_the_throughput
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
+from nicbench.core.quantity import Percent
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.table import Column, ImportColumn, ImportTable, ResultTable, Statement
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Latency as LatencyReading
+from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
+from nicbench.methods._loads import NDR, not_the_throughput
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scaled_tail, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Values
-from nicbench.model.ability import Ability
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
-from nicbench.model.import_table import ImportColumn, ImportTable
-from nicbench.model.quantity import Percent
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column
-from nicbench.model.trial import Latency as LatencyReading
-from nicbench.model.trial import Purpose, Trial
 from nicbench.stats.latency import PERCENTILES
 
 # RFC 2544 section 26.2 asks for the throughput; how latency grows towards it shows at lower loads.
@@ -56,10 +55,31 @@ _SAID_BY = (
 _IMPORTED = tuple(ImportColumn(value=value, name=name, also=also, quantity="time") for value, name, also in _SAID_BY)
 
 
+_COLUMNS = (
+    Column(value="latency_minimum_ns", head="min", is_optional=True),
+    Column(value="latency_mean_ns", head="mean", is_optional=True),
+    Column(value="latency_p50_ns", head="p50", name="median latency", is_main=True, is_optional=True, better="lower"),
+    Column(value="latency_p99_ns", head="p99", is_optional=True),
+    Column(
+        value="latency_p99_9_ns", head="p99.9", name="p99.9 latency", is_main=True, is_optional=True, better="lower"
+    ),
+    Column(value="latency_p99_99_ns", head="p99.99", is_optional=True),
+    Column(value="latency_p99_999_ns", head="p99.999", is_optional=True),
+    Column(value="latency_p99_9999_ns", head="p99.9999", is_optional=True),
+    Column(value="latency_maximum_ns", head="max", is_optional=True),
+    Column(value="pdv_ns", head="PDV", is_optional=True),
+)
+_MEAN, _MEDIAN, _MOST = "{latency_mean_ns} on average", "{latency_p50_ns} in the median", "{latency_maximum_ns} at most"
+_KNOWN = ((_MEAN, _MEDIAN, _MOST), (_MEAN, _MEDIAN), (_MEAN, _MOST), (_MEDIAN, _MOST), (_MEAN,), (_MEDIAN,), (_MOST,))
+_SENTENCES = tuple(f"delays {{size}} frames by {' and '.join(parts)}, at {{load}}" for parts in _KNOWN)
+"""Of imported results, whose source may tell any of the three."""
+
+
 class Latency(FrameMethod):
     """The latency of each frame size at each load."""
 
     kind: ClassVar[str] = "latency"
+    times_one_way: ClassVar[bool] = True
     question: ClassVar[str] = "How long does {subject} delay frames, by frame size and load?"
 
     class Options(Frozen):
@@ -152,11 +172,63 @@ class Latency(FrameMethod):
         return ("latency_p50_ns",)
 
     @classmethod
-    def column_of(cls, result: Result, name: str) -> Column | None:
-        """Of the median: what runs are repeated for."""
-        if name not in cls.main_values(result):
-            return None
-        return Column(value=name, head="median latency", unit="µs", form="microseconds", better="lower")
+    def table(cls) -> ResultTable:
+        size = Column(value="size", head="Frame", unit="bytes", form="text")
+        own = Column(
+            value="tester_latency_p50_ns", head="Tester's own", is_minor=True, is_optional=True, name="Tester, p50"
+        )
+        return ResultTable(
+            title="Latency at {load}",
+            apart_by=("load_percent", "load_of"),
+            caption=(
+                "One way, from the tester's port through the DUT to the tester's port. The tester's own is the median "
+                "without a DUT: it is part of every number here and is not subtracted. A percentile is printed where "
+                "at least one frame lies above it: p99.9999 takes a million frames. PDV is p99.9 less the minimum "
+                "(RFC 8219, 7.3.1)."
+            ),
+            caption_beside=(
+                "Each configuration's load is a share of its own rate: the column says how much. Of several runs each "
+                "number is the median; percentiles of several runs are never pooled."
+            ),
+            basis_of="Loads",
+            columns=(
+                size,
+                Column(value="load_frames_per_s", head="Load", is_minor=True, is_optional=True),
+                *_COLUMNS,
+                Column(
+                    value="latency_uncertainty_ns",
+                    head="Uncertainty",
+                    form="uncertainty",
+                    is_minor=True,
+                    is_optional=True,
+                ),
+                own,
+                Column(value="timed_frames", head="Frames timed", form="whole", is_minor=True, is_optional=True),
+            ),
+            statement=Statement(
+                lead="At {load}",
+                says="half of the {size} frames pass within",
+                value="latency_p50_ns",
+                also_says="99.9 % within",
+                also="latency_p99_9_ns",
+                both_say="half of the {size} frames, and also 99.9 % of them, pass within",
+                alone="was measured for latency only",
+            ),
+            sentences=_SENTENCES,
+            overview=(
+                *(column for column in _COLUMNS if column.is_main),
+                own.model_copy(update={"head": "tester's own p50", "is_minor": True}),
+            ),
+            times_frames=True,
+        )
+
+    @classmethod
+    def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
+        """How many frames were timed: runs of earlier formats have that in their trials alone."""
+        if "timed_frames" in result.values:
+            return {}
+        readings = (trials[name].reading.latency for name in result.trials if name in trials)
+        return {"timed_frames": next((latency.count for latency in readings if latency is not None), None)}
 
     @classmethod
     def imports(cls) -> ImportTable:
@@ -168,6 +240,7 @@ class Latency(FrameMethod):
                 ("latency_minimum_ns", *_PERCENTILE_NAMES.values(), "latency_maximum_ns"),
                 ("latency_minimum_ns", "latency_mean_ns", "latency_maximum_ns"),
             ),
+            caption="As the source defines latency.",
         )
 
     @classmethod

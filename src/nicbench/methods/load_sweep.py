@@ -13,18 +13,17 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from nicbench.methods._full_rate import LINE_RATE, Full, FullRate, full_rate, link_words, words_of
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.core.quantity import LoadPercent
+from nicbench.core.result import Result
+from nicbench.core.table import Column, Curve, Grid, ImportColumn, ImportTable, ResultTable
+from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD, LOAD_RATE, LOSS, RETURNED_SHARE, SIZE
-from nicbench.methods._returned import COLUMNS, HOW_IT_IS_CHECKED, not_offered, returned, verdict_of
+from nicbench.methods._loads import LINE_RATE, Full, FullRate, full_rate, full_rate_words, link_words
+from nicbench.methods._results import COLUMNS, HOW_IT_IS_CHECKED, not_offered, returned, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod, Values
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
-from nicbench.model.import_table import ImportColumn, ImportTable
-from nicbench.model.quantity import LoadPercent
-from nicbench.model.result import Result
-from nicbench.model.table import Column, Curve, Grid, ResultTable
-from nicbench.model.trial import Purpose, Trial
 
 LOADS_PERCENT = (100.0, 75.0, 50.0, 45.0, 42.0, 35.0, 25.0, 20.0, 10.0, 1.0)
 FRAME_BYTES = (64, 1000)
@@ -65,7 +64,7 @@ class LoadSweep(FrameMethod):
 
     def deviations(self) -> tuple[str, ...]:
         of = self.options.of
-        other = f"100 % is {words_of(of)}, the published measurement takes the line rate"
+        other = f"100 % is {full_rate_words(of)}, the published measurement takes the line rate"
         return (*self.options.trial.deviations(), *(() if of == LINE_RATE else (other,)))
 
     async def run(self, context: Context) -> tuple[Result, ...]:
@@ -136,7 +135,7 @@ class LoadSweep(FrameMethod):
             rising=COUNTS_RISE,
             complements=((RETURNED_SHARE.value, LOSS.value),),
             percentages=COUNTED_SHARES,
-            load_of=words_of(LINE_RATE),
+            load_of=full_rate_words(LINE_RATE),
             overload=True,
             caption="The share of the offered frames that came back intact.",
         )

@@ -16,15 +16,13 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.registry import find
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.round import Ask
+from nicbench.core.table import Column, ResultTable
 from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
 from nicbench.methods.base import Method, Misfit, Objection, RoundContext, RoundMethod, Values
-from nicbench.model.base import Frozen
-from nicbench.model.distinct import Distinct
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.round import Ask
-from nicbench.model.table import Column, ResultTable
-from nicbench.model.workload import WorkloadChoice
-from nicbench.registry import find
 
 REMOTE: Final = "remote"
 _RATE: Final = "throughput_bits_per_s"
@@ -218,9 +216,9 @@ class PlacementMethod(RoundMethod):
                     comparative="faster",
                 ),
                 Column(value=f"{_RATE}_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
-                Column(value="latency_mean_ns", head="Latency, mean", unit="µs", form="microseconds"),
+                Column(value="latency_mean_ns", head="Latency, mean"),
                 Column(value="latency_mean_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
-                Column(value="latency_p50_ns", head="median", unit="µs", form="microseconds"),
+                Column(value="latency_p50_ns", head="median"),
                 Column(value="latency_p50_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
                 Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
             ),

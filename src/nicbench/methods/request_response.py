@@ -15,22 +15,26 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
-from nicbench.methods._request_figures import latency_values, probed, tail_of
-from nicbench.methods._request_load import LOAD_LONGER_S, Beside, Load
-from nicbench.methods._request_tables import TABLES
-from nicbench.methods._round_figures import Played, clients_by_port, cpu_values, loads_of, mean, sum_of
+from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.quantity import Seconds, SomeBytes
+from nicbench.core.result import Result
+from nicbench.core.round import Ask, RoundRequest
+from nicbench.core.table import ResultTable
+from nicbench.core.units import format_bytes, format_duration_s
+from nicbench.methods._requests import LOAD_LONGER_S, TABLES, Beside, Load, latency_values, probed, tail_of
+from nicbench.methods._round_figures import (
+    ROUND_OVERHEAD_S,
+    Played,
+    clients_by_port,
+    cpu_values,
+    jobs_of,
+    loads_of,
+    mean,
+    sum_of,
+)
 from nicbench.methods._round_figures import bits_per_s as rate_of
 from nicbench.methods.base import RoundContext, RoundMethod, Values
-from nicbench.model.base import Frozen
-from nicbench.model.distinct import Distinct
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.quantity import Seconds, SomeBytes
-from nicbench.model.result import Result
-from nicbench.model.round import Ask, RoundRequest
-from nicbench.model.table import ResultTable
-from nicbench.model.workload import WorkloadChoice
-from nicbench.units import format_bytes, format_duration_s
 
 MESSAGES: Final = (1, 64, 256, 1024, 4096, 16_384, 65_536)
 TAIL_BOUNDS_S: Final = (50e-6, 100e-6, 150e-6, 200e-6, 250e-6)

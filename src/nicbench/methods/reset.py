@@ -14,18 +14,16 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
-from nicbench.methods._repeated import Repeated, average_ms, reason_of, repeated
-from nicbench.methods._results import each_size, result_at
-from nicbench.methods._returned import Values
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size
+from nicbench.core.result import Result
+from nicbench.core.table import Column, ResultTable
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Interruption, Purpose, Reading, Trial
+from nicbench.methods._loads import NDR, earlier_rate, not_the_throughput
+from nicbench.methods._results import Repeated, Values, average_ms, each_size, reason_of, repeated, result_at
 from nicbench.methods._trial_times import Pause, TrialTimes
 from nicbench.methods.base import Context, FrameMethod
-from nicbench.model.ability import Ability
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size
-from nicbench.model.result import Result
-from nicbench.model.table import Column, ResultTable
-from nicbench.model.trial import Interruption, Purpose, Reading, Trial
 
 SMALLEST_FRAME_BYTES = 64
 REPETITIONS = 5
@@ -165,7 +163,7 @@ class Reset(FrameMethod):
             columns=(
                 Column(value="size", head="Frame", unit="bytes", form="text"),
                 Column(value="reset", head="Reset", form="text"),
-                Column(value="throughput_frames_per_s", head="Throughput", unit="Mpps", form="mpps"),
+                Column(value="throughput_frames_per_s", head="Throughput"),
                 Column(
                     value="reset_time_ms", head="Reset time", unit="ms", form="number", is_main=True, better="lower"
                 ),

@@ -14,22 +14,18 @@ from typing import ClassVar, Final
 
 from pydantic import Field
 
-from nicbench.errors import NicbenchError
+from nicbench.core.base import Frozen
+from nicbench.core.errors import NicbenchError
+from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.quantity import Percent
+from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.core.table import Column, ImportColumn, ImportTable, Plot, ResultTable
+from nicbench.core.trial import DutWork, Purpose, Trial
+from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval
-from nicbench.methods._results import PER_PORT, each_size, result_at
-from nicbench.methods._returned import verdict_of
+from nicbench.methods._results import PER_PORT, each_size, result_at, sending_ports, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, size_parameters
-from nicbench.model.import_table import ImportColumn, ImportTable
-from nicbench.model.pattern import times_load, way_of_stream
-from nicbench.model.quantity import Percent
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result
-from nicbench.model.table import Column, Plot, ResultTable
-from nicbench.model.trial import DutWork, Purpose, Trial
-from nicbench.units import l1_bits_per_s, l2_bits_per_s
 
 FRAME_BYTES: Final = (64, 128, 256, 512, 1024, 1280, 1518)
 # Below this share of what was offered nobody says that the DUT was at its limit: rings fill and drain.
@@ -94,7 +90,7 @@ class SingleCore(FrameMethod):
         load = highest * self.options.load / 100.0
         request = self.options.trial.request(size, load, Purpose.AVERAGE)
         trial, disturbed = await context.measure(size_parameters(size), request)
-        ports = _sending_ports(trial)
+        ports = sending_ports(trial)
         return result_at(
             self,
             size,
@@ -118,12 +114,12 @@ class SingleCore(FrameMethod):
             columns=(
                 _SIZE,
                 _RATE,
-                Column(value="line_rate_frames_per_s", head="Line rate", unit="Mpps", form="mpps"),
+                Column(value="line_rate_frames_per_s", head="Line rate"),
                 Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
-                Column(value="throughput_l2_bits_per_s", head="Throughput", unit="Gb/s", form="gigabits"),
+                Column(value="throughput_l2_bits_per_s", head="Throughput"),
                 Column(value="limited_by", head="Limited by", form="text"),
-                Column(value="ceiling_frames_per_s", head="Tester's ceiling", unit="Mpps", form="mpps"),
-                Column(value="core_clock_hz", head="DUT's core", unit="GHz", form="gigahertz"),
+                Column(value="ceiling_frames_per_s", head="Tester's ceiling"),
+                Column(value="core_clock_hz", head="DUT's core"),
                 Column(value="tsc_cycles_per_packet", head="TSC cycles per packet", is_main=True, better="lower"),
                 Column(value="core_cycles_per_packet", head="Core cycles per packet"),
             ),
@@ -165,7 +161,7 @@ def values_of(
 ) -> dict[str, Bounded | float | int | str | None]:
     """What a trial came to. The rates of a port, and what went through all that carried traffic, on one basis."""
     reading, frame_bytes = trial.reading, trial.request.frame_bytes
-    ports = _sending_ports(trial)
+    ports = sending_ports(trial)
     basis = line_rate_frames_per_s * ports
     rate = reading.counts.received * 1e9 / reading.offering_ns
     if rate > basis * _ROUNDING:
@@ -191,12 +187,6 @@ def values_of(
         "ceiling_frames_per_s": None if ceiling_frames_per_s is None else ceiling_frames_per_s * ports,
         **_cycles(work),
     }
-
-
-def _sending_ports(trial: Trial) -> int:
-    """How many ports' line rates the ways of its streams can fill: 2 of both directions, 1 of many ports to one."""
-    ways = {way for stream in trial.reading.streams if (way := way_of_stream(stream.name)) is not None}
-    return max(1, round(times_load(tuple(ways))))
 
 
 def _cycles(work: DutWork | None) -> dict[str, float | str | None]:

@@ -14,23 +14,21 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, label_of, size_label, size_parameters
+from nicbench.core.quantity import Percent
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.table import Column, Plot, ResultTable
+from nicbench.core.trial import Latency, Purpose, Trial
+from nicbench.core.turn import DEFAULT
 from nicbench.methods import _critical_load
 from nicbench.methods._critical_load import CriticalLoadChoice, critical_load
-from nicbench.methods._earlier import earlier_rate
-from nicbench.methods._full_rate import Full, FullRate, full_rate, words_of
-from nicbench.methods._returned import Values, not_offered, verdict_of
+from nicbench.methods._loads import Full, FullRate, earlier_rate, full_rate, full_rate_words
+from nicbench.methods._results import Values, not_offered, verdict_of
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context, FrameMethod
-from nicbench.model.base import Frozen
-from nicbench.model.counts import Counts
-from nicbench.model.frame_size import FrameSize, Size, label_of, size_label, size_parameters
-from nicbench.model.quantity import Percent
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column, Plot, ResultTable
-from nicbench.model.trial import Latency, Purpose, Trial
-from nicbench.model.turn import DEFAULT
-from nicbench.stats.series import Series
+from nicbench.stats.sample import Series
 
 LENGTH_S = 12 * 3600.0
 INTERVAL_S = 60.0
@@ -174,7 +172,7 @@ class Soak(FrameMethod):
         disturbances: tuple[str, ...],
     ) -> Result:
         label = size_label(size)
-        of = self.options.of if self.options.at is not None else words_of(self.options.rate or 0.0)
+        of = self.options.of if self.options.at is not None else full_rate_words(self.options.rate or 0.0)
         parameters: dict[str, Any] = {
             **size_parameters(size),
             "size": label,
@@ -229,7 +227,7 @@ class Soak(FrameMethod):
             intervals = [result for result in members if _interval(result) != WHOLE]
             shown += [result for result in members if _interval(result) == WHOLE]
             if intervals:
-                shown += [_renamed("worst", max(intervals, key=_badness)), _renamed("last", intervals[-1])]
+                shown += [_rename("worst", max(intervals, key=_badness)), _rename("last", intervals[-1])]
         return tuple(shown)
 
     @classmethod
@@ -243,7 +241,7 @@ class Soak(FrameMethod):
             columns=(
                 Column(value="size", head="Frame", unit="bytes", form="text"),
                 _INTERVAL,
-                Column(value="load_frames_per_s", head="Load", unit="Mpps", form="mpps"),
+                Column(value="load_frames_per_s", head="Load"),
                 Column(value="offered_frames", head="Offered frames", form="whole"),
                 Column(value="lost_frames", head="Lost or altered", form="whole"),
                 _LOSS,
@@ -314,7 +312,7 @@ def _interval(result: Result) -> str:
     return str(result.parameters.get("interval", result.values.get("interval")))
 
 
-def _renamed(what: str, result: Result) -> Result:
+def _rename(what: str, result: Result) -> Result:
     """As the terminal shows it: "worst: 7"."""
     values = {name: value for name, value in result.values.items() if name != "interval"}
     parameters = {**result.parameters, "interval": f"{what}: {_interval(result)}"}

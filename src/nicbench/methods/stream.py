@@ -14,35 +14,31 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.bond import LinkFailure
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
+from nicbench.core.result import Result, Spread, Value
+from nicbench.core.round import Ask, Direction, JobOutcome, Round, RoundRequest
+from nicbench.core.table import Bars, Column, Grid, ImportTable, ResultTable
 from nicbench.methods import _failures
-from nicbench.methods._bonds import note_of, port_of
-from nicbench.methods._columns import PAYLOAD_RATE
-from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
+from nicbench.methods._imports import IMPORTS, stream_of_import, throughput_and_cpu
 from nicbench.methods._round_figures import (
+    PAYLOAD_RATE,
+    ROUND_OVERHEAD_S,
     Played,
     bits_per_s,
     clients_by_port,
     cpu_values,
     flows_of,
     found_limit,
+    jobs_of,
     loads_of,
     mean,
     retransmissions_of,
     sum_of,
 )
-from nicbench.methods._stream_imports import IMPORTS, stream_of_import, throughput_and_cpu
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
-from nicbench.model.base import Frozen
-from nicbench.model.distinct import Distinct
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.import_table import ImportTable
-from nicbench.model.link_failure import LinkFailure
-from nicbench.model.quantity import BitsPerSecond, Seconds, SomeBytes
-from nicbench.model.result import Result, Value
-from nicbench.model.round import Ask, Direction, JobOutcome, Round, RoundRequest
-from nicbench.model.spread import Spread
-from nicbench.model.table import Bars, Column, Grid, ResultTable
-from nicbench.model.workload import WorkloadChoice
 
 Together = Literal["port", "card", "all"]
 """What sends at the same time: the clients of one port, of all ports of one card, or of all ports."""
@@ -180,7 +176,7 @@ class Stream(RoundMethod):
         found = [self._client(context, played, point, place, client) for client in clients]
         found += [self._port(context, played, point, place, port) for port in ports]
         if len(ports) > 1:
-            found.append(self._combined(context, played, point, place))
+            found.append(self._combine(context, played, point, place))
         return found
 
     def _client(
@@ -194,7 +190,7 @@ class Stream(RoundMethod):
             "retransmissions": retransmissions_of(outcomes),
             "lost_datagrams_percent": None if mean(lost) is None else 100.0 * (mean(lost) or 0.0),
             **cpu_values(played.rounds, client.machine, "client"),
-            **port_of(played.rounds, client.name),
+            **_failures.port_of(played.rounds, client.name),
             **_failures.silent_of(played.rounds, client.name),
         }
         parameters = {
@@ -212,15 +208,15 @@ class Stream(RoundMethod):
             played,
             f"{place}/{port}",
             {**point, "part": "ports", "port": port, "clients": len(names), "beside": _beside(point)},
-            self._summed(context, played, names),
+            self._sum_up(context, played, names),
         )
 
-    def _combined(self, context: RoundContext, played: Played, point: dict[str, Any], place: str) -> Result:
+    def _combine(self, context: RoundContext, played: Played, point: dict[str, Any], place: str) -> Result:
         names = [job.client for job, _ in loads_of(played.rounds[0])]
         parameters = {**point, "part": "combined", "clients": len(names)}
-        return self._result(played, f"{place}/combined", parameters, self._summed(context, played, names))
+        return self._result(played, f"{place}/combined", parameters, self._sum_up(context, played, names))
 
-    def _summed(self, context: RoundContext, played: Played, names: Sequence[str]) -> Values:
+    def _sum_up(self, context: RoundContext, played: Played, names: Sequence[str]) -> Values:
         """Of some clients together; the CPU is the server's while everything of the round ran."""
         sums = [
             sum_of(bits_per_s(outcome.figures) for job, outcome in loads_of(one) if job.client in names)
@@ -240,7 +236,7 @@ class Stream(RoundMethod):
             **values,
             "limited_by": limit.limit.value,
             "limit": limit.text,
-            **note_of(played.rounds, names),
+            **_failures.note_of(played.rounds, names),
             **_failures.failure_values(played.rounds),
         }
 

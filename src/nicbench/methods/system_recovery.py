@@ -12,20 +12,17 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from nicbench.methods._earlier import NDR, earlier_rate, not_the_throughput
-from nicbench.methods._full_rate import HIGHEST, Full, full_rate
-from nicbench.methods._repeated import Repeated, average_ms, reason_of, repeated
-from nicbench.methods._results import each_size, result_at
-from nicbench.methods._returned import Values
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, words_of
+from nicbench.core.quantity import Percent, PercentOver
+from nicbench.core.result import Result
+from nicbench.core.table import Column, Plot, ResultTable
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Phase, Purpose, Reading, StreamReading
+from nicbench.methods._loads import HIGHEST, NDR, Full, earlier_rate, full_rate, not_the_throughput
+from nicbench.methods._results import Repeated, Values, average_ms, each_size, reason_of, repeated, result_at
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
-from nicbench.model.ability import Ability
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, words_of
-from nicbench.model.quantity import Percent, PercentOver
-from nicbench.model.result import Result
-from nicbench.model.table import Column, Plot, ResultTable
-from nicbench.model.trial import Phase, Purpose, Reading, StreamReading
 
 OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
 OVERLOAD_S = 60.0
@@ -171,9 +168,9 @@ class SystemRecovery(FrameMethod):
             ),
             columns=(
                 _SIZE,
-                Column(value="throughput_frames_per_s", head="Throughput", unit="Mpps", form="mpps"),
-                Column(value="overload_frames_per_s", head="Overload", unit="Mpps", form="mpps"),
-                Column(value="recovery_frames_per_s", head="Afterwards", unit="Mpps", form="mpps"),
+                Column(value="throughput_frames_per_s", head="Throughput"),
+                Column(value="overload_frames_per_s", head="Overload"),
+                Column(value="recovery_frames_per_s", head="Afterwards"),
                 _TIME,
                 Column(value="minimum_ms", head="Minimum", unit="ms", form="number"),
                 Column(value="maximum_ms", head="Maximum", unit="ms", form="number"),

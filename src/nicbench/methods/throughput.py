@@ -3,31 +3,41 @@
 Steps, for each frame size: the tester's own ceiling is known, measured without a DUT; a search looks, between a minimum
 load and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial, and one of
 full length confirms the answer (section 24). Verified: each frame is recognised by its signature, its payload compared,
-and a trial that the tester spoilt is not the DUT's.
+and a trial that the tester made invalid is not the DUT's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from nicbench.core.base import Frozen
+from nicbench.core.described import OneLine
+from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters
+from nicbench.core.quantity import FramesPerSecond, Ratio
+from nicbench.core.registry import find
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, number_of
+from nicbench.core.table import (
+    Column,
+    FurtherTable,
+    Goal,
+    ImportColumn,
+    ImportTable,
+    RateBars,
+    ResultTable,
+    SearchedRates,
+)
+from nicbench.core.trial import Purpose, Trial
+from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval
 from nicbench.methods._results import each_size
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
-from nicbench.methods.base import Context, FrameMethod
-from nicbench.model.base import Frozen
-from nicbench.model.frame_size import FrameSize, Size, size_label, size_parameters
-from nicbench.model.import_table import ImportColumn, ImportTable
-from nicbench.model.quantity import FramesPerSecond, Ratio
-from nicbench.model.rate import Bounded, LimitedBy
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column
-from nicbench.model.trial import Purpose
-from nicbench.registry import find
-from nicbench.search.base import Goal, Limits, Outcome, Search
+from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.search.base import Goal as SearchGoal
+from nicbench.search.base import Limits, Outcome, Search
 
 NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
 # RFC 2544 section 24: a search may use shorter trials, "but the final determination SHOULD be made with full length".
@@ -49,6 +59,14 @@ _NDR_SHARE = ImportColumn(
 _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
 
 
+_RATE = "_frames_per_s"
+_BOUNDS = frozenset({"line_rate", "ceiling"})
+"""Rates of a result that no search was for."""
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_LINE_RATE = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
+_CEILING = Column(value="ceiling_frames_per_s", head="Tester's ceiling", is_minor=True, is_optional=True)
+
+
 class SearchChoice(Frozen):
     """Which search, for which loss ratios, how narrow, and how many trials at most per frame size.
 
@@ -57,8 +75,10 @@ class SearchChoice(Frozen):
 
     model_config = ConfigDict(extra="allow")
 
+    plugins: ClassVar[str] = "nicbench.search"
+
     kind: str = "mlr"
-    goals: dict[str, Ratio] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
+    goals: Annotated[dict[str, Ratio], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
     precision: Ratio = 0.005
     maximum_trials: int = Field(default=60, ge=2)
     minimum_load: FramesPerSecond = 1000.0
@@ -152,21 +172,56 @@ class Throughput(FrameMethod):
             shares=((_NDR.value, _NDR_SHARE.value), (_PDR.value, _PDR_SHARE.value)),
             rising=((_NDR.value, _PDR.value),),
             lossless=((_NDR.value, LOSS.value),),
+            caption="The highest rate that met the goal.",
         )
 
     @classmethod
-    def main_values(cls, result: Result) -> tuple[str, ...]:
-        """The rate of each goal."""
-        rates = (name for name, value in result.values.items() if isinstance(value, Bounded))
-        return tuple(name for name in rates if name.endswith("_frames_per_s"))
+    def options_of_import(cls, goals: Mapping[str, float]) -> dict[str, Any]:
+        return {"search": {"goals": dict(goals)}}
 
     @classmethod
-    def column_of(cls, result: Result, name: str) -> Column | None:
-        """The rate of a goal, whatever the bench file calls it."""
-        if name not in cls.main_values(result):
-            return None
-        goal = name.removesuffix("_frames_per_s").upper()
-        return Column(value=name, head=goal, unit="Mpps", form="mpps", better="higher", comparative="faster")
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Throughput",
+            caption=(
+                "The rate is the highest load that met the goal; the interval ends at the lowest load that did not."
+            ),
+            basis_of="Frame rates",
+            columns=(_SIZE, _LINE_RATE),
+            overview=(_CEILING,),
+            search_notes="Search",
+        )
+
+    @classmethod
+    def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
+        """Each rate in bits, without and with what a frame takes on the wire beside itself."""
+        frame_bytes = result.parameters.get("frame_bytes")
+        rates = {key: number_of(result.values[f"{key}{_RATE}"]) for key in _keys((result,))}
+        if not isinstance(frame_bytes, int | float):
+            return {}
+        return {
+            **{f"{key}_l2_bits_per_s": rate and l2_bits_per_s(rate, frame_bytes) for key, rate in rates.items()},
+            **{f"{key}_l1_bits_per_s": rate and l1_bits_per_s(rate, frame_bytes) for key, rate in rates.items()},
+        }
+
+    @classmethod
+    def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
+        """Four columns for each goal, whatever the bench file calls it; the same in bits; and the zero-loss table."""
+        goals = _goals(results, options)
+        lossless = next((goal for goal in goals if goal.loss_ratio == 0.0), None)
+        has_lossless = lossless and any(number_of(result.values.get(lossless.value)) for result in results)
+        told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
+        caption = " ".join((table.caption, *told, *confirmed(results)))
+        further = (*((_zero_loss(lossless),) if lossless and has_lossless else ()), _in_bits(goals))
+        return table.model_copy(
+            update={
+                "caption": caption,
+                "columns": (_SIZE, *(column for goal in goals for column in _of_goal(goal)), _LINE_RATE),
+                "rates": SearchedRates(goals=goals, line_rate=_LINE_RATE.value, ceiling=_CEILING.value),
+                "further": further,
+                "overview": (*(column for goal in goals for column in _overview(goal)), _CEILING),
+            }
+        )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         return await each_size(context, self.options.frame_bytes, self._measure_size)
@@ -187,7 +242,7 @@ class Throughput(FrameMethod):
             validation_duration_s=options.validation_s(times.duration),
             maximum_trials=options.maximum_trials,
         )
-        goals = tuple(Goal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
+        goals = tuple(SearchGoal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
         request = times.request(size, None, Purpose.SEARCH)
         found = await context.search(options.build(), size_parameters(size), request, goals, limits)
         rates = {name.lower(): outcome.rate for name, outcome in found.outcomes.items()}
@@ -209,6 +264,94 @@ class Throughput(FrameMethod):
             disturbances=_notes(found.outcomes),
             trials=found.trial_ids,
         )
+
+
+def confirmed(results: Sequence[Result]) -> tuple[str, ...]:
+    """How long the longest trial was that a rate passed, in a sentence; none where the results do not say."""
+    found = (number_of(result.values.get(f"{key}_passed_for_s")) for result in results for key in _keys((result,)))
+    lengths = {length for length in found if length is not None}
+    if not lengths:
+        return ()
+    if len(lengths) == 1:
+        return (f"Every rate has passed a trial of {min(lengths):g} s.",)
+    return (f"Every rate has passed a trial of {min(lengths):g} s at least, and {max(lengths):g} s at most.",)
+
+
+def _keys(results: Iterable[Result]) -> tuple[str, ...]:
+    """What begins the names of the values of each goal: "ndr"."""
+    names = (name for result in results for name, value in result.values.items() if not isinstance(value, str))
+    keys = dict.fromkeys(name.removesuffix(_RATE) for name in names if name.endswith(_RATE))
+    return tuple(key for key in keys if key not in _BOUNDS)
+
+
+def _goals(results: Iterable[Result], options: Mapping[str, Any]) -> tuple[Goal, ...]:
+    """The goals of the results, strictest first; their loss ratios are in the options of the test."""
+    search = options.get("search")
+    written = search.get("goals") if isinstance(search, Mapping) else None
+    ratios = written if isinstance(written, Mapping) else {}
+    known = {str(name).lower(): (str(name), float(ratio)) for name, ratio in ratios.items()}
+    goals = []
+    for key in _keys(results):
+        name, ratio = known.get(key, (key.upper(), None))
+        goals.append(Goal(value=f"{key}{_RATE}", share=f"{key}_percent_of_line_rate", name=name, loss_ratio=ratio))
+    return tuple(sorted(goals, key=lambda goal: (goal.loss_ratio is None, goal.loss_ratio or 0.0, goal.value)))
+
+
+def _of_goal(goal: Goal) -> tuple[Column, ...]:
+    rate = Column(
+        value=goal.value,
+        head="Frame rate",
+        name=goal.name,
+        group=goal.name,
+        aspect="rate",
+        is_main=True,
+        better="higher",
+        comparative="faster",
+    )
+    return (
+        rate,
+        Column(value=goal.value, head="Interval", group=goal.name, aspect="interval", is_minor=True),
+        Column(value=goal.value, head="Limited by", group=goal.name, aspect="limit"),
+        Column(value=goal.share, head="% of line rate", group=goal.name, form="percent"),
+    )
+
+
+def _overview(goal: Goal) -> tuple[Column, ...]:
+    return (
+        Column(value=goal.value, head=goal.name, aspect="span", is_main=True),
+        Column(value=goal.share, head="% of line rate", form="percent"),
+        Column(value=goal.value, head="limited by", aspect="limit"),
+    )
+
+
+def _in_bits(goals: Iterable[Goal]) -> FurtherTable:
+    layers = [
+        Column(value=goal.value.replace(_RATE, f"_{layer}_bits_per_s"), head=layer.upper(), group=goal.name)
+        for goal in goals
+        for layer in ("l2", "l1")
+    ]
+    trials = Column(value="search_trials", head="Trials of the search", form="whole", is_minor=True, is_optional=True)
+    traffic = Column(value="search_traffic_s", head="Its traffic", unit="s", is_minor=True, is_optional=True)
+    return FurtherTable(
+        title="The same in bits",
+        caption=(
+            "L2 counts the frame with its FCS; L1 adds the 20 bytes of preamble, start delimiter and inter-frame gap."
+        ),
+        columns=(_SIZE, *layers, trials, traffic, _CEILING),
+    )
+
+
+def _zero_loss(goal: Goal) -> FurtherTable:
+    size = Column(value="size", head="Frame size", unit="bytes", form="text")
+    rate = Column(value=goal.value, head="Frame rate", aspect="exact", is_main=True)
+    line_rate = Column(value=_LINE_RATE.value, head="Line rate")
+    share = Column(value=goal.share, head="% of line rate", form="trimmed")
+    return FurtherTable(
+        title="Zero packet loss",
+        caption="The highest frame rate at which every frame came back.",
+        columns=(size, rate, line_rate, share),
+        bars=RateBars(x=size, rate=rate, share=share),
+    )
 
 
 def _percent(rate: Bounded, line_rate: float) -> float | None:

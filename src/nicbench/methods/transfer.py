@@ -17,31 +17,28 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from nicbench.methods._jobs import ROUND_OVERHEAD_S, jobs_of
-from nicbench.methods._medium import MEMORY, Medium, example_of, folder_of, words_of
+from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.quantity import SomeBytes
+from nicbench.core.result import Result
+from nicbench.core.round import Ask, JobOutcome, RoundRequest
+from nicbench.core.table import ImportTable, ResultTable
+from nicbench.core.units import format_bytes
 from nicbench.methods._round_figures import (
+    ROUND_OVERHEAD_S,
     Played,
     bits_per_s,
     clients_by_port,
     cpu_values,
+    jobs_of,
     limits_alone,
     loads_of,
     mean,
     retransmissions_of,
 )
-from nicbench.methods._transfer_table import IMPORTS, TABLE
+from nicbench.methods._transfers import IMPORTS, MEMORY, TABLE, Medium, example_of, folder_of, words_of
 from nicbench.methods.base import Misfit, RoundContext, RoundMethod, Values
-from nicbench.model.base import Frozen
-from nicbench.model.distinct import Distinct
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.import_table import ImportTable
-from nicbench.model.quantity import SomeBytes
-from nicbench.model.result import Result
-from nicbench.model.round import Ask, JobOutcome, RoundRequest
-from nicbench.model.table import ResultTable
-from nicbench.model.workload import WorkloadChoice
 from nicbench.stats.limits import Found
-from nicbench.units import format_bytes
 
 MEGABYTE: Final = 1_000_000
 TRANSFERS: Final = (1 * MEGABYTE, 5 * MEGABYTE, 10 * MEGABYTE)

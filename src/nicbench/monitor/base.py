@@ -1,11 +1,18 @@
-"""What a run sees of its monitors: they are told when a trial begins and ends, and keep off it."""
+"""What a run sees of its monitors (``Monitors``): they are told when a sample begins and ends.
+
+``WatchedTester`` tells them of trials, off which they keep; ``FakeMonitors`` is a deterministic stand-in.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 
-from nicbench.model.monitor import MonitorPlan
-from nicbench.model.round import MachineCpu
+from nicbench.core.monitor import MonitorPlan
+from nicbench.core.round import MachineCpu
+from nicbench.core.trial import Reading, TrialRequest
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers.base import During, Tester, TesterFacts
 
 
 class Monitors(ABC):
@@ -17,7 +24,7 @@ class Monitors(ABC):
 
     @abstractmethod
     async def end_trial(self) -> None:
-        """The trial is over."""
+        """The trial is over: the monitors take samples again."""
 
     @abstractmethod
     async def begin_round(self, number: int) -> None:
@@ -29,9 +36,66 @@ class Monitors(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """The last sample; never raises."""
+        """Takes the last sample and ends the monitors; never raises."""
 
     @property
     @abstractmethod
     def plans(self) -> tuple[MonitorPlan, ...]:
         """How each host is watched; empty where none is."""
+
+
+class WatchedTester(Tester):
+    """A tester whose trials the monitors are told of: so they know which of their samples are of which trial."""
+
+    def __init__(self, tester: Tester, monitors: Monitors) -> None:
+        self._tester = tester
+        self._monitors = monitors
+
+    async def start(self) -> TesterFacts:
+        return await self._tester.start()
+
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        await self._tester.learn(number, request, addressing)
+
+    async def trial(
+        self,
+        number: int,
+        request: TrialRequest,
+        addressing: tuple[Addressing, ...],
+        during: During | None = None,
+    ) -> Reading:
+        await self._monitors.begin_trial(number, request.duration_s + request.drain_s + 2 * request.settle_s)
+        try:
+            return await self._tester.trial(number, request, addressing, during)
+        finally:
+            await self._monitors.end_trial()
+
+    async def close(self) -> None:
+        await self._tester.close()
+
+
+@dataclass
+class FakeMonitors(Monitors):
+    """``heard`` is what a run told it, in order."""
+
+    heard: list[str] = field(default_factory=list)
+
+    async def begin_trial(self, number: int, duration_s: float) -> None:
+        self.heard.append(f"trial {number} of {duration_s:g} s")
+
+    async def end_trial(self) -> None:
+        self.heard.append("end")
+
+    async def begin_round(self, number: int) -> None:
+        self.heard.append(f"round {number}")
+
+    async def end_round(self) -> tuple[MachineCpu, ...]:
+        self.heard.append("end")
+        return ()
+
+    async def close(self) -> None:
+        self.heard.append("close")
+
+    @property
+    def plans(self) -> tuple[MonitorPlan, ...]:
+        return ()

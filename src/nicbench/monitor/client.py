@@ -9,10 +9,10 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from nicbench.engine.client import PROTOCOL, wrong_protocol
-from nicbench.errors import EngineError, HostError
+from nicbench.core.errors import EngineError, HostError
+from nicbench.engine.client import PROTOCOL, explain_wrong_protocol
 from nicbench.hosts.base import Process
-from nicbench.store.monitor_log import SAMPLE
+from nicbench.store.monitor_samples import SAMPLE
 
 _REPLY_TIMEOUT_S = 10.0
 NAME = "nicbench-monitor"
@@ -35,7 +35,7 @@ class MonitorClient:
 
     @property
     def pid(self) -> int | None:
-        """Of the monitor."""
+        """The process id of the monitor."""
         return self._process.pid
 
     async def greet(self) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class MonitorClient:
         line = await self._process.read_line(timeout_s=_REPLY_TIMEOUT_S)
         ready = _message(line or "{}")
         wrong = (
-            wrong_protocol(str(ready.get("protocol")))
+            explain_wrong_protocol(str(ready.get("protocol")))
             if ready.get("event") == "ready"
             else f"does not begin as protocol {PROTOCOL}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from nicbench.model.round import MachineCpu
+from nicbench.core.round import MachineCpu
 from nicbench.stats.cpu import BUSY, Spent, added, utilisation
 
 _CPU: Final = "cpu_"
@@ -37,7 +37,7 @@ class CpuWatch:
             self._sample(event)
 
     def begin(self) -> None:
-        """The round begins now."""
+        """Starts to count: the round begins now."""
         self._samples, self._own_ns = [], 0
 
     def end(self, machine: str) -> MachineCpu:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nicbench.core.cpus import cpu_list
 from nicbench.hosts.base import Host
-from nicbench.labs.base import Testbed
-from nicbench.model.cpu_list import cpu_list
+from nicbench.testbed.labs.base import Testbed
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from nicbench.engine.deploy import deployed
-from nicbench.errors import NicbenchError
-from nicbench.events import Bus, Note
+from nicbench.core.cpus import parse_cpu_list
+from nicbench.core.errors import NicbenchError
+from nicbench.core.events import Bus, Note
+from nicbench.core.monitor import MonitorCost, MonitorPlan, MonitorSettings
+from nicbench.core.round import MachineCpu
+from nicbench.engine.binaries import deploy_binary
 from nicbench.hosts.base import Host
-from nicbench.model.cpu_list import parse_cpu_list
-from nicbench.model.monitor import MonitorCost, MonitorPlan, MonitorSettings
-from nicbench.model.round import MachineCpu
 from nicbench.monitor.base import Monitors
 from nicbench.monitor.client import NAME, MonitorClient
 from nicbench.monitor.cpu_watch import CpuWatch
 from nicbench.monitor.placing import BESIDE_ROUNDS, Place, machines, place
-from nicbench.store.monitor_log import SAMPLE, MonitorLog
+from nicbench.store.monitor_samples import SAMPLE, MonitorLog
 
 _RENEW_S = 3.0
 """A third of the lease: two may be late."""
@@ -35,7 +35,7 @@ _BESIDE_TRIAL_S = 60.0
 
 @dataclass
 class _Watched:
-    """One machine."""
+    """A machine with its monitor."""
 
     name: str
     client: MonitorClient
@@ -86,7 +86,7 @@ class RunningMonitors(Monitors):
         measuring: Collection[int] | None,
         engine_folder: str | None,
     ) -> None:
-        process = await host.start([await deployed(host, NAME, engine_folder)])
+        process = await host.start([await deploy_binary(host, NAME, engine_folder)])
         watch = CpuWatch()
         clock_is_known = host.kind == "local"
 

@@ -1,4 +1,4 @@
-"""The report of one run, made from its folder alone: a page, and as the page says it PDF and Markdown.
+"""The report of one run, made from its folder alone: one document, written as a page, as PDF and as Markdown.
 
 It never touches a host.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from nicbench.model.report_wishes import Layout
+from nicbench.core.report_options import Layout
 
 __all__ = ["Format", "build", "build_formats"]
 
@@ -25,9 +25,7 @@ def build(folder: Path, layout: Layout | None = None) -> Path:
 
     ``layout`` is that of the bench file where it is None.
     """
-    from nicbench.report import html  # here: it loads the charts, and whoever wants a word or a table draws none
-
-    return html.build(folder, layout)
+    return build_formats(folder, (Format.HTML,), layout)[Format.HTML]
 
 
 def build_formats(
@@ -39,6 +37,6 @@ def build_formats(
     where it is None. NotReadyError where a PDF is wanted and typst is not installed; HostError where nothing can be
     written.
     """
-    from nicbench.report import formats as files  # here: as above
+    from nicbench.report import formats as files  # here: it loads the charts, and a word or a table draws none
 
     return files.build(folder, formats, layout, out)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nicbench.model.bond import HASHED_MODES, Bond, BondFlow, BondSeen
+from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondSeen
+from nicbench.core.units import format_bits_per_s
 from nicbench.report.numbers import UNKNOWN, whole
-from nicbench.units import format_bits_per_s
 
 
 @dataclass(frozen=True, slots=True)

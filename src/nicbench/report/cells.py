@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Final
 
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, Value
-from nicbench.model.spread import Spread
-from nicbench.model.table import Column, Form
+from nicbench.core.forms import SCALES, Form
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Spread, Value
+from nicbench.core.table import Aspect, Column
 from nicbench.report.numbers import (
+    LIMITS,
     UNKNOWN,
     decimals_of,
-    gigabits,
-    megabits,
-    megabytes,
+    frame_rate_decimals,
+    interval,
     microseconds,
-    milliseconds,
-    mpps,
-    mpps_decimals,
     of_frames,
+    only_below,
     percent,
     significant,
     trimmed,
+    uncertainty,
     whole,
 )
 
@@ -35,18 +33,6 @@ _POWERS: Final[tuple[Mapping[str | None, int], ...]] = (
     MappingProxyType({"ns": -9, "us": -6, "µs": -6, "ms": -3, "s": 0}),
 )
 """Units of one quantity, by the power of ten that each is."""
-SCALES: Final[Mapping[Form, float]] = MappingProxyType(
-    {
-        "mpps": 1e-6,
-        "gigabits": 1e-9,
-        "megabits": 1e-6,
-        "megabytes": 1e-6,
-        "gigahertz": 1e-9,
-        "microseconds": 1e-3,
-        "milliseconds": 1e-6,
-    }
-)
-"""What a value is multiplied by on an axis, to be in the unit of its column; 1 where a form is not here."""
 _MOST_DIGITS: Final = 6
 """Of what people print: more are those of a program that printed all it had."""
 
@@ -72,16 +58,94 @@ def _plain(value: Value) -> float | int | str | None:
     return value.value if isinstance(value, Bounded) else value
 
 
+def factor_of(form: Form) -> float:
+    """What a value is multiplied by, on an axis or in a sentence, to be in the unit of its column."""
+    return SCALES[form].factor if form in SCALES else 1.0
+
+
 def texts(column: Column, results: Sequence[Result]) -> list[str]:
     """A column's cells, with as many decimals in all of them as one of them needs."""
     values = [value_of(result, column.value) for result in results]
-    least = [value.at_least if isinstance(value, Bounded | Spread) else False for value in values]
-    plain = list(map(_plain, values))
-    write = _writer(column.form, [float(value) for value in plain if isinstance(value, int | float)])
-    written = [UNKNOWN if value is None else value if isinstance(value, str) else write(value) for value in plain]
-    bounds = [f"≥ {text}" if at_least else text for text, at_least in zip(written, least, strict=True)]
-    shown = [f"{text}{_range(value, write)}" for text, value in zip(bounds, values, strict=True)]
-    return [printed(result, column) or text for text, result in zip(shown, results, strict=True)]
+    write = writer(column, values)
+    cell = _ASPECTS[column.aspect]
+    written = [cell(value, write) for value in values]
+    return [
+        text if column.aspect in ("interval", "limit") else printed(result, column) or text
+        for text, result in zip(written, results, strict=True)
+    ]
+
+
+def writer(column: Column, values: Iterable[Value]) -> Callable[[float], str]:
+    """How a column of these values is written: of rates with enough decimals to tell the ends of intervals apart."""
+    if column.aspect in ("rate", "span", "interval"):
+        rates = [value for value in values if isinstance(value, Bounded)]
+        shown = [rate.upper if only_below(rate) else rate.value for rate in rates]
+        others = [_plain(value) for value in values if not isinstance(value, Bounded)]
+        numbers = [number for number in (*shown, *others) if isinstance(number, int | float)]
+        widths = [rate.upper - rate.lower for rate in rates if rate.upper is not None and rate.lower is not None]
+        return _writer(column.form, numbers, widths)
+    return _writer(column.form, [float(value) for value in map(_plain, values) if isinstance(value, int | float)])
+
+
+def _value_text(value: Value, write: Callable[[float], str]) -> str:
+    plain = _plain(value)
+    text = UNKNOWN if plain is None else plain if isinstance(plain, str) else write(plain)
+    at_least = isinstance(value, Bounded | Spread) and value.at_least
+    return f"{'≥ ' if at_least else ''}{text}{_range(value, write)}"
+
+
+def _exact_text(value: Value, write: Callable[[float], str]) -> str:
+    """More than the line carries is out of the question: there the rate stands without its "at least"."""
+    plain = value.value if isinstance(value, Bounded) and value.limited_by is LimitedBy.LINE_RATE else value
+    return _value_text(plain, write)
+
+
+def _rate_text(value: Value, write: Callable[[float], str]) -> str:
+    """As a search found it; why there is none is said below the table."""
+    if isinstance(value, Bounded):
+        if value.passes_nothing:
+            return PASSES_NOTHING
+        if value.value is None:
+            return f"< {write(value.upper)}" if only_below(value) and value.upper is not None else "none"
+        return f"line rate, {write(value.value)}" if value.is_line_rate else _value_text(value, write)
+    if isinstance(value, Spread) and value.is_line_rate:
+        return f"line rate, {write(value.median)}"
+    return _value_text(value, write)
+
+
+def _span_text(value: Value, write: Callable[[float], str]) -> str:
+    """The value between its bounds; a search reports the highest load that passed, which is its lower bound as well."""
+    if isinstance(value, Spread):
+        of = f" ({value.n} of {value.runs} runs)" if value.n < value.runs else ""
+        median = _rate_text(value.model_copy(update={"minimum": value.median, "maximum": value.median}), write)
+        median = median.partition(" (")[0] if of else median
+        differ = value.minimum != value.maximum
+        return f"{write(value.minimum)} .. {median} .. {write(value.maximum)}{of}" if differ else f"{median}{of}"
+    if not isinstance(value, Bounded) or value.value is None or value.at_least:
+        return _rate_text(value, write)
+    ends = (value.lower, value.value, value.upper)
+    return " .. ".join(dict.fromkeys(write(end) for end in ends if end is not None))
+
+
+def _interval_text(value: Value, write: Callable[[float], str]) -> str:
+    return interval(value, write) if isinstance(value, Bounded) and not value.passes_nothing else UNKNOWN
+
+
+def _limit_text(value: Value, write: Callable[[float], str]) -> str:
+    limit = value.limited_by if isinstance(value, Bounded | Spread) else None
+    return UNKNOWN if limit is None else LIMITS[limit]
+
+
+_ASPECTS: Final[Mapping[Aspect, Callable[[Value, Callable[[float], str]], str]]] = MappingProxyType(
+    {
+        "value": _value_text,
+        "exact": _exact_text,
+        "rate": _rate_text,
+        "span": _span_text,
+        "interval": _interval_text,
+        "limit": _limit_text,
+    }
+)
 
 
 def _range(value: Value, write: Callable[[float], str]) -> str:
@@ -105,10 +169,10 @@ def printed(result: Result, column: Column) -> str | None:
     unit = column.unit or ("%" if column.head.startswith("%") else None)
     if found.unit == unit or (found.unit == "frames" and unit is None):
         return found.text
-    return _moved(found.text, found.unit, unit)
+    return _move_point(found.text, found.unit, unit)
 
 
-def _moved(text: str, unit: str | None, to: str | None) -> str | None:
+def _move_point(text: str, unit: str | None, to: str | None) -> str | None:
     """The same digits in another multiple of the unit; None where it is none, or where there are too many of them."""
     for powers in _POWERS:
         if unit in powers and to in powers:
@@ -134,27 +198,28 @@ def with_unit(column: Column, text: str) -> str:
     return f"{text} {column.unit}" if column.unit else text
 
 
-def _writer(form: Form, numbers: Sequence[float]) -> Callable[[float], str]:
-    """How a column of these numbers is written."""
-    if form == "mpps":
-        decimals = mpps_decimals(numbers)
-        return lambda number: mpps(number, decimals)
+def _writer(form: Form, numbers: Sequence[float], widths: Sequence[float] = ()) -> Callable[[float], str]:
+    """How a column of these numbers is written; ``widths`` are of the intervals beside them."""
+    if form in ("pps", "kpps", "mpps"):
+        factor, decimals = SCALES[form].factor, frame_rate_decimals(form, numbers, widths)
+        return lambda number: f"{number * factor:.{decimals}f}"
     if form == "of_frames":
         decimals = decimals_of(numbers)
         return lambda number: of_frames(number, decimals)
     return _FORMS[form]
 
 
+def _scaled_writer(form: Form) -> Callable[[float], str]:
+    return lambda value: significant(value * SCALES[form].factor)
+
+
 _FORMS: Mapping[Form, Callable[[float], str]] = MappingProxyType(
     {
-        "gigabits": gigabits,
-        "megabits": megabits,
-        "megabytes": megabytes,
+        **{form: _scaled_writer(form) for form in SCALES},
         "percent": percent,
         "trimmed": trimmed,
-        "gigahertz": lambda value: significant(value / 1e9),
         "microseconds": microseconds,
-        "milliseconds": milliseconds,
+        "uncertainty": lambda value: f"± {uncertainty(value)}",
         "number": significant,
         "whole": whole,
         "text": str,

@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
-from nicbench.model.frame_size import label_of
-from nicbench.model.plan import Difference, Plan
-from nicbench.model.result import Result, Summary, name_of_test
-from nicbench.model.table import Column
-from nicbench.model.turn import Turn
-from nicbench.report.cells import number_of, texts, value_of
+from nicbench.core.plan import Difference, Plan
+from nicbench.core.result import Result, Summary
+from nicbench.core.turn import Turn
+from nicbench.report.cells import number_of
 from nicbench.report.growth import Growth, growth
 from nicbench.report.rates import RatesTable, rates_tables
+from nicbench.report.section import Known, Section
 from nicbench.report.statistics.view import StatisticsView
-from nicbench.report.tables import Section, side_by_side
-from nicbench.report.tails import TailTable, load_of, tail_tables
-
-_LATENCIES: Final = (
-    ("latency_minimum_ns", "min"),
-    ("latency_mean_ns", "mean"),
-    ("latency_p50_ns", "p50"),
-    ("latency_p99_ns", "p99"),
-    ("latency_p99_9_ns", "p99.9"),
-    ("latency_p99_99_ns", "p99.99"),
-    ("latency_p99_999_ns", "p99.999"),
-    ("latency_p99_9999_ns", "p99.9999"),
-    ("latency_maximum_ns", "max"),
-    ("pdv_ns", "PDV"),
-)
-_MAIN: Final = frozenset({"latency_p50_ns", "latency_p99_9_ns"})
-LATENCY_COLUMNS: Final = (
-    Column(value="size", head="Frame", unit="bytes", form="text"),
-    Column(value="configuration", head="Configuration", form="text"),
-    Column(value="load_frames_per_s", head="Load", unit="Mpps", form="mpps"),
-    *(
-        Column(value=name, head=head, unit="µs", form="microseconds", is_main=name in _MAIN)
-        for name, head in _LATENCIES
-    ),
-    Column(value="timed_frames", head="Frames timed", form="whole"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyBeside:
-    """One latency test at one load, a row for each frame size and configuration."""
-
-    test: str
-    load: str
-    scope: str
-    rows: tuple[tuple[tuple[str, ...], Result], ...]
-
-    columns: tuple[Column, ...] = LATENCY_COLUMNS
+from nicbench.report.tables import side_by_side
+from nicbench.report.tails import TailTable, tail_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +31,6 @@ class Comparison:
     order: tuple[str, ...]
     differences: tuple[Difference, ...]
     rates: tuple[RatesTable, ...]
-    latencies: tuple[LatencyBeside, ...]
     tails: tuple[TailTable, ...]
     sections: tuple[Section, ...]
 
@@ -89,6 +50,8 @@ def comparison(
     if len(names) < 2 and not summary.over_runs and not warm_ups:
         return None
     made = {(result.configuration, result.run) for result in summary.results}
+    known = Known(plan)
+    every = side_by_side(results, tests, summary.counted if summary.over_runs else (), known)
     return Comparison(
         names=names,
         runs=max(1, len({result.run for result in summary.counted})),
@@ -100,29 +63,10 @@ def comparison(
             if (turn.configuration, turn.run) in made
         ),
         differences=plan.differences if plan else (),
-        rates=rates_tables(summary.counted, names, tests, plan, statistics),
-        latencies=_latencies(results, tests),
-        tails=tail_tables(_by_size(result for result in results if result.method == "latency"), tests),
-        sections=side_by_side(results, tests, summary.counted if summary.over_runs else ()),
+        rates=rates_tables(side_by_side(summary.counted, tests, known=known), names, statistics),
+        tails=tail_tables(_by_size(results), tests),
+        sections=tuple(section for section in every if section.table.rates is None),
     )
-
-
-def _latencies(results: Sequence[Result], tests: Mapping[str, str]) -> tuple[LatencyBeside, ...]:
-    grouped: dict[tuple[str, str, str], list[Result]] = {}
-    for result in _by_size(result for result in results if result.method == "latency"):
-        shown = {"size": label_of(result.parameters), "configuration": result.configuration}
-        named = result.model_copy(update={"parameters": {**result.parameters, **shown}})
-        grouped.setdefault((name_of_test(result, tests), load_of(result), result.scope), []).append(named)
-    return tuple(_latency_beside(*key, members) for key, members in grouped.items())
-
-
-def _latency_beside(test: str, load: str, scope: str, members: Sequence[Result]) -> LatencyBeside:
-    """Without the columns that none of them fills: percentiles that take more frames than were timed."""
-    known = tuple(
-        column for column in LATENCY_COLUMNS if any(value_of(result, column.value) is not None for result in members)
-    )
-    cells = zip(*(texts(column, members) for column in known), strict=True)
-    return LatencyBeside(test, load, scope, tuple(zip(cells, members, strict=True)), known)
 
 
 def _by_size(results: Iterable[Result]) -> list[Result]:

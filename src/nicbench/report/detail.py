@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from nicbench.model.analysis import Flows, Intervals, Reordering
-from nicbench.model.frame_size import label_of
-from nicbench.model.result import Result, title_of_test
-from nicbench.model.trial import Reading, Trial
+from nicbench.core.frame_size import label_of
+from nicbench.core.reading import Flows, Intervals, Reordering
+from nicbench.core.result import Result, title_of_test
+from nicbench.core.trial import Reading, Trial
+from nicbench.report.document.blocks import Drawing
+from nicbench.report.numbers import mpps
 from nicbench.stats.ports import telling
 
 _WIDTH, _HEIGHT = 132, 26
@@ -90,6 +92,19 @@ def _row(trial: Trial) -> DetailRow:
         flows=_flows([stream.flows for stream in streams if stream.flows]),
         over_time=_over_time([stream.intervals for stream in streams if stream.intervals]),
     )
+
+
+def sparkline(over: Over100Ms) -> Drawing:
+    """The line, in the colours of the page."""
+    lowest, highest = (mpps(rate, 3) for rate in (over.lowest_frames_per_s, over.highest_frames_per_s))
+    label = f"received frames in each {over.interval_ns / 1e6:g} ms, {lowest} to {highest} Mpps"
+    missing = "".join(
+        f'<line x1="{at}" x2="{at}" y1="0" y2="{_HEIGHT}" stroke="var(--series-2, #d55e00)" stroke-width="1"/>'
+        for at in over.missing
+    )
+    line = f'<polyline points="{over.points}" fill="none" stroke="var(--series-1, #0072b2)" stroke-width="1.4"/>'
+    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
+    return Drawing(f'<svg class="spark" {size} role="img" aria-label="{label}">{missing}{line}</svg>', label)
 
 
 def _n_reordered(parts: list[Reordering]) -> tuple[int, ...]:

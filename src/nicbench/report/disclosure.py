@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from nicbench.model.plan import Plan
+from nicbench.core.plan import Plan
 
 _HIDDEN = ("--output", "-o")  # where a run was put says nothing of what was measured
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.plan import Plan
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.plan import Plan
+from nicbench.core.units import format_bits_per_s
 from nicbench.report.numbers import UNKNOWN
-from nicbench.units import format_bits_per_s
 
 ENDPOINTS = "endpoints"
 """Of a plan's facts."""

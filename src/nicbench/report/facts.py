@@ -1,87 +1,49 @@
-"""Any disclosed value (inventory, settings, commands) as labelled text: units from the names, unknown in words."""
+"""Any disclosed value (inventory, options, settings, commands) as labelled text, unknown in words.
+
+What a value is called and in which unit it is, it says where it is declared (``core/described.py``). Of what is not
+declared (facts of a lab, a DUT's own disclosure, a run of another version) the name says it, which carries the unit.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
+from nicbench.core.described import NOTHING, OneLine, Shape, Unit, words_of
+from nicbench.core.units import format_bits_per_s, format_duration_s, format_rate
+from nicbench.report.declared import inventory_shapes, with_kind
 from nicbench.report.disclosure import cpu_mask
 from nicbench.report.numbers import UNKNOWN, whole
-from nicbench.units import format_bits_per_s, format_duration_s, format_rate
 
-# Words that are written in capitals, whatever the fact is called.
-_CAPITALS = frozenset(
+_ROLES: Final = frozenset({"dut", "tester"})
+_MASKS: Final = Shape(unit=Unit.CPU_MASK, one_line=OneLine(), entries=Shape(unit=Unit.CPU_MASK))
+_UNDECLARED: Final[Mapping[str, Shape]] = MappingProxyType(
     {
-        *(
-            "bios",
-            "cpu",
-            "dns",
-            "dpdk",
-            "dut",
-            "eal",
-            "fec",
-            "gro",
-            "id",
-            "iommu",
-            "ip",
-            "irq",
-            "mac",
-            "mtu",
-            "nic",
-            "numa",
-            "os",
-            "pci",
-        ),
-        *("fec", "lldp", "ram", "rps", "rss", "smt", "tsc", "udp", "uuid", "vm", "xdp", "xps"),
+        "aggregates": Shape(entries=NOTHING),
+        "bus": Shape(is_everywhere=False),
+        "commands": Shape(entries=NOTHING),
+        "dut": Shape(label="DUT"),
+        "firmware": Shape(is_everywhere=False),
+        "hz": Shape(label="Frequency", unit=Unit.HERTZ),
+        "housekeeping": Shape(label="CPUs kept for other work"),
+        "numa_node": Shape(is_everywhere=False),
+        "options": Shape(label="Options, as asked for"),
+        "reasons_null": Shape(label="Why a fact is unknown"),
+        "rps_cpus": _MASKS,
+        "receive_packet_steering": _MASKS,
+        "shared": Shape(label="Tester and DUT share a CPU"),
+        "tester_gro": Shape(label="Tester's GRO"),
+        "versions": Shape(entries=NOTHING),
+        "worker": Shape(label="Tester's CPU"),
+        "xdp_program": Shape(is_everywhere=False),
     }
 )
-_SPELLINGS = MappingProxyType(
-    {"ipv4": "IPv4", "ipv6": "IPv6", "pcie": "PCIe", "nvme": "NVMe", "selinux": "SELinux", "apparmor": "AppArmor"}
-)
+"""What testers, labs and DUTs disclose in ``tester``, ``facts``, ``cores`` and ``dut_disclosure`` of plan.json."""
 
-# Names that read badly when taken apart word by word.
-_LABELS = MappingProxyType(
-    {
-        "hz": "Frequency",
-        "page_bytes": "Page size",
-        "options": "Options, as asked for",
-        "reasons_null": "Why a fact is unknown",
-        "tester_gro": "Tester's GRO",
-        "shared": "Tester and DUT share a CPU",
-        "housekeeping": "CPUs kept for other work",
-        "worker": "Tester's CPU",
-        "dut": "DUT",
-        "cpus_isolated": "Isolated CPUs",
-        "cpus_online": "Online CPUs",
-        "txqueuelen": "Transmit queue",
-    }
-)
-_PATHS = MappingProxyType(
-    {
-        "CPU, CPUs": "CPUs",
-        "CPU, isolated CPUs": "Isolated CPUs",
-        "CPU, online CPUs": "Online CPUs",
-        "CPU, CPUs without timer tick": "CPUs without timer tick",
-        "NUMA, CPUs by node": "NUMA",
-    }
-)
-_MASKS = frozenset({"default_interrupt_cpu_mask", "rps_cpus", "rps_cpu_masks", "receive_packet_steering"})
-_WHOLE = _MASKS | {"goals", "cpus_by_node", "node_by_interface"}  # one line each
-# Their entries are called by names of hosts, interfaces or programs, which are no words of ours.
-_BY_NAME = frozenset(
-    {
-        *("aggregates", "channels", "coalescing", "commands", "drivers", "flow_steering", "interfaces"),
-        *("link_settings", "offloads_on", "queueing", "rings", "software", "time_stamping", "versions"),
-    }
-)
-_ROLES = frozenset({"dut", "tester"})
-_VERBATIM = frozenset({"attributes", "pending"})  # names that a BIOS chose are no words of ours
-# Facts that only some devices have: where they are missing there is nothing to know.
-_MAY_NOT_APPLY = frozenset({"rings", "channels", "bus", "firmware", "numa_node", "xdp_program"})
+Shapes = Mapping[str, Shape]
 
 
 Rows = tuple[tuple[str, tuple[str, ...]], ...]
@@ -99,16 +61,20 @@ class Fact:
     rows: Rows = ()
 
 
-def facts(values: Mapping[str, Any]) -> tuple[Fact, ...]:
+def facts(values: Mapping[str, Any], shapes: Shapes = MappingProxyType({})) -> tuple[Fact, ...]:
     """Every entry, in its order, two levels deep; what lies deeper is named by its path, for a phone is narrow."""
-    return tuple(_fact(str(name), value) for name, value in values.items())
+    return tuple(_fact(str(name), value, _shape(shapes, str(name))) for name, value in values.items())
 
 
 def columns(hosts: Mapping[str, Any], named: Callable[[str], str] = str) -> tuple[tuple[str, ...], Rows]:
     """Facts of hosts side by side: the hosts, and rows of (label, a text for each). Equal hosts share a column."""
+    return _columns(hosts, Shape(fields=inventory_shapes()), named)
+
+
+def _columns(hosts: Mapping[str, Any], shape: Shape, named: Callable[[str], str] = str) -> tuple[tuple[str, ...], Rows]:
     merged: dict[str, dict[str, str]] = {}
     for name, values in hosts.items():
-        flat = dict(_flat(values)) if isinstance(values, Mapping) else {"": plain("", values)}
+        flat = dict(_flat(values, shape)) if isinstance(values, Mapping) else {"": plain("", values)}
         name = named(name)
         twin = next((other for other, known in merged.items() if known == flat), None)
         if twin is None:
@@ -130,19 +96,9 @@ def spans(texts: Sequence[str | None]) -> tuple[tuple[str | None, int], ...]:
     return tuple((text, len(tuple(alike))) for text, alike in groupby(texts))
 
 
-def label_of(name: str) -> str:
-    """A name as a label: without its unit, words apart. Names of the kernel (net.ipv4.ip_forward) stay as they are."""
-    if any(character in name for character in "./: ") or name.startswith("-"):
-        return name
-    if name in _LABELS:
-        return _LABELS[name]
-    if name not in _SPELLINGS and (re.fullmatch(r"[a-z]+\d+[a-z]?", name) or "-" in name):
-        return name  # of a device, a host, a program or a library
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
-    words = [_spelled(word) for word in name.split("_") if word]
-    text = " ".join(words)
-    return text[:1].upper() + text[1:]
+def label_of(name: str, shape: Shape | None = None) -> str:
+    """What a value is called: as it is declared, or its name in words."""
+    return (shape or _shape({}, name)).label or words_of(name)
 
 
 def named(name: str) -> str:
@@ -151,69 +107,66 @@ def named(name: str) -> str:
     return f"{label_of(role)}{comma}{configuration}" if role in _ROLES else name
 
 
-def _entry(name: str, of: str) -> str:
-    """What an entry of a fact is called."""
-    return named(name) if of in _BY_NAME else label_of(name)
-
-
-def _spelled(word: str) -> str:
-    if word in _SPELLINGS:
-        return _SPELLINGS[word]
-    if word in _CAPITALS:
-        return word.upper()
-    return f"{word[:-1].upper()}s" if word.endswith("s") and word[:-1] in _CAPITALS else word
-
-
-def plain(name: str, value: object) -> str:
-    """A single value as text; its unit is the end of its name."""
+def plain(name: str, value: object, shape: Shape | None = None) -> str:
+    """A value in one line, in its declared unit, or else in that of its name."""
+    shape = shape or _shape({}, name)
     if value is None:
-        return UNKNOWN if name in _MAY_NOT_APPLY else "unknown"
+        return "unknown" if shape.is_everywhere else UNKNOWN
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        name = _OPTIONS.get(name, name)
-        for suffix, text in _SUFFIXES.items():
-            if f"_{name}".endswith(suffix):
-                return text(value)
+        if unit := shape.unit or Unit.of_name(name):
+            return _TEXTS[unit](value)
         return str(value) if isinstance(value, int) else f"{value:.6g}"
     if isinstance(value, list | tuple):
-        return _together([plain(name, item) for item in value]) or "none"
+        return _together([plain(name, item, shape) for item in value]) or "none"
     if isinstance(value, Mapping):
-        if name == "cpus_by_node":
-            return "; ".join(f"node {node}: CPUs {cpus}" for node, cpus in value.items())
-        if name in _MASKS:
-            return ", ".join(f"{queue} {cpu_mask(str(mask))}" for queue, mask in value.items())
-        if name == "node_by_interface":
-            return ", ".join(f"{port} {UNKNOWN if node is None else node}" for port, node in value.items())
-        if name == "goals":  # of a search: loss ratios by name
-            return ", ".join(f"{goal} {plain('_ratio', ratio)}" for goal, ratio in value.items())
-        return ", ".join(f"{_entry(str(key), name)} {plain(str(key), item)}" for key, item in value.items()) or "none"
+        shape, way = with_kind(shape, value), shape.one_line or OneLine()
+        entries = ((_entry(str(key), shape), _part(shape, str(key)), item) for key, item in value.items())
+        texts = (way.entry.format(name=label, value=plain(label, item, part)) for label, part, item in entries)
+        return way.between.join(texts) or "none"
     words = str(value)
-    if name in _MASKS:
+    if shape.unit is Unit.CPU_MASK:
         return cpu_mask(words)
     return words.removeprefix("DPDK ") if name == "dpdk" else words
 
 
-def _fact(name: str, value: object) -> Fact:
-    label = label_of(name)
+def _shape(shapes: Shapes, name: str) -> Shape:
+    """What is declared of a name; of one that is not, its unit is at its end."""
+    return shapes.get(name) or _UNDECLARED.get(name) or Shape(unit=Unit.of_name(name))
+
+
+def _part(shape: Shape, name: str) -> Shape:
+    """What is declared of one entry of a mapping."""
+    return shape.entries or _shape(shape.fields, name)
+
+
+def _entry(name: str, shape: Shape) -> str:
+    """What one entry of a mapping is called: names that are not ours stay as they are."""
+    return named(name) if shape.entries is not None else label_of(name, _part(shape, name))
+
+
+def _fact(name: str, value: object, shape: Shape) -> Fact:
+    label = label_of(name, shape)
     if isinstance(value, Mapping) and value:
-        if name in _MASKS:
+        shape = with_kind(shape, value)
+        if shape.unit is Unit.CPU_MASK:
             return Fact(
                 label, children=tuple(Fact(str(inner), text=cpu_mask(str(mask))) for inner, mask in value.items())
             )
-        return Fact(label, children=tuple(Fact(inner, text=text) for inner, text in _flat(value, of=name)))
+        return Fact(label, children=tuple(Fact(inner, text=text) for inner, text in _flat(value, shape)))
     if isinstance(value, list | tuple) and value:
         if all(isinstance(item, Mapping) for item in value):
-            heads, rows = columns(
-                {str(item.get("name", number)): _unnamed(item) for number, item in enumerate(value, 1)}
+            heads, rows = _columns(
+                {str(item.get("name", number)): _without_name(item) for number, item in enumerate(value, 1)}, shape
             )
             return Fact(label, heads=heads, rows=rows)
         if any(isinstance(item, str) and (" " in item or item.startswith("-")) for item in value):
             return Fact(label, code=_code_lines(value))
-    return Fact(label, text=plain(name, value))
+    return Fact(label, text=plain(name, value, shape))
 
 
-def _unnamed(item: Mapping[str, Any]) -> dict[str, Any]:
+def _without_name(item: Mapping[str, Any]) -> dict[str, Any]:
     """An entry without its name, which stands above it."""
     return {name: value for name, value in item.items() if name != "name"}
 
@@ -229,18 +182,16 @@ def _within(label: str) -> str:
     return label if label[1:2].isupper() else f"{label[:1].lower()}{label[1:]}"
 
 
-def _flat(values: Mapping[str, Any], above: str = "", of: str = "") -> Iterable[tuple[str, str]]:
+def _flat(values: Mapping[str, Any], shape: Shape, above: str = "") -> Iterable[tuple[str, str]]:
     for name, value in values.items():
-        label = _entry(str(name), of)
-        if above:
-            label = f"{above}, {label if of in _BY_NAME else _within(label)}"
-        label = _PATHS.get(label, label)
-        if isinstance(value, Mapping) and value and name in _VERBATIM:
-            yield from ((f"{label}, {inner}", plain("", text)) for inner, text in value.items())
-        elif isinstance(value, Mapping) and len(value) > 1 and name not in _WHOLE:
-            yield from _flat(value, label, str(name))
+        part = _part(shape, str(name))
+        label = _entry(str(name), shape)
+        if above and not part.is_alone:
+            label = f"{above}, {label if shape.entries is not None else _within(label)}"
+        if isinstance(value, Mapping) and len(value) > 1 and part.one_line is None:
+            yield from _flat(value, with_kind(part, value), label)
         else:
-            yield label, plain(str(name), value)
+            yield label, plain(str(name), value, part)
 
 
 def _together(texts: list[str]) -> str:
@@ -265,55 +216,22 @@ def _hertz(value: float) -> str:
     return f"{value / 1e9:.3f} GHz" if value >= 1e9 else f"{value / 1e6:.4g} MHz"
 
 
-# Options of a bench file carry their unit in the value ("200 ms"); resolved, they are plain numbers of these units.
-_OPTIONS: Mapping[str, str] = MappingProxyType(
+_TEXTS: Final[Mapping[Unit, Callable[[float], str]]] = MappingProxyType(
     {
-        "duration": "duration_s",
-        "drain": "drain_s",
-        "settle": "settle_s",
-        "precision": "precision_ratio",
-        "validation": "validation_s",
-        "start": "start_ratio",
-        "step": "step_ratio",
-        "first_share": "first_share_ratio",
-        "loads": "loads_percent",
-        "minimum_load": "minimum_load_frames_per_s",
-        "rate": "rate_frames_per_s",
-        "memory": "memory_bytes",
-        "send_buffer": "send_buffer_bytes",
-        "catch_up": "catch_up_s",
-        "mtu": "mtu_bytes",
-        "txqueuelen": "txqueuelen_frames",
-        "burst": "burst_frames",
-        "bins": "bins_s",
-        "load_step": "load_step_percent",
-        "longest_burst": "longest_burst_s",
-        "overload": "overload_percent",
-        "recovery": "recovery_percent",
-        "overload_time": "overload_time_s",
-        "recovery_time": "recovery_time_s",
-        "after": "after_s",
-        "interval": "interval_s",
-        "of": "of_frames_per_s",
-    }
-)
-
-# The longest first: `_frames_per_s` also ends with `_s`.
-_SUFFIXES: Mapping[str, Callable[[float], str]] = MappingProxyType(
-    {
-        "_frames_per_s": format_rate,
-        "_bits_per_s": format_bits_per_s,
-        "_ratio": lambda value: f"{value * 100:.3g} %",
-        "_percent": lambda value: f"{value:.3g} %",
-        "_frames": lambda value: f"{whole(value)} frames",
-        "_bytes": _bytes,
-        "_mt_per_s": lambda value: f"{whole(value)} MT/s",
-        "_us": lambda value: f"{value:g} µs",
-        "_mib": lambda value: f"{value:g} MiB",
-        "_hz": _hertz,
-        "_ns": lambda value: f"{whole(value) if value >= 100 else f'{value:.3g}'} ns",
-        "_share": lambda value: f"{value * 100:.3g} %",
-        "_ms": lambda value: f"{value:g} ms",
-        "_s": lambda value: format_duration_s(value).replace(" us", " µs"),
+        Unit.FRAMES_PER_S: format_rate,
+        Unit.BITS_PER_S: format_bits_per_s,
+        Unit.RATIO: lambda value: f"{value * 100:.3g} %",
+        Unit.PERCENT: lambda value: f"{value:.3g} %",
+        Unit.FRAMES: lambda value: f"{whole(value)} frames",
+        Unit.BYTES: _bytes,
+        Unit.MEGATRANSFERS_PER_S: lambda value: f"{whole(value)} MT/s",
+        Unit.MICROSECONDS: lambda value: f"{value:g} µs",
+        Unit.MEBIBYTES: lambda value: f"{value:g} MiB",
+        Unit.HERTZ: _hertz,
+        Unit.NANOSECONDS: lambda value: f"{whole(value) if value >= 100 else f'{value:.3g}'} ns",
+        Unit.SHARE: lambda value: f"{value * 100:.3g} %",
+        Unit.MILLISECONDS: lambda value: f"{value:g} ms",
+        Unit.SECONDS: lambda value: format_duration_s(value).replace(" us", " µs"),
+        Unit.CPU_MASK: lambda value: cpu_mask(f"{value:g}"),
     }
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from nicbench.model.link_failure import FlowSilence, LinkFailed
-from nicbench.model.round import Job, JobOutcome, Round
+from nicbench.core.bond import FlowSilence, LinkFailed
+from nicbench.core.round import Job, JobOutcome, Round
 from nicbench.report.numbers import UNKNOWN
-from nicbench.stats.failure_words import failure_summary, when_words, who_words
+from nicbench.stats.link_failures import failure_summary, when_words, who_words
 from nicbench.stats.rounds import what_of
 
 

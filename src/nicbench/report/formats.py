@@ -1,4 +1,4 @@
-"""The report as files: the page, and from that page PDF and Markdown, so that all of them say the same."""
+"""The report as files: page, PDF and Markdown are written from one document, so that all of them say the same."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nicbench.errors import HostError, UsageError
-from nicbench.events import RunStarted
-from nicbench.model.report_wishes import Layout
-from nicbench.report import Format, html
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.events import RunStarted
+from nicbench.core.report_options import Layout
+from nicbench.report import Format, html, markdown, pdf
+from nicbench.report.document.blocks import Document
 from nicbench.report.gather import gather
+from nicbench.report.layouts import document
 from nicbench.store import RunFolder
-from nicbench.store.files import storage_error, write_atomically
+from nicbench.store.files import JOURNAL, storage_error, write_atomically
 from nicbench.store.folder import is_run_folder
-from nicbench.store.names import JOURNAL
 
 _ELSEWHERE = "name a folder for the report that can be written with --out PATH"
 _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,21 +30,20 @@ def build(
     target = _target(run, out)
     report = gather(run)
     layout = layout or report.wishes.layout
-    page = html.render(report, layout)
-    stem = html.file_name(layout, report.wishes.layout).removesuffix(".html")
-    return write_page(page, formats, target / stem, f"run {run.run_id}", _started(run))
+    stem = "report" if layout is report.wishes.layout else f"report-{layout.value}"
+    return write(document(report, layout), formats, target / stem, f"run {run.run_id}", _started(run))
 
 
-def write_page(
-    page: str, formats: Sequence[Format], stem: Path, about: str, made: datetime = _UNKNOWN
+def write(
+    document: Document, formats: Sequence[Format], stem: Path, about: str, made: datetime = _UNKNOWN
 ) -> Mapping[Format, Path]:
-    """Writes a page in each of ``formats`` beside each other, as ``stem`` with their endings, and gives their paths.
+    """Writes a document in each of ``formats``, as ``stem`` with their endings, and gives their paths.
 
     ``about`` and ``made`` are what a PDF says of itself. NotReadyError and HostError as ``build``.
     """
     paths: dict[Format, Path] = {}
     for kind in formats:
-        files = dict(_files(kind, page, stem.name, about, made))
+        files = dict(_files(kind, document, stem.name, about, made))
         paths[kind] = stem.parent / next(iter(files))
         if kind is Format.MARKDOWN:
             _clear(stem.parent / f"{stem.name}-figures")
@@ -63,25 +63,17 @@ def _clear(folder: Path) -> None:
         raise storage_error(error, folder, _ELSEWHERE) from error
 
 
-def _files(kind: Format, page: str, stem: str, about: str, made: datetime) -> Iterator[tuple[str, bytes]]:
+def _files(kind: Format, document: Document, stem: str, about: str, made: datetime) -> Iterator[tuple[str, bytes]]:
     """Name and content; the first is the report."""
     if kind is Format.HTML:
-        yield f"{stem}.html", page.encode()
-        return
-    from nicbench.report.document import read  # here: who wants a page needs neither
-
-    document = read(page)
-    if kind is Format.PDF:
-        from nicbench.report import pdf
-
+        yield f"{stem}.html", html.written(document).encode()
+    elif kind is Format.PDF:
         yield f"{stem}.pdf", pdf.made(document, about, made)
-        return
-    from nicbench.report import markdown
-
-    written = markdown.written(document, f"{stem}-figures")
-    yield f"{stem}.md", written.text.encode()
-    for picture, svg in written.pictures.items():
-        yield f"{stem}-figures/{picture}", svg.encode()
+    else:
+        written = markdown.written(document, f"{stem}-figures")
+        yield f"{stem}.md", written.text.encode()
+        for picture, svg in written.pictures.items():
+            yield f"{stem}-figures/{picture}", svg.encode()
 
 
 def _started(run: RunFolder) -> datetime:

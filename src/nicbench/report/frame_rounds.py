@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nicbench.model.frames import FrameFigures, FramesAsk
+from nicbench.core.frames import FrameFigures, FramesAsk
+from nicbench.core.units import format_duration_s
 from nicbench.report.numbers import megabytes, milliseconds, whole
 from nicbench.stats.latency import percentiles_ns
-from nicbench.units import format_duration_s
 
 _TASKS = {"read": "frames read", "write": "frames written", "prepare": "frames written, to be read later"}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nicbench.comparing.concluding import so_far
-from nicbench.events import (
+from nicbench.compare.merged_summary import so_far
+from nicbench.core.bond import Bond
+from nicbench.core.events import (
     CeilingFound,
     Event,
     Note,
@@ -17,36 +18,33 @@ from nicbench.events import (
     TesterLatencyFound,
     TrialFinished,
 )
-from nicbench.model.bond import Bond
-from nicbench.model.plan import Plan
-from nicbench.model.report_wishes import DEFAULT_WISHES
-from nicbench.model.result import Result, Summary
-from nicbench.model.round import Round
-from nicbench.model.trial import Trial
-from nicbench.model.turn import run_words
-from nicbench.report import answer, compared_answer
+from nicbench.core.plan import Plan
+from nicbench.core.report_options import DEFAULT_WISHES
+from nicbench.core.result import Result, Summary
+from nicbench.core.round import Round
+from nicbench.core.trial import Trial
+from nicbench.core.turn import run_words
+from nicbench.report.answer import of_comparison, of_run, of_studies
+from nicbench.report.answer.verdict import verdict_text
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.detail import detail_tables
-from nicbench.report.editors import answer as editors_answer
 from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import Study, editors_parts, shown_by_studies, studies
 from nicbench.report.endpoints import endpoint_rows
 from nicbench.report.failed_links import failed_links
 from nicbench.report.imported import imported_view
 from nicbench.report.injected import injected_rows, injected_sentence
-from nicbench.report.latency import latency_tables
 from nicbench.report.ledger import ledger_table
 from nicbench.report.machine import machine_table
-from nicbench.report.model import LatencyTable, Report, ThroughputTable, TrialGroup, place_of
-from nicbench.report.moments import label_of_time
+from nicbench.report.model import Report, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
 from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of
+from nicbench.report.section import Known, Section
 from nicbench.report.statistics.view import StatisticsView, statistics_view
-from nicbench.report.study.revisions import revision_rows
+from nicbench.report.study.revisions import label_of_time, revision_rows
 from nicbench.report.system_table import system_table
-from nicbench.report.tables import Section, sections, with_tables
+from nicbench.report.tables import sections, with_tables
 from nicbench.report.tails import tail_tables
-from nicbench.report.throughput import throughput_tables
 from nicbench.report.tuned import tuned_rows
 from nicbench.report.watched import watched_machines
 from nicbench.store import RunFolder
@@ -69,17 +67,15 @@ def gather(folder: RunFolder) -> Report:
     found = statistics_view(summary, tests, plan, folder.run_id)
     compared = None if summary.imported else comparison(summary, tests, plan, found)
     results = _named_by_turns(summary.results, compared)
-    throughput = throughput_tables(results, tests, plan, trials)
-    latency = latency_tables(results, tests, trials)
     of_editors = studies(summary.counted, tests, summary.configurations)
-    others = with_tables() | {"throughput", "latency"}
-    tables = sections(_details(results, compared), tests)
+    tables = sections(_details(results, compared), tests, known=Known(plan, trials))
     rounds = tuple({event.round.key: event.round for event in events if isinstance(event, RoundFinished)}.values())
     pulled = failed_links(rounds, {name for result in results for name in result.trials})
-    headline, details = _answers(summary, plan, compared, throughput, latency, tables, of_editors, found)
+    headline, details = _answers(summary, plan, compared, tables, of_editors, found)
     injected = injected_rows(results, plan, trials)
     if (sentence := injected_sentence(injected)) is not None:
         headline, details = sentence, (headline, *details)
+    own = with_tables()
     groups = _groups(trials, compared)
     played = _round_groups(rounds, compared)
     inventory = folder.read_json("inventory.json")
@@ -92,17 +88,15 @@ def gather(folder: RunFolder) -> Report:
         started=label_of_time(started.wall_time) if started else None,
         nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
         verdict=summary.verdict,
-        verdict_text=answer.verdict_text(
+        verdict_text=verdict_text(
             summary, plan, folder.run_id, complete=complete, failures=failures_of(rounds), by_rounds=bool(rounds)
         ),
         headline=headline,
         details=(*(each.sentence for each in pulled[:_MOST_PULLED]), *details),
         statements=_statements(plan),
         labels=_labels(plan, events),
-        throughput=throughput,
-        latency=latency,
         sections=tables,
-        other_results=tuple(row for row in results if row.method not in others),
+        other_results=tuple(row for row in results if row.method not in own),
         ceilings=_latest_ceilings(events),
         own_latencies=tuple(
             {place_of(event): event for event in events if isinstance(event, TesterLatencyFound)}.values()
@@ -173,23 +167,21 @@ def _answers(
     summary: Summary,
     plan: Plan | None,
     compared: Comparison | None,
-    throughput: tuple[ThroughputTable, ...],
-    latency: tuple[LatencyTable, ...],
     tables: tuple[Section, ...],
     of_editors: tuple[Study, ...],
     found: StatisticsView,
 ) -> tuple[str, tuple[str, ...]]:
     """The first sentence and the further ones. A study of editors is the answer unless frames of a tester were sent."""
-    said = editors_answer.answers(of_editors)
+    said = of_studies.answers(of_editors)
     said = (*said, *(text for study in of_editors for text in compared_sentences(study, found)))
-    if said and not throughput and not latency:
+    of_frames = any(section.table.rates is not None or section.table.apart_by for section in tables)
+    if said and not of_frames:
         first, *rest = said
-        others = compared_answer.details(compared) if compared else answer.details(throughput, latency, tables)
+        others = of_comparison.details(compared) if compared else of_run.details(tables)
         return first, (*rest, *others)
     if compared:
-        return compared_answer.headline(compared), (*compared_answer.details(compared), *said)
-    headline = answer.headline(throughput, latency, summary, plan, tables)
-    return headline, (*answer.details(throughput, latency, tables), *said)
+        return of_comparison.headline(compared), (*of_comparison.details(compared), *said)
+    return of_run.headline(tables, summary, plan), (*of_run.details(tables), *said)
 
 
 def _declared(plan: Plan | None) -> dict[str, Any]:

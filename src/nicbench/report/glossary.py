@@ -1,35 +1,80 @@
-"""The words at the end of a page: of those that nicbench can explain, the ones that the page uses."""
+"""The glossary of a report: words that nicbench can explain; ``finishing`` leaves out those that a report lacks."""
 
 from __future__ import annotations
 
-import re
-from html import unescape
+from collections.abc import Mapping
+from typing import Final
 
-_LIST = re.compile(r"<dl>(?:(?!<dl>).)*?</dl>", re.DOTALL)
-_ENTRY = re.compile(r"\s*<dt>(?P<word>.*?)</dt><dd>.*?</dd>", re.DOTALL)
-_DRAWN_OR_HIDDEN = re.compile(r"<(script|style)\b.*?</\1>", re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
-_ALSO = {
-    "p99.9": r"p99",
-    "L1, L2": r"\bL[12]\b|layer [12]",
-    "Frame size": r"frame",
-    "Bootstrap": r"bootstrap",
-    "Interval": r"\binterval",
+_OF_STATISTICS: Final = {
+    "Bootstrap": (
+        "An interval found by drawing from the measured runs again and again, with replacement; BCa corrects its "
+        "ends for bias and skew (Efron 1987)."
+    ),
+    "Mann-Whitney U": (
+        "A test by ranks of whether the values of one group lie above those of another; it assumes no distribution."
+    ),
+    "Cliff’s delta": (
+        "How often a value of one group is above one of the other, less how often it is below: from −1 to 1."
+    ),
+    "Holm": "A correction for many tests at once, so that one of them does not show a difference by chance alone.",
 }
-"""How words are met where that is not as they are listed."""
-
-
-def with_used_words(page: str) -> str:
-    """The page, its glossary (its one plain ``<dl>`` with terms) without the words that are nowhere else on it."""
-    found = _LIST.search(page)
-    if found is None:
-        return page
-    rest = _DRAWN_OR_HIDDEN.sub(" ", page[: found.start()] + page[found.end() :])
-    text = " ".join(unescape(_TAG.sub(" ", rest)).split())
-
-    def kept(entry: re.Match[str]) -> str:
-        word = unescape(entry["word"])
-        pattern = _ALSO.get(word) or rf"(?<!\w){re.escape(word)}(?!\w)"
-        return entry[0] if re.search(pattern, text, re.IGNORECASE) else ""
-
-    return f"{page[: found.start()]}{_ENTRY.sub(kept, found[0])}{page[found.end() :]}"
+_OF_CLOCKS: Final = {
+    "TSC": "Time-stamp counter of the processor: it counts at one fixed rate, whatever the clock of the core is.",
+}
+OF_ROUNDS: Final[Mapping[str, str]] = {
+    "Round": "Tools that run at the same time. Several rounds make a result where they are repeated.",
+    "Job": "One run of a tool: a client process and, at the other end, its server process.",
+    "Port": "An interface of the host that is measured; clients lead to it over a link, several through a switch.",
+    "Throughput": (
+        "Payload: bytes that arrived at the program, in bits per second, without the headers of Ethernet, IP, TCP "
+        "or UDP."
+    ),
+    "CPU": (
+        "The share of all CPUs of a machine that was not idle, by its monitor; least and most are of single samples."
+    ),
+    "Limit": (
+        "What held a throughput down, where figures show it: a link that was full, CPUs that had no time left, or a "
+        "client that was slower than those beside it."
+    ),
+    "Retransmissions": "Segments that TCP sent again, by the sender’s kernel.",
+    "Disturbed": (
+        "A tool failed, clients did not begin together, or a hypervisor took a machine’s CPUs away, for longer than "
+        "a threshold allows."
+    ),
+    **_OF_STATISTICS,
+    **_OF_CLOCKS,
+}
+"""Of a run of workloads."""
+OF_FRAMES: Final[Mapping[str, str]] = {
+    "DUT": (
+        "Device under test: what is measured. The tester sends frames into it and checks every frame that comes back."
+    ),
+    "NDR": "No-drop rate: the highest rate at which no frame is lost (the throughput of RFC 2544).",
+    "PDR": "Partial-drop rate: the highest rate at which no more than the stated share of frames is lost.",
+    "kpps": "Thousand packets, here frames, per second.",
+    "Mpps": "Million packets, here frames, per second.",
+    "Frame size": "Bytes of an Ethernet frame including its 4-byte check sequence (FCS).",
+    "Line rate": "The most frames per second the link’s bit rate allows: link / ((frame + 20) × 8).",
+    "Ceiling": "The most frames per second the tester itself can send, measured without a DUT.",
+    "Interval": (
+        "From the highest load that met the goal to the lowest that did not, the latter raised by the tester's "
+        "longest pause in that trial (frames that were made good came denser than asked). The true rate lies in it, "
+        "at the time of the trials. With “<” every load that was tried failed, down to that one: the true rate is "
+        "below it."
+    ),
+    "Limited by": (
+        "What stopped the rate from being higher: the DUT, the tester or the line rate. With “≥” the DUT may do more."
+    ),
+    "Trial": "One transmission at one load. Many trials make a search, and a search makes a result.",
+    "p99.9": "The latency that 99.9 % of the frames do not exceed. The other percentiles likewise.",
+    "PDV": "Packet delay variation: the 99.9th percentile of the latency less its minimum (RFC 8219, 7.3.1).",
+    "Long tail": (
+        "The few frames that take much longer than the others: how many of 100 million lie outside each bound."
+    ),
+    "Frame loss rate": "The share of the offered frames that did not come back intact.",
+    "L1, L2": "Layers. L2 counts the frame’s bytes; L1 counts also preamble and gap, all the wire carries.",
+    "Disturbed": "Other work took the processor from the tester or the DUT for longer than a threshold allows.",
+    **_OF_CLOCKS,
+    **_OF_STATISTICS,
+}
+"""Of a run of frames that a tester sent."""

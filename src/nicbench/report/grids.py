@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from nicbench.model.result import Result
-from nicbench.model.table import Column, Grid
+from nicbench.core.result import Result
+from nicbench.core.table import Column, Grid
 from nicbench.report.cells import number_of, text_of, texts, with_unit
 
 

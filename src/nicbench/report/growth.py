@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.model.result import Result, Summary
-from nicbench.model.runs import RunsMade
-from nicbench.model.table import Column
+from nicbench.core.result import Result, Summary
+from nicbench.core.runs import RunsMade
+from nicbench.core.table import Column
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
-from nicbench.stats.growth import Awaited, awaited, percent, verdict_words
+from nicbench.stats.runs import Awaited, awaited, percent, verdict_words
 
 COLUMNS: Final = (
     Column(value="place", head="Result", form="text"),

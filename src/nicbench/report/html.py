@@ -1,295 +1,331 @@
-"""report.html: the view of a run rendered into one file without network; its one script makes the charts answer."""
+"""report.html: a document as one file without network; its one script makes the charts answer.
+
+Every text is escaped: titles, host names and command lines come from others.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import re
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib.resources import files
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import escape
 
-from nicbench import __version__
-from nicbench.judge.repeats import RepeatPolicy
-from nicbench.judge.rounds import MOST_REPEATS, OF_ROUNDS
-from nicbench.model.report_wishes import Layout
-from nicbench.report import answer, disclosure, facts, numbers
-from nicbench.report.contents import with_contents
-from nicbench.report.datasheet import cards
-from nicbench.report.datasheet.sheets import sheets
-from nicbench.report.drawing import charts
-from nicbench.report.drawing.failed_link import failed_link_figure
-from nicbench.report.drawing.figures import drawn, lead, search_figure, section_figures
-from nicbench.report.drawing.moved import moved_figure
-from nicbench.report.drawing.multiples import are_numbered, rate_multiples
-from nicbench.report.drawing.rates import rates_chart
-from nicbench.report.drawing.svg import identifiers
-from nicbench.report.drawing.tail_bins import bins_chart
-from nicbench.report.drawing.watched import watched_figure
-from nicbench.report.editors.directories import directory_rows
-from nicbench.report.editors.dots import dot_figures
-from nicbench.report.editors.overview import overview_caption, overview_chart
-from nicbench.report.editors.sharing import sharing_rows
-from nicbench.report.editors.tables import instance_tables, measures, sum_tables, sustained_rows
-from nicbench.report.editors.words import target_words
-from nicbench.report.gather import gather
-from nicbench.report.glossary import with_used_words
-from nicbench.report.model import LatencyRow, Report, ThroughputRow
-from nicbench.report.statistics import numerals as statistics_numerals
-from nicbench.report.statistics.cells import comparison_cells, unit_beside, unit_head
-from nicbench.report.statistics.dots import runs_figures
-from nicbench.report.study import findings
-from nicbench.report.study.procedures import procedures
-from nicbench.report.study.question import questions
-from nicbench.report.study.repeating import adaptations, prerequisites, spread
-from nicbench.report.tables import names_line_rate, spoilt
-from nicbench.report.testbed import picture
-from nicbench.report.testbed.wiring import wirings
-from nicbench.report.throughput import confirmed
-from nicbench.report.zero_loss import tells_something, zero_loss_chart, zero_loss_table
-from nicbench.store import RunFolder
-from nicbench.store.files import write_atomically
-from nicbench.units import format_bits_per_s, format_duration_s
-from nicbench.visible import visible
+from nicbench.core.redaction import visible
+from nicbench.report.document.blocks import (
+    Block,
+    Cell,
+    Code,
+    Definitions,
+    Document,
+    Drawing,
+    Fact,
+    Facts,
+    Figure,
+    Folded,
+    Group,
+    Heading,
+    Inlines,
+    Listing,
+    Note,
+    Panel,
+    Paragraph,
+    Row,
+    Table,
+    TableLook,
+    Text,
+    Tone,
+    Verdict,
+)
 
-_STYLE, _SCRIPT = "style.css", "charts.js"
-_PRINTED_TRIALS = 400
-"""A table of more is printed only where the reader has opened it: it would fill more than a dozen sheets."""
-
-
-def build(folder: Path, layout: Layout | None = None) -> Path:
-    """Writes the report of the run in ``folder`` and gives its path; a run that ended early gets one, too.
-
-    ``layout`` is the bench file's where it is None. The page in that one is ``report.html``, another lies beside it.
-    """
-    run = RunFolder.open(folder)
-    report = gather(run)
-    layout = layout or report.wishes.layout
-    path = run.path / file_name(layout, report.wishes.layout)
-    write_atomically(path, render(report, layout).encode())
-    return path
+_CLASSES: dict[Tone, str] = {
+    "quiet": "quiet",
+    "good": "valid",
+    "warn": "disturbed",
+    "bad": "incomplete",
+    "missed": "missed",
+}
+"""Of the style sheet, by the tone of a text."""
+_AROUND: dict[TableLook, str] = {
+    "result": "scroll result",
+    "heat": "scroll result heat",
+    "sums": "scroll result sums",
+    "broad": "scroll result sums broad",
+    "measures": "scroll result sums measures",
+}
+"""Classes of what a table is moved sideways in."""
+_OF_TABLES: dict[TableLook, str] = {
+    "facts": "facts",
+    "system": "facts system",
+    "ledger": "ledger",
+    "testbed": "testbed",
+}
 
 
-def file_name(layout: Layout, wished: Layout) -> str:
-    """``report.html`` in the layout that the bench file wishes, else ``report-datasheet.html``."""
-    return "report.html" if layout is wished else f"report-{layout.value}.html"
-
-
-def render(report: Report, layout: Layout | None = None) -> str:
+def written(document: Document) -> str:
     """The page."""
-    return rendered(report, f"layouts/{(layout or report.wishes.layout).value}.html.j2")
-
-
-def rendered(report: Report, template_name: str, **more: Any) -> str:
-    """The page of any template, with what it shows beside the report."""
-    numbered = identifiers()
-    alone = report.comparison is None  # a comparison is drawn once, and each run by itself has its tables alone
-    of_sections = {id(section): section_figures(section, numbered) for section in report.sections} if alone else {}
-    measured = any(table.rows for table in report.throughput)
-    template = _environment().get_template(template_name)
-    script = _ours(_SCRIPT)
-    page = template.render(
-        **more,
-        report=report,
-        style=_ours(_STYLE),
-        script=script,
-        script_hash=_hash(script),
-        lead=lead(of_sections, report, measured) if alone else None,
-        figures_of=lambda section, wanted=alone: (
-            (of_sections.get(id(section)) or section_figures(section, numbered)) if wanted else ()
-        ),
-        search_figure=lambda table: search_figure(report, table, numbered) if alone else None,
-        throughput_figure=lambda table: (
-            drawn(partial(charts.throughput_chart, plan=report.plan), table, numbered, "Frame rate by frame size")
-            if alone
-            else None
-        ),
-        zero_loss_figure=lambda table: (
-            drawn(zero_loss_chart, table, numbered, "Frame rate without loss")
-            if alone and tells_something(table, report)
-            else None
-        ),
-        rates_figure=lambda table, goal: drawn(
-            lambda rates, form: rates_chart(rates, goal, form), table, numbered, f"{goal.name} by frame size"
-        ),
-        rate_multiples=lambda table, goal: rate_multiples(table, goal, numbered),
-        bins_figure=lambda table, wanted=alone: (
-            drawn(bins_chart, table, numbered, f"Long tail at {table.load}") if wanted else None
-        ),
-        overview_figure=lambda study, way: drawn(
-            partial(overview_chart, compares=study.compares), way, numbered, "Sum of all instances by their number"
-        ),
-        dot_figures=lambda study, way: dot_figures(study, way, numbered),
-        runs_figures=lambda test: runs_figures(test, numbered),
-        failed_link_figure=lambda failed: failed_link_figure(failed, numbered),
-        watched_figure=lambda view: watched_figure(view, numbered),
-        moved_figure=lambda moved, host: moved_figure(moved, host, numbered),
-        tail_figure=lambda table: (
-            drawn(charts.tail_chart, table, numbered, f"Latency tail at {table.load}", "latency.hlog")
-            if alone
-            else None
-        ),
+    writer = _Writer()
+    script = _asset("charts.js")
+    title = escape(document.title)
+    header = writer.blocks(document.header)
+    # The title stands below the eyebrow, where there is one.
+    eyebrow, others = (header[:1], header[1:]) if _has_eyebrow(document) else ([], header)
+    head = "\n".join(
+        (
+            "<!DOCTYPE html>",
+            f'<html lang="{escape(document.language)}">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">',
+            f'<meta name="generator" content="{escape(document.generator)}">',
+            f"<title>{title}</title>",
+            f"<style>\n{_asset('style.css')}\n</style>",
+            f'<script type="module">\n{script}</script>',
+            "</head>",
+        )
     )
-    return visible(
-        with_contents(with_used_words(page))
-    )  # of the page as a whole: what turns text around would reach into what is ours
+    body = "\n".join(
+        (
+            "<body>",
+            "<header>",
+            *eyebrow,
+            f"<h1>{title}</h1>",
+            *others,
+            "</header>",
+            *_contents(document),
+            "<main>",
+            *writer.blocks(document.blocks),
+            "</main>",
+            f"<footer>{_inlines(document.footer)}</footer>",
+            "</body>",
+            "</html>",
+        )
+    )
+    return visible(f"{head}\n{body}\n")
 
 
-def _ours(name: str) -> Markup:
-    """A file beside the templates, as it is."""
-    return Markup((files("nicbench.report") / "templates" / name).read_text(encoding="utf-8"))  # noqa: S704 - ours
+def fragment(*blocks: Block) -> str:
+    """Blocks without the page around them."""
+    return "\n".join(_Writer().blocks(blocks))
 
 
-def _hash(script: str) -> str:
-    """As the page's policy names the one script that a browser may run."""
+def style() -> str:
+    """The style sheet, whose light colours are those of paper."""
+    return _asset("style.css")
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("nicbench.report") / name).read_text(encoding="utf-8")
+
+
+def _policy(script: str) -> str:
+    """A browser runs the one script, and fetches nothing."""
     whole = f"\n{script}"  # all between the tags
-    return f"sha256-{base64.b64encode(hashlib.sha256(whole.encode()).digest()).decode()}"
+    digest = base64.b64encode(hashlib.sha256(whole.encode()).digest()).decode()
+    return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
 
 
-def _environment() -> Environment:
-    """Everything is escaped: titles, host names and command lines come from others."""
-    environment = Environment(
-        loader=PackageLoader("nicbench.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
+def _has_eyebrow(document: Document) -> bool:
+    first = document.header[0] if document.header else None
+    return isinstance(first, Paragraph) and first.role == "eyebrow"
+
+
+def _contents(document: Document) -> Iterator[str]:
+    """Folded on a phone."""
+    if document.contents:
+        items = "".join(
+            f'<li><a href="#{escape(heading.id)}">{_inlines(heading.inlines)}</a></li>' for heading in document.contents
+        )
+        folded = f"<details><summary>Contents</summary><ul>{items}</ul></details>"
+        yield f'<nav class="contents" aria-label="Contents">{folded}</nav>'
+
+
+class _Writer:
+    """A method for each kind of block."""
+
+    def blocks(self, blocks: Iterable[Block]) -> list[str]:
+        return [self._block(block) for block in blocks]
+
+    def _block(self, block: Block) -> str:
+        match block:
+            case Heading():
+                tag = f"h{block.level + 1}"
+                return f"<{tag}{_attribute('id', block.id)}>{_inlines(block.inlines)}</{tag}>"
+            case Paragraph():
+                return _paragraph(block)
+            case Verdict():
+                badges = " ".join(_run(badge) for badge in block.badges)
+                return f'<div class="verdict"><span>{badges}</span><p>{_inlines(block.inlines)}</p></div>'
+            case Table():
+                return _table(block)
+            case Facts():
+                return _facts(block.facts)
+            case Figure():
+                return self._figure(block)
+            case Code():
+                return f"<pre>{escape(block.text)}</pre>"
+            case Listing():
+                tag = "ol" if block.ordered else "ul"
+                items = "\n".join(f"<li>{_inlines(item)}</li>" for item in block.items)
+                return f"<{tag}{_attribute('class', block.look)}>{items}</{tag}>"
+            case Definitions():
+                pairs = "\n".join(f"<dt>{_inlines(word)}</dt><dd>{_inlines(told)}</dd>" for word, told in block.pairs)
+                return f"<dl>\n{pairs}\n</dl>"
+            case Note():
+                return f'<div class="{block.look}">{"".join(self.blocks(block.blocks))}</div>'
+            case Folded():
+                return self._folded(block)
+            case Group():
+                tag = "div" if block.look == "besides" else "section"
+                inner = "\n".join(self.blocks(block.blocks))
+                return f"<{tag}{_attribute('class', block.look)}>\n{inner}\n</{tag}>"
+
+    def _folded(self, block: Folded) -> str:
+        classes = " ".join(filter(None, ("many" if block.is_for_screens else "", block.look)))
+        is_open = " open" if block.is_open else ""
+        opening = f"<details{_attribute('id', block.id)}{_attribute('class', classes)}{is_open}>"
+        inner = "\n".join(self.blocks(block.blocks))
+        return f"{opening}<summary>{_inlines(block.summary)}</summary>\n{inner}\n</details>"
+
+    def _figure(self, figure: Figure) -> str:
+        if figure.is_of_multiples:
+            classes = "multiples of-runs" if figure.look == "of-runs" else "multiples"
+            small = "\n".join(
+                f"<figure>{self._panel(panel)}{_below(panel.caption)}</figure>" for panel in figure.panels
+            )
+            below = f'\n<p class="caption">{_inlines(figure.caption)}</p>' if figure.caption else ""
+            return f'<div class="{classes}">\n{small}\n</div>{below}'
+        kind = " diagram" if figure.look == "testbed-picture" else ""
+        panels = "".join(self._panel(panel, kind) for panel in figure.panels)
+        return f"<figure{_attribute('class', figure.look)}>{panels}{_below(figure.caption)}</figure>"
+
+    def _panel(self, panel: Panel, kind: str = "") -> str:
+        """Of two drawings the style sheet shows the one that suits."""
+        above = f"<p>{_inlines(panel.head)}</p>" if panel.head else ""
+        numbers = self._folded(panel.numbers) if panel.numbers else ""
+        if panel.narrow is None:
+            return f"{above}{panel.drawing.svg}{numbers}"
+        wide = f'<div class="wide{kind}">{panel.drawing.svg}</div>'
+        narrow = f'<div class="narrow{kind}">{panel.narrow.svg}</div>'
+        return f"{above}{wide}{narrow}{numbers}"
+
+
+def _below(caption: Inlines) -> str:
+    return f"<figcaption>{_inlines(caption)}</figcaption>" if caption else ""
+
+
+def _paragraph(block: Paragraph) -> str:
+    if not block.inlines:
+        return ""
+    return f"<p{_attribute('class', block.role)}>{_inlines(block.inlines)}</p>"
+
+
+def _table(table: Table) -> str:
+    head = "".join(
+        _row(row, table, in_head=True, is_over=at < len(table.head) - 1) for at, row in enumerate(table.head)
     )
-    names = (
-        "mpps",
-        "gigabits",
-        "microseconds",
-        "milliseconds",
-        "percent",
-        "seconds",
-        "share",
-        "uncertainty",
-        "whole",
-        "significant",
-    )
-    environment.filters.update({name: getattr(numbers, name) for name in names})
-    environment.filters.update(basis=numbers.basis_words, label=facts.label_of)
-    environment.filters.update(duration_s=format_duration_s, bits_per_s=format_bits_per_s)
-    environment.globals.update(
-        facts=facts.facts,
-        columns=facts.columns,
-        known_rows=facts.known_rows,
-        spans=facts.spans,
-        plain=facts.plain,
-        named=facts.named,
-        interval=numbers.interval,
-        only_below=numbers.only_below,
-        rate_words=numbers.rate_words,
-        confirmed=confirmed,
-        limit=numbers.limit,
-        threshold=numbers.threshold,
-        bounds_decimals=numbers.bounds_decimals,
-        mpps_decimals=numbers.mpps_decimals,
-        goal_clause=answer.goal_clause,
-        throughput_caption=charts.throughput_caption,
-        breakable=_breakable,
-        beneath=_beneath,
-        arguments=_arguments,
-        spoilt=spoilt,
-        of_configurations=disclosure.of_configurations,
-        names_line_rate=names_line_rate,
-        zero_loss_table=zero_loss_table,
-        repeat_policy=RepeatPolicy(),
-        most_repeats=MOST_REPEATS,
-        of_rounds=OF_ROUNDS,
-        printed_trials=_PRINTED_TRIALS,
-        place_of_throughput=findings.place_of_throughput,
-        place_of_rates=findings.place_of_rates,
-        place_of_latencies=findings.place_of_latencies,
-        place_of_study=findings.place_of_study,
-        place_of_latency=findings.place_of_latency,
-        place_of_section=findings.place_of_section,
-        questions=_questions,
-        findings=findings.findings,
-        procedures=procedures,
-        prerequisites=prerequisites,
-        adaptations=adaptations,
-        spread=spread,
-        own_version=__version__,
-        sheets=sheets,
-        setup_card=cards.setup,
-        settings_card=cards.settings,
-        wirings=wirings,
-        testbed_picture=picture.drawn,
-        file_link=_file_link,
-        disclosed_lab=disclosure.lab,
-        disclosed_tester=disclosure.tester,
-        disclosed_command=disclosure.command,
-        are_numbered=are_numbered,
-        threshold_why=disclosure.threshold_why,
-        near_limit=_near_limit,
-        overview_caption=overview_caption,
-        share=numbers.share,
-        directory_rows=directory_rows,
-        sum_tables=sum_tables,
-        measures=measures,
-        sharing_rows=sharing_rows,
-        instance_tables=instance_tables,
-        sustained_rows=sustained_rows,
-        target_words=target_words,
-        comparison_cells=comparison_cells,
-        plain_figure=statistics_numerals.plain,
-        within=statistics_numerals.within,
-        ratio_percent=statistics_numerals.percent,
-        unit_head=unit_head,
-        unit_beside=unit_beside,
-    )
-    return environment
+    groups: list[list[str]] = [[]]
+    for row in table.body:
+        if row.begins_group and groups[-1]:
+            groups.append([])
+        groups[-1].append(_row(row, table))
+    caption = f'<caption class="caption">{_inlines(table.caption)}</caption>' if table.caption else ""
+    above = f"<thead>{head}</thead>\n" if head else ""
+    body = "\n".join(f"<tbody>\n{chr(10).join(rows)}\n</tbody>" for rows in groups)
+    whole = f"<table{_attribute('class', _OF_TABLES.get(table.look, ''))}>{caption}{above}{body}</table>"
+    if table.look == "facts" and not table.head:
+        return whole
+    return f'<div class="{_AROUND.get(table.look, "scroll")}">{whole}</div>'
 
 
-def _questions(report: Report) -> tuple[str, ...]:
-    compared = report.comparison.names if report.comparison and report.comparison.compares else ()
-    methods = [result.method for result in report.other_results]
-    return questions(report.plan, report.wishes, methods, compared or _imported_beside(report))
+def _row(row: Row, table: Table, *, in_head: bool = False, is_over: bool = False) -> str:
+    look = "over" if is_over else row.look
+    cells = "".join(_cell(cell, row, table, in_head=in_head) for cell in row.cells)
+    return f"<tr{_attribute('class', look)}>{cells}</tr>"
 
 
-def _imported_beside(report: Report) -> tuple[str, ...]:
-    """Configurations that an import brought, of which its plan knows nothing."""
-    of_studies = next((study.configurations for study in report.studies if study.compares), ())
-    return of_studies or (findings.configurations_of(report) if report.imported else ())
+def _cell(cell: Cell, row: Row, table: Table, *, in_head: bool) -> str:
+    inner = "".join(_run(run, "strong") for run in cell.inlines)
+    is_words = cell.words and table.look not in ("facts", "system")
+    if is_words or cell.tone or cell.look or cell.columns > 1 or cell.rows > 1 or cell.title or cell.heat is not None:
+        names = ("words" if is_words else "", _CLASSES.get(cell.tone, ""), cell.look)
+        span = f' colspan="{cell.columns}"' if cell.columns > 1 else ""
+        span += f' rowspan="{cell.rows}"' if cell.rows > 1 else ""
+        heat = f' style="--heat: {cell.heat}%"' if cell.heat is not None else ""
+        more = f"{_attribute('class', ' '.join(filter(None, names)))}{span}{_attribute('title', cell.title)}{heat}"
+        if is_words and cell.columns > 1 and not cell.is_head:
+            inner = f'<span class="held">{inner}</span>'
+    else:
+        more = ""
+    if not cell.is_head or (in_head and not cell.inlines):
+        return f"<td{more}>{inner}</td>"
+    of_head = "colgroup" if cell.columns > 1 else "col"
+    of_row = "rowgroup" if row.look == "about" else "row"
+    return f'<th scope="{of_head if in_head else of_row}"{more}>{inner}</th>'
 
 
-def _near_limit(rows: Iterable[ThroughputRow | LatencyRow]) -> tuple[str, ...]:
-    """The frame sizes of a table at which a result is near the tester's own limit, by the result's own word."""
-    return tuple(row.size_words for row in rows if row.result.near_tester_limit)
+def _facts(facts: Iterable[Fact]) -> str:
+    """Facts within others are a table within a cell."""
+    rows = "\n".join(map(_fact, facts))
+    return f'<table class="facts tree"><tbody>\n{rows}\n</tbody></table>'
 
 
-def _file_link(name: str) -> Markup:
-    """The name of a file of the run folder as a link to it; a name that leads elsewhere is no link."""
-    parts = name.split("/")
-    if not all(parts) or ".." in parts or "\\" in name:
-        return escape(name)
-    return Markup('<a href="./{}">{}</a>').format(quote(name), name)
+def _fact(fact: Fact) -> str:
+    if fact.children:
+        inner = _facts(fact.children)
+    elif fact.beside:
+        inner = _table(fact.beside)
+    elif fact.code:
+        inner = "<br>".join(_run(Text(line, code=True)) for line in fact.code)
+    else:
+        inner = _inlines(fact.inlines)
+    group = ' class="group"' if fact.children or fact.beside else ""
+    return f'<tr{group}><th scope="row">{_inlines(fact.label)}</th><td>{inner}</td></tr>'
 
 
-def _arguments(line: str) -> Markup:
-    """A command line that is broken between its arguments and not at their hyphens."""
-    return Markup(" ").join(Markup('<span class="argument">{}</span>').format(word) for word in line.split(" "))
+def _attribute(name: str, value: str | None) -> str:
+    return f' {name}="{escape(value)}"' if value else ""
 
 
-def _breakable(text: str) -> Markup:
-    """A long name may be broken after its slashes, dots and underscores."""
-    parts = re.split(r"(?<=[/._])(?=\w)", text)
-    return Markup("<wbr>").join(parts)
+def _inlines(inlines: Inlines) -> str:
+    return "".join(map(_run, inlines))
 
 
-_SEVERAL_RUNS = re.compile(r"(?P<median>.*\S) \((?P<runs>[^()]* to [^()]*|\d+ of \d+ runs)\)")
+def _run(run: Text | Drawing, bold: str = "b") -> str:
+    if isinstance(run, Drawing):
+        return run.svg
+    text = str(escape(run.text))
+    if "\n" in text:
+        text = text.replace("\n", "<br>")
+    if "\u200b" in text:
+        text = text.replace("\u200b", "<wbr>")
+    if run.code:
+        text = f"<code>{_arguments(text)}</code>"
+    if run.raised:
+        text = f"<sup>{text}</sup>"
+    classes = _classes(run)
+    if run.strong:
+        text = f"<{bold}{_attribute('class', classes)}{_attribute('title', run.title)}>{text}</{bold}>"
+    elif classes or (run.title and not run.link):
+        text = f"<span{_attribute('class', classes)}{_attribute('title', run.title)}>{text}</span>"
+    if run.link:
+        text = f'<a href="{escape(run.link)}"{_attribute("title", run.title)}>{text}</a>'
+    return text
 
 
-def _beneath(text: str) -> Markup:
-    """A cell of several runs: the median, and beneath it how far they lie apart."""
-    found = _SEVERAL_RUNS.fullmatch(text)
-    if found is None:
-        return escape(text)
-    return Markup('{}<br><span class="caption">{}</span>').format(found["median"], found["runs"])
+def _classes(run: Text) -> str:
+    if run.small:
+        return "caption"
+    if run.badge:
+        return f"badge {_CLASSES.get(run.tone, '') if run.tone != 'quiet' else 'label'}"
+    return _CLASSES.get(run.tone, "")
+
+
+def _arguments(line: str) -> str:
+    """A command line is broken between its arguments and not at their hyphens."""
+    words = line.split(" ")
+    return line if len(words) == 1 else " ".join(f'<span class="argument">{word}</span>' for word in words)

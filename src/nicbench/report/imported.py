@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nicbench.core.imported import Imported
+from nicbench.core.registry import find
+from nicbench.core.result import Result, Summary
 from nicbench.methods.base import Method
-from nicbench.model.imported import Imported
-from nicbench.model.result import Result, Summary
-from nicbench.registry import find
 from nicbench.report.numbers import trimmed
 
 

@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
 
-from nicbench.model.frame_size import label_of
-from nicbench.model.plan import Plan
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.trial import Latency, Trial
+from nicbench.core.frame_size import label_of
+from nicbench.core.plan import Plan
+from nicbench.core.registry import find_one
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.trial import Latency, Trial
+from nicbench.core.units import format_duration_s
+from nicbench.methods.base import Method
 from nicbench.report.numbers import UNKNOWN
+from nicbench.stats.intervals import share_interval
 from nicbench.stats.latency import counted_in
-from nicbench.stats.shares import share_interval
-from nicbench.units import format_duration_s
 
-METHOD: Final = "impairments"
 _KIND: Final = "netem"
 _MOST_NAMED: Final = 4
 _CONFIDENCE: Final = 0.999
@@ -87,10 +88,15 @@ def injected_rows(results: Iterable[Result], plan: Plan | None, trials: Mapping[
     seen = [
         _Seen(result, faults[name], _latency_of(result, trials))
         for result in results
-        if result.method == METHOD and (name := _configuration_of(result, faults)) is not None
+        if _sees_faults(result) and (name := _configuration_of(result, faults)) is not None
     ]
     clean = {label_of(one.result.parameters): one for one in seen if not any(_is_injected(one.faults))}
     return tuple(row for one in seen for row in _rows(one, clean.get(label_of(one.result.parameters))))
+
+
+def _sees_faults(result: Result) -> bool:
+    method = find_one("nicbench.methods", Method, result.method)
+    return method is not None and method.sees_faults
 
 
 def injected_sentence(rows: Sequence[InjectedRow]) -> str | None:
@@ -103,8 +109,8 @@ def injected_sentence(rows: Sequence[InjectedRow]) -> str | None:
         return f"What the DUT injected was measured as it was injected, and nothing else: all {len(judged)} rows agree."
     named = "; ".join(f"{row.fault} of “{row.configuration}”" for row in not_so[:_MOST_NAMED])
     more = f" and {len(not_so) - _MOST_NAMED} more" if len(not_so) > _MOST_NAMED else ""
-    spoilt = any(row.result.verdict is not ResultVerdict.VALID for row in not_so)
-    disturbed = ", in trials that were disturbed" if spoilt else ""
+    doubtful = any(row.result.verdict is not ResultVerdict.VALID for row in not_so)
+    disturbed = ", in trials that were disturbed" if doubtful else ""
     return (
         f"Of {len(judged)} rows of what the DUT injected {len(judged) - len(not_so)} were measured as injected; "
         f"these were not{disturbed}: {named}{more}."

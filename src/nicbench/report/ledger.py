@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nicbench.model.trial import LossBeside, LossPlace, Purpose, Trial
+from nicbench.core.trial import LossBeside, LossPlace, Purpose, Trial
 
 _OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
 

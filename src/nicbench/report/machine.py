@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nicbench.model.health import HealthEvent, HealthLevel, Measure
-from nicbench.model.trial import Trial
-from nicbench.model.verdict import Reason
+from nicbench.core.reading import HealthEvent, HealthLevel, Measure
+from nicbench.core.trial import Trial
+from nicbench.core.verdict import Reason
 
 
 @dataclass(frozen=True, slots=True)

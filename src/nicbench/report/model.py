@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nicbench.events import CeilingFound, Note, TesterLatencyFound
-from nicbench.model.analysis import Capture
-from nicbench.model.bond import Bond
-from nicbench.model.plan import Plan
-from nicbench.model.rate import Bounded
-from nicbench.model.report_wishes import DEFAULT_WISHES, ReportWishes
-from nicbench.model.result import Result, ResultVerdict
-from nicbench.model.table import Column
-from nicbench.model.trial import Purpose, Trial
-from nicbench.report import numbers
-from nicbench.report.cells import printed
+from nicbench.core.bond import Bond
+from nicbench.core.events import CeilingFound, Note, TesterLatencyFound
+from nicbench.core.plan import Plan
+from nicbench.core.reading import Capture
+from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.trial import Purpose, Trial
+from nicbench.report.comparison import Comparison
 from nicbench.report.detail import DetailTable
 from nicbench.report.editors.study import Study
 from nicbench.report.endpoints import EndpointRow
@@ -27,173 +24,16 @@ from nicbench.report.ledger import LedgerTable
 from nicbench.report.machine import MachineTable
 from nicbench.report.ports import PortsTable
 from nicbench.report.rounds import RoundGroup, Tool
-from nicbench.report.stamps import ClockRow, clock_rows, warnings, words
+from nicbench.report.section import Section
+from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.study.revisions import RevisionRow
 from nicbench.report.system_table import SystemTable
-from nicbench.report.tables import Section
 from nicbench.report.tails import TailTable
 from nicbench.report.tuned import TunedRow
-from nicbench.units import l1_bits_per_s, l2_bits_per_s
-
-if TYPE_CHECKING:  # it is made of tables of this file
-    from nicbench.report.comparison import Comparison
-    from nicbench.report.statistics.view import StatisticsView
-    from nicbench.report.watched import WatchedMachine
-LATENCIES = (
-    Column(value="latency_minimum_ns", head="min"),
-    Column(value="latency_mean_ns", head="mean"),
-    Column(value="latency_p50_ns", head="p50", is_main=True),
-    Column(value="latency_p99_ns", head="p99"),
-    Column(value="latency_p99_9_ns", head="p99.9", is_main=True),
-    Column(value="latency_p99_99_ns", head="p99.99"),
-    Column(value="latency_p99_999_ns", head="p99.999"),
-    Column(value="latency_p99_9999_ns", head="p99.9999"),
-    Column(value="latency_maximum_ns", head="max"),
-    Column(value="pdv_ns", head="PDV"),
-)
-"""Of a table of latencies, in microseconds."""
+from nicbench.report.watched import WatchedMachine
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
 """Trials that measure the tester itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A loss ratio a rate was searched for; ``key`` begins the names of its values (``ndr_frames_per_s``)."""
-
-    key: str
-    name: str
-    loss_ratio: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class SizedRow:
-    """A row for one frame size; ``frame_bytes`` of a mix is the mean, ``size`` its name."""
-
-    frame_bytes: float
-    size: str
-
-    @property
-    def size_name(self) -> str:
-        """Before "frames": "64-byte", "imix"."""
-        return f"{self.size}-byte" if self.size.isdigit() else self.size
-
-    @property
-    def size_words(self) -> str:
-        """As the subject of a sentence: "64 bytes", "imix"."""
-        return f"{self.size} bytes" if self.size.isdigit() else self.size
-
-
-@dataclass(frozen=True, slots=True)
-class ThroughputRow(SizedRow):
-    """One frame size. Rates are per port unless the table's scope says otherwise; ``spoilt`` tells of bad trials."""
-
-    rates: Mapping[str, Bounded]
-    percents: Mapping[str, float | None]
-    line_rate_frames_per_s: float | None
-    ceiling_frames_per_s: float | None
-    result: Result
-    spoilt: str | None = None
-
-    def rate_words(self, goal: str, decimals: int) -> str:
-        """A rate in Mpps; of an imported one the digits that its source printed."""
-        column = Column(value=f"{goal}_frames_per_s", head="", unit="Mpps")
-        return printed(self.result, column) or numbers.rate_words(self.rates[goal], decimals)
-
-    def percent_words(self, goal: str) -> str:
-        """Its share of the line rate in percent, likewise."""
-        column = Column(value=f"{goal}_percent_of_line_rate", head="%")
-        return printed(self.result, column) or numbers.percent(self.percents[goal])
-
-    def line_rate_words(self) -> str:
-        """The line rate in Mpps, likewise."""
-        column = Column(value="line_rate_frames_per_s", head="", unit="Mpps")
-        return printed(self.result, column) or numbers.mpps(self.line_rate_frames_per_s, 3)
-
-    @property
-    def reason_null(self) -> str | None:
-        """Why there is no rate at all; the first goal's reason stands for all."""
-        return next((rate.reason_null for rate in self.rates.values() if rate.reason_null), None)
-
-    def l2_bits_per_s(self, goal: str) -> float | None:
-        """Throughput without preamble and gap, the frame's FCS counted."""
-        value = self.rates[goal].value
-        return None if value is None else l2_bits_per_s(value, self.frame_bytes)
-
-    def l1_bits_per_s(self, goal: str) -> float | None:
-        """Throughput with preamble, delimiter and gap: what the wire carries."""
-        value = self.rates[goal].value
-        return None if value is None else l1_bits_per_s(value, self.frame_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class ThroughputTable:
-    """One throughput test of one configuration."""
-
-    test: str
-    configuration: str
-    scope: str
-    goals: tuple[Goal, ...]
-    rows: tuple[ThroughputRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyRow(SizedRow):
-    """One frame size at one load. ``values`` are the result's plain numbers by name; ``tail`` is (ns, share above)."""
-
-    load_percent: float | None
-    load_of: str | None
-    values: Mapping[str, float | None]
-    trial: Trial | None
-    frames: int | None
-    reason_null: str | None
-    tail: tuple[tuple[float, float], ...]
-    result: Result
-
-    def microseconds(self, name: str) -> str:
-        """A latency in microseconds; of an imported one the digits that its source printed."""
-        column = Column(value=name, head="", unit="us")
-        return printed(self.result, column) or numbers.microseconds(self.values.get(name))
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyTable:
-    """One latency test of one configuration at one load."""
-
-    test: str
-    configuration: str
-    scope: str
-    load: str
-    rows: tuple[LatencyRow, ...]
-
-    def shown(self, *, has_gaps: bool) -> tuple[Column, ...]:
-        """The columns of latencies; without gaps those of which something is known."""
-        return tuple(
-            column
-            for column in LATENCIES
-            if has_gaps or any(row.values.get(column.value) is not None for row in self.rows)
-        )
-
-    @property
-    def stamped_by(self) -> tuple[str, ...]:
-        """By what frames were stamped, a clause for each way."""
-        return words(row.trial.reading.latency for row in self.rows if row.trial and row.trial.reading.latency)
-
-    @property
-    def is_sample(self) -> bool:
-        """Whether the tester timed some of the frames only."""
-        latencies = [row.trial.reading.latency for row in self.rows if row.trial]
-        return any(latency is not None and latency.sample_of is not None for latency in latencies)
-
-    @property
-    def clocks(self) -> tuple[ClockRow, ...]:
-        """Of the ports whose own clocks stamped frames."""
-        return clock_rows((row.size, row.trial) for row in self.rows if row.trial)
-
-    @property
-    def stamp_warnings(self) -> tuple[str, ...]:
-        """What of the stamps cannot be right."""
-        return tuple(said for row in self.rows if row.trial for said in warnings(row.size_words, row.trial))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +108,6 @@ class Report:
     details: tuple[str, ...]
     statements: tuple[str, ...]
     labels: tuple[str, ...]
-    throughput: tuple[ThroughputTable, ...]
-    latency: tuple[LatencyTable, ...]
     sections: tuple[Section, ...]
     other_results: tuple[Result, ...]
     ceilings: tuple[CeilingFound, ...]
@@ -330,7 +168,7 @@ class Report:
     @property
     def runs_by_themselves(self) -> bool:
         """Whether anything is shown of single runs: of a study of editors its own tables have every run."""
-        return bool(self.throughput or self.latency or self.tails or self.sections)
+        return bool(self.tails or self.sections)
 
     @property
     def trials(self) -> int:
@@ -341,17 +179,15 @@ class Report:
     def counts(self) -> TrialCounts:
         """How the trials divide."""
         trials = [trial for group in self.groups for trial in group.trials]
-        spoilt = [trial for trial in trials if not trial.verdict.valid]
-        results = [result for table in self.throughput for result in (row.result for row in table.rows)]
-        results += [row.result for table in self.latency for row in table.rows]
-        results += [row.result for section in self.sections for row in section.rows]
+        invalid = [trial for trial in trials if not trial.verdict.valid]
+        results = [row.result for section in self.sections for row in section.rows]
         used = {name for result in (*results, *self.other_results) for name in result.trials}
         return TrialCounts(
             measuring=sum(1 for trial in trials if trial.request.purpose not in CALIBRATION),
             calibrating=sum(1 for trial in trials if trial.request.purpose in CALIBRATION),
-            spoilt_measuring=sum(1 for trial in spoilt if trial.request.purpose not in CALIBRATION),
-            spoilt_calibrating=sum(1 for trial in spoilt if trial.request.purpose in CALIBRATION),
-            spoilt_used=sum(1 for trial in spoilt if trial.id in used and trial.request.purpose not in CALIBRATION),
+            spoilt_measuring=sum(1 for trial in invalid if trial.request.purpose not in CALIBRATION),
+            spoilt_calibrating=sum(1 for trial in invalid if trial.request.purpose in CALIBRATION),
+            spoilt_used=sum(1 for trial in invalid if trial.id in used and trial.request.purpose not in CALIBRATION),
         )
 
     @property

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
-from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.core.forms import SCALES, Form
+from nicbench.core.result import Bounded, LimitedBy
 
 UNKNOWN = "\u2013"  # an en dash: never a zero
 THIN_SPACE = "\u202f"
@@ -18,21 +20,24 @@ LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE:
 LEAST_WORTH_NAMING_FRAMES_PER_S = 10_000.0
 
 
-def mpps_decimals(rates_frames_per_s: Iterable[float | None], widths_frames_per_s: Iterable[float] = ()) -> int:
-    """Decimals of a column in Mpps: three significant digits of its smallest rate, and enough to tell bounds apart."""
-    known = [abs(rate) / 1e6 for rate in rates_frames_per_s if rate]  # an erratum may be negative
-    widths = [width / 1e6 for width in widths_frames_per_s if width > 0]
+def mpps_decimals(rates_frames_per_s: Iterable[float | None]) -> int:
+    """Decimals of a column in Mpps: three significant digits of its smallest rate."""
+    return frame_rate_decimals("mpps", [rate for rate in rates_frames_per_s if rate])
+
+
+_RATE_DECIMALS: Mapping[Form, tuple[int, int]] = MappingProxyType({"pps": (0, 0), "kpps": (0, 3), "mpps": (2, 6)})
+"""The fewest and the most of each unit."""
+
+
+def frame_rate_decimals(form: Form, rates: Iterable[float], widths: Iterable[float] = ()) -> int:
+    """Three significant digits of the smallest rate, and enough to tell the ends of intervals of these widths apart."""
+    factor = SCALES[form].factor
+    known = [abs(rate) * factor for rate in rates if rate]  # an erratum may be negative
+    apart = [width * factor for width in widths if width > 0]
     wanted = [_SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(rate)) for rate in known]
-    wanted += [-math.floor(math.log10(width)) for width in widths]
-    return min(6, max(2, *wanted)) if wanted else 2
-
-
-def bounds_decimals(rates: Iterable[Bounded]) -> int:
-    """Decimals of a column of rates with intervals."""
-    known = list(rates)
-    widths = [rate.upper - rate.lower for rate in known if rate.upper is not None and rate.lower is not None]
-    shown = (rate.upper if only_below(rate) else rate.value for rate in known)
-    return mpps_decimals(shown, widths)
+    wanted += [-math.floor(math.log10(width)) for width in apart]
+    least, most = _RATE_DECIMALS[form]
+    return min(most, max(least, *wanted)) if wanted else least
 
 
 def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:
@@ -152,17 +157,6 @@ def whole(count: float | None) -> str:
     return UNKNOWN if count is None else f"{count:,.0f}".replace(",", THIN_SPACE)
 
 
-def limit(rate: Bounded) -> str:
-    """What stopped a rate from being higher."""
-    return UNKNOWN if rate.limited_by is None else LIMITS[rate.limited_by]
-
-
-def rate_words(rate: Bounded, decimals: int) -> str:
-    """A rate in Mpps that was found: "0.40", "≥ 0.40" where it may be higher, "line rate, 14.88"."""
-    number = mpps(rate.value, decimals)
-    return f"line rate, {number}" if rate.is_line_rate else f"{'≥ ' if rate.at_least else ''}{number}"
-
-
 def only_below(rate: Bounded) -> bool:
     """Whether all that is known is a load too high, and one worth naming: no trial was left for lower ones."""
     if rate.passes_nothing:
@@ -170,12 +164,11 @@ def only_below(rate: Bounded) -> bool:
     return rate.value is None and rate.upper is not None and rate.upper >= LEAST_WORTH_NAMING_FRAMES_PER_S
 
 
-def interval(rate: Bounded, decimals: int) -> str:
+def interval(rate: Bounded, write: Callable[[float], str]) -> str:
     """The interval known to hold the rate: "0.38 to 0.40", "at least 0.38", or why there is none."""
     if rate.value is None:
-        return f"below {mpps(rate.upper, decimals)}" if rate.upper is not None else UNKNOWN
+        return UNKNOWN if rate.upper is None else f"below {write(rate.upper)}"
     if rate.is_bare:
         return UNKNOWN
-    if rate.upper is None:
-        return f"at least {mpps(rate.lower if rate.lower is not None else rate.value, decimals)}"
-    return f"{mpps(rate.lower, decimals)} to {mpps(rate.upper, decimals)}"
+    lower = write(rate.value if rate.lower is None else rate.lower)
+    return f"at least {lower}" if rate.upper is None else f"{lower} to {write(rate.upper)}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from nicbench.model.frame_size import label_of, size_words
-from nicbench.model.pattern import Pattern
-from nicbench.model.plan import Plan
-from nicbench.model.ports import PortFigures
-from nicbench.model.result import Result, title_of_test
+from nicbench.core.frame_size import label_of, size_words
+from nicbench.core.pattern import Pattern
+from nicbench.core.plan import Plan
+from nicbench.core.reading import PortFigures
+from nicbench.core.result import Result, title_of_test
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,22 @@
-"""Throughput of configurations beside each other: for each frame size one rate of each, and what they differ by."""
+"""Searched rates of configurations beside each other: one of each for every frame size, and what they differ by."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nicbench.comparing.claims import Basis
-from nicbench.comparing.compared import Compared
-from nicbench.comparing.points import point_of
-from nicbench.model.frame_size import label_of
-from nicbench.model.plan import Plan
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, name_of_test
-from nicbench.model.spread import Spread
-from nicbench.report.model import Goal, ThroughputTable
-from nicbench.report.numbers import UNKNOWN, interval, mpps, mpps_decimals, only_below, percent, rate_words
+from nicbench.compare.claims import Basis
+from nicbench.compare.compared import Compared
+from nicbench.compare.points import point_of
+from nicbench.core.result import Bounded, Result, Spread, number_of
+from nicbench.core.table import Column, Goal
+from nicbench.report.cells import factor_of, writer
+from nicbench.report.numbers import UNKNOWN, interval, only_below, percent
+from nicbench.report.section import Section
 from nicbench.report.statistics.view import StatisticsView
-from nicbench.report.throughput import throughput_tables
-from nicbench.stats.spans import Span, span_of
+from nicbench.report.tables import CONFIGURATION, configuration_of
+from nicbench.stats.sample import Span, span_of
 
 SAME = "not told apart"
 MOST_COLUMNS = 4
@@ -70,14 +68,16 @@ class RatesRow:
 
 @dataclass(frozen=True, slots=True)
 class RatesTable:
-    """One throughput test of all configurations."""
+    """One test of all configurations; ``columns`` say how the rates of each goal are written."""
 
     test: str
+    title: str
     scope: str
     names: tuple[str, ...]
     runs: int
     goals: tuple[Goal, ...]
     rows: tuple[RatesRow, ...]
+    columns: Mapping[str, Column]
 
     @property
     def is_broad(self) -> bool:
@@ -89,105 +89,111 @@ class RatesTable:
         """Whether there are more than colours: each has one line, and a chart for each frame size."""
         return len(self.names) > MOST_COLOURS
 
+    def unit(self, goal: Goal) -> str:
+        """The unit of the rates of a goal: "Mpps"."""
+        return self.columns[goal.value].unit or ""
+
+    def factor(self, goal: Goal) -> float:
+        """What a rate in frames per second is multiplied by to be in that unit."""
+        return factor_of(self.columns[goal.value].form)
+
+    def written(self, goal: Goal, cell: RateCell) -> str:
+        """The rate of a cell by itself, with its unit."""
+        rate = cell.rate_frames_per_s
+        column = self.columns[goal.value].model_copy(update={"aspect": "value"})
+        return UNKNOWN if rate is None else f"{writer(column, [rate])(rate)}\u00a0{self.unit(goal)}"
+
 
 def rates_tables(
-    results: Sequence[Result],
-    names: Sequence[str],
-    tests: Mapping[str, str],
-    plan: Plan | None,
-    statistics: StatisticsView,
+    sections: Iterable[Section], names: Sequence[str], statistics: StatisticsView
 ) -> tuple[RatesTable, ...]:
-    """``results`` are those of every run, ``names`` the configurations in the order of the bench file."""
-    by_test: dict[tuple[str, str], list[Result]] = {}
-    for result in results:
-        if result.method == "throughput":
-            by_test.setdefault((name_of_test(result, tests), result.scope), []).append(result)
-    return tuple(_table(test, scope, members, names, plan, statistics) for (test, scope), members in by_test.items())
+    """Of those with searched rates; they have the results of every run, ``names`` the order of the configurations."""
+    return tuple(_table(section, names, statistics) for section in sections if section.table.rates is not None)
 
 
-def _table(
-    test: str,
-    scope: str,
-    results: Sequence[Result],
-    names: Sequence[str],
-    plan: Plan | None,
-    statistics: StatisticsView,
-) -> RatesTable:
-    tables = {table.configuration: table for table in throughput_tables(results, {}, plan, {})}
-    goals = {goal.key: goal for table in tables.values() for goal in table.goals}
-    sizes = sorted({(row.frame_bytes, row.size) for table in tables.values() for row in table.rows})
-    decimals = _decimals(results, goals)
-    of_sizes = {size: _told(results, test, size, goals, statistics) for _, size in sizes}
-    rows = tuple(
-        RatesRow(
-            size,
-            {
-                goal: _cells([_of_size(tables.get(name), size, goal) for name in names], names, decimals, told[goal])
-                for goal in goals
-            },
-            told,
-        )
-        for size, told in of_sizes.items()
-    )
-    runs = max(1, len({result.run for result in results}))
-    return RatesTable(test, scope, tuple(names), runs, tuple(goals.values()), rows)
+def _table(section: Section, names: Sequence[str], statistics: StatisticsView) -> RatesTable:
+    goals = section.table.rates.goals if section.table.rates else ()
+    columns = {column.value: column for column in section.table.columns if column.aspect == "rate"}
+    sizes: dict[str, list[Result]] = {}
+    for row in section.rows:
+        sizes.setdefault(row.cells[0], []).append(row.result)
+    writers = {
+        goal.value: writer(columns[goal.value], [row.result.values.get(goal.value) for row in section.rows])
+        for goal in goals
+    }
+    rows = []
+    for size, results in sizes.items():
+        told = {goal.value: _claims_of(results, section.test, goal, statistics) for goal in goals}
+        cells = {goal.value: _cells(results, goal, names, writers[goal.value], told[goal.value]) for goal in goals}
+        rows.append(RatesRow(size, cells, told))
+    runs = max(1, len({row.result.run for row in section.rows}))
+    return RatesTable(section.test, section.table.title, section.scope, tuple(names), runs, goals, tuple(rows), columns)
 
 
-_Known = list[tuple[Bounded, float | None, Result]]
-
-
-def _of_size(table: ThroughputTable | None, size: str, goal: str) -> _Known:
-    """Rate, percentage and result of each run."""
-    rows = [row for row in (table.rows if table else ()) if row.size == size and goal in row.rates]
-    return [(row.rates[goal], row.percents.get(goal), row.result) for row in rows]
-
-
-def _told(
-    results: Sequence[Result], test: str, size: str, goals: Iterable[str], statistics: StatisticsView
-) -> dict[str, tuple[Compared, ...]]:
-    """Of all results of this size: they share their point."""
-    points = (point_of(result, {result.id: test}) for result in results if label_of(result.parameters) == size)
-    point = next(points, None)
-    return {goal: statistics.of(point, f"{goal}_frames_per_s") if point else () for goal in goals}
+def _claims_of(results: Sequence[Result], test: str, goal: Goal, statistics: StatisticsView) -> tuple[Compared, ...]:
+    """Of all results of a size: they share their point, which knows neither the configuration nor words for tables."""
+    first = results[0]
+    for added in ((CONFIGURATION,), (CONFIGURATION, "size")):  # tables add the size where results do not have it
+        given = {name: value for name, value in first.parameters.items() if name not in added}
+        found = statistics.of(point_of(first.model_copy(update={"parameters": given}), {first.id: test}), goal.value)
+        if found:
+            return found
+    return ()
 
 
 def _cells(
-    known: Sequence[_Known], names: Sequence[str], decimals: int, told: Sequence[Compared]
+    results: Sequence[Result],
+    goal: Goal,
+    names: Sequence[str],
+    write: Callable[[float], str],
+    told: Sequence[Compared],
 ) -> tuple[RateCell, ...]:
-    spans = [_span(runs) for runs in known]
+    of_names = [
+        [result for result in results if configuration_of(result) == name and goal.value in result.values]
+        for name in names
+    ]
     return tuple(
-        _cell(name, runs, span, "" if number == 0 else against(name, names[0], told), decimals)
-        for number, (name, runs, span) in enumerate(zip(names, known, spans, strict=True))
+        _cell(name, goal, runs, "" if number == 0 else against(name, names[0], told), write)
+        for number, (name, runs) in enumerate(zip(names, of_names, strict=True))
     )
 
 
-def _span(runs: _Known) -> Span | None:
+def _span(rates: Sequence[Bounded], runs: Sequence[Result]) -> Span | None:
     """None of somebody else's bare figures: how exact they are, nobody knows."""
-    if any(rate.is_bare and result.imported for rate, _, result in runs):
+    if any(rate.is_bare and result.imported for rate, result in zip(rates, runs, strict=True)):
         return None
-    return span_of(rate for rate, _, _ in runs)
+    return span_of(rates)
 
 
-def _cell(name: str, runs: _Known, span: Span | None, against_first: str, decimals: int) -> RateCell:
-    rates = [rate for rate, _, _ in runs]
+def _as_bounded(result: Result, goal: Goal) -> Bounded:
+    value = result.values[goal.value]
+    return value if isinstance(value, Bounded) else Bounded(value=number_of(value))
+
+
+def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, write: Callable[[float], str]) -> RateCell:
+    rates = [_as_bounded(result, goal) for result in runs]
     values = [rate for rate in rates if rate.value is not None]
-    shares = [share for _, share, _ in runs if share is not None]
-    results = tuple(result for _, _, result in runs)
+    shares = [share for result in runs if (share := number_of(result.values.get(goal.share))) is not None]
+    span = _span(rates, runs)
     if not values:
         rate = rates[0] if rates else Bounded(value=None)
-        text = f"< {mpps(rate.upper, decimals)}" if only_below(rate) else (rate.reason_null or UNKNOWN)
-        return RateCell(name, None, text, "", UNKNOWN, against_first, span, results)
+        below = f"< {write(rate.upper)}" if only_below(rate) and rate.upper is not None else None
+        text = below or rate.reason_null or UNKNOWN
+        return RateCell(name, None, text, "", UNKNOWN, against_first, span, tuple(runs))
+    value: float | None
     if len(runs) == 1:
-        text, within, value = rate_words(values[0], decimals), interval(values[0], decimals), values[0].value
+        value = values[0].value
+        bound = "line rate, " if values[0].is_line_rate else "≥ " if values[0].at_least else ""
+        text, within = f"{bound}{write(value or 0.0)}", interval(values[0], write)
     else:
         spread = Spread.of(values, len(runs))
         bound = "≥ " if spread.at_least and not spread.is_line_rate else ""
-        text, value = f"{bound}{mpps(spread.median, decimals)}", spread.median
-        least, most = mpps(spread.minimum, decimals), mpps(spread.maximum, decimals)
+        value, text = spread.median, f"{bound}{write(spread.median)}"
+        least, most = write(spread.minimum), write(spread.maximum)
         within = f"{least} to {most}" if least != most else f"the same in {spread.n} runs"
         within += f", {spread.n} of {spread.runs} runs" if spread.n < spread.runs else ""
-    share = percent(Spread.of(shares, len(shares)).median) if shares else UNKNOWN
-    return RateCell(name, value, text, within, share, against_first, span, results)
+    percent_text = percent(Spread.of(shares, len(shares)).median) if shares else UNKNOWN
+    return RateCell(name, value, text, within, percent_text, against_first, span, tuple(runs))
 
 
 def against(name: str, first: str, told: Sequence[Compared]) -> str:
@@ -203,22 +209,19 @@ def against(name: str, first: str, told: Sequence[Compared]) -> str:
         own, others = claim.spans if is_first else claim.spans[::-1]
         least, most = own.times(others)
         if math.isinf(most):
-            return f"at least {_signed(least)}"
-        return f"at most {_signed(most)}" if least == 0.0 else f"{_signed(least)} to {_signed(most)}"
+            return f"at least {_percent_change(least)}"
+        return (
+            f"at most {_percent_change(most)}"
+            if least == 0.0
+            else f"{_percent_change(least)} to {_percent_change(most)}"
+        )
     if effect.estimate is None or effect.lower is None or effect.upper is None or not one.comparison.kind.is_ratio:
         return UNKNOWN
     ends = (effect.estimate, effect.lower, effect.upper)
     factor, lower, upper = ends if is_first else (1.0 / ends[0], 1.0 / ends[2], 1.0 / ends[1])
     bound = "at least " if claim.is_at_least else ""
-    return f"{bound}{_signed(factor)} [{_signed(lower)}, {_signed(upper)}]"
+    return f"{bound}{_percent_change(factor)} [{_percent_change(lower)}, {_percent_change(upper)}]"
 
 
-def _signed(factor: float) -> str:
+def _percent_change(factor: float) -> str:
     return f"{100.0 * (factor - 1.0):+.3g} %".replace("-", "\u2212")
-
-
-def _decimals(results: Iterable[Result], goals: Iterable[str]) -> int:
-    rates = [result.values.get(f"{goal}_frames_per_s") for result in results for goal in goals]
-    known = [rate for rate in rates if isinstance(rate, Bounded)]
-    widths = [rate.upper - rate.lower for rate in known if rate.upper is not None and rate.lower is not None]
-    return mpps_decimals((rate.value or rate.upper for rate in known), widths)

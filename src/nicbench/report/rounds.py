@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from nicbench.model.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round
+from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round
+from nicbench.core.units import format_bits_per_s, format_duration_s
 from nicbench.report.bonds import BondRow, bond_row
 from nicbench.report.frame_rounds import asked_of_frames, said_of_frames
 from nicbench.report.numbers import UNKNOWN, microseconds, significant, whole
-from nicbench.stats.failure_words import failure_note
+from nicbench.stats.link_failures import failure_note
 from nicbench.stats.rounds import pairs_of, what_of
-from nicbench.units import format_bits_per_s, format_duration_s
 
 _WAYS = {"forward": "to", "reverse": "from"}
 _DIRECTIONS = {"forward": "client sends", "reverse": "server sends", "both": "both ways"}
@@ -125,7 +125,7 @@ def _row(one: Round) -> RoundRow:
         at_s=one.at_s,
         what=what_of(one),
         valid=one.verdict.valid,
-        warm_up=one.request.warm_up,
+        warm_up=one.warm_up,
         findings=tuple(found.text for found in one.verdict.findings),
         jobs=tuple(_job(job, outcome) for job, outcome in pairs_of(one)),
         cpu=tuple(_cpu(cpu) for cpu in one.cpu),

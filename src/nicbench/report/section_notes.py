@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from nicbench.model.result import Result
-from nicbench.model.table import ResultTable
+from nicbench.core.result import Result
+from nicbench.core.table import ResultTable
 
 _MOST_RUNS: Final = 8
 """So many sentences of single runs are read; the others stand with their runs."""
@@ -15,7 +15,7 @@ _Said = tuple[str, str, Result]
 
 def notes_of(results: Iterable[Result], table: ResultTable) -> tuple[str, ...]:
     """Each sentence once."""
-    return tuple(dict.fromkeys(f"{about}: {text}" for about, text, _ in _said(results, table)))
+    return tuple(dict.fromkeys(f"{about}: {text}" for about, text, _ in _notes_in(results, table)))
 
 
 def notes_beside(
@@ -23,13 +23,13 @@ def notes_beside(
 ) -> tuple[str, ...]:
     """Of several configurations; ``name`` is that of a row. What runs tell differently is told of each run."""
     rows: dict[str, list[str]] = {}
-    for about, text, result in _said(over, table):
+    for about, text, result in _notes_in(over, table):
         rows.setdefault(f"{about}: {text}", []).append(name(result))
     notes = [text if len(named) == len(over) else f"{text} ({'; '.join(named)})" for text, named in rows.items()]
-    settled = {(result.configuration, about, name(result)) for about, _, result in _said(over, table)}
+    settled = {(result.configuration, about, name(result)) for about, _, result in _notes_in(over, table)}
     of_runs = [
         f"{about}, {name(result)}, run {result.run}: {text}"
-        for about, text, result in _said(single, table)
+        for about, text, result in _notes_in(single, table)
         if result.run is not None and (result.configuration, about, name(result)) not in settled
     ]
     more = len(of_runs) - _MOST_RUNS
@@ -37,7 +37,7 @@ def notes_beside(
     return (*notes, *of_runs[:_MOST_RUNS], *rest)
 
 
-def _said(results: Iterable[Result], table: ResultTable) -> list[_Said]:
+def _notes_in(results: Iterable[Result], table: ResultTable) -> list[_Said]:
     results = tuple(results)
     found = ((about, result.values.get(value), result) for value, about in table.notes for result in results)
     return [(about, text, result) for about, text, result in found if isinstance(text, str)]

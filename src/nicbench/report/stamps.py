@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nicbench.model.stamps import Stamps
-from nicbench.model.trial import Latency, Trial
+from nicbench.core.reading import Stamps
+from nicbench.core.trial import Latency, Trial
 
 _SENT: Mapping[str, str] = MappingProxyType(
     {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from nicbench.redfish.relevance import group_of
 from nicbench.report.facts import plain
+from nicbench.system.redfish.relevance import group_of
 
 Facts = Mapping[str, Any]
 Tell = Callable[[Facts], str | None]
@@ -17,7 +17,7 @@ def _part(facts: Facts, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _joined(*parts: object, by: str = ", ") -> str | None:
+def _join(*parts: object, by: str = ", ") -> str | None:
     return by.join(str(part) for part in parts if part not in (None, "", [])) or None
 
 
@@ -27,9 +27,9 @@ def _list(values: Any) -> str | None:
 
 def _machine(facts: Facts) -> str | None:
     found = _part(facts, "firmware")
-    board = _joined(found.get("board_vendor"), found.get("board"), by=" ")
-    return _joined(
-        _joined(found.get("vendor"), found.get("product"), by=" "),
+    board = _join(found.get("board_vendor"), found.get("board"), by=" ")
+    return _join(
+        _join(found.get("vendor"), found.get("product"), by=" "),
         f"board {board}" if board else None,
         found.get("chassis"),
     )
@@ -37,7 +37,7 @@ def _machine(facts: Facts) -> str | None:
 
 def _bios(facts: Facts) -> str | None:
     found = _part(facts, "firmware")
-    return _joined(_joined(found.get("bios_vendor"), found.get("bios_version"), by=" "), found.get("bios_date"))
+    return _join(_join(found.get("bios_vendor"), found.get("bios_version"), by=" "), found.get("bios_date"))
 
 
 def _bios_settings(facts: Facts) -> str | None:
@@ -52,7 +52,7 @@ def _bios_settings(facts: Facts) -> str | None:
         else:
             groups.setdefault(group, []).append(f"{name} {plain('', value)}")
     waiting = [f"{name} {plain('', value)}" for name, value in _part(found, "pending").items()]
-    return _joined(
+    return _join(
         *(f"{group}: {', '.join(told)}" for group, told in groups.items()),
         f"pending until a reboot: {', '.join(waiting)}" if waiting else None,
         f"{others} others, below" if others else None,
@@ -66,7 +66,7 @@ def _operating_system(facts: Facts) -> str | None:
 
 def _kernel(facts: Facts) -> str | None:
     found = _part(facts, "kernel")
-    return _joined(found.get("release"), found.get("version"))
+    return _join(found.get("release"), found.get("version"))
 
 
 def _command_line(facts: Facts) -> str | None:
@@ -81,7 +81,7 @@ def _hypervisor(facts: Facts) -> str | None:
     found = _part(facts, "hypervisor")
     if found.get("virtual_machine") is None:
         return None
-    return _joined("virtual machine", found.get("vendor")) if found["virtual_machine"] else "none: this is hardware"
+    return _join("virtual machine", found.get("vendor")) if found["virtual_machine"] else "none: this is hardware"
 
 
 def _processors(facts: Facts) -> str | None:
@@ -89,7 +89,7 @@ def _processors(facts: Facts) -> str | None:
     if not found.get("model"):
         return None
     sockets, cores = found.get("sockets"), found.get("cores_per_socket")
-    return _joined(
+    return _join(
         f"{sockets} \u00d7 {found['model']}" if sockets else found["model"],
         found.get("vendor"),
         f"{cores} core{'s' if cores != 1 else ''}{' each' if sockets != 1 else ''}" if cores else None,
@@ -100,14 +100,14 @@ def _processors(facts: Facts) -> str | None:
 def _stepping(facts: Facts) -> str | None:
     found = _part(facts, "cpu")
     names = {"family": "family", "model_number": "model", "stepping": "stepping", "microcode": "microcode"}
-    return _joined(*(f"{word} {found[name]}" for name, word in names.items() if found.get(name)))
+    return _join(*(f"{word} {found[name]}" for name, word in names.items() if found.get(name)))
 
 
 def _clock(facts: Facts) -> str | None:
     policy, cpu = _part(facts, "core_clock_policy"), _part(facts, "cpu")
     limits = [(policy.get(name) or [cpu.get(name)])[0] for name in ("minimum_hz", "maximum_hz")]
     boost = policy.get("boost")
-    return _joined(
+    return _join(
         f"{plain('_hz', limits[0])} to {plain('_hz', limits[1])}" if all(limits) else None,
         f"governor {_list(policy.get('governor'))}" if policy.get("governor") else None,
         _list(policy.get("driver")),
@@ -118,7 +118,7 @@ def _clock(facts: Facts) -> str | None:
 def _power(facts: Facts) -> str | None:
     found, tuned = _part(facts, "power_policy"), _part(facts, "tuned")
     profile = f"tuned profile {tuned['profile']}" if tuned.get("profile") else None
-    return _joined(
+    return _join(
         f"platform profile {found['platform_profile']}" if found.get("platform_profile") else None,
         f"energy preference {_list(found.get('energy_preference'))}" if found.get("energy_preference") else None,
         f"{profile}{'' if tuned.get('running') else ' (not running)'}" if profile else None,
@@ -136,7 +136,7 @@ def _idle(facts: Facts) -> str | None:
         exit_us, disabled = state.get("exit_latency_us"), state.get("disabled")
         off = "" if disabled in (None, "no") else ", disabled" if disabled == "yes" else f", disabled {disabled}"
         told.append(f"{name} ({exit_us} µs{off})" if exit_us is not None else f"{name}{off}")
-    return _joined(", ".join(told), found.get("driver"), by="; ")
+    return _join(", ".join(told), found.get("driver"), by="; ")
 
 
 def _smt(facts: Facts) -> str | None:
@@ -154,14 +154,14 @@ def _numa(facts: Facts) -> str | None:
     if not nodes:
         return None
     told = "; ".join(f"node {node}: CPUs {cpus}" for node, cpus in nodes.items())
-    return _joined(told, f"distances {' / '.join(distances.values())}" if distances else None, by="; ")
+    return _join(told, f"distances {' / '.join(distances.values())}" if distances else None, by="; ")
 
 
 def _isolated(facts: Facts) -> str | None:
     found = _part(facts, "cpu")
     kept = {"cpus_isolated": "isolated", "cpus_without_timer_tick": "without timer tick"}
     told = [f"CPUs {found[name]} {words}" for name, words in kept.items() if found.get(name) not in (None, "", "none")]
-    return _joined(*told) or ("none" if found.get("cpus_isolated") == "none" else None)
+    return _join(*told) or ("none" if found.get("cpus_isolated") == "none" else None)
 
 
 def _interrupts(facts: Facts) -> str | None:
@@ -181,16 +181,16 @@ def _modules(facts: Facts) -> str | None:
     for kind in found["installed"] if found else ():
         rated, running = kind.get("rated_mt_per_s"), kind.get("running_mt_per_s")
         told.append(
-            _joined(
+            _join(
                 f"{kind['count']} \u00d7 {plain('_bytes', kind['size_bytes'])}",
-                _joined(kind.get("vendor"), kind.get("model"), by=" "),
-                _joined(kind.get("type"), kind.get("form"), by=" "),
+                _join(kind.get("vendor"), kind.get("model"), by=" "),
+                _join(kind.get("type"), kind.get("form"), by=" "),
                 f"rated {rated} MT/s" if rated else None,
                 f"running at {running} MT/s" if running else None,
             )
         )
     slots = f"{found['modules']} of {found['slots']} slots" if found.get("slots") else None
-    return _joined(*told, slots, found.get("error_correction"), by="; ")
+    return _join(*told, slots, found.get("error_correction"), by="; ")
 
 
 def _huge_pages(facts: Facts) -> str | None:
@@ -198,13 +198,13 @@ def _huge_pages(facts: Facts) -> str | None:
     if found.get("pages") is None:
         return None
     size = plain("_bytes", found.get("page_bytes"))
-    return _joined(f"{found['pages']} of {size}", f"transparent: {found.get('transparent')}")
+    return _join(f"{found['pages']} of {size}", f"transparent: {found.get('transparent')}")
 
 
 def _controllers(facts: Facts) -> str | None:
-    return _joined(
+    return _join(
         *(
-            _joined(f"{_times(each)}{_joined(each.get('vendor'), each.get('model'), by=' ')}", each.get("driver"))
+            _join(f"{_times(each)}{_join(each.get('vendor'), each.get('model'), by=' ')}", each.get("driver"))
             for each in facts.get("storage_controllers") or ()
         ),
         by="; ",
@@ -212,10 +212,10 @@ def _controllers(facts: Facts) -> str | None:
 
 
 def _drives(facts: Facts) -> str | None:
-    return _joined(
+    return _join(
         *(
-            _joined(
-                f"{_times(each)}{_joined(each.get('vendor'), each.get('model'), by=' ') or 'unnamed'}",
+            _join(
+                f"{_times(each)}{_join(each.get('vendor'), each.get('model'), by=' ') or 'unnamed'}",
                 plain("_bytes", each.get("size_bytes")),
                 each.get("interface"),
                 f"firmware {each['firmware']}" if each.get("firmware") else None,
@@ -232,7 +232,7 @@ def _times(part: Mapping[str, Any]) -> str:
 
 def _adapters(facts: Facts) -> str | None:
     """Each interface of the test, from whatever facts know it by its name, and its card by its bus."""
-    return _joined(*(_adapter(facts, name, link) for name, link in _part(facts, "interfaces").items()), by="; ")
+    return _join(*(_adapter(facts, name, link) for name, link in _part(facts, "interfaces").items()), by="; ")
 
 
 def _adapter(facts: Facts, name: str, link: Any) -> str | None:
@@ -241,9 +241,9 @@ def _adapter(facts: Facts, name: str, link: Any) -> str | None:
     card = _part(_part(facts, "pci_adapters"), str(driver.get("bus") or name))
     slot = _part(card, "link")
     speed = _part(_part(facts, "link_settings"), name).get("speed_bits_per_s")
-    return _joined(
-        _joined(name, _joined(card.get("vendor"), card.get("model"), by=" "), by=": "),
-        f"driver {_joined(driver.get('name'), driver.get('version'), by=' ')}"
+    return _join(
+        _join(name, _join(card.get("vendor"), card.get("model"), by=" "), by=": "),
+        f"driver {_join(driver.get('name'), driver.get('version'), by=' ')}"
         if driver.get("name")
         else link.get("kind"),
         f"firmware {driver['firmware']}" if driver.get("firmware") else None,
@@ -257,17 +257,17 @@ def _fans(facts: Facts) -> str | None:
     found = _part(facts, "fans")
     speeds = [speed for speed in _part(found, "speed_per_minute").values() if speed is not None]
     turning = f"{min(speeds)} to {max(speeds)} per minute" if speeds else None
-    return _joined(str(found["count"]), turning) if found.get("count") else None
+    return _join(str(found["count"]), turning) if found.get("count") else None
 
 
 def _supplies(facts: Facts) -> str | None:
     found = _part(facts, "power_supplies")
     kinds = [
-        _joined(f"{each['count']} \u00d7 {_joined(each.get('vendor'), each.get('model'), by=' ')}")
+        _join(f"{each['count']} \u00d7 {_join(each.get('vendor'), each.get('model'), by=' ')}")
         for each in found.get("installed") or ()
     ]
     states = [f"{name}: {state}" for name, state in _part(found, "states").items()]
-    return _joined(*kinds, *states, by="; ")
+    return _join(*kinds, *states, by="; ")
 
 
 def _mitigations(facts: Facts) -> str | None:
@@ -276,7 +276,7 @@ def _mitigations(facts: Facts) -> str | None:
         return None
     open_ones = [name for name, state in found.items() if str(state).startswith("Vulnerable")]
     working = [name for name in found if name not in open_ones]
-    return _joined(
+    return _join(
         ", ".join(working) if working else "none at work",
         f"vulnerable: {', '.join(open_ones)}" if open_ones else None,
         by="; ",
@@ -288,7 +288,7 @@ def _security(facts: Facts) -> str | None:
     if not found:
         return None
     apparmor = found.get("apparmor")
-    return _joined(
+    return _join(
         f"SELinux {found.get('selinux')}", None if apparmor is None else f"AppArmor {'on' if apparmor else 'off'}"
     )
 
@@ -297,7 +297,7 @@ def _firewall(facts: Facts) -> str | None:
     found = _part(facts, "firewall")
     if found.get("rules") is None:
         return None
-    return _joined(f"{found['rules']} rules" if found["rules"] else "no rules", *found.get("hooks", ()), by="; ")
+    return _join(f"{found['rules']} rules" if found["rules"] else "no rules", *found.get("hooks", ()), by="; ")
 
 
 def _iommu(facts: Facts) -> str | None:
@@ -305,7 +305,7 @@ def _iommu(facts: Facts) -> str | None:
     if found.get("active") is None:
         return None
     groups = ", ".join(f"{count} groups {kind}" for kind, count in _part(found, "groups_by_type").items())
-    return _joined("on" if found["active"] else "off", groups)
+    return _join("on" if found["active"] else "off", groups)
 
 
 def _clock_source(facts: Facts) -> str | None:
@@ -313,7 +313,7 @@ def _clock_source(facts: Facts) -> str | None:
 
 
 def _software(facts: Facts) -> str | None:
-    return _joined(*(f"{name} {version}" for name, version in _part(facts, "software").items() if version))
+    return _join(*(f"{name} {version}" for name, version in _part(facts, "software").items() if version))
 
 
 SUBJECTS: Final[dict[str, Tell]] = {

@@ -51,10 +51,10 @@ def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | Non
         )
         twin = next((other for other, content in columns.items() if content[:2] == said[:2]), None)
         if twin is None:
-            columns[_titled(name)] = said
+            columns[_title_of(name)] = said
         else:
             columns = {
-                (f"{twin} and {_titled(name, first=False)}" if key == twin else key): kept
+                (f"{twin} and {_title_of(name, first=False)}" if key == twin else key): kept
                 for key, kept in columns.items()
             }
     # What machines run on stands behind all of them.
@@ -98,6 +98,6 @@ def _pairs(values: Any) -> tuple[tuple[str, str], ...]:
     return (("", plain("", values)),) if values is not None else ()
 
 
-def _titled(name: str, *, first: bool = True) -> str:
+def _title_of(name: str, *, first: bool = True) -> str:
     """A machine above its column: "DUT", "Tester, fast"; within a heading small. Hosts are called as they are."""
     return name if name.startswith("tester") and not first else named(name)

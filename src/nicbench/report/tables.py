@@ -1,212 +1,227 @@
-"""Sections that methods bring along themselves (model/table.py): every value as text, its unit in the heading."""
+"""Sections of results, as their methods describe them (core/table.py): every value as text, its unit in the heading."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
-from string import Formatter
+from types import MappingProxyType
 from typing import Any, Final
 
+from nicbench.core.forms import SCALES, suitable_form
+from nicbench.core.frame_size import label_of
+from nicbench.core.registry import find
+from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Value, name_of_test
+from nicbench.core.table import Column, FurtherTable, ResultTable
+from nicbench.core.trial import Trial
+from nicbench.core.turn import DEFAULT
+from nicbench.core.verdict import Reason
 from nicbench.methods.base import Method
-from nicbench.model.result import Result, ResultVerdict, name_of_test
-from nicbench.model.table import Column, Grid, ResultTable
-from nicbench.model.turn import DEFAULT
-from nicbench.registry import find
 from nicbench.report.cells import number_of, text_of, texts, value_of, with_unit
-from nicbench.report.grids import GridTable, grid_tables
-from nicbench.report.numbers import UNKNOWN, spoken_number
+from nicbench.report.grids import grid_tables
+from nicbench.report.numbers import UNKNOWN
+from nicbench.report.section import LOAD, Further, Known, Row, Section, load_words, names_in, placed
 from nicbench.report.section_notes import notes_beside, notes_of
+from nicbench.report.timing import Timing
 
-_GAP = "\u00a0"
-_FEW_BITS_PER_S = 1e8
+_CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
+    {
+        Reason.DISTURBED: "the tester's worker was held up",
+        Reason.DUT_DISTURBED: "other programs used the DUT's CPU",
+        Reason.CLOCK_STEP: "the clock moved",
+        Reason.UNSENT: "the tester did not send all it was asked for",
+        Reason.RECEIVE_OVERRUN: "the tester's own receive side overflowed",
+        Reason.TRANSMIT_REFUSED: "the kernel threw away frames that the tester had sent",
+        Reason.LINK_CHANGED: "a link went up or down",
+        Reason.PEER_FAILED: "the other end failed",
+        Reason.HARDWARE: "a link, a bus or the cooling had errors",
+        Reason.HEALTH: "the tester's health could not be read",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One result; ``cells`` in the order of the columns."""
+class _Group:
+    """What the results of one section share; ``apart`` are the parameters that its table names in ``apart_by``."""
 
-    cells: tuple[str, ...]
-    result: Result
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One test of a method that has a table; ``configuration`` and ``scope`` are those of all its rows."""
-
+    method: str
+    part: str | None
     test: str
     configuration: str
     scope: str
-    table: ResultTable
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-    grids: tuple[GridTable, ...] = ()
-    brief: tuple[Row, ...] = ()
-    """Those that are shown where there is little room: what the method chose, or what sums up the others, or all."""
+    apart: tuple[Any, ...]
 
     @property
-    def is_abridged(self) -> bool:
-        """Whether there are rows beside the brief ones."""
-        return len(self.brief) < len(self.rows)
-
-    @property
-    def sums(self) -> tuple[Row, ...]:
-        """The rows that sum up the others, where there are such."""
-        if self.table.sums is None:
-            return ()
-        column, word = self.table.sums
-        return tuple(row for row in self.rows if value_of(row.result, column) == word)
-
-    @property
-    def sentence(self) -> str | None:
-        """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core".
-
-        Of a curve, first up to which load nothing was lost. What ``notes`` say of the row may stand in it.
-        """
-        if not self.rows:
-            return None
-        rows = self.sums or self.brief or self.rows
-        first = next((row for row in rows if self._said_of(row, self.table.sentences)), rows[0])
-        clean = self._clean_row(first)
-        if clean is None or self.table.clean_sentence is None:
-            said = self._said_of(first, self.table.sentences)
-        else:
-            good = self._said_of(clean, (self.table.clean_sentence,))
-            rest = None if clean is first else self._said_of(first, self.table.sentences)
-            said = ", and ".join(text for text in (good, rest) if text) or None
-        worst = self._worst_beside(first) if said else None
-        return said if worst is None else f"{said}; at worst it {self._said_of(worst, self.table.sentences)}"
-
-    def sentence_of(self, row: Row) -> str | None:
-        """The same of any row."""
-        return self._said_of(row, self.table.sentences)
-
-    def _said_of(self, row: Row, sentences: Sequence[str]) -> str | None:
-        pairs = list(zip(self.table.columns, row.cells, strict=True))
-        unknown = [f"{{{column.value}}}" for column, cell in pairs if cell == UNKNOWN]
-        said = (text for text in sentences if not any(name in text for name in unknown))
-        words = {name: value for name, _ in self.table.notes if isinstance(value := value_of(row.result, name), str)}
-        spoken = {column.value: _spoken(column, self._rounded(column, row, cell)) for column, cell in pairs}
-        known = {**words, **spoken}
-        chosen = next((text for text in said if _names_in(text) <= known.keys()), None)
-        return chosen and f"{chosen.format(**known)}{self._line_of(row, _names_in(chosen))}"
-
-    def _line_of(self, row: Row, named: Collection[str]) -> str:
-        """Of several lines of a curve, on which the row lies, as far as a sentence has not ``named`` it."""
-        lines = [each for each in (self.table.curve.lines if self.table.curve else ()) if each.value not in named]
-        told = [
-            with_unit(column, text_of(column, row.result))
-            for column in lines
-            if column.value != "configuration" and len({text_of(column, each.result) for each in self.rows}) > 1
-        ]
-        return f" ({', '.join(told)})" if told else ""
-
-    def _worst_beside(self, first: Row) -> Row | None:
-        """At the load of a row, where a sentence does not tell all lines of the curve apart: the one least clean.
-
-        None where that is no worse than the row itself.
-        """
-        curve = self.table.curve
-        if (
-            curve is None
-            or curve.clean is None
-            or not any(self._line_of(first, _names_in(s)) for s in self.table.sentences)
-        ):
-            return None
-
-        def far(row: Row) -> float:
-            number = number_of(row.result, curve.y.value)
-            return 0.0 if number is None or curve.clean is None else abs(number - curve.clean)
-
-        load = number_of(first.result, curve.x.value)
-        worst = max((row for row in self.rows if number_of(row.result, curve.x.value) == load), key=far, default=first)
-        return worst if far(worst) > far(first) else None
-
-    def _rounded(self, column: Column, row: Row, cell: str) -> str:
-        """A cell has as many decimals as its column needs; a sentence three significant digits."""
-        number = number_of(row.result, column.value)
-        if column.form not in ("of_frames", "trimmed") or number is None or not cell[:1].isdigit():
-            return cell
-        return spoken_number(number)
-
-    def _clean_row(self, first: Row) -> Row | None:
-        """The highest on the first row's line of the curve, at and below which nothing was lost."""
-        curve = self.table.curve
-        if curve is None or curve.clean is None:
-            return None
-
-        def line(row: Row) -> tuple[str, ...]:
-            return tuple(text_of(column, row.result) for column in curve.lines)
-
-        beside = [row for row in self.rows if line(row) == line(first)]
-        loads = sorted(beside, key=lambda row: number_of(row.result, curve.x.value) or 0.0)
-        clean = list(takewhile(lambda row: number_of(row.result, curve.y.value) == curve.clean, loads))
-        return clean[-1] if clean else None
+    def table(self) -> tuple[str, str | None]:
+        """Which of the tables of all methods it is."""
+        return self.method, self.part
 
 
 def sections(
-    results: Iterable[Result], tests: Mapping[str, str], beside: Column | None = None, single: Sequence[Result] = ()
+    results: Iterable[Result],
+    tests: Mapping[str, str],
+    beside: Column | None = None,
+    single: Sequence[Result] = (),
+    known: Known | None = None,
 ) -> tuple[Section, ...]:
     """One per test and configuration, in the order of the results; ``tests`` maps a result's id to its test.
 
     ``beside`` is a column more than the method's own, ``single`` the results of single runs behind those over runs.
     """
+    known = known or Known()
     methods = find("nicbench.methods", Method)
     tables = {(kind, table.part): table for kind, method in methods.items() for table in method.tables()}
-    grouped: dict[Group, list[Result]] = {}
+    grouped: dict[_Group, list[Result]] = {}
     for result in results:
-        part = result.parameters.get("part")
-        if (result.method, part) in tables:
-            test = name_of_test(result, tests)
-            scope = result.scope if tables[result.method, part].has_basis else ""
-            grouped.setdefault((result.method, part, test, result.configuration, scope), []).append(result)
-    found = []
-    for (method, part, test, configuration, scope), members in sorted(grouped.items(), key=_place_in(methods, grouped)):
-        table = _filled(_with_column(tables[method, part], beside), members[0].parameters)
-        table = _in_megabits(_of_others(_without_empty(table, members), method, members), members)
+        table = tables.get((result.method, result.parameters.get("part")))
+        if table is not None:
+            grouped.setdefault(_group_of(result, table, tests), []).append(result)
+    found: list[Section] = []
+    said: set[tuple[str, str | None, str, str]] = set()
+    for group, unordered in sorted(grouped.items(), key=_place_in(methods, grouped)):
+        method = methods[group.method]
+        members = [_with_table_values(method, result, known.trials) for result in unordered]
+        table = _fit(tables[group.table], method, members, beside, _options_of(group.test, known))
         grids = grid_tables(members, table.grid) if table.grid else ()
-        of = (method, part, test)
-        rows = _rows(members, table)
+        members = members if grids else _by_size(members)
+        rows = _rows(members, table, known.trials)
         if beside is None:
             notes = notes_of(members, table)
         else:
+            of = (group.method, group.part, group.test)
             runs = [one for one in single if (one.method, one.parameters.get("part"), name_of_test(one, tests)) == of]
             notes = notes_beside(members, runs, table, partial(_name_of, _telling(table, members)))
-        section = Section(test, configuration, scope, table, rows, notes, grids)
+        section = Section(group.test, group.configuration, group.scope, table, rows, notes, grids)
         # Of editors everything is told before, and what is left are details.
-        chosen = () if table.editors else methods[method].brief(tuple(members))
-        brief = _rows(chosen, table) if len(chosen) < len(members) else section.sums or rows
-        found.append(replace(section, brief=brief))
+        chosen = () if table.editors else method.brief(tuple(members))
+        caption = (*group.table, table.caption, group.scope)
+        found.append(
+            replace(
+                section,
+                brief=_rows(chosen, table, known.trials) if len(chosen) < len(members) else section.sums or rows,
+                further=tuple(_further(further, members, known.trials) for further in table.further),
+                search_notes=tuple(_search_notes(table, rows)),
+                says_caption=not (table.apart_by and caption in said),
+                known=known,
+                timing=_timing(rows, known) if table.times_frames and not rows[0].result.imported else None,
+            )
+        )
+        said.add(caption)
     return tuple(found)
 
 
-Group = tuple[str, str | None, str, str, str]
+def _timing(rows: Sequence[Row], known: Known) -> Timing | None:
+    """Of the first trial of each row that has one."""
+    of_rows = (
+        (row, next((known.trials[name] for name in row.result.trials if name in known.trials), None)) for row in rows
+    )
+    timed = tuple((str(row.result.parameters.get("size")), trial) for row, trial in of_rows if trial is not None)
+    return Timing(timed, simulated=bool(known.plan and known.plan.simulated)) if timed else None
+
+
+def _group_of(result: Result, table: ResultTable, tests: Mapping[str, str]) -> _Group:
+    return _Group(
+        method=result.method,
+        part=table.part,
+        test=name_of_test(result, tests),
+        configuration=result.configuration,
+        scope=result.scope if table.has_basis else "",
+        apart=tuple(result.parameters.get(name) for name in table.apart_by),
+    )
+
+
+def _options_of(test: str, known: Known) -> Mapping[str, Any]:
+    """What the plan says of the test of this name."""
+    planned = known.plan.tests if known.plan else ()
+    return next((one.options for one in planned if one.name == test), {})
+
+
+def _with_table_values(method: type[Method], result: Result, trials: Mapping[str, Trial]) -> Result:
+    """With what tables show beside its values: those that its method computes, and its frame size in words."""
+    values = {**method.table_values(result, trials), **result.values}
+    label = label_of(result.parameters)
+    size = {} if label is None else {"size": label}
+    return result.model_copy(update={"values": values, "parameters": {**size, **result.parameters}})
+
+
+def _fit(
+    table: ResultTable,
+    method: type[Method],
+    results: Sequence[Result],
+    beside: Column | None,
+    options: Mapping[str, Any],
+) -> ResultTable:
+    """As these results fill it: words, columns, and units that suit their magnitudes."""
+    imports = method.imports() if results[0].imported else None
+    if imports is not None:  # somebody else measured: how nicbench measures is not said
+        told = {"caption": imports.caption or table.title, "notes": (), "clean_sentence": None, "statement": None}
+        table = table.model_copy(update=told)
+    table = _with_column(method.table_for(table, results, options), beside)
+    table = table.model_copy(
+        update={
+            "columns": _known_columns(table.columns, results, imported=imports is not None),
+            "further": tuple(
+                one.model_copy(update={"columns": _known_columns(one.columns, results, imported=imports is not None)})
+                for one in table.further
+            ),
+        }
+    )
+    if imports is not None:
+        names = {column.value for column in table.columns} | {LOAD}
+        said = tuple(text for text in table.sentences if names_in(text) <= names)
+        table = table.model_copy(update={"sentences": said})
+    return in_suitable_units(_fill_in(table, results[0].parameters), results)
+
+
+def _known_columns(columns: Iterable[Column], results: Sequence[Result], *, imported: bool) -> tuple[Column, ...]:
+    """Without columns that may be left out and that no result fills; of imported results all may."""
+    return tuple(
+        column
+        for column in columns
+        if not (column.is_optional or imported) or any(text != UNKNOWN for text in texts(column, results))
+    )
+
+
+def _by_size(results: Sequence[Result]) -> list[Result]:
+    """The smallest frames first, configurations of one size beneath each other, where each has one row."""
+    points = [(label_of(one.parameters), one.configuration, one.parameters.get(CONFIGURATION)) for one in results]
+    if any(point[0] is None for point in points) or max(Counter(points).values()) > 1:
+        return list(results)
+    return sorted(results, key=lambda result: number_of(result, "frame_bytes") or 0.0)
+
+
+def _further(table: FurtherTable, results: Sequence[Result], trials: Mapping[str, Trial]) -> Further:
+    return Further(table, _rows(results, table, trials))
+
+
+def _search_notes(table: ResultTable, rows: Iterable[Row]) -> Iterable[str]:
+    """Of each row that has a value, what the search says of how it was found."""
+    for row in rows:
+        if table.search_notes and row.result.disturbances and row.result.verdict is not ResultVerdict.INCOMPLETE:
+            size = with_unit(table.columns[0], row.cells[0])
+            yield f"{table.search_notes} at {size}: {'; '.join(row.result.disturbances)}"
 
 
 def _place_in(
-    methods: Mapping[str, type[Method]], grouped: Mapping[Group, Any]
-) -> Callable[[tuple[Group, Any]], tuple[int, int, int]]:
+    methods: Mapping[str, type[Method]], grouped: Mapping[_Group, Any]
+) -> Callable[[tuple[_Group, Any]], tuple[int, int, int]]:
     """Tests in the order of their first results; the sections of one in the order in which its method has them."""
     tests: dict[tuple[str, str], int] = {}
-    for number, (method, _, test, configuration, _) in enumerate(grouped):
-        tests.setdefault((f"{method} {test}", configuration), number)
+    for number, group in enumerate(grouped):
+        tests.setdefault((f"{group.method} {group.test}", group.configuration), number)
+    order = {group: number for number, group in enumerate(grouped)}
 
-    def place(item: tuple[Group, Any]) -> tuple[int, int, int]:
-        (method, part, test, configuration, _), _ = item
-        parts = [table.part for table in methods[method].tables()]
-        return tests[f"{method} {test}", configuration], parts.index(part), list(grouped).index(item[0])
+    def place(item: tuple[_Group, Any]) -> tuple[int, int, int]:
+        group, _ = item
+        parts = [table.part for table in methods[group.method].tables()]
+        return tests[f"{group.method} {group.test}", group.configuration], parts.index(group.part), order[group]
 
     return place
 
 
-def _names_in(text: str) -> set[str]:
-    return {name for _, name, _, _ in Formatter().parse(text) if name}
-
-
 def side_by_side(
-    results: Iterable[Result], tests: Mapping[str, str], single: Iterable[Result] = ()
+    results: Iterable[Result], tests: Mapping[str, str], single: Iterable[Result] = (), known: Known | None = None
 ) -> tuple[Section, ...]:
     """One per test, its configurations beside each other: a column, a level of the grid, a line of the curve and a bar
     more. ``single`` are the results of single runs, where ``results`` are over several.
@@ -216,8 +231,9 @@ def side_by_side(
     results = tuple(results)
     names = tuple(dict.fromkeys(result.configuration for result in results))
     if len(names) < 2:
-        return sections(results, tests)
-    return sections(map(_named, results), tests, beside=_CONFIGURATION, single=tuple(map(_named, single)))
+        return sections(results, tests, known=known)
+    beside = map(_with_configuration, results)
+    return sections(beside, tests, _CONFIGURATION, tuple(map(_with_configuration, single)), known)
 
 
 CONFIGURATION: Final = "configuration"
@@ -225,10 +241,15 @@ CONFIGURATION: Final = "configuration"
 _CONFIGURATION: Final = Column(value=CONFIGURATION, head="Configuration", form="text")
 
 
-def _named(result: Result) -> Result:
+def _with_configuration(result: Result) -> Result:
     """With its configuration as a parameter, which tables can show."""
-    parameters = {**result.parameters, "configuration": result.configuration}
+    parameters = {**result.parameters, CONFIGURATION: result.configuration}
     return result.model_copy(update={"parameters": parameters, "configuration": DEFAULT})
+
+
+def configuration_of(result: Result) -> str:
+    """Of a result of ``side_by_side``, and of any other."""
+    return str(result.parameters.get(CONFIGURATION, result.configuration))
 
 
 def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
@@ -236,11 +257,12 @@ def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
     if column is None:
         return table
     first, *rest = table.columns
+    caption = f"{table.caption} {table.caption_beside}".strip()
     grid = table.grid and table.grid.model_copy(update={"across": (*table.grid.across, column)})
     curve = table.curve and table.curve.model_copy(update={"lines": (*table.curve.lines, column)})
     bars = table.bars and table.bars.model_copy(update={"lines": (*table.bars.lines, column)})
     plots = tuple(plot.model_copy(update={"lines": (*plot.lines, column)}) for plot in table.plots)
-    more = {"grid": grid, "curve": curve, "bars": bars, "plots": plots}
+    more = {"grid": grid, "curve": curve, "bars": bars, "plots": plots, "caption": caption}
     return table.model_copy(update={"columns": (first, column, *rest), **more})
 
 
@@ -249,101 +271,114 @@ def with_tables() -> frozenset[str]:
     return frozenset(kind for kind, method in find("nicbench.methods", Method).items() if method.tables())
 
 
-def _without_empty(table: ResultTable, results: Sequence[Result]) -> ResultTable:
-    """Without columns that may be left out and that no result fills."""
-    known = [
-        column
-        for column in table.columns
-        if not column.is_optional or any(value_of(result, column.value) is not None for result in results)
-    ]
-    return table.model_copy(update={"columns": tuple(known)})
-
-
-def _of_others(table: ResultTable, method: str, results: Sequence[Result]) -> ResultTable:
-    """Of imported results: not with a caption that says how nicbench measures, nor with columns that nobody filled."""
-    imports = find("nicbench.methods", Method)[method].imports() if results[0].imported else None
-    if imports is None:
-        return table
-    known = [
-        column for column in table.columns if any(value_of(result, column.value) is not None for result in results)
-    ]
-    captions = {"caption": imports.caption or table.title, "notes": (), "clean_sentence": None}
-    names = {column.value for column in known}
-    said = tuple(text for text in table.sentences if _names_in(text) <= names)
-    return table.model_copy(update={**captions, "columns": tuple(known), "sentences": said})
-
-
-def _filled(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
-    """With the names in its units replaced by the parameters that all results share ("% of {load_of}")."""
-    known = defaultdict(lambda: UNKNOWN, parameters)
+def _fill_in(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
+    """With the names in its units and its title replaced by the parameters that all results share."""
+    known = defaultdict(lambda: UNKNOWN, {LOAD: load_words(parameters), **parameters})
+    named = ("unit", "title")
 
     def filled(part: Any, key: str = "") -> Any:
         if isinstance(part, dict):
             return {name: filled(value, name) for name, value in part.items()}
         if isinstance(part, tuple):
             return tuple(map(filled, part))
-        return part.format_map(known) if key == "unit" and part else part
+        return part.format_map(known) if key in named and part and "{" in part else part
 
     return ResultTable.model_validate(filled(table.model_dump()))
 
 
-def _in_megabits(table: ResultTable, results: Sequence[Result]) -> ResultTable:
-    """With rates in Mb/s where none of their column reaches 0.1 Gb/s: in headings, charts and sentences alike."""
-    slow = {
-        column.value
-        for column in table.columns
-        if column.form == "gigabits"
-        and max((number_of(result, column.value) or 0.0 for result in results), default=0.0) < _FEW_BITS_PER_S
-    }
+def in_suitable_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
+    """With the unit of each value chosen by its greatest magnitude: in headings, charts and sentences alike."""
+    greatest: dict[str, float] = {}
+    printed: dict[str, str | None] = {}
+    for result in results:
+        for name, value in result.values.items():
+            greatest[name] = max(greatest.get(name, 0.0), _magnitude(value))
+        if result.imported:
+            printed |= {name: found.unit for name, found in result.imported.printed.items()}
+    goals = [goal.value for goal in table.rates.goals] if table.rates else []
+    greatest |= dict.fromkeys(goals, max((greatest.get(value, 0.0) for value in goals), default=0.0))  # one axis
 
-    def converted(part: Any) -> Any:
+    def form_of(column: Mapping[str, Any], magnitude: float) -> Any:
+        """Of imported results the unit that their source prints, where it is one of the form's."""
+        form = suitable_form(column["form"], magnitude)
+        return form if printed.get(column["value"]) != column["unit"] or form == "megabits" else column["form"]
+
+    def converted(part: Any, together: float | None = None) -> Any:
         if isinstance(part, tuple):
-            return tuple(map(converted, part))
+            return tuple(converted(one, together) for one in part)
         if not isinstance(part, dict):
             return part
-        inner = {name: converted(value) for name, value in part.items()}
-        is_slow = inner.get("form") == "gigabits" and inner.get("value") in slow
-        return {**inner, "form": "megabits", "unit": "Mb/s"} if is_slow else inner
+        if "y" in part and isinstance(part["y"], tuple):  # the lines of one plot share its axis
+            together = max((greatest.get(column["value"], 0.0) for column in part["y"]), default=0.0)
+        inner = {
+            name: converted(value, together if name == "y" and isinstance(value, tuple) else None)
+            for name, value in part.items()
+        }
+        form = form_of(inner, together or greatest.get(inner["value"], 0.0)) if "form" in inner else None
+        return inner if form is None or form not in SCALES else {**inner, "form": form, "unit": SCALES[form].unit}
 
-    return ResultTable.model_validate(converted(table.model_dump())) if slow else table
+    return ResultTable.model_validate(converted(table.model_dump()))
 
 
-def _rows(results: Sequence[Result], table: ResultTable) -> tuple[Row, ...]:
+def _magnitude(value: Value) -> float:
+    """What the unit is chosen by; of a rate that is only known to be below something, that."""
+    if isinstance(value, Bounded):
+        value = value.upper if value.value is None else value.value
+    elif isinstance(value, Spread):
+        value = value.median
+    return abs(value) if isinstance(value, int | float) else 0.0
+
+
+def _rows(results: Sequence[Result], table: ResultTable | FurtherTable, trials: Mapping[str, Trial]) -> tuple[Row, ...]:
     columns = [texts(column, results) for column in table.columns]
-    return tuple(Row(tuple(cells[number] for cells in columns), result) for number, result in enumerate(results))
+    searched = isinstance(table, ResultTable) and table.search_notes is not None
+    main = [column.value for column in table.columns if column.is_main]
+    found = []
+    for number, result in enumerate(results):
+        is_empty = all(value_of(result, name) is None for name in main)
+        doubt = _doubt(result, trials, searched=searched, is_empty=is_empty)
+        found.append(Row(tuple(cells[number] for cells in columns), result, doubt))
+    return tuple(found)
 
 
-def _spoken(column: Column, cell: str) -> str:
-    if column.value == "port":
-        return cell if cell.startswith("port ") else f"port {cell}"
-    if column.unit == "bytes":
-        return f"{cell}-byte" if cell.isdigit() else cell
-    return f"{cell}{_GAP}{column.unit}".replace("≥ ", "at least ") if column.unit else cell
+def _doubt(result: Result, trials: Mapping[str, Trial], *, searched: bool, is_empty: bool) -> str | None:
+    """Why a result may not be relied on, or lacks a value; None of one that may. What a ``searched`` result notes of
+    its search is said apart; one that ``is_empty`` has no main value.
+    """
+    missing = "; ".join(dict.fromkeys(_reasons_null(result)))
+    if result.verdict is ResultVerdict.INCOMPLETE:
+        disturbances = "" if searched else "; ".join(result.disturbances)
+        return disturbances or (f"not measured, because {missing}" if missing else result.verdict.value)
+    if result.verdict is ResultVerdict.DISTURBED:
+        why = _invalid_trials(result, trials) if searched else "; ".join(result.disturbances)
+        return why or result.verdict.value
+    if missing and is_empty:
+        return f"nothing measured: {missing}"
+    return missing if searched and missing else None
 
 
-def spoilt(section: Section) -> tuple[str, ...]:
-    """A sentence for each row that rests on a disturbed trial, or on none."""
-    return tuple(
-        f"{_name(section.table, row)}: {'; '.join(row.result.disturbances) or row.result.verdict.value}"
-        for row in section.rows
-        if row.result.verdict not in (ResultVerdict.VALID, ResultVerdict.IMPORTED)
-    )
+def _reasons_null(result: Result) -> Iterable[str]:
+    return (value.reason_null for value in result.values.values() if isinstance(value, Bounded) and value.reason_null)
 
 
-def _name(table: ResultTable, row: Row) -> str:
-    """Its first cell; of a grid, where it stands in it: "64 bytes, 75 % of line rate"."""
-    if table.grid is None:
-        head = table.columns[0]
-        return f"{row.cells[0]} {head.unit or head.head}"
-    return ", ".join(with_unit(column, texts(column, [row.result])[0]) for column in _placed(table.grid))
+def _invalid_trials(result: Result, trials: Mapping[str, Trial]) -> str | None:
+    """How many of the trials behind a result were invalid, and by what mostly; None where none was."""
+    behind = [trials[name] for name in result.trials if name in trials]
+    bad = [trial for trial in behind if not trial.verdict.valid]
+    if not bad:
+        return None
+    commonest, count = Counter(reason for trial in bad for reason in trial.verdict.reasons).most_common(1)[0]
+    of = f"{len(bad)} of its {len(behind)} trials {'was' if len(bad) == 1 else 'were'} invalid"
+    times = "" if len(bad) == 1 else " in all of them" if count == len(bad) else f" in {count} of them"
+    return f"{of} and could not be replaced by a good repeat; {_CAUSES[commonest]}{times}"
 
 
 def _telling(table: ResultTable, results: Sequence[Result]) -> tuple[Column, ...]:
     """The columns that tell results of several configurations apart; at least that of the configuration."""
-    placed = _placed(table.grid) if table.grid is not None else table.columns[:2]
+    candidates = placed(table.grid) if table.grid is not None else table.columns[:2]
     return tuple(
         column
-        for column in placed
+        for column in candidates
         if column.value == _CONFIGURATION.value or len({text_of(column, result) for result in results}) > 1
     )
 
@@ -356,15 +391,3 @@ def _name_of(telling: Sequence[Column], result: Result) -> str:
         for column, text in zip(telling, told, strict=True)
     )
     return ", ".join(words)
-
-
-def _placed(grid: Grid) -> tuple[Column, ...]:
-    """What says where a result stands in it."""
-    return (*([grid.each] if grid.each else []), *grid.across, grid.rows)
-
-
-def names_line_rate(section: Section) -> bool:
-    """Whether a heading of the section speaks of the line rate."""
-    grid = section.table.grid
-    columns = (*section.table.columns, *((grid.rows, grid.cell) if grid else ()))
-    return any("line rate" in f"{column.head} {column.unit}".lower() for column in columns)

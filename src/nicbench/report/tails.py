@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nicbench.model.result import Result, name_of_test
-from nicbench.model.table import Column
+from nicbench.core.result import Result, name_of_test
+from nicbench.core.table import Column
 from nicbench.report.cells import number_of, text_of, texts, with_unit
 from nicbench.report.numbers import UNKNOWN, significant, trimmed
+from nicbench.report.section import load_words
 
 _BOUND = re.compile(r"(bin_to|bin_over|outside)_(\d+)_ns_(per_100_million|messages)")
 _FRAMES, _MESSAGES = "per_100_million", "messages"
@@ -56,7 +57,7 @@ def tail_tables(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Ta
     for result in results:
         if _bounds_ns([result]):
             test = name_of_test(result, tests)
-            grouped.setdefault((test, load_of(result)), []).append(result)
+            grouped.setdefault((test, load_words(result.parameters)), []).append(result)
     return tuple(_table(test, load, members) for (test, load), members in grouped.items())
 
 
@@ -130,11 +131,3 @@ def _name(result: Result, several_configurations: bool) -> str:
     else:
         size = with_unit(_SIZE, text_of(_SIZE, result))
     return f"{result.configuration}, {size}" if several_configurations else size
-
-
-def load_of(result: Result) -> str:
-    """The load of a latency result, in words."""
-    if "senders" in result.parameters:
-        return f"an incast of {result.parameters['senders']} senders"
-    percent, of = result.parameters.get("load_percent"), result.parameters.get("load_of")
-    return f"{percent:g} % of the {of}" if isinstance(percent, int | float) and of else "the load of the test"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nicbench.report.declared import Shapes, item_shapes
 from nicbench.report.facts import label_of, plain
 
 _OUTCOMES: Final = {
@@ -44,6 +45,7 @@ def _rows(row: Mapping[str, Any]) -> Iterator[TunedRow]:
     asked, before, during, after = (_values(row.get(name)) for name in ("asked", "before", "during", "after"))
     outcome = str(row.get("outcome") or "unknown")
     item = str(row["item"])
+    shapes = item_shapes(item)
     for name in asked or during or before or (item,):
         strayed = name in asked and name in during and asked[name] != during[name]
         left = outcome == "changed" and name in after and name in before and after[name] != before[name]
@@ -54,9 +56,9 @@ def _rows(row: Mapping[str, Any]) -> Iterator[TunedRow]:
             words.append(str(row["reason"]))
         yield TunedRow(
             place=_place(row),
-            setting=label_of(item) if name == item else f"{label_of(item)}: {label_of(name)}",
-            before=_shown(name, before),
-            during=_shown(name, during or asked),
+            setting=label_of(item) if name == item else f"{label_of(item)}: {label_of(name, shapes.get(name))}",
+            before=_text(name, before, shapes),
+            during=_text(name, during or asked, shapes),
             outcome=", ".join(words),
             source=str(row.get("source") or ""),
             changed=outcome == "changed",
@@ -77,5 +79,5 @@ def _values(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _shown(name: str, values: Mapping[str, Any]) -> str:
-    return plain(name, values[name]) if name in values else "\u2013"
+def _text(name: str, values: Mapping[str, Any], shapes: Shapes) -> str:
+    return plain(name, values[name], shapes.get(name)) if name in values else "\u2013"

@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nicbench.model.monitor import MonitorCost, MonitorPlan
-from nicbench.model.plan import Plan
+from nicbench.core.monitor import MonitorCost, MonitorPlan
+from nicbench.core.plan import Plan
 from nicbench.report.moved import METRICS as MOVED
 from nicbench.report.moved import Moved, moved
 from nicbench.stats.cpu import BUSY, Spent, Utilisation, added, utilisation
-from nicbench.store import monitor_table
+from nicbench.store import monitor_samples
 
 METRICS = {f"cpu_{state}_ns": state for state in (*BUSY, "idle", "iowait", "steal")}
 BETWEEN = "between trials"
@@ -100,7 +100,7 @@ def watched_machines(
     """
     plans = {each.host: each for each in (plan.monitors if plan else ())}
     recorded = {host for host, each in plans.items() if each.recorder is not None}
-    monitored = monitor_table.read(folder, (*METRICS, *(MOVED if recorded else ())))
+    monitored = monitor_samples.read(folder, (*METRICS, *(MOVED if recorded else ())))
     if monitored is None:
         return ()
     rows = monitored.table

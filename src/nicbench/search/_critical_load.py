@@ -1,13 +1,13 @@
-"""The critical load: at which a given, small share of the frames is lost in the long run, as PLRsearch estimates it.
+"""Searches for the critical load, at which a given small share of the frames is lost in the long run (PLRsearch).
 
-After draft-vpolak-bmwg-plrsearch-03, as FD.io's CSIT uses it for soak tests. The loss is taken for a curve of one of
-two shapes (stats/loss_models.py), and every trial changes what is known of the curve (stats/loss_posterior.py). The
-next trial's load lies near the estimate, where it tells most; each trial is a little longer than the one before; and it
-goes on until the time is over. Time is that of the trials as asked for, not read from a clock, so that a resumed search
-asks for the same loads.
+It follows draft-vpolak-bmwg-plrsearch-03, as FD.io's CSIT uses it for soak tests. The loss is modelled by a curve of
+one of two shapes, and every trial updates what is known of the curve (stats/critical_load.py). The next trial's load
+lies near the estimate, where it is most informative; each trial is a little longer than the one before, until the time
+is over. The time counted is that of the trials as asked for, not read from a clock, so that a resumed search asks for
+the same loads.
 
-Both shapes assume that the DUT loses frames alike at all times, and the more the higher the load.
-``does_not_lose_alike`` finds trials which show that it does not.
+Both shapes assume that the DUT's loss only depends on the load, and grows with it. ``find_inconsistent_loss`` finds
+trials that contradict this.
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from pydantic import Field
 
-from nicbench.model.base import Frozen
-from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
+from nicbench.core.base import Frozen
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
+from nicbench.search._drive import Recorder
 from nicbench.search._interval import DISTURBED_SHARE, same_load
-from nicbench.search._recorder import Recorder
 from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
-from nicbench.stats.loss_models import MODELS
-from nicbench.stats.loss_posterior import CriticalLoad, Posterior
+from nicbench.stats.critical_load import MODELS, CriticalLoad, Posterior
 
 COVERAGE = 0.99
-"""Of each model's posterior, between its quantiles at 0.5 and 99.5 %."""
+"""The share of each model's posterior inside its interval: between the quantiles at 0.5 and 99.5 %."""
 POINTS = 400
 FIRST_LOADS = 4
-# Two trials contradict each other where chance would make them do so once in so many.
+# Two trials contradict each other where the probability of that by chance is below this.
 _BY_CHANCE = 1e-9
 # The load of a trial is no better known than to a frame of its duration.
 _RESOLUTION_FRAMES_PER_S = 1.0
-# Digits of a load: a resumed search must ask for the same, whatever rounds a little differently by then.
+# Significant digits of a load, so that a resumed search asks for the same load in spite of rounding.
 _DIGITS = 9
-# With fewer frames lost than this at the target, none may be seen at all.
+# Where fewer lost frames than this are expected at the target, there may be none at all.
 _FRAMES_WANTED = 3.0
 
 
@@ -48,12 +47,12 @@ class Course(Frozen):
     pause_s: float = Field(ge=0.0)
 
     def trial_s(self, number: int) -> float:
-        """Of the trial of this number, from 0."""
+        """Returns the duration of the trial with this number, from 0."""
         return self.first_trial_s + number * self.longer_by_s
 
 
 class Estimate(Frozen):
-    """What was known after one trial. ``seconds`` are those of all trials so far, with their pauses."""
+    """The estimate after one trial; ``seconds`` is the time of all trials so far, with their pauses."""
 
     seconds: float
     trials: int
@@ -63,24 +62,24 @@ class Estimate(Frozen):
 
     @property
     def average_frames_per_s(self) -> float:
-        """Of both models."""
+        """The mean of both models' averages."""
         return sum(model.average_frames_per_s for model in self.models.values()) / len(self.models)
 
     @property
     def lower_frames_per_s(self) -> float:
-        """The lower of both models' bounds: neither is the DUT, and their difference is part of what is not known."""
+        """The lower of both models' bounds: the difference between the models is part of the uncertainty."""
         lowest = min(model.lower_frames_per_s for model in self.models.values())
         return float(max(0.0, np.floor(lowest) - _RESOLUTION_FRAMES_PER_S))
 
     @property
     def upper_frames_per_s(self) -> float:
-        """The higher of both."""
+        """The higher of both models' bounds."""
         highest = max(model.upper_frames_per_s for model in self.models.values())
         return float(np.ceil(highest) + _RESOLUTION_FRAMES_PER_S)
 
 
 class CriticalLoadSearch(Search):
-    """One goal, whose loss ratio is above 0; ``estimates`` has how the answer narrowed, once it has run."""
+    """Searches for one goal with a loss ratio above 0; ``estimates`` shows how the answer narrowed."""
 
     kind = "critical-load"
 
@@ -99,14 +98,14 @@ class CriticalLoadSearch(Search):
             for number, (name, model) in enumerate(MODELS.items())
         }
         self.estimates = []
-        spent_s, asked, told, ceiling_disturbed = 0.0, 0, 0, False
+        spent_s, requested, processed, ceiling_disturbed = 0.0, 0, 0, False
         while True:
-            duration_s = self._course.trial_s(asked)
+            duration_s = self._course.trial_s(requested)
             spent_s += duration_s + self._course.pause_s
-            if asked and spent_s > self._course.total_s * (1.0 + CLOSE):
+            if requested and spent_s > self._course.total_s * (1.0 + CLOSE):
                 break
             load = next_load(recorder.samples, self.estimates, goal, limits)
-            asked += 1
+            requested += 1
             try:
                 recorder.measure(load, duration_s)
             except CeilingReached as ceiling:
@@ -114,9 +113,9 @@ class CriticalLoadSearch(Search):
                 if lowered is None:
                     return {goal.name: _not_offered(ceiling, len(recorder.samples))}
                 limits, ceiling_disturbed = lowered, ceiling.disturbed
-            for sample in recorder.samples[told:]:
-                told += 1
-                self.estimates.append(_told(posteriors, sample, goal, spent_s, told))
+            for sample in recorder.samples[processed:]:
+                processed += 1
+                self.estimates.append(_update(posteriors, sample, goal, spent_s, processed))
             if _is_dead(recorder.samples, limits):
                 break
         outcome = outcome_of(recorder.samples, self.estimates, goal, limits)
@@ -126,10 +125,10 @@ class CriticalLoadSearch(Search):
 
 
 def next_load(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Goal, limits: Limits) -> float:
-    """The middle of what can be offered, its maximum, twice what came through; then what is estimated.
+    """Returns the middle of the possible loads, then the maximum, then twice what came through, then the estimate.
 
-    After trials without loss the load goes towards the lowest above the estimate that did lose frames, the nearer the
-    more of them there were in a row: a trial that loses nothing tells less than one that loses a little.
+    After trials without loss the load moves towards the lowest load above the estimate that lost frames, and the closer
+    the more such trials there were in a row: a trial without loss is less informative than one with a little.
     """
     least, most = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
     lossy = [sample for sample in samples if sample.counts.loss_ratio > goal.loss_ratio]
@@ -150,7 +149,7 @@ def next_load(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Go
 
 
 def outcome_of(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Goal, limits: Limits) -> Outcome:
-    """The last estimate as an outcome: within what could be offered, or why there is none."""
+    """Converts the last estimate to an outcome, limited to what could be offered, or with the reason for none."""
     if not estimates:
         rate = Bounded(value=None, reason_null="no trial was made", n=0)
         return Outcome(goal=goal.name, outcome="none", rate=rate, converged=False)
@@ -158,7 +157,7 @@ def outcome_of(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: G
     disturbed = sum(not sample.valid for sample in samples)
     notes = [
         *((f"{disturbed} of {len(samples)} trials were disturbed and count half",) if disturbed else ()),
-        *(note for note in (does_not_lose_alike(samples), _few_frames(samples, goal)) if note is not None),
+        *(note for note in (find_inconsistent_loss(samples), _few_frames(samples, goal)) if note is not None),
     ]
     return Outcome(
         goal=goal.name,
@@ -172,9 +171,11 @@ def outcome_of(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: G
     )
 
 
-def does_not_lose_alike(samples: Sequence[Sample]) -> str | None:
-    """Two trials of which the one at the lower load lost more than chance explains, if the loss rose with the load."""
-    from scipy.special import bdtrc  # here, and in stats: who estimates no critical load needs none of it
+def find_inconsistent_loss(samples: Sequence[Sample]) -> str | None:
+    """Describes two trials of which the one at the lower load lost more than chance explains; None if there are
+    none.
+    """
+    from scipy.special import bdtrc  # imported here, as it loads slowly
 
     worst: tuple[float, Sample, Sample] | None = None
     for one in samples:
@@ -183,7 +184,7 @@ def does_not_lose_alike(samples: Sequence[Sample]) -> str | None:
                 continue
             mine, theirs = one.counts.failed, other.counts.failed
             share = one.counts.sent / (one.counts.sent + other.counts.sent)
-            # Were both lost alike, the one's share of the losses would be binomial.
+            # At equal loss ratios the first trial's share of the losses would be binomially distributed.
             chance = float(bdtrc(mine - 1, mine + theirs, share)) if mine else 1.0
             apart = one.counts.loss_ratio - other.counts.loss_ratio
             if chance < _BY_CHANCE and (worst is None or apart > worst[0]):
@@ -199,10 +200,10 @@ def does_not_lose_alike(samples: Sequence[Sample]) -> str | None:
     )
 
 
-def _told(posteriors: Mapping[str, Posterior], sample: Sample, goal: Goal, seconds: float, trials: int) -> Estimate:
+def _update(posteriors: Mapping[str, Posterior], sample: Sample, goal: Goal, seconds: float, trials: int) -> Estimate:
     counts = sample.counts
     offered = counts.sent + counts.unsent_backpressure
-    # What was offered, where the tester fell a little short of the load.
+    # The load that was offered, which may be a little below the load asked for.
     load = sample.load_frames_per_s * min(1.0, sample.sent_share)
     for posterior in posteriors.values():
         posterior.add(load, offered, counts.failed, 1.0 if sample.valid else DISTURBED_SHARE)
@@ -227,7 +228,7 @@ def _rate(samples: Sequence[Sample], last: Estimate, limits: Limits) -> Bounded:
         reason = f"it is estimated to lie below {least:.0f} frames/s, the lowest load that is tried"
         return Bounded(value=None, upper=max(upper, least), limited_by=LimitedBy.DUT, n=trials, reason_null=reason)
     if upper > most * (1.0 + CLOSE):
-        # All that is known is what it is at least: where the loss sets in lies beyond what can be offered, or may.
+        # Only a lower bound is known: the critical load may lie beyond what can be offered.
         reached = lower >= most * (1.0 - CLOSE)
         lower = min(lower, most)
         return Bounded(value=lower, lower=lower, limited_by=limits.maximum_limited_by if reached else None, n=trials)
@@ -235,7 +236,7 @@ def _rate(samples: Sequence[Sample], last: Estimate, limits: Limits) -> Bounded:
 
 
 def _is_dead(samples: Sequence[Sample], limits: Limits) -> bool:
-    """Whether nothing came back, at the lowest load neither."""
+    """Returns whether no frame came back at any load, including the lowest."""
     least = limits.minimum_load_frames_per_s
     tried = any(same_load(sample.load_frames_per_s, least) for sample in samples)
     return tried and all(sample.counts.received == 0 for sample in samples)

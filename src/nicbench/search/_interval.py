@@ -1,13 +1,14 @@
-"""From samples to an outcome: the one rule by which every search's trials are read. Pure.
+"""From samples to an outcome: the one rule by which the trials of every search are evaluated.
 
-The DUT is taken to carry every load up to some step and none above it. The step reported is the one that contradicts
+The DUT is assumed to carry every load up to some step and none above it. The step reported is the one that contradicts
 the least trial time; of equal ones, the lowest. Where higher loads never pass below failing ones this is the plain rule
-(highest load passed below the lowest that failed); where one trial lost frames for a reason of its own, far below loads
+(highest load passed below the lowest that failed). Where one trial lost frames for a reason of its own, far below loads
 that passed again and again, those outvote it, as the exceed ratio of MLRsearch does, and the trial is listed as a
 contradiction instead of becoming the result. A single pass above a single failure outvotes nothing.
 
-Where a validation trial failed at a load that shorter ones passed, the shorter ones have misled: from then on a short
-pass counts for nothing at loads that no long trial confirmed. A short failure counts on: a longer trial holds it.
+Where a validation trial failed at a load that shorter trials passed, the shorter ones were misleading: from then on a
+short pass does not count at loads that no long trial confirmed. A short failure still counts, because a longer trial
+contains it.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nicbench.model.rate import PASSES_NOTHING, Bounded, LimitedBy
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.search.base import CLOSE, Contradiction, Goal, Limits, Outcome, Sample
 
 DISTURBED_SHARE = 0.5
-"""What a disturbed trial's time counts beside an undisturbed one's."""
+"""The weight of a disturbed trial's time; an undisturbed one's is 1."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """All trials at one load, read for one goal."""
+    """All trials at one load, evaluated for one goal."""
 
     frames_per_s: float
     passes: int
@@ -48,7 +49,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Reading:
-    """All trials as one goal reads them. ``misled``: short trials passed where a validation trial failed."""
+    """All trials evaluated for one goal. ``misled``: short trials passed where a validation trial failed."""
 
     goal: Goal
     loads: tuple[Load, ...]
@@ -57,12 +58,12 @@ class Reading:
 
 
 def same_load(one: float, other: float) -> bool:
-    """Whether two loads differ by rounding only."""
+    """Returns whether two loads differ by rounding only."""
     return abs(one - other) <= CLOSE * max(abs(one), abs(other))
 
 
 def loads_of(samples: Iterable[Sample], goal: Goal) -> list[Load]:
-    """The samples by load, ascending."""
+    """Groups the samples by load, ascending."""
     groups: list[list[Sample]] = []
     for sample in sorted(samples, key=lambda sample: sample.load_frames_per_s):
         if groups and same_load(groups[-1][0].load_frames_per_s, sample.load_frames_per_s):
@@ -78,7 +79,7 @@ def loads_of(samples: Iterable[Sample], goal: Goal) -> list[Load]:
 
 
 def read(samples: Iterable[Sample], goal: Goal, limits: Limits) -> Reading:
-    """The one rule from samples to bounds."""
+    """Computes the bounds from samples by the rule of this module."""
     loads = loads_of(samples, goal)
     misled = _were_misled(loads, goal, limits)
     if misled:
@@ -87,18 +88,18 @@ def read(samples: Iterable[Sample], goal: Goal, limits: Limits) -> Reading:
 
 
 def is_long(sample: Sample, limits: Limits) -> bool:
-    """Whether it is a validation trial."""
+    """Returns whether it is a validation trial."""
     longest = limits.validation_duration_s
     return longest is not None and sample.duration_s >= longest * (1.0 - CLOSE)
 
 
 def is_validated(load: Load, goal: Goal, limits: Limits) -> bool:
-    """Whether this lower bound needs no validation trial, or passed it (the majority of them, where one failed)."""
+    """Returns whether this lower bound needs no validation trial, or most of its validation trials passed."""
     return limits.validation_duration_s is None or _long_balance(load, goal, limits) > 0
 
 
 def _long_balance(load: Load, goal: Goal, limits: Limits) -> int:
-    """Validation trials passed less those failed."""
+    """Returns the number of validation trials passed less those failed."""
     return sum(1 if goal.passed_by(sample) else -1 for sample in load.samples if is_long(sample, limits))
 
 
@@ -113,31 +114,31 @@ def _were_misled(loads: Sequence[Load], goal: Goal, limits: Limits) -> bool:
 
 
 def _without_short_passes(loads: Iterable[Load], goal: Goal, limits: Limits) -> list[Sample]:
-    kept: list[Sample] = []
+    remaining: list[Sample] = []
     for load in loads:
         confirmed = _long_balance(load, goal, limits) > 0
-        kept += (
+        remaining += (
             sample for sample in load.samples if confirmed or is_long(sample, limits) or not goal.passed_by(sample)
         )
-    return kept
+    return remaining
 
 
-def _certainly_above(load: Load) -> float:
-    """A failed load as an upper bound.
+def _upper_bound(load: Load) -> float:
+    """Returns the upper bound that a failed load supports.
 
-    After a pause the tester makes good what it missed, and a DUT with a bucket or a queue may lose frames that it would
-    have carried at an even pace: the bound is raised by as much as the frames were denser, in the evenest trial.
+    After a pause the tester catches up, and a DUT with a bucket or a queue may lose frames that it would have carried
+    at an even pace: the bound is raised by the share by which frames were denser, in the evenest trial.
     """
     return load.frames_per_s * (1.0 + min(sample.pacing_uncertainty for sample in load.samples))
 
 
 def _weight(sample: Sample) -> float:
-    """A trial that had to be used although disturbed is outvoted by one that was not."""
+    """Returns the trial's time; that of a disturbed trial counts less, so that an undisturbed one outvotes it."""
     return sample.duration_s if sample.valid else DISTURBED_SHARE * sample.duration_s
 
 
 def bounds_of(loads: Sequence[Load]) -> Bounds:
-    """The step that contradicts the least trial time, the lowest of equals."""
+    """Finds the step that contradicts the least trial time, the lowest of equals."""
     best_count, best_weight, weight = 0, 0.0, 0.0
     for count, load in enumerate(loads, start=1):
         weight += load.weight
@@ -149,7 +150,7 @@ def bounds_of(loads: Sequence[Load]) -> Bounds:
 
 
 def is_narrow(bounds: Bounds, limits: Limits) -> bool:
-    """Whether nothing is left to find: within precision, or the maximum passed, or the minimum failed."""
+    """Returns whether nothing is left to find: within precision, or the maximum passed, or the minimum failed."""
     lower, upper = bounds.lower, bounds.upper
     if lower is None:
         return upper is not None and upper.frames_per_s <= limits.minimum_load_frames_per_s * (1.0 + CLOSE)
@@ -160,11 +161,11 @@ def is_narrow(bounds: Bounds, limits: Limits) -> bool:
 
 
 def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome:
-    """Reads all trials of a search for one goal."""
+    """Computes the outcome of all trials of a search for one goal."""
     reading = read(samples, goal, limits)
     loads, bounds = reading.loads, reading.bounds
     if reading.misled and bounds.lower is None:
-        # The trials were spent before a long one passed: what short ones passed below the failure is all there is.
+        # The trials were spent before a long one passed: only the short passes below the failure are left.
         loads = tuple(loads_of(samples, goal))
         bounds = bounds_of(loads)
     lower, upper = bounds.lower, bounds.upper
@@ -176,19 +177,19 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome
     narrow = is_narrow(bounds, limits)
     validated = lower is None or is_validated(lower, goal, limits)
     if not narrow:
-        notes.append(_why_open(bounds, limits, len(samples)))
+        notes.append(_explain_open(bounds, limits, len(samples)))
     if reading.misled:
-        notes.append(_where_misled(samples, goal, limits))
+        notes.append(_describe_misled(samples, goal, limits))
     if not validated:
         notes.append(f"the trials were spent before one of {limits.longest_trial_s:g} s could confirm the rate")
     deciding = [sample for load in (lower, upper) if load is not None for sample in load.samples]
     rate = Bounded(
         value=lower.frames_per_s if lower else None,
         lower=lower.frames_per_s if lower else None,
-        upper=_certainly_above(upper) if upper else None,
+        upper=_upper_bound(upper) if upper else None,
         limited_by=_limited_by(bounds, limits, narrow),
         n=len(samples),
-        reason_null=None if lower else _why_none(samples, upper, limits, goal),
+        reason_null=None if lower else _explain_none(samples, upper, limits, goal),
     )
     return Outcome(
         goal=goal.name,
@@ -205,11 +206,11 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome
 
 
 def _passed_for_s(lower: Load | None, goal: Goal) -> float | None:
-    """The longest trial that the lower bound passed."""
+    """Returns the duration of the longest trial that the lower bound passed."""
     return max((one.duration_s for one in lower.samples if goal.passed_by(one)), default=None) if lower else None
 
 
-def _where_misled(samples: Iterable[Sample], goal: Goal, limits: Limits) -> str:
+def _describe_misled(samples: Iterable[Sample], goal: Goal, limits: Limits) -> str:
     failed = [load for load in loads_of(samples, goal) if _long_balance(load, goal, limits) < 0]
     load = next((load for load in failed if load.passes), failed[0])
     return (
@@ -238,33 +239,33 @@ def _contradictions(loads: Sequence[Load], bounds: Bounds, goal: Goal) -> tuple[
 def _limited_by(bounds: Bounds, limits: Limits, narrow: bool) -> LimitedBy | None:
     if bounds.upper is not None:
         return LimitedBy.DUT
-    # A pass below a maximum that was never tried tells nothing of what limits the DUT.
+    # A pass below a maximum that was never tried does not show what limits the DUT.
     return limits.maximum_limited_by if bounds.lower is not None and narrow else None
 
 
-def _why_none(samples: Sequence[Sample], upper: Load | None, limits: Limits, goal: Goal) -> str:
+def _explain_none(samples: Sequence[Sample], upper: Load | None, limits: Limits, goal: Goal) -> str:
     if upper is None:
         return "no trial was made"
     dead = all(sample.counts.received == 0 for sample in samples)
-    what = f"{PASSES_NOTHING}: no frame came back" if dead else _exceeded(goal)
+    what = f"{PASSES_NOTHING}: no frame came back" if dead else _describe_loss(goal)
     tried = f"at {upper.frames_per_s:.0f} frames/s, the lowest load tried"
     if upper.frames_per_s > limits.minimum_load_frames_per_s * (1.0 + CLOSE):
         return f"{what} {tried}; the trials were spent before the minimum load"
     return f"{what} {tried}"
 
 
-def _exceeded(goal: Goal) -> str:
+def _describe_loss(goal: Goal) -> str:
     return f"the loss exceeded {goal.loss_ratio * 100:g} %" if goal.loss_ratio else "frames were lost"
 
 
-def _why_open(bounds: Bounds, limits: Limits, trials: int) -> str:
+def _explain_open(bounds: Bounds, limits: Limits, trials: int) -> str:
     if bounds.lower is not None and bounds.upper is not None:
         width = 1.0 - bounds.lower.frames_per_s / bounds.upper.frames_per_s
         asked = f"{limits.precision * 100:.3g} % was asked for"
-        return f"the interval is {width * 100:.3g} % wide after {_counted(trials)}; {asked}"
+        return f"the interval is {width * 100:.3g} % wide after {_count_trials(trials)}; {asked}"
     missing = "passed" if bounds.lower is None else "failed"
-    return f"the search ended after {_counted(trials)} without a load that {missing}"
+    return f"the search ended after {_count_trials(trials)} without a load that {missing}"
 
 
-def _counted(trials: int) -> str:
+def _count_trials(trials: int) -> str:
     return "1 trial" if trials == 1 else f"{trials} trials"

@@ -1,7 +1,7 @@
-"""Which trial to make next, as a pure function of the samples so far: narrow, settle the bounds, validate the answer.
+"""Chooses the next trial from the samples so far: narrow the interval, settle the bounds, validate the answer.
 
-A trial is as short as ``Limits.trial_duration_s`` until a longer one has something to add: the validation of a lower
-bound, and, where that failed, all further bounds below it.
+A trial lasts ``Limits.trial_duration_s`` until a longer one has something to add: the validation of a lower bound, and,
+where that failed, all further bounds below it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from nicbench.search._interval import Load, Reading, is_long, is_narrow, is_vali
 from nicbench.search.base import CLOSE, Goal, Limits, Sample
 
 WIDE = 4.0
-"""Above this ratio of bounds the middle is geometric: rates spread over decades, precision is relative."""
+"""Above this ratio of bounds the middle is geometric, because precision is relative."""
 
 
-class Wish(NamedTuple):
-    """The next trial."""
+class TrialRequest(NamedTuple):
+    """The next trial to make."""
 
     load_frames_per_s: float
     duration_s: float
 
 
 Choose = Callable[[Reading, Sequence[Sample], Limits], float]
-"""The load that narrows an open reading: what tells searches that use it apart."""
+"""Returns the load that narrows an open interval: it is what searches differ in."""
 
 
 def next_trial(
@@ -35,37 +35,37 @@ def next_trial(
     votes_needed: int,
     trials_left: int,
     choose: Choose,
-) -> Wish | None:
-    """The next trial, or ``None`` when every goal is settled and validated.
+) -> TrialRequest | None:
+    """Returns the next trial, or ``None`` when every goal is settled and validated.
 
-    The goal that tolerates most comes first: its rate repeats best, and its trials tell most about the others. All
-    intervals are narrowed before any bound is confirmed, so that a small budget is spent where it tells most; what is
-    left of it at last goes to validation.
+    The most tolerant goal comes first: its rate repeats best, and its trials are most informative for the others. All
+    intervals are narrowed before any bound is confirmed, so that a small budget is spent where it helps most; the rest
+    of it goes to validation.
     """
     by_tolerance = sorted(goals, key=lambda goal: -goal.loss_ratio)
     readings = [read(samples, goal, limits) for goal in by_tolerance]
     unvalidated = [lower for reading in readings if (lower := _unvalidated(reading, limits)) is not None]
     if unvalidated and trials_left <= len({lower.frames_per_s for lower in unvalidated}):
-        return Wish(unvalidated[0].frames_per_s, limits.longest_trial_s)
+        return TrialRequest(unvalidated[0].frames_per_s, limits.longest_trial_s)
     for reading in readings:
         if not is_narrow(reading.bounds, limits):
             if reading.misled and _is_inside(samples[-1], reading):
-                # A short trial that failed needs no long one; this one passed.
-                return Wish(samples[-1].load_frames_per_s, limits.longest_trial_s)
-            return Wish(choose(reading, samples, limits), limits.trial_duration_s)
+                # The short trial passed, so a long one at this load has to confirm it.
+                return TrialRequest(samples[-1].load_frames_per_s, limits.longest_trial_s)
+            return TrialRequest(choose(reading, samples, limits), limits.trial_duration_s)
     for reading in readings:
         unsettled = _unsettled(reading, votes_needed)
         if unsettled is not None:
-            # A repeat that is shorter than what it repeats, or than what counts, could tell nothing.
+            # A repeat has to be as long as the trial it repeats, and as the trials that count.
             duration_s = limits.longest_trial_s if reading.misled else unsettled.longest_s
-            return Wish(unsettled.frames_per_s, duration_s)
+            return TrialRequest(unsettled.frames_per_s, duration_s)
     if unvalidated:
-        return Wish(unvalidated[0].frames_per_s, limits.longest_trial_s)
+        return TrialRequest(unvalidated[0].frames_per_s, limits.longest_trial_s)
     return None
 
 
 def _is_inside(sample: Sample, reading: Reading) -> bool:
-    """Whether a trial, being none of its bounds, lies in the open interval."""
+    """Returns whether a trial lies strictly inside the open interval."""
     lower, upper = reading.bounds.lower, reading.bounds.upper
     above = lower is None or sample.load_frames_per_s > lower.frames_per_s * (1.0 + CLOSE)
     return above and upper is not None and sample.load_frames_per_s < upper.frames_per_s * (1.0 - CLOSE)
@@ -77,7 +77,7 @@ def _unvalidated(reading: Reading, limits: Limits) -> Load | None:
 
 
 def _unsettled(reading: Reading, votes_needed: int) -> Load | None:
-    """The failure first: a loss for a reason of its own is likelier than a pass by luck."""
+    """Returns a bound that lacks votes, the failure first: a loss by chance is likelier than a pass by chance."""
     upper, lower = reading.bounds.upper, reading.bounds.lower
     if upper is not None and upper.failures < votes_needed:
         return upper
@@ -87,7 +87,7 @@ def _unsettled(reading: Reading, votes_needed: int) -> Load | None:
 
 
 def halve(reading: Reading, _samples: Sequence[Sample], limits: Limits) -> float:
-    """Bisection with hints: the maximum, then what the DUT forwarded there, then the middle of the bounds."""
+    """Bisects with hints: the maximum, then the rate the DUT forwarded there, then the middle of the bounds."""
     minimum, maximum = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
     lower, upper = reading.bounds.lower, reading.bounds.upper
     if upper is None:
@@ -95,7 +95,7 @@ def halve(reading: Reading, _samples: Sequence[Sample], limits: Limits) -> float
     if lower is not None:
         return _inside(lower, upper, reading.goal, limits)
     if all(sample.counts.received == 0 for sample in upper.samples) or _is_close(minimum, upper.frames_per_s, limits):
-        # Nothing came back, or little is left: the lowest load decides whether there is a rate at all.
+        # Nothing came back, or the interval is nearly closed: the lowest load decides whether there is a rate at all.
         return minimum
     return max(minimum, _below(reading, upper, limits))
 
@@ -105,9 +105,9 @@ def _is_close(lower: float, upper: float, limits: Limits) -> bool:
 
 
 def _below(reading: Reading, upper: Load, limits: Limits) -> float:
-    """Nothing passes: the rate the DUT forwarded is the natural guess; below that, steps that double.
+    """Chooses a load below a failure: the rate that the DUT forwarded, or steps down that double.
 
-    They begin anew below a load that passed once: the rate cannot be far.
+    The steps start anew below a load that passed once, as the rate cannot be far.
     """
     tried = 0
     for load in reading.loads:
@@ -120,9 +120,9 @@ def _below(reading: Reading, upper: Load, limits: Limits) -> float:
 
 
 def _inside(lower: Load, upper: Load, goal: Goal, limits: Limits) -> float:
-    """The middle, unless the rate forwarded at ``upper`` says that the step is just above ``lower``: then there.
+    """Returns the middle, or a load just above ``lower`` where the rate forwarded at ``upper`` lies there.
 
-    More than that passed already where a DUT collapses under overload: what it forwards then says nothing of its rate.
+    A DUT that collapses under overload forwards less than already passed; the hint is then ignored.
     """
     middle = _middle(lower.frames_per_s, upper.frames_per_s)
     just_above = lower.frames_per_s / (1.0 - 0.9 * limits.precision)
@@ -132,7 +132,7 @@ def _inside(lower: Load, upper: Load, goal: Goal, limits: Limits) -> float:
 
 
 def forwarded_frames_per_s(load: Load, goal: Goal) -> float:
-    """The load at which the goal would just be met if the DUT forwarded as much as it did at this one."""
+    """Returns the load at which the goal would just be met if the DUT forwarded as much as it did at this one."""
     loss_ratio = min(sample.counts.loss_ratio for sample in load.samples)
     return load.frames_per_s * (1.0 - loss_ratio) / (1.0 - goal.loss_ratio)
 

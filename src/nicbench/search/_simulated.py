@@ -1,4 +1,4 @@
-"""The fake behind ``measure``: a tester and a DUT whose true rate can be computed before a search. Deterministic.
+"""A deterministic simulation behind ``measure``: a tester and a DUT whose true rate is known.
 
 The DUT loses each frame with a probability that rises with the load; a trial may also lose some for its own reason.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nicbench.model.counts import Counts
+from nicbench.core.reading import Counts
 from nicbench.search.base import CeilingReached, Sample
 
 Numbers = NDArray[np.float64]
@@ -46,17 +46,17 @@ class SimulatedDut:
     lossless: bool = False
 
     def loss_probability(self, load_frames_per_s: float) -> float:
-        """The probability that one frame is lost at this load, at the capacity itself."""
+        """Returns the probability that one frame is lost at this load, without noise."""
         return float(self._loss_probabilities(load_frames_per_s, np.ones(1))[0])
 
     def lost(self, load_frames_per_s: float, duration_s: float, random: np.random.Generator) -> int:
-        """Frames lost of one trial."""
+        """Returns the frames lost in one trial."""
         frames = int(load_frames_per_s * duration_s)
         if self.exact:
             return max(0, frames - int(self.capacity_frames_per_s * duration_s + 1e-6))
         shares = self._capacity_shares(duration_s, random)
         probabilities = self._loss_probabilities(load_frames_per_s, shares)
-        lost = int(random.binomial(_divided(frames, len(shares)), probabilities).sum())
+        lost = int(random.binomial(_divide(frames, len(shares)), probabilities).sum())
         if self.spurious_share and random.random() < self.spurious_share:
             lost += int(frames * self.spurious_loss)
         if self.bursts_per_s:
@@ -64,7 +64,7 @@ class SimulatedDut:
         return min(frames, lost)
 
     def _capacity_shares(self, duration_s: float, random: np.random.Generator) -> Numbers:
-        """The capacity in each second of a trial, as a share of the stated one."""
+        """Returns the capacity in each second of a trial, as a share of the stated one."""
         if not self.noise and self.slow == 1.0:
             return np.ones(1)
         seconds = max(1, math.ceil(duration_s))
@@ -84,8 +84,8 @@ class SimulatedDut:
         return np.minimum(1.0, self.floor + self.early * np.exp(below) + excess)
 
 
-def _divided(frames: int, parts: int) -> NDArray[np.int64]:
-    """As equal whole parts as there are."""
+def _divide(frames: int, parts: int) -> NDArray[np.int64]:
+    """Divides frames into whole parts that are as equal as possible."""
     return np.diff(np.arange(parts + 1) * frames // parts)
 
 
@@ -103,7 +103,7 @@ class SimulatedMachine:
         self._made: Counter[tuple[float, float]] = Counter()
 
     def measure(self, load_frames_per_s: float, duration_s: float) -> Sample:
-        """One trial; beyond the ceiling it raises CeilingReached, or (``says_ceiling`` false) just sends less."""
+        """Makes one trial; beyond the ceiling it raises CeilingReached, or with ``says_ceiling`` false sends less."""
         self._made[load_frames_per_s, duration_s] += 1
         sent_rate = load_frames_per_s
         if self._ceiling is not None and load_frames_per_s > self._ceiling:

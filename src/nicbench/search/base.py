@@ -1,4 +1,4 @@
-"""The one interface of all searches: ``measure(load, duration) -> Sample`` in, one outcome per goal out.
+"""The interface of all searches: ``measure(load, duration) -> Sample`` in, one outcome for each goal out.
 
 A search knows nothing of packets, clocks or machines. Given the same samples it asks for the same loads, so that a
 resumed run continues where the killed one stopped.
@@ -12,12 +12,13 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nicbench.model.base import Frozen
-from nicbench.model.counts import Counts
-from nicbench.model.rate import Bounded, LimitedBy
+from nicbench.core.base import Frozen
+from nicbench.core.described import Described
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, LimitedBy
 
 CLOSE = 1e-9
-"""Loads that differ by less, relatively, are the same load: only rounding lies between them."""
+"""Loads that differ relatively by less than this are the same load: they differ by rounding only."""
 
 
 class Sample(Frozen):
@@ -28,28 +29,28 @@ class Sample(Frozen):
     counts: Counts
     valid: bool = True
     pacing_uncertainty: float = Field(default=0.0, ge=0.0)
-    """The tester's longest pause as a share of the transmission: so much denser than asked the frames may have come."""
+    """The tester's longest pause as a share of the transmission: frames may have been denser by this share."""
     trial_ids: tuple[str, ...] = ()
 
     @property
     def sent_share(self) -> float:
-        """Share of the intended frames that the tester offered; what the DUT refused counts as offered."""
+        """The share of the intended frames that the tester offered; frames that the DUT refused count as offered."""
         offered = self.counts.sent + self.counts.unsent_backpressure
         return offered / self.counts.intended if self.counts.intended else 0.0
 
 
 Measure = Callable[[float, float], Sample]
-"""Load in frames per second and duration in seconds, to the sample; raises CeilingReached."""
+"""Maps load in frames per second and duration in seconds to a sample; raises CeilingReached."""
 
 
 class Goal(Frozen):
-    """What a load must achieve to pass: at most this share of the offered frames failed by the DUT."""
+    """A goal for a load: at most this share of the offered frames may be lost by the DUT."""
 
     name: str
     loss_ratio: float = Field(ge=0.0, lt=1.0)
 
     def passed_by(self, sample: Sample) -> bool:
-        """Whether the DUT met the goal; frames the tester never sent are not the DUT's (RFC 1242 3.6, 3.17)."""
+        """Returns whether the DUT met the goal; frames that the tester never sent do not count (RFC 1242 3.6, 3.17)."""
         return sample.counts.loss_ratio <= self.loss_ratio
 
 
@@ -85,14 +86,14 @@ class Limits(Frozen):
 
     @property
     def longest_trial_s(self) -> float:
-        """What the lower bound of a settled answer has passed in one trial."""
+        """The duration of a trial that the lower bound of a settled answer has passed."""
         return self.validation_duration_s or self.trial_duration_s
 
     def lowered_to(self, ceiling_frames_per_s: float) -> Limits | None:
-        """The limits once the tester proved unable to send more; ``None`` where not even the minimum is left.
+        """Returns the limits for a tester that cannot send more; ``None`` where even the minimum is too much.
 
-        Half a precision of room is kept, and the maximum falls by half a precision at least, so that a ceiling that
-        wavers from trial to trial ends the restarts instead of prolonging them.
+        The maximum is half a precision below the ceiling and falls by half a precision at least, so that a ceiling that
+        varies from trial to trial ends the restarts instead of prolonging them.
         """
         room = 1.0 - self.precision / 2
         maximum = min(ceiling_frames_per_s, self.maximum_load_frames_per_s) * room
@@ -104,7 +105,7 @@ class Limits(Frozen):
 class CeilingReached(Exception):  # noqa: N818 - a finding, no error
     """The tester repeatedly could not send what was asked; ``rate_frames_per_s`` is what it sent.
 
-    ``disturbed`` where only an invalid trial says so: what rests on the ceiling is then marked.
+    ``disturbed`` is set where only an invalid trial shows it: results that rest on the ceiling are then marked.
     """
 
     def __init__(self, rate_frames_per_s: float, *, disturbed: bool = False) -> None:
@@ -125,8 +126,8 @@ class Contradiction(Frozen):
 class Outcome(Frozen):
     """What the search found for one goal.
 
-    ``interval``: a load passed and a higher one failed. ``at_least``: the highest load asked for passed. ``none``:
-    nothing passed. ``value`` of the rate is its lower bound: the highest load that the DUT was seen to carry.
+    ``interval``: a load passed and a higher one failed. ``at_least``: the highest load allowed passed. ``none``:
+    nothing passed. The ``value`` of the rate is its lower bound: the highest load that the DUT was seen to carry.
     """
 
     goal: str
@@ -134,7 +135,7 @@ class Outcome(Frozen):
     rate: Bounded
     converged: bool
     passed_for_s: float | None = None
-    """The longest trial that the lower bound passed, in seconds; ``None`` where nothing passed."""
+    """The duration of the longest trial that the lower bound passed; ``None`` where nothing passed."""
     contradictions: tuple[Contradiction, ...] = ()
     trials: int = 0
     disturbed: bool = False
@@ -143,10 +144,10 @@ class Outcome(Frozen):
 
 
 class SearchOptions(Frozen):
-    """What every search lets its user choose."""
+    """The options of every search."""
 
     trials_per_bound: int = Field(default=3, ge=1, le=21)
-    """A bound is settled by the majority of so many trials, budget allowing; 1 is RFC 2544 to the letter."""
+    """A bound is settled by the majority of this many trials, budget allowing; 1 follows RFC 2544 to the letter."""
 
     @model_validator(mode="after")
     def _has_a_majority(self) -> Self:
@@ -156,12 +157,12 @@ class SearchOptions(Frozen):
 
     @property
     def votes_needed(self) -> int:
-        """How many equal answers settle a bound."""
+        """The number of equal results that settles a bound."""
         return self.trials_per_bound // 2 + 1
 
 
-class Search(ABC):
-    """A way of choosing loads. One file each, found by its ``kind``."""
+class Search(Described, ABC):
+    """A way of choosing loads. Each is a file of its own, found by its ``kind``."""
 
     kind: ClassVar[str]
     Options: ClassVar[type[SearchOptions]] = SearchOptions
@@ -171,4 +172,6 @@ class Search(ABC):
 
     @abstractmethod
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
-        """Measures until every goal is settled or the trials are spent; the outcome of each goal by its name."""
+        """Measures until every goal is settled or the trials are spent; returns the outcome of each goal by its
+        name.
+        """

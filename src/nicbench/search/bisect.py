@@ -1,7 +1,7 @@
 """Bisection in the manner of RFC 2544 section 26.1: start at the maximum, go below what fails and above what passes.
 
-With ``trials_per_bound`` above 1 the bounds that remain are repeated until a majority settles them, so that one trial
-with a loss of its own neither makes nor spoils a result.
+With ``trials_per_bound`` above 1 the remaining bounds are repeated until a majority settles them, so that one trial
+with a loss of its own cannot decide a result.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nicbench.search.base import Limits, Sample
 
 
 class Bisect(NarrowingSearch):
-    """Halving between the highest load that passed and the lowest that failed."""
+    """Halves the interval between the highest load that passed and the lowest that failed."""
 
     kind = "bisect"
 

@@ -1,15 +1,17 @@
-"""MLRsearch (RFC 9971, the package ``MLRsearch``): every goal in one search, coarse before fine.
+"""MLRsearch (RFC 9971, the package ``MLRsearch``): searches for every goal at once, coarse before fine.
 
-The package chooses the loads of the short trials; the outcome is read from all samples by our own rule, and what the
+The package chooses the loads of the short trials; the outcome is computed from all samples by our own rule. What the
 package leaves open is closed by halving, then validated by long trials. Where short trials misled, the next long one
-goes where the losses seen so far say that the knee is (``_curve.py``): that saves many long trials at a soft knee.
-Three things of the package's behaviour are kept away from results:
+goes where the losses seen so far suggest the knee is (``_curve.py``), which saves many long trials at a soft knee.
+Three properties of the package are kept from affecting results:
 
-- it adds unsent frames to the loss, so it is only shown frames that the tester offered;
+- it adds unsent frames to the loss, so it is only given frames that the tester offered;
+
 - it limits itself by a clock, so that clock is set beyond any run, and the number of trials limits the search;
-- it prefers the lowest load, so with few trials the strictest goal would eat them all, and the rate that repeats best
-  would be left wide open. So the most tolerant goal goes first, with a share of the trials; where that was enough all
-  goals are searched at once on the same grid, which costs only the trials that are new.
+
+- it prefers the lowest load, so that with few trials the strictest goal would use them all up, and the rate that
+repeats best would be left wide open. So the most tolerant goal goes first, with a share of the trials; where that was
+enough all goals are searched at once on the same grid, which costs only the trials that are new.
 """
 
 from __future__ import annotations
@@ -21,25 +23,24 @@ from typing import Any
 
 from pydantic import Field
 
-from nicbench.model.quantity import Ratio
-from nicbench.search._curve import guessed_knee
-from nicbench.search._drive import NarrowingSearch
+from nicbench.core.quantity import Ratio
+from nicbench.search._curve import guess_knee
+from nicbench.search._drive import NarrowingSearch, Recorder, ShareSpent
 from nicbench.search._interval import Reading, is_long
 from nicbench.search._narrowing import halve
-from nicbench.search._recorder import Recorder, ShareSpent
 from nicbench.search.base import Goal, Limits, Sample, SearchOptions
 
 BEYOND_ANY_RUN_S = 1e12
 OVERLOADED = 0.2
-"""A loss ratio that is far beyond every goal: of such a trial only the forwarding rate is of use, as the next guess."""
+"""A loss ratio far beyond every goal: of such a trial only the forwarding rate is used, as the next guess."""
 MODESTY = 0.5
-"""How many precisions below what an overloaded DUT forwards the next load lies: in the middle of the answer, mostly."""
+"""How many precisions below an overloaded DUT's forwarding rate the next load lies: mostly amid the final interval."""
 MODESTY_OF_VOTES = 1.0
-"""The same where several trials vote on a bound: the DUT wavers, and a lower bound comes before a narrow answer."""
+"""The same where several trials vote on a bound: a DUT that varies needs a safe lower bound first."""
 
 
 class MlrOptions(SearchOptions):
-    """MLRsearch's own knob by its name, and the share of the trials for the most tolerant goal."""
+    """The options of MLRsearch by their own names, and the share of the trials for the most tolerant goal."""
 
     expansion_coefficient: int = Field(default=2, ge=2, le=16)
     first_share: Ratio = Field(default=0.75, gt=0.0, lt=1.0)
@@ -59,9 +60,9 @@ class Mlr(NarrowingSearch):
         """Runs the package, then narrows what it left open."""
         tolerant = max(goals, key=lambda goal: goal.loss_ratio)
         validations = len(goals) if limits.validation_duration_s else 0
-        kept_back = math.floor((1.0 - self._knobs.first_share) * recorder.trials_left) if len(goals) > 1 else 0
+        held_back = math.floor((1.0 - self._knobs.first_share) * recorder.trials_left) if len(goals) > 1 else 0
         try:
-            recorder.reserve(validations + kept_back)
+            recorder.reserve(validations + held_back)
             self._search(recorder, (tolerant,), limits)
             recorder.reserve(validations)
             if len(goals) > 1:
@@ -77,9 +78,9 @@ class Mlr(NarrowingSearch):
         super().drive(recorder, goals, limits)
 
     def choose(self, reading: Reading, samples: Sequence[Sample], limits: Limits) -> float:
-        """Where short trials misled, at the knee that the losses tell of, or beside it by a step that grows."""
+        """Chooses the guessed knee where short trials misled, or a load beside it by a step that grows."""
         upper = reading.bounds.upper
-        knee = guessed_knee(samples, reading.goal, limits) if reading.misled else None
+        knee = guess_knee(samples, reading.goal, limits) if reading.misled else None
         if knee is None or upper is None:
             return halve(reading, samples, limits)
         step = 0.9 * limits.precision
@@ -93,11 +94,11 @@ class Mlr(NarrowingSearch):
 
     def _search(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
         if limits.maximum_load_frames_per_s * (1.0 - limits.precision) <= limits.minimum_load_frames_per_s:
-            return  # less than one step wide: the package needs two loads
+            return  # the range is narrower than one step, and the package needs two loads
         from MLRsearch import (
             Config,
             MultipleLossRatioSearch,
-        )  # here: half a second, and a bench file is checked without
+        )  # imported here: loading takes half a second, and checking a bench file does not need it
 
         config = Config()
         # Its setters check against the other bound's default, 9001 and 1e9.
@@ -122,8 +123,8 @@ class Mlr(NarrowingSearch):
             initial_trial_duration=final_s,
             final_trial_duration=final_s,
             duration_sum=final_s * self.options.trials_per_bound,
-            # Coarser intervals first pay where their trials are shorter, and here they are all alike: only to go from
-            # one trial a bound to several the package needs one.
+            # Coarser intervals first save time where their trials are shorter. Here all trials are of one length, and
+            # the package needs a preceding target only to go from one trial for each bound to several.
             preceding_targets=1 if self.options.trials_per_bound > 1 else 0,
             expansion_coefficient=self._knobs.expansion_coefficient,
             fail_fast=False,  # a dead DUT is an outcome, not an exception
@@ -131,14 +132,14 @@ class Mlr(NarrowingSearch):
 
 
 class _Measurer:
-    """The package's view of the recorder; it calls ``measure`` by these names."""
+    """The package's interface to the recorder; it calls ``measure`` by these names."""
 
     def __init__(self, recorder: Recorder, modesty: float) -> None:
         self._recorder = recorder
         self._modesty = modesty
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
-        """One trial, or one that was made before a restart."""
+        """Makes one trial, or returns one that was made before a restart."""
         sample = self._recorder.measure(intended_load, intended_duration)
         # What an overloaded DUT forwards lies right at its knee, where trials disagree. The package tries that rate
         # next: a little less passes, and one step above it does not.
@@ -147,9 +148,9 @@ class _Measurer:
 
 
 def offered_only(sample: Sample, modesty: float = 0.0) -> Any:
-    """The sample as the package reads it: frames that the tester never sent are neither intended nor lost.
+    """Converts a sample for the package: frames that the tester never sent are neither intended nor lost.
 
-    ``modesty`` is a share by which the forwarding rate is told too low.
+    ``modesty`` is a share by which the forwarding rate is reported too low.
     """
     from MLRsearch import MeasurementResult
 
@@ -165,4 +166,4 @@ def offered_only(sample: Sample, modesty: float = 0.0) -> Any:
 
 
 def _ignore(_text: str) -> None:
-    """The package's debug log is not kept: every trial is in the journal."""
+    """Discards the package's debug log: every trial is in the journal."""

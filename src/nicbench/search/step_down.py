@@ -1,9 +1,9 @@
-"""Stepping down as hardware testers do: from the line rate in steps, until nothing is lost (RFC 2544 section 26.1).
+"""Steps down as hardware testers do: from the line rate in steps until nothing is lost (RFC 2544 section 26.1).
 
 After the first load that passes, the step is divided by ten, from the load that failed last, until the interval is as
 narrow as ``precision`` asks for; with ``refine: false`` the first step is the interval. A ``start`` below the maximum
-only saves trials: where it passes, the maximum is tried next. What this way costs beside the others stands in
-docs/searches.md.
+only saves trials: where it passes, the maximum is tried next. docs/searches.md compares its cost with that of the
+others.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from nicbench.model.quantity import Ratio
+from nicbench.core.quantity import Ratio
 from nicbench.search._drive import NarrowingSearch
 from nicbench.search._interval import Reading
 from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample, SearchOptions
 
-FINER = 10.0
-"""A refinement's step is the last one's, divided by this."""
+REFINEMENT_DIVISOR = 10.0
+"""Each refinement divides the step by this."""
 
 
 class StepDownOptions(SearchOptions):
-    """Shares of the maximum load, which is the line rate, or what the tester can send where that is less."""
+    """``start`` and ``step`` are shares of the maximum load: the line rate, or what the tester can send where that is
+    less.
+    """
 
     start: Ratio = Field(default=1.0, gt=0.0)
     step: Ratio = Field(default=0.1, gt=0.0)
@@ -30,7 +32,7 @@ class StepDownOptions(SearchOptions):
 
 
 class StepDown(NarrowingSearch):
-    """One load after the other, downwards."""
+    """Tries one load after the other, downwards."""
 
     kind = "step-down"
     Options = StepDownOptions
@@ -40,7 +42,7 @@ class StepDown(NarrowingSearch):
         self._steps = StepDownOptions.model_validate(self.options.model_dump())
 
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
-        """See the base; without refinement a step is narrow enough."""
+        """Runs the search as the base does; without refinement, an interval of one step is narrow enough."""
         if not self._steps.refine:
             coarse = self._steps.step * limits.maximum_load_frames_per_s
             limits = limits.model_copy(update={"narrow_enough_frames_per_s": coarse})
@@ -56,5 +58,5 @@ class StepDown(NarrowingSearch):
         width = upper.frames_per_s - lower.frames_per_s
         step = self._steps.step * maximum
         while step >= width * (1.0 - CLOSE):
-            step /= FINER
+            step /= REFINEMENT_DIVISOR
         return upper.frames_per_s - max(step, limits.precision * upper.frames_per_s)

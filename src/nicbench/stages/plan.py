@@ -1,112 +1,52 @@
-"""Fourth stage: the plan, which is everything a report must disclose and is known before the first trial."""
+"""Before the first sample of a turn: the plan, which is all that a report must disclose, and the inventory."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import Any
 
 from nicbench import __version__
-from nicbench.bench_file.differences import differences
 from nicbench.bench_file.models import BenchFile
-from nicbench.duts.base import Addressing, Dut, EndpointDut, FrameDut
-from nicbench.judge.thresholds import Thresholds
-from nicbench.labs.base import EndpointTestbed, Testbed
-from nicbench.model.clock import ClockOffset
-from nicbench.model.monitor import MonitorPlan
-from nicbench.model.pattern import Pattern, Ways, share_of_load
-from nicbench.model.plan import Plan, PlannedTest, PlannedTurn
-from nicbench.stages.calibrate import estimate_s
-from nicbench.testers.base import TesterFacts
+from nicbench.bench_file.overlays import list_differences
+from nicbench.core.judging import Thresholds
+from nicbench.core.monitor import MonitorPlan
+from nicbench.core.pattern import Pattern, Ways, share_of_load
+from nicbench.core.plan import Plan, PlannedTest, PlannedTurn
+from nicbench.core.turn import Turn
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.stages.tester import estimate_s
+from nicbench.store.folder import RunFolder
+from nicbench.system.inventory.collect import collect, host_name
+from nicbench.testbed.duts.base import Dut
+from nicbench.testbed.labs.base import TestHost
 
 
 def describe(
-    bench: BenchFile,
-    run_id: str,
-    testbed: Testbed,
-    dut: FrameDut,
-    facts: TesterFacts,
-    ways: Ways,
-    addressing: tuple[Addressing, ...],
-    thresholds: Thresholds,
-    monitors: tuple[MonitorPlan, ...] = (),
+    bench: BenchFile, run_id: str, dut: Dut, thresholds: Thresholds, monitors: tuple[MonitorPlan, ...], **of_rig: Any
 ) -> Plan:
-    """The plan of one configuration."""
+    """The plan of one configuration; ``of_rig`` is what its rig discloses (``Rig.disclosure``)."""
     return Plan(
-        **_of_both(bench, run_id, dut, thresholds, monitors),
-        cores=asdict(testbed.cores),
-        link_bits_per_s=testbed.link_bits_per_s,
-        link_is_nominal=testbed.link_is_nominal,
-        simulated=testbed.simulated,
-        statements=(
-            *testbed.statements,
-            *bench.tester_kind().statements(),
-            *statements_of(bench.traffic.pattern, ways),
-        ),
-        facts=testbed.facts,
-        tester={
-            **facts.description,
-            "kind": bench.tester.kind,
-            "options": bench.tester.options.model_dump(mode="json"),
-        },
-        traffic=_disclosed_traffic(bench),
-        addressing=tuple(asdict(way) for way in addressing),
+        run_id=run_id,
+        title=bench.title,
+        description=bench.description,
+        nicbench_version=__version__,
+        seed=bench.seed,
+        command=tuple(sys.argv),
+        lab=_lab_disclosure(bench),
+        dut={"kind": bench.dut.kind, **bench.dut.options.model_dump(mode="json")},
+        dut_disclosure=dut.disclosure(),
+        tests=_planned_tests(bench),
+        thresholds=thresholds.rows(),
+        deviations=_deviations(bench),
+        declared=bench.declared,
+        report=bench.report,
+        monitors=monitors,
+        configuration=bench.configuration,
+        **of_rig,
     )
 
 
-def describe_rounds(
-    bench: BenchFile,
-    run_id: str,
-    testbed: EndpointTestbed,
-    dut: EndpointDut,
-    thresholds: Thresholds,
-    monitors: tuple[MonitorPlan, ...],
-    clocks: tuple[ClockOffset, ...],
-) -> Plan:
-    """The plan of one configuration that is measured by rounds of workloads."""
-    compared = [offset.in_words.removeprefix(f"{offset.host}: ") for offset in clocks]
-    speeds = [end.facts.link_bits_per_s for end in testbed.servers if end.facts.link_bits_per_s is not None]
-    return Plan(
-        **_of_both(bench, run_id, dut, thresholds, monitors),
-        link_bits_per_s=min(speeds, default=None),
-        link_is_nominal=testbed.link_is_nominal,
-        statements=testbed.statements,
-        facts={
-            **testbed.facts,
-            "endpoints": {
-                name: end.facts.model_dump(mode="json", exclude={"name"}, exclude_none=True)
-                for name, end in testbed.endpoints.items()
-            },
-            "clocks": {offset.host: words for offset, words in zip(clocks, compared, strict=True)},
-        },
-    )
-
-
-def _of_both(
-    bench: BenchFile, run_id: str, dut: Dut, thresholds: Thresholds, monitors: tuple[MonitorPlan, ...]
-) -> dict[str, Any]:
-    """What a plan says whether frames or rounds are measured."""
-    return {
-        "run_id": run_id,
-        "title": bench.title,
-        "description": bench.description,
-        "nicbench_version": __version__,
-        "seed": bench.seed,
-        "command": tuple(sys.argv),
-        "lab": _disclosed_lab(bench),
-        "dut": {"kind": bench.dut.kind, **bench.dut.options.model_dump(mode="json")},
-        "dut_disclosure": dut.disclosure(),
-        "tests": _planned_tests(bench),
-        "thresholds": thresholds.rows(),
-        "deviations": _deviations(bench),
-        "declared": bench.declared,
-        "report": bench.report,
-        "monitors": monitors,
-        "configuration": bench.configuration,
-    }
-
-
-def _disclosed_lab(bench: BenchFile) -> dict[str, Any] | None:
+def _lab_disclosure(bench: BenchFile) -> dict[str, Any] | None:
     if bench.lab is None:
         return None
     on = {} if bench.lab.on is None else {"on": bench.lab.on}
@@ -133,7 +73,7 @@ def _deviations(bench: BenchFile) -> tuple[str, ...]:
     return tuple(f"{test.name}: {deviation}" for test in bench.tests for deviation in test.build().deviations())
 
 
-def compared(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:
+def plan_of_turns(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:
     """The plan of a run of several turns: of the first with those of the other configurations, and what differs."""
     points = {each.configuration: sum(test.build().points() for test in each.tests) for each in bench.configurations}
     took_s = {each.configuration: estimate_s(each) for each in bench.configurations}
@@ -157,7 +97,7 @@ def compared(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:
         first, others[plan.configuration] = earlier, plan
     shared = {
         "compared": names if len(names) > 1 else (),
-        "differences": differences(bench),
+        "differences": list_differences(bench),
         "turns": turns,
         "runs": bench.runs,
     }
@@ -177,7 +117,7 @@ def statements_of(pattern: Pattern, ways: Ways) -> tuple[str, ...]:
     )
 
 
-def _disclosed_traffic(bench: BenchFile) -> dict[str, Any]:
+def traffic_disclosure(bench: BenchFile) -> dict[str, Any]:
     """Everything of the traffic that says something, and what is in each mix that is sent."""
     written = bench.traffic.model_dump(mode="json", exclude_none=True, exclude={"mixes", "streams"})
     sizes = (size for test in bench.tests for size in test.build().frame_sizes())
@@ -188,3 +128,29 @@ def _disclosed_traffic(bench: BenchFile) -> dict[str, Any]:
     }
     extra = {"mixes": mixes, "streams": streams}
     return {name: value for name, value in {**written, **extra}.items() if value != {}}
+
+
+_INVENTORY = "inventory.json"
+_HYPERVISOR = "hypervisor"
+
+
+async def disclose(bench: BenchFile, turn: Turn, plan: Plan, hosts: tuple[TestHost, ...], folder: RunFolder) -> None:
+    """Writes both, and keeps in them what earlier turns have told. ``bench`` is the whole bench file."""
+    if folder.redactor is not None:
+        for each in hosts:
+            folder.redactor.learn_host_name(await host_name(each.host))
+    known = await collect((*hosts, *_hypervisor(hosts)), bench.of_turn(turn).controller_of)
+    if folder.redactor is not None:
+        folder.redactor.learn(known)  # what the inventory names is then found in the plan as well
+    folder.write_json("plan.json", plan if turn.of == 1 else plan_of_turns(bench, folder.plan(), plan))
+    if len(bench.configurations) > 1:
+        earlier: dict[str, Any] = folder.read_json(_INVENTORY) or {}
+        known = {**earlier, **{f"{host}, {turn.configuration}": facts for host, facts in known.items()}}
+    folder.write_json(_INVENTORY, known)
+
+
+def _hypervisor(hosts: tuple[TestHost, ...]) -> tuple[TestHost, ...]:
+    """This machine, where a host of the test is a guest that was started on it: it has a column of its own."""
+    if not any(each.host.machine.made_here for each in hosts) or any(each.name == _HYPERVISOR for each in hosts):
+        return ()
+    return (TestHost(_HYPERVISOR, _HYPERVISOR, LocalHost(_HYPERVISOR), ()),)

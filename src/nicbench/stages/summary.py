@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.comparing.concluding import concluded
-from nicbench.model.result import Result, ResultVerdict, Summary
-from nicbench.stats.growth import runs_made
+from nicbench.compare.merged_summary import concluded
+from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.stats.runs import runs_made
 
 
 def summarise(bench: BenchFile, results: Sequence[Result], run_id: str, *, complete: bool) -> Summary:

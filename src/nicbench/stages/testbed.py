@@ -1,32 +1,36 @@
-"""Second stage: the testbed, from a lab or from the hosts, ports and links of the bench file; and the DUT on it."""
+"""The testbed of frames or of workloads, from a lab or from the bench file's hosts, ports and links; the DUT on it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
-from nicbench.duts._ways import choose_ways
-from nicbench.duts.base import Addressing, FrameDut
-from nicbench.errors import UsageError
-from nicbench.events import Bus, StageStarted
+from nicbench.core.clock import ClockOffset, clock_warnings
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.events import Bus, Note, StageStarted
+from nicbench.core.pattern import Pattern, Ways, ways_of
+from nicbench.hosts import compare_clocks
 from nicbench.hosts.base import Host
-from nicbench.labs._wired import TESTER, testbed_of, testbed_of_own_ports
-from nicbench.labs.base import FrameLab, Testbed
-from nicbench.model.pattern import Pattern, Ways, ways_of
-from nicbench.stages.hosts import machine_of_lab, make_hosts, of_hosts
-from nicbench.stages.ports import make_ports
+from nicbench.stages.hosts import disclose_hosts, machine_of_lab, make_hosts, make_ports
+from nicbench.testbed.addressing import choose_ways
+from nicbench.testbed.duts.base import Addressing, EndpointDut, FrameDut
+from nicbench.testbed.endpoints import make_endpoint_testbed
+from nicbench.testbed.labs.base import EndpointLab, EndpointTestbed, FrameLab, Testbed
+from nicbench.testbed.wired import TESTER, make_testbed_of_own_ports, make_wired_testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.huge_pages import raise_huge_pages
 
 
 def touches_machine(bench: BenchFile) -> bool:
     """Whether the run changes a machine, and so needs its lock and root."""
-    return any(_touched(each) for each in bench.configurations)
+    return any(_touches(each) for each in bench.configurations)
 
 
-def _touched(bench: BenchFile) -> bool:
+def _touches(bench: BenchFile) -> bool:
     if bench.tuning:
         return True
     if bench.lab is None and bench.measures == "rounds":
@@ -37,7 +41,7 @@ def _touched(bench: BenchFile) -> bool:
 
 
 async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[FrameLab | None, Testbed]:
-    """The lab (None for real machines) and its testbed."""
+    """Makes the lab (None for real machines) and its testbed."""
     hosts = await make_hosts(bench, changes)
     machine = machine_of_lab(bench, hosts)
     tester = bench.tester_kind()
@@ -45,32 +49,32 @@ async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[FrameLab | N
         of_tester = hosts[TESTER].machine if TESTER in hosts and bench.lab is None else machine
         await raise_huge_pages(changes, of_tester, tester.huge_pages_bytes)
     if own := tester.own_ports():
-        return None, testbed_of_own_ports(own, machine, bench.tester.kind)
+        return None, make_testbed_of_own_ports(own, machine, bench.tester.kind)
     if bench.lab is None:
         made = await make_ports(bench, hosts, changes)
-        testbed = await testbed_of(hosts, made.ports, bench.links, tester)
+        testbed = await make_wired_testbed(hosts, made.ports, bench.links, tester)
         returned = replace(testbed, same_port=bench.traffic.pattern is Pattern.SAME_PORT)
-        return None, _told(returned, hosts, made.facts)
+        return None, _with_hosts(returned, hosts, made.facts)
     lab: FrameLab = bench.lab.plugin(bench.lab.options)
     testbed = await lab.up(changes, machine)
-    return lab, _told(replace(testbed, promised_bytes=tester.huge_pages_bytes), hosts)
+    return lab, _with_hosts(replace(testbed, promised_bytes=tester.huge_pages_bytes), hosts)
 
 
-def _told(testbed: Testbed, hosts: Mapping[str, Host], made: Mapping[str, Any] | None = None) -> Testbed:
-    """With what the report says of the hosts themselves, and of what was made for their ports."""
-    statements, facts = of_hosts(hosts)
+def _with_hosts(testbed: Testbed, hosts: Mapping[str, Host], made: Mapping[str, Any] | None = None) -> Testbed:
+    """The testbed with what the report says of the hosts themselves, and of what was made for their ports."""
+    statements, facts = disclose_hosts(hosts)
     every = {**testbed.facts, **facts, **(made or {})}
     return replace(testbed, statements=(*statements, *testbed.statements), facts=every)
 
 
 async def make_dut(bench: BenchFile, testbed: Testbed, changes: Changes) -> FrameDut:
-    """The DUT, set up."""
+    """Makes the DUT that frames pass, and sets it up."""
     dut: FrameDut = bench.dut.plugin(bench.dut.options)
     await dut.up(testbed, changes)
     return dut
 
 
-def laid_out(
+def lay_out_ways(
     bench: BenchFile, testbed: Testbed, dut: FrameDut, bus: Bus | None = None
 ) -> tuple[Ways, tuple[Addressing, ...]]:
     """The ways of the traffic between the tester's ports, and what frames must be addressed with on each of them.
@@ -87,3 +91,49 @@ def laid_out(
         bus.publish(StageStarted(stage="traffic", text=f"{traffic.pattern.words}: loads and rates are {ways.basis}"))
     known = (*dut.addressing(testbed, traffic.ip), *dut.returning(testbed, traffic.ip))
     return ways, choose_ways(known, ways.every, bench.dut.kind)
+
+
+async def make_endpoints(bench: BenchFile, changes: Changes) -> EndpointTestbed:
+    """The testbed; NotReadyError where the machines lack something. Before anything is undone its hosts are closed."""
+    hosts, made = await make_hosts(bench, changes), {}
+    if bench.lab is None:
+        making = await make_ports(bench, hosts, changes)
+        testbed = await make_endpoint_testbed(hosts, making.ports, bench.links, measured_host(bench))
+        made = making.facts
+    else:
+        lab: EndpointLab = bench.lab.plugin(bench.lab.options)
+        testbed = await lab.up(changes, machine_of_lab(bench, hosts))
+    statements, facts = disclose_hosts(hosts)
+    testbed = replace(testbed, statements=(*statements, *testbed.statements), facts={**testbed.facts, **facts, **made})
+
+    async def close() -> None:
+        await asyncio.gather(*(each.host.close() for each in testbed.test_hosts))
+
+    changes.before_undoing(close)
+    return testbed
+
+
+async def clocks_of(testbed: EndpointTestbed, bus: Bus) -> tuple[ClockOffset, ...]:
+    """How the clocks of the hosts differ from this machine's, told where by much; one that tells no time is no reason
+    to measure nothing.
+    """
+    found: list[ClockOffset] = []
+    of_machines: dict[str, ClockOffset] = {}
+    for each in testbed.test_hosts:
+        try:
+            (offset,) = await compare_clocks((each.host,))
+            found.append(offset)
+            machine = each.host.machine.name  # what stands on one machine has one clock, and one warning
+            of_machines.setdefault(machine, offset.model_copy(update={"host": machine}))
+        except HostError as error:
+            bus.publish(Note(level="warning", text=f"the clock of {each.name} is not known: {error.message}"))
+    for sentence in clock_warnings(of_machines.values()):
+        bus.publish(Note(level="warning", text=sentence))
+    return tuple(found)
+
+
+async def make_server(bench: BenchFile, testbed: EndpointTestbed, changes: Changes) -> EndpointDut:
+    """Makes the DUT that clients talk to, and sets it up."""
+    dut: EndpointDut = bench.dut.plugin(bench.dut.options)
+    await dut.up(testbed, changes)
+    return dut

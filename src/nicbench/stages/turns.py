@@ -1,4 +1,4 @@
-"""Between the first stage and the last: whose turn it is. What the journal says is finished is not made again.
+"""A run that begins or goes on, and whose turn it is: what the journal says is finished is not made again.
 
 Where the number of runs grows, the journal also says whether another round of all configurations is needed: so a run
 that was killed and resumed comes to the same decisions.
@@ -6,19 +6,56 @@ that was killed and resumed comes to the same decisions.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import hashlib
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
+from nicbench import __version__
 from nicbench.bench_file.models import BenchFile
-from nicbench.events import Bus, IntervalsChecked, TurnFinished, TurnStarted
+from nicbench.core.errors import UsageError
+from nicbench.core.events import Bus, Event, IntervalsChecked, RunStarted, TurnFinished, TurnStarted
+from nicbench.core.turn import Turn
 from nicbench.hosts import close_containers
 from nicbench.methods.base import main_values
-from nicbench.model.turn import Turn
-from nicbench.stages.machine import undone
-from nicbench.stats.growth import settled, verdict_words
-from nicbench.stats.runs import over_runs
+from nicbench.stages.machine import undo_at_end
+from nicbench.stats.runs import over_runs, settled, verdict_words
 from nicbench.store.journal import Journal
 from nicbench.tuning.stack import UndoStack
+
+
+def wall_time() -> str:
+    """The time of day, which only labels: nothing is computed with it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def run_started(bench: BenchFile, run_id: str, *, resumed: bool, redacted: bool = False) -> RunStarted:
+    """The first event of a run, or of its resumption."""
+    return RunStarted(
+        run_id=run_id,
+        title=bench.title,
+        nicbench_version=__version__,
+        wall_time=wall_time(),
+        seed=bench.seed,
+        resumed=resumed,
+        bench_sha256=_checksum(bench),
+        redacted=redacted,
+    )
+
+
+def refuse_changed_bench(bench: BenchFile, journaled: Iterable[Event]) -> None:
+    """UsageError where the run was begun with another bench file: its trials would be passed off as this one's."""
+    for event in journaled:
+        if isinstance(event, RunStarted) and event.bench_sha256 not in (None, _checksum(bench)):
+            raise UsageError(
+                "the bench file was changed since this run began",
+                place=str(bench.path),
+                next_step="put it back as it was, or start a new run with the changed file",
+            )
+
+
+def _checksum(bench: BenchFile) -> str:
+    return hashlib.sha256(bench.source.encode()).hexdigest()
 
 
 def turns_left(bench: BenchFile, journal: Journal, bus: Bus) -> Iterator[Turn]:
@@ -51,7 +88,7 @@ async def one_turn(turn: Turn, changes: UndoStack, bus: Bus) -> AsyncIterator[No
     if turn.of > 1:
         bus.publish(TurnStarted(**named, number=turn.number, of=turn.of, warm_up=turn.warm_up, at_most=turn.at_most))
     try:
-        async with undone(changes, bus):
+        async with undo_at_end(changes, bus):
             yield
     finally:
         await close_containers()

@@ -1,1 +1,1 @@
-"""Statistics of trials and rounds: latency distributions, rates of film frames, summaries of repeated numbers. Pure."""
+"""Statistics of trials, rounds and runs: distributions, intervals, tests, comparisons, and their sentences."""

@@ -1,7 +1,7 @@
-"""Which job of a round used which port of a bond, in words, so that a halved rate is explained and not guessed. Pure.
+"""Describes which job of a round used which port of a bond, so that a halved rate is explained by figures.
 
-A claim is made where the counters of the ports support what hashing predicts; else it is called a prediction, with the
-reason. Of an end that received, the counters speak alone: its ports were chosen by the switch, or by the other end.
+Where the port counters support what hashing predicts, the port is stated as a fact; otherwise as a prediction with the
+reason. At an end that mostly received, only the counters are used: the switch or the other end chose the ports there.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from nicbench.model.bond import HASHED_MODES, BondFlow, BondSeen
-from nicbench.model.round import Round
+from nicbench.core.bond import HASHED_MODES, BondFlow, BondSeen
+from nicbench.core.round import Round
+from nicbench.core.units import format_bits_per_s
 from nicbench.stats.bonds import MOSTLY, mostly_receives, percent, received_by
-from nicbench.units import format_bits_per_s
 
 _SMALLEST: Final = 0.05
-"""A connection with less than this share of its job's bytes only speaks about the others (iperf3's control)."""
+"""A connection with less than this share of its job's bytes is taken for a control connection (as iperf3's)."""
 
 
 def bond_port(rounds: Sequence[Round], job: int) -> str | None:
-    """The port that a job (its number, from 1) used; None where there is no bond, or it cannot be told.
+    """Names the port that a job (its number, from 1) used; None where there is no bond, or it is not known.
 
-    Of several rounds: that of all, or how often each was used.
+    If several rounds differ, each port is listed with the number of rounds that used it.
     """
     words = [_port_words(one, job) for one in rounds]
     counted = Counter(word for word in words if word is not None)
@@ -33,7 +33,7 @@ def bond_port(rounds: Sequence[Round], job: int) -> str | None:
 
 
 def bond_end(one: Round, job: int) -> str | None:
-    """The endpoint whose bond ``bond_port`` of this job is of: two clients may have ports of the same name."""
+    """Names the endpoint that owns the bond of ``bond_port``: two clients may have ports of the same name."""
     leaves = (seen.endpoint for seen in one.bonds if _ports(leaving(seen, job)))
     meets = (seen.endpoint for seen in one.bonds if _is_of(one, job) and _only_port(seen) is not None)
     return next(leaves, None) or next(meets, None)
@@ -42,27 +42,27 @@ def bond_end(one: Round, job: int) -> str | None:
 def bond_note(
     rounds: Sequence[Round], names: Mapping[int, str], rates: Mapping[int, str], unit: str = ""
 ) -> str | None:
-    """Sentences on every bond that these jobs used, the last one without its full stop; None where there is none.
+    """Describes every bond that these jobs used, without the last full stop; None where there is none.
 
-    ``names`` are what jobs are called ("instance 2", "c0"), by their numbers, and ``rates`` what each reached, of
-    ``unit``. What is the same in all rounds is said once.
+    ``names`` maps job numbers to what jobs are called ("instance 2", "c0"), ``rates`` to the rate each reached, in
+    ``unit``. Text that is the same for all rounds appears once.
     """
-    said: dict[str, list[str]] = {}
+    texts_by_bond: dict[str, list[str]] = {}
     bonds: set[tuple[str, str]] = set()
     for one in rounds:
         for seen in one.bonds:
             if not seen.flows or any(job in names for flow in seen.flows for job in flow.jobs):
                 bonds.add((seen.endpoint, seen.bond.name))
-                said.setdefault(_of_bond(seen, names, rates, unit), []).append(one.id)
-    several = len(said) > len(bonds)
-    texts = [f"{text} ({', '.join(ids)})" if several else text for text, ids in said.items()]
+                texts_by_bond.setdefault(_of_bond(seen, names, rates, unit), []).append(one.id)
+    several = len(texts_by_bond) > len(bonds)
+    texts = [f"{text} ({', '.join(ids)})" if several else text for text, ids in texts_by_bond.items()]
     return ". ".join(texts) or None
 
 
 def spread_evenly(connections: int, ports: int) -> float:
-    """The probability that a perfect hash spreads so many connections as evenly over so many ports as can be.
+    """Returns the probability that an ideal hash spreads this many connections over the ports as evenly as possible.
 
-    Of no more connections than ports, that no two share one.
+    With at most as many connections as ports, that means that no two share a port.
     """
     each, more = divmod(connections, ports)
     ways = math.comb(ports, more) * math.factorial(connections)
@@ -71,7 +71,7 @@ def spread_evenly(connections: int, ports: int) -> float:
 
 
 def leaving(seen: BondSeen, job: int) -> tuple[BondFlow, ...]:
-    """The connections by which a job's bytes left this end of it; none where this end received them."""
+    """Returns the connections by which a job's bytes left this end; empty where this end received them."""
     own = [flow for flow in seen.flows if job in flow.jobs]
     counts = [(flow.connection.sent_bytes, flow.connection.received_bytes) for flow in own]
     if any(sent is None or received is None for sent, received in counts):
@@ -96,12 +96,12 @@ def _port_words(one: Round, job: int) -> str | None:
 
 
 def _is_of(one: Round, job: int) -> bool:
-    """Whether the job's bytes came to a bond, by the connections seen."""
+    """Returns whether a connection of this job was seen on any bond."""
     return any(job in flow.jobs for seen in one.bonds for flow in seen.flows)
 
 
 def _only_port(seen: BondSeen) -> str | None:
-    """The one by which everything came, whoever chose it."""
+    """Returns the port that received nearly everything, if there is one."""
     shares = received_by(seen) if mostly_receives(seen) else {}
     return next((port for port, share in shares.items() if share >= MOSTLY), None)
 
@@ -120,11 +120,11 @@ def _of_bond(seen: BondSeen, names: Mapping[int, str], rates: Mapping[int, str],
         return f"{head} received {shares}; by which port a frame comes in is chosen at the other end"
     if not by_ports:
         return f"{head}: which connection used which port is not known, because {seen.why or 'none was seen'}"
-    said = "; ".join(_shared(seen, ports, jobs, names, rates, unit) for ports, jobs in sorted(by_ports.items()))
+    described = "; ".join(_shared(seen, ports, jobs, names, rates, unit) for ports, jobs in sorted(by_ports.items()))
     if not seen.confirmed:
-        return f"{head}: predicted, not confirmed by the counters, because {seen.why}: {said}"
+        return f"{head}: predicted, not confirmed by the counters, because {seen.why}: {described}"
     more = [text for text in (_chance(seen, list(names)), seen.why) if text]
-    return ". ".join((f"{head}: {said}", *more))
+    return ". ".join((f"{head}: {described}", *more))
 
 
 def _shared(
@@ -135,7 +135,9 @@ def _shared(
     rates: Mapping[int, str],
     unit: str,
 ) -> str:
-    """Such as: instances 2, 5 and 7 shared eth3 (25 Gb/s): 9.1, 9.0 and 9.2 frames/s."""
+    """Describes which jobs shared which ports, such as "instances 2 and 5 shared eth3 (25 Gb/s): 9.1 and 9.0
+    frames/s".
+    """
     who = _together([names[job] for job in jobs])
     verb = "shared" if len(jobs) > 1 else "had"
     others = any(
@@ -150,7 +152,7 @@ def _shared(
 
 
 def _chance(seen: BondSeen, jobs: Sequence[int]) -> str | None:
-    """What a hash leads one to expect of so many connections."""
+    """States how likely a hash is to spread this many connections evenly; None where nothing is hashed."""
     connections = {flow.connection for job in jobs for flow in leaving(seen, job)}
     count, ports = len(connections), len(seen.bond.usable)
     if seen.bond.mode not in HASHED_MODES or count < 2 or ports < 2:
@@ -162,7 +164,7 @@ def _chance(seen: BondSeen, jobs: Sequence[int]) -> str | None:
 
 
 def _ports(flows: Sequence[BondFlow]) -> tuple[str, ...]:
-    """Of all of these; none where one is not known."""
+    """Returns the ports of all these connections; empty where one of them is not known."""
     if any(flow.port is None for flow in flows):
         return ()
     return tuple(sorted({flow.port for flow in flows if flow.port is not None}))
@@ -174,7 +176,7 @@ def _speed(seen: BondSeen, port: str) -> str:
 
 
 def _together(names: Sequence[str]) -> str:
-    """Names that differ in a number are said once: "instances 2, 5 and 7"."""
+    """Joins names, writing a common first word once: "instances 2, 5 and 7"."""
     pairs = [name.rpartition(" ") for name in names]
     firsts = {first for first, _, _ in pairs}
     if len(names) > 1 and len(firsts) == 1 and "" not in firsts:

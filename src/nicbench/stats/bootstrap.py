@@ -1,37 +1,84 @@
-"""Confidence intervals by the bootstrap, bias-corrected and accelerated (BCa), seeded. Pure.
+"""Confidence intervals by the bootstrap, bias-corrected and accelerated (BCa), from seeded draws.
 
-Efron, "Better bootstrap confidence intervals", JASA 82, 1987; Efron and Tibshirani, "An Introduction to the Bootstrap",
-1993, chapter 14; of several samples Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section
-5.3.2. Where an interval cannot be had, or is worth less than it seems, its notes say so.
+SciPy's ``bootstrap`` is not used: it has no quantiles of the mid-distribution and no mirrored draws (which make an
+interval independent of signs and sides), and its draws may change from version to version.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nicbench.stats.resampling import RESAMPLES, Floats, middle_places, places
 from nicbench.stats.sample import Values, known
 
+# The draws of a bootstrap: which values of a sample each resample has. The same seed gives the same draws.
+#
+# Values are sorted before they are drawn from, so that their order does not matter, and samples of equal size share
+# their draws.
+
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+RESAMPLES: Final = 10_000
+"""More than the 1000 to 2000 that Efron and Tibshirani ("An Introduction to the Bootstrap", 1993) use for intervals."""
+_MOST_AT_ONCE: Final = 4_000_000
+"""The most draws made at once, which bounds the memory of large samples (32 MB)."""
+
+
+def places(n: int, resamples: int, seed: int) -> Iterator[Places]:
+    """Yields blocks of rows; each row is one resample: ``n`` places (0..n - 1) drawn with replacement.
+
+    The second half of the rows mirrors the first (the least value for the greatest): an antithetic bootstrap (Hall,
+    "Antithetic resampling for the bootstrap", Biometrika 76, 1989), in which negating all values exactly negates the
+    interval.
+    """
+    for block in _draw_places(n, resamples // 2, seed):
+        yield block
+    for block in _draw_places(n, resamples // 2, seed):
+        yield n - 1 - block
+
+
+@lru_cache(maxsize=64)
+def middle_places(n: int, resamples: int, seed: int, *, mirrored: bool) -> tuple[Places, Places]:
+    """Returns, for each resample of ``n`` sorted values, the places of its two middle ones (equal where n is odd)."""
+    middles = ((n - 1) // 2, n // 2)
+    blocks = places(n, resamples, seed) if mirrored else _draw_places(n, resamples, seed)
+    found = [np.partition(block, middles, axis=1)[:, middles] for block in blocks]
+    both = np.concatenate(found)
+    lower, upper = both[:, 0].copy(), both[:, 1].copy()
+    lower.flags.writeable = upper.flags.writeable = False
+    return lower, upper
+
+
+def _draw_places(n: int, rows: int, seed: int) -> Iterator[Places]:
+    # RandomState: its draws never change (NumPy's NEP 19), those of a Generator may from version to version.
+    state = np.random.RandomState([seed % 2**32, (seed >> 32) % 2**32, n])
+    at_once = max(1, _MOST_AT_ONCE // n)
+    for begin in range(0, rows, at_once):
+        yield np.floor(state.random_sample((min(at_once, rows - begin), n)) * n).astype(np.int64)
+
+
 Statistic = Callable[[Floats], Floats]
-"""Of each row of a table of sorted or drawn values; the order within a row must not matter."""
+"""Computes one number for each row of a table of values; the order within a row must not matter."""
 _NORMAL: Final = NormalDist()
 _SAME: Final = 1e-12
-"""Relatively: two ways to round one number."""
+"""Numbers that differ relatively by less than this differ by rounding only."""
 _SAME_LOGARITHM: Final = 1e-13
-"""Absolutely: the same of logarithms."""
+"""Logarithms that differ absolutely by less than this differ by rounding only."""
 _MOST_LOGARITHM: Final = 700.0
-"""Of a ratio, near the end of what a float holds."""
+"""The greatest logarithm of a ratio that a float can hold, nearly."""
 
 
 class Method(StrEnum):
-    """How an interval came about."""
+    """How an interval was computed."""
 
     BCA = "BCa bootstrap"
     PERCENTILE = "percentile bootstrap"
@@ -40,9 +87,9 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and the interval about it. ``lower`` and ``upper`` are None where there is none; ``notes`` say why.
+    """An estimate with its interval; ``lower`` and ``upper`` are None where there is none, and ``notes`` say why.
 
-    ``notes`` also name what makes it worth less: few values, no spread, a correction that could not be computed.
+    ``notes`` also name what limits the interval: few values, no spread, a correction that could not be computed.
     """
 
     estimate: float | None
@@ -55,13 +102,13 @@ class Interval:
     notes: tuple[str, ...] = ()
 
     def holds(self, value: float) -> bool | None:
-        """None where there is no interval."""
+        """Returns whether the interval holds this value; None where there is no interval."""
         return None if self.lower is None or self.upper is None else self.lower <= value <= self.upper
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What intervals are asked for: the confidence (0..1), how many resamples (a multiple of 4), and of which seed."""
+    """How intervals are to be computed: confidence (0..1), number of resamples (a multiple of 4), and seed."""
 
     seed: int
     confidence_ratio: float = 0.95
@@ -75,86 +122,91 @@ class Asked:
 
     @property
     def level_ratio(self) -> float:
-        """Of tests: 1 - confidence, 5 % of 95 %; rounded, for 1 - 0.95 is 0.05 only nearly."""
+        """The level of tests, 1 - confidence, such as 0.05; rounded, because 1 - 0.95 is not exactly 0.05."""
         return round(1.0 - self.confidence_ratio, 12)
 
     def none(self, estimate: float | None, note: str) -> Interval:
-        """No interval, and why."""
+        """Returns an estimate without an interval, and the reason."""
         return Interval(estimate, None, None, self.confidence_ratio, Method.NONE, self.resamples, self.seed, (note,))
 
 
-def of_statistic(values: Values, statistic: Statistic, asked: Asked) -> Interval:
-    """Of any statistic of one sample: the mean, a quantile, a deviation. Values that are not known are left out."""
-    ordered = _ordered(values)
+def of_statistic(values: Values, statistic: Statistic, spec: Asked) -> Interval:
+    """Computes the interval of any statistic of one sample; unknown values are left out."""
+    ordered = _sort_known(values)
     if len(ordered) < 2:
-        return asked.none(float(statistic(ordered[None, :])[0]) if len(ordered) else None, _too_few(len(ordered)))
-    drawn = [statistic(ordered[block]) for block in places(len(ordered), asked.resamples, asked.seed)]
+        return spec.none(
+            float(statistic(ordered[None, :])[0]) if len(ordered) else None, _explain_too_few(len(ordered))
+        )
+    drawn = [statistic(ordered[block]) for block in places(len(ordered), spec.resamples, spec.seed)]
     without = np.array([np.delete(ordered, place) for place in range(len(ordered))])
     estimate = float(statistic(ordered[None, :])[0])
-    return _bca(estimate, np.concatenate(drawn), [statistic(without)], asked)
+    return _bca_interval(estimate, np.concatenate(drawn), [statistic(without)], spec)
 
 
-def of_mean(values: Values, asked: Asked) -> Interval:
-    """Of the mean of one sample."""
-    return of_statistic(values, lambda table: np.asarray(table.mean(axis=-1), dtype=np.float64), asked)
+def of_mean(values: Values, spec: Asked) -> Interval:
+    """Computes the interval of the mean of one sample."""
+    return of_statistic(values, lambda table: np.asarray(table.mean(axis=-1), dtype=np.float64), spec)
 
 
-def of_median(values: Values, asked: Asked) -> Interval:
-    """Of the median of one sample; so many values as ``few`` says cannot reach the confidence."""
-    return _of_median(values, asked)
+def of_median(values: Values, spec: Asked) -> Interval:
+    """Computes the interval of the median of one sample; a note says where there are too few values."""
+    return _median_interval(values, spec)
 
 
-def ratio_of_medians(first: Values, second: Values, asked: Asked) -> Interval:
-    """Median of ``first`` over that of ``second``, two independent samples, both drawn anew.
+def ratio_of_medians(first: Values, second: Values, spec: Asked) -> Interval:
+    """Computes the interval of the median of ``first`` over that of ``second``, two independent samples above 0.
 
-    The interval is made of the ratio's logarithm: changing sides gives exactly its inverse, another unit the same.
-    Only of values above 0.
+    It is computed from the logarithm of the ratio, so that swapping the sides gives exactly the inverse, and the unit
+    does not matter.
     """
-    one, other = _ordered(first), _ordered(second)
+    one, other = _sort_known(first), _sort_known(second)
     if not (len(one) and len(other)):
-        return asked.none(None, _too_few(0))
+        return spec.none(None, _explain_too_few(0))
     if one[0] <= 0.0 or other[0] <= 0.0:
-        return asked.none(None, "a ratio needs values above 0")
-    return _exponential(_of_two(one, other, asked, np.log, _SAME_LOGARITHM))
+        return spec.none(None, "a ratio needs values above 0")
+    return _exponential(_two_sample_interval(one, other, spec, np.log, _SAME_LOGARITHM))
 
 
-def difference_of_medians(first: Values, second: Values, asked: Asked) -> Interval:
-    """Median of ``first`` less that of ``second``, two independent samples; also where values are 0 or below."""
-    one, other = _ordered(first), _ordered(second)
+def difference_of_medians(first: Values, second: Values, spec: Asked) -> Interval:
+    """Computes the interval of the median of ``first`` less that of ``second``; values may be 0 or below."""
+    one, other = _sort_known(first), _sort_known(second)
     if not (len(one) and len(other)):
-        return asked.none(None, _too_few(0))
-    return _of_two(one, other, asked, lambda medians: medians)
+        return spec.none(None, _explain_too_few(0))
+    return _two_sample_interval(one, other, spec, lambda medians: medians)
 
 
-def paired_ratio(pairs: Sequence[tuple[float | None, float | None]], asked: Asked) -> Interval:
-    """The ratio (first over second) of the median pair; pairs that are measured one after the other are drawn together.
+def paired_ratio(pairs: Sequence[tuple[float | None, float | None]], spec: Asked) -> Interval:
+    """Computes the interval of the ratio (first over second) of the median pair; values must be above 0.
 
-    What changes slowly is in both of a pair and falls out. It is the median of the ratios' logarithms, so of an even
-    number of pairs the geometric mean of the two in the middle. Pairs without both values are left out; only of
-    values above 0.
+    The two values of a pair, measured one after the other, are drawn together, so that slow changes cancel out. The
+    estimate is the median of the logarithms of the ratios: of an even number of pairs the geometric mean of the two in
+    the middle. Pairs without both values are left out.
     """
     whole = whole_pairs(pairs)
     if any(value <= 0.0 for pair in whole for value in pair):
-        return asked.none(None, "a ratio needs values above 0")
-    return _exponential(_of_median([math.log(one) - math.log(other) for one, other in whole], asked, _SAME_LOGARITHM))
+        return spec.none(None, "a ratio needs values above 0")
+    return _exponential(
+        _median_interval([math.log(one) - math.log(other) for one, other in whole], spec, _SAME_LOGARITHM)
+    )
 
 
-def paired_difference(pairs: Sequence[tuple[float | None, float | None]], asked: Asked) -> Interval:
-    """The difference (first less second) of the median pair; also where values are 0 or below."""
-    return of_median([one - other for one, other in whole_pairs(pairs)], asked)
+def paired_difference(pairs: Sequence[tuple[float | None, float | None]], spec: Asked) -> Interval:
+    """Computes the interval of the difference of the median pair; values may be 0 or below."""
+    return of_median([one - other for one, other in whole_pairs(pairs)], spec)
 
 
 def whole_pairs(pairs: Sequence[tuple[float | None, float | None]]) -> list[tuple[float, float]]:
-    """Those of which both values are known."""
+    """Returns the pairs of which both values are known."""
     found = (known(pair) for pair in pairs)
     return [(pair[0], pair[1]) for pair in found if len(pair) == 2]
 
 
 def few(sizes: Sequence[int], confidence_ratio: float) -> str | None:
-    """Of so many values not even the whole range holds the median with this confidence: 1 - 2^(1 - n) at most.
+    """Says that even the whole range of so few values holds the median with too little confidence; None where it
+    suffices.
 
-    That is of any distribution (Conover, "Practical Nonparametric Statistics", section 3.2): 94 % of 5 values, 97 % of
-    6.
+    The confidence is 1 - 2^(1 - n) at most, for any distribution (Conover, "Practical Nonparametric Statistics",
+    section 3.2): 94 % for 5 values, 97 % for 6.
     """
     n = min(sizes)
     reached = 1.0 - 2.0 ** (1 - n)
@@ -165,41 +217,46 @@ def few(sizes: Sequence[int], confidence_ratio: float) -> str | None:
     )
 
 
-def _of_median(values: Values, asked: Asked, noise: float = 0.0) -> Interval:
-    ordered = _ordered(values)
+def _median_interval(values: Values, spec: Asked, noise: float = 0.0) -> Interval:
+    ordered = _sort_known(values)
     if len(ordered) < 2:
-        return asked.none(float(ordered[0]) if len(ordered) else None, _too_few(len(ordered)))
-    lower, upper = middle_places(len(ordered), asked.resamples, asked.seed, mirrored=True)
+        return spec.none(float(ordered[0]) if len(ordered) else None, _explain_too_few(len(ordered)))
+    lower, upper = middle_places(len(ordered), spec.resamples, spec.seed, mirrored=True)
     drawn = (ordered[lower] + ordered[upper]) / 2.0
-    found = _bca(_median(ordered), drawn, [_without_each(ordered)], asked, noise)
-    return _noted(found, few([len(ordered)], asked.confidence_ratio))
+    found = _bca_interval(_median(ordered), drawn, [_without_each(ordered)], spec, noise)
+    return _add_note(found, few([len(ordered)], spec.confidence_ratio))
 
 
-def _of_two(
-    one: Floats, other: Floats, asked: Asked, scale: Callable[[Floats], Floats], noise: float = 0.0
+def _two_sample_interval(
+    one: Floats, other: Floats, spec: Asked, scale: Callable[[Floats], Floats], noise: float = 0.0
 ) -> Interval:
-    """Both sides use the same draws, one half a turn later: to change the sides is to turn the signs."""
+    """Computes the interval for two samples, which share their draws, one half a turn later: swapping sides swaps
+    signs.
+    """
     estimate = float(scale(np.array([_median(one)]))[0] - scale(np.array([_median(other)]))[0])
     if min(len(one), len(other)) < 2:
-        return asked.none(estimate, _too_few(1))
+        return spec.none(estimate, _explain_too_few(1))
     medians = []
     for ordered in (one, other):
-        lower, upper = middle_places(len(ordered), asked.resamples, asked.seed, mirrored=False)
+        lower, upper = middle_places(len(ordered), spec.resamples, spec.seed, mirrored=False)
         medians.append((ordered[lower] + ordered[upper]) / 2.0)
-    drawn = scale(medians[0]) - scale(np.roll(medians[1], asked.resamples // 2))
-    found = _bca(estimate, drawn, [scale(_without_each(one)), -scale(_without_each(other))], asked, noise)
-    return _noted(found, few([len(one), len(other)], asked.confidence_ratio))
+    drawn = scale(medians[0]) - scale(np.roll(medians[1], spec.resamples // 2))
+    found = _bca_interval(estimate, drawn, [scale(_without_each(one)), -scale(_without_each(other))], spec, noise)
+    return _add_note(found, few([len(one), len(other)], spec.confidence_ratio))
 
 
-def _bca(estimate: float, drawn: Floats, without_each: Sequence[Floats], asked: Asked, noise: float = 0.0) -> Interval:
-    """``without_each``: for each sample the statistic without each of its values, up to a constant of that sample.
+def _bca_interval(
+    estimate: float, drawn: Floats, without_each: Sequence[Floats], spec: Asked, noise: float = 0.0
+) -> Interval:
+    """Computes the BCa interval; ``without_each`` has each sample's statistic without each of its values.
 
-    Differences up to ``noise``, or so small a share, come of rounding and are none.
+    ``without_each`` may be off by a constant for each sample. Differences up to ``noise``, or up to a tiny relative
+    amount, are rounding errors and count as none.
 
     Lower and upper are the quantiles of ``drawn`` at Phi(z0 + (z0 + z) / (1 - a (z0 + z))), where z0 corrects the bias
     and a is the acceleration (Efron and Tibshirani 1993, equations 14.9 to 14.15).
     """
-    tail = (1.0 - asked.confidence_ratio) / 2.0
+    tail = (1.0 - spec.confidence_ratio) / 2.0
     tails, method, notes = (tail, 1.0 - tail), Method.BCA, []
     close = max(noise, _SAME * max(abs(estimate), float(np.abs(drawn).max())))
     below = float(np.mean(drawn < estimate - close) + np.mean(np.abs(drawn - estimate) <= close) / 2.0)
@@ -213,22 +270,22 @@ def _bca(estimate: float, drawn: Floats, without_each: Sequence[Floats], asked: 
     else:
         if acceleration is None:
             notes.append("no value by itself moves the estimate: corrected for bias alone, the acceleration is 0")
-        corrected = [_corrected(probability, below, acceleration or 0.0) for probability in tails]
+        corrected = [_correct_probability(probability, below, acceleration or 0.0) for probability in tails]
         if corrected[0] is None or corrected[1] is None:
             method = Method.PERCENTILE
             notes.append("the acceleration is too strong for this confidence: neither bias nor skew is corrected")
         else:
             tails = (corrected[0], corrected[1])
     lower, upper = _quantiles(drawn, tails)
-    return Interval(estimate, lower, upper, asked.confidence_ratio, method, asked.resamples, asked.seed, tuple(notes))
+    return Interval(estimate, lower, upper, spec.confidence_ratio, method, spec.resamples, spec.seed, tuple(notes))
 
 
 def _quantiles(drawn: Floats, probabilities: tuple[float, float]) -> tuple[float, float]:
-    """By the mid-distribution: P(below) + P(equal) / 2, with straight lines between the values.
+    """Computes quantiles of the mid-distribution, P(below) + P(equal) / 2, interpolated linearly between the values.
 
     Parzen, "Quantile probability and statistical data modeling", Statistical Science 19, 2004. Resampled medians take
-    few values: plain quantiles jump between them, and of 15 values they hold the median in 87 % instead of 95 %, these
-    in 96 %. Where no two resamples are equal they are the plain ones.
+    few values and plain quantiles jump between them: for 15 values they hold the median in 87 % of cases instead of 95
+    %, these in 96 %. Where no two resamples are equal both agree.
     """
     values, counts = np.unique(drawn, return_counts=True)
     below = (np.cumsum(counts) - counts / 2.0) / len(drawn)
@@ -236,7 +293,7 @@ def _quantiles(drawn: Floats, probabilities: tuple[float, float]) -> tuple[float
     return float(lower), float(upper)
 
 
-def _corrected(probability: float, below: float, acceleration: float) -> float | None:
+def _correct_probability(probability: float, below: float, acceleration: float) -> float | None:
     bias = _NORMAL.inv_cdf(below)
     shifted = bias + _NORMAL.inv_cdf(probability)
     divisor = 1.0 - acceleration * shifted
@@ -244,7 +301,7 @@ def _corrected(probability: float, below: float, acceleration: float) -> float |
 
 
 def _acceleration(without_each: Sequence[Floats], noise: float) -> float | None:
-    """The skewness of the jackknife; None where it moves nowhere.
+    """Computes the skewness of the jackknife; None where no value moves the statistic.
 
     a = sum of u^3 / n^3 over 6 (sum of u^2 / n^2)^1.5, u = (n - 1)(mean of the jackknife - each), summed over the
     samples (Davison and Hinkley 1997, section 5.3.2); of one sample that is equation 14.15 of Efron and Tibshirani.
@@ -263,7 +320,7 @@ def _acceleration(without_each: Sequence[Floats], noise: float) -> float | None:
 
 
 def _exponential(found: Interval) -> Interval:
-    """An interval of logarithms as one of ratios."""
+    """Converts an interval of logarithms to one of ratios."""
     logarithms = (found.estimate, found.lower, found.upper)
     if any(end is not None and abs(end) > _MOST_LOGARITHM for end in logarithms):
         note = "the ratio is beyond what can be computed with"
@@ -272,15 +329,15 @@ def _exponential(found: Interval) -> Interval:
     return replace(found, estimate=ends[0], lower=ends[1], upper=ends[2])
 
 
-def _noted(found: Interval, note: str | None) -> Interval:
+def _add_note(found: Interval, note: str | None) -> Interval:
     return found if note is None else replace(found, notes=(*found.notes, note))
 
 
-def _too_few(n: int) -> str:
+def _explain_too_few(n: int) -> str:
     return "no value is known" if n == 0 else "one value alone says nothing of how it varies"
 
 
-def _ordered(values: Values) -> Floats:
+def _sort_known(values: Values) -> Floats:
     return np.sort(np.array(known(values), dtype=np.float64))
 
 
@@ -289,7 +346,7 @@ def _median(ordered: Floats) -> float:
 
 
 def _without_each(ordered: Floats) -> Floats:
-    """The medians of all but one of the sorted values, in their order."""
+    """Returns the medians of all sorted values but one, for each one left out."""
     n = len(ordered)
     left = np.arange(n - 1)
     low, high = left[(n - 2) // 2], left[(n - 1) // 2]

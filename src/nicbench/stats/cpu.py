@@ -1,7 +1,7 @@
-"""CPU figures as in docs/studies.md: per client and overall, minimum, maximum, mean; CPU per Gb/s; cycles per byte.
+"""CPU figures as in docs/studies.md: utilisation per client and overall, cores per Gb/s, cycles per byte.
 
-The kernel counts times of CPUs in ticks (10 ms on most machines): a share of one interval of 100 ms is exact to 10 %,
-of 1 s to 1 %; over many intervals the error is that of the first and the last tick.
+The kernel counts CPU time in ticks (10 ms on most machines): a share of one interval of 100 ms is exact to 10 %, of 1 s
+to 1 %. Over many intervals the error is that of the first and the last tick.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 BUSY = ("user", "nice", "system", "irq", "softirq", "guest")
-"""States in which a CPU works (proc(5)). The rest: idle, iowait, and steal, in which a hypervisor had taken it away."""
+"""States in which a CPU works (proc(5)). The others are idle, iowait and steal (the hypervisor had taken it away)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Time of one CPU, or of several added up, over one interval: by state, nanoseconds."""
+    """The time of one CPU, or of several added up, over one interval: nanoseconds by state."""
 
     by_state: Mapping[str, int]
 
     @property
     def total_ns(self) -> int:
-        """Of all states; interval times CPUs, but for the tick in which it was read."""
+        """The time in all states: the interval times the number of CPUs, to within a tick."""
         return sum(self.by_state.values())
 
     @property
     def busy_ns(self) -> int:
-        """Of the states in which it works."""
+        """The time in the states in which a CPU works."""
         return sum(self.by_state.get(state, 0) for state in BUSY)
 
     def share(self, *states: str) -> float | None:
-        """0..1 of its time in these states; None where no time has passed."""
+        """Returns the share of time in these states, 0..1; None where no time has passed."""
         total = self.total_ns
         return sum(self.by_state.get(state, 0) for state in states) / total if total > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Utilisation:
-    """Shares of time, 0..1: the least and the greatest of any interval, and that of all intervals together.
+    """Shares of time, 0..1: least and greatest of any interval, and the mean over all.
 
-    ``mean`` is weighted by time, so that intervals of different lengths count for what they are.
+    ``mean`` is weighted by time, so that longer intervals count for more.
     """
 
     minimum: float
@@ -50,7 +50,7 @@ class Utilisation:
 
 
 def added(parts: Iterable[Spent]) -> Spent:
-    """Several CPUs, or several intervals, as one."""
+    """Adds up several CPUs, or several intervals."""
     sums: dict[str, int] = {}
     for part in parts:
         for state, time_ns in part.by_state.items():
@@ -59,7 +59,7 @@ def added(parts: Iterable[Spent]) -> Spent:
 
 
 def utilisation(intervals: Iterable[Spent], states: Sequence[str] = BUSY) -> Utilisation | None:
-    """Share of time in ``states``; None where no time has passed in any interval."""
+    """Computes the share of time in ``states``; None where no time has passed in any interval."""
     known = [each for each in intervals if each.total_ns > 0]
     if not known:
         return None
@@ -72,30 +72,32 @@ def utilisation(intervals: Iterable[Spent], states: Sequence[str] = BUSY) -> Uti
 
 @dataclass(frozen=True, slots=True)
 class ClientsUtilisation:
-    """Of each client, and ``overall``: over every interval of every client; the mean is weighted by time."""
+    """The utilisation of each client, and ``overall``: over every interval of every client, weighted by time."""
 
     by_client: Mapping[str, Utilisation]
     overall: Utilisation
 
 
 def over_clients(clients: Mapping[str, Sequence[Spent]], states: Sequence[str] = BUSY) -> ClientsUtilisation | None:
-    """docs/studies.md. A client without a sample is left out; None where none has one."""
+    """Computes the utilisation by client (docs/studies.md). Clients without a sample are left out; None if none has
+    one.
+    """
     by_client = {name: found for name, spent in clients.items() if (found := utilisation(spent, states)) is not None}
     overall = utilisation((each for spent in clients.values() for each in spent), states)
     return None if overall is None else ClientsUtilisation(MappingProxyType(by_client), overall)
 
 
 def cores_per_gigabit_per_s(busy_ns: float, moved_bits: float) -> float | None:
-    """CPU per Gb/s: how many cores it took, fully busy, for each Gb/s (10^9 bits) moved; None where nothing was moved.
+    """Computes the fully busy cores for each Gb/s (10^9 bits) moved; None where nothing was moved.
 
-    Busy cores over rate is busy time over amount: the time in which both were measured cancels out.
+    Busy cores over rate is busy time over amount: the measuring time cancels out.
     """
     return (busy_ns / 1e9) / (moved_bits / 1e9) if moved_bits > 0 else None
 
 
 def cycles_per_byte(busy_ns: float, clock_hz: float | None, moved_bytes: float) -> float | None:
-    """Cycles of ``clock_hz`` for each byte moved. Say of which clock: core cycles and TSC cycles are two figures.
+    """Computes the cycles of ``clock_hz`` for each byte moved; None where either is not known.
 
-    None where the clock is not known or nothing was moved.
+    Callers must name the clock: core cycles and TSC cycles are two different figures.
     """
     return busy_ns * 1e-9 * clock_hz / moved_bytes if clock_hz and moved_bytes > 0 else None

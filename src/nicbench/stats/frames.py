@@ -1,8 +1,8 @@
-"""How many editors one server feeds: rates of instances against a target, by run and over runs (docs/studies.md). Pure.
+"""Rates of film frames against a target, by run and over runs: how many editors one server feeds (docs/studies.md).
 
-A frame is one of a film here, a file of its own. An *instance* stands for one editor; a *run* is one repetition with so
-many instances at once. All rates are frames per second. An instance or run that nobody could measure is unknown
-(``None``): it never meets a target, and no sum is made of what is left.
+A frame is one of a film here, stored in a file of its own. An *instance* stands for one editor; a *run* is one
+repetition with a number of instances at once. All rates are frames per second. The rate of an instance or run that
+could not be measured is unknown (``None``): it never meets a target, and no sum is made without it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import Final
 
 TARGET_FRAMES_PER_S: Final = 24.0
-"""Of an instance: the rate of film (docs/studies.md)."""
+"""The default target of one instance: the frame rate of film (docs/studies.md)."""
 TOLERANCE_RATIO: Final = 0.01
-_OF_THE_ARITHMETIC: Final = 1e-12
-"""Relatively: 23.76 is 99 % of 24, however the product comes out in binary."""
+_ROUNDING: Final = 1e-12
+"""The relative rounding error allowed: 23.76 counts as 99 % of 24, whatever the product is in binary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an instance should reach; it is met at (1 - ``tolerance_ratio``) of it, 0 <= tolerance < 1."""
+    """The rate that an instance should reach; met from (1 - ``tolerance_ratio``) of it on, 0 <= tolerance < 1."""
 
     frames_per_s: float = TARGET_FRAMES_PER_S
     tolerance_ratio: float = TOLERANCE_RATIO
@@ -34,20 +34,20 @@ class Target:
             raise ValueError(f"a tolerance is from 0 to below 1, not {self.tolerance_ratio}")
 
     def of(self, instances: int) -> float:
-        """The row "Target" of the published tables: so many times that of one instance."""
+        """Returns the target of a number of instances: the row "Target" of the published tables."""
         return self.frames_per_s * instances
 
     def is_met(self, frames_per_s: float | None, instances: int = 1) -> bool:
-        """By the sum over so many instances; unknown meets nothing."""
+        """Returns whether the sum over so many instances meets the target; an unknown one does not."""
         least = (1.0 - self.tolerance_ratio) * self.of(instances)
-        return frames_per_s is not None and frames_per_s >= least * (1.0 - _OF_THE_ARITHMETIC)
+        return frames_per_s is not None and frames_per_s >= least * (1.0 - _ROUNDING)
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
     """What one instance did in one run.
 
-    ``due_frames`` is how many the schedule had for it, ``dropped_frames`` how many of those missed their time; both are
+    ``due_frames`` is how many frames the schedule had for it, ``dropped_frames`` how many of those were late; both are
     None where it ran without a schedule, or nobody counted.
     """
 
@@ -64,9 +64,9 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """One run: the rows Sum, Average and Std. Deviation (of the population) of the published tables, and beyond.
+    """The figures of one run: the rows Sum, Average and Std. Deviation (of the population) of the published tables.
 
-    ``is_met`` is by the sum, as published. A limiter that overshoots lets instances make up for one another:
+    ``is_met`` uses the sum, as published. With a limiter that overshoots, instances can make up for one another:
     ``instances_met`` counts those that met the target themselves; None where only their sum is known. ``fairness`` is
     Jain's index.
     """
@@ -85,17 +85,17 @@ class RunFigures:
 
     @property
     def every_instance_met(self) -> bool | None:
-        """Whether no editor saw less than the target."""
+        """Whether every instance met the target itself; None where that is not known."""
         return None if self.instances_met is None else self.instances_met == self.instances
 
 
 @dataclass(frozen=True, slots=True)
 class OverRuns:
-    """All runs with so many instances: Average, Median and Target of the published summary, and who met the target.
+    """All runs with one number of instances: Average, Median and Target of the published summary, and targets met.
 
-    Average, median, minimum and maximum are of the sums of the ``runs_known`` runs. ``met_in_median_run`` takes a run
-    that is not known as the lowest of all. ``instances_counted`` are those of all runs together. What is said of single
-    instances is None where a run has only their sum.
+    Average, median, minimum and maximum are of the sums of the ``runs_known`` runs. ``met_in_median_run`` counts an
+    unknown run as the lowest of all. ``instances_counted`` covers the instances of all runs. Figures of single
+    instances are None where a run has only their sum.
     """
 
     instances: int
@@ -116,17 +116,17 @@ class OverRuns:
 
     @property
     def runs_met_ratio(self) -> float:
-        """0..1 of all runs, by the sum."""
+        """The share of all runs, 0..1, whose sum met the target."""
         return self.runs_met / self.runs
 
     @property
     def instances_met_ratio(self) -> float | None:
-        """0..1 of the instances of all runs."""
+        """The share of the instances of all runs, 0..1, that met the target."""
         return None if self.instances_met is None else self.instances_met / self.instances_counted
 
     @property
     def dropped_ratio(self) -> float | None:
-        """0..1 of the frames that were due; None where nobody counted, or none was due."""
+        """The share of the frames due, 0..1, that were dropped; None where nobody counted, or none was due."""
         if self.dropped_frames is None or not self.due_frames:
             return None
         return self.dropped_frames / self.due_frames
@@ -134,10 +134,10 @@ class OverRuns:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The largest of the numbers of instances tried that held, and what qualifies it.
+    """The largest number of instances tried that met the target.
 
     ``instances`` is 0 where not even one did, and None where the fewest that were tried did not and fewer might.
-    ``gaps`` are smaller numbers that did not hold although this one did: chance decides there (a bond's hashing).
+    ``gaps`` are smaller numbers that did not meet it although this one did: chance decides there (a bond's hashing).
     """
 
     instances: int | None
@@ -146,16 +146,17 @@ class Held:
 
     @property
     def is_at_least(self) -> bool:
-        """Whether the most that were tried held, so that more might."""
+        """Whether the largest number tried met the target, so that more instances might."""
         return self.instances == self.most_tried
 
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """Streams sustained: by the sum in every run and in the median run, as the study counts; and by every instance.
+    """The numbers of instances sustained: by the sum in every run and in the median run (as the study counts), and by
+    every instance.
 
     ``by_every_instance`` is the strictest: each instance of each run met the target itself; None where that is not
-    known of every number of instances tried.
+    known for every number of instances tried.
     """
 
     in_every_run: Held
@@ -164,10 +165,10 @@ class Sustained:
 
 
 def fairness(rates: Sequence[float]) -> float | None:
-    """Jain's index: (sum of x)^2 / (n * sum of x^2), 1 where all are equal and 1/n where one has all.
+    """Computes Jain's index: (sum of x)^2 / (n * sum of x^2), 1 where all are equal and 1/n where one has all.
 
-    Jain, Chiu, Hawe: "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984. None where nobody has
-    anything, or there is nobody.
+    Jain, Chiu, Hawe: "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984. None where all rates
+    are 0, or there are none.
     """
     most = max(rates, default=0.0)
     if most <= 0.0:
@@ -177,7 +178,7 @@ def fairness(rates: Sequence[float]) -> float | None:
 
 
 def of_run(instances: Sequence[Instance], target: Target) -> RunFigures:
-    """ValueError where there is no instance."""
+    """Computes the figures of a run from its instances; ValueError where there is none."""
     if not instances:
         raise ValueError("a run has at least one instance")
     rates = [one.frames_per_s for one in instances if one.frames_per_s is not None]
@@ -193,13 +194,13 @@ def of_run(instances: Sequence[Instance], target: Target) -> RunFigures:
         fairness=fairness(whole),
         is_met=target.is_met(total, len(instances)),
         instances_met=sum(target.is_met(one.frames_per_s) for one in instances),
-        dropped_frames=_counted(one.dropped_frames for one in instances),
-        due_frames=_counted(one.due_frames for one in instances),
+        dropped_frames=_sum_known(one.dropped_frames for one in instances),
+        due_frames=_sum_known(one.due_frames for one in instances),
     )
 
 
 def of_sum(instances: int, sum_frames_per_s: float | None, target: Target) -> RunFigures:
-    """A run of which only the sum over its instances is known, as in the published summaries."""
+    """Computes the figures of a run of which only the sum is known, as in the published summaries."""
     if instances < 1:
         raise ValueError(f"a run has at least one instance, not {instances}")
     _refuse_impossible(sum_frames_per_s)
@@ -219,14 +220,16 @@ def of_sum(instances: int, sum_frames_per_s: float | None, target: Target) -> Ru
 
 
 def over_runs(runs: Sequence[RunFigures], target: Target) -> OverRuns:
-    """Runs with the same number of instances; ValueError where there is none, or the numbers differ."""
+    """Summarises runs with the same number of instances; ValueError where there is none, or the numbers differ."""
     numbers = sorted({run.instances for run in runs})
     if len(numbers) != 1:
         found = ", ".join(map(str, numbers)) or "no run"
         raise ValueError(f"runs to be summed up have the same number of instances; found: {found}")
     (instances,) = numbers
     sums = [run.sum_frames_per_s for run in runs if run.sum_frames_per_s is not None]
-    pessimist = statistics.median(-math.inf if run.sum_frames_per_s is None else run.sum_frames_per_s for run in runs)
+    pessimistic_median = statistics.median(
+        -math.inf if run.sum_frames_per_s is None else run.sum_frames_per_s for run in runs
+    )
     return OverRuns(
         instances=instances,
         runs=len(runs),
@@ -237,17 +240,20 @@ def over_runs(runs: Sequence[RunFigures], target: Target) -> OverRuns:
         maximum_frames_per_s=max(sums, default=None),
         target_frames_per_s=target.of(instances),
         runs_met=sum(run.is_met for run in runs),
-        runs_met_by_every_instance=_counted(run.every_instance_met for run in runs),
-        met_in_median_run=target.is_met(pessimist, instances),
+        runs_met_by_every_instance=_sum_known(run.every_instance_met for run in runs),
+        met_in_median_run=target.is_met(pessimistic_median, instances),
         instances_counted=instances * len(runs),
-        instances_met=_counted(run.instances_met for run in runs),
-        dropped_frames=_counted(run.dropped_frames for run in runs),
-        due_frames=_counted(run.due_frames for run in runs),
+        instances_met=_sum_known(run.instances_met for run in runs),
+        dropped_frames=_sum_known(run.dropped_frames for run in runs),
+        due_frames=_sum_known(run.due_frames for run in runs),
     )
 
 
 def sustained(tried: Iterable[OverRuns]) -> Sustained | None:
-    """Of one direction and configuration, one for each number of instances; None where nothing was tried."""
+    """Finds the numbers of instances sustained, from one summary for each; None where nothing was tried.
+
+    All summaries must be of one direction and configuration.
+    """
     ordered = sorted(tried, key=lambda one: one.instances)
     if not ordered:
         return None
@@ -256,14 +262,14 @@ def sustained(tried: Iterable[OverRuns]) -> Sustained | None:
     strictest = [(one.instances, one.runs_met_by_every_instance == one.runs) for one in ordered]
     is_known = all(one.runs_met_by_every_instance is not None for one in ordered)
     return Sustained(
-        in_every_run=_held([(one.instances, one.runs_met == one.runs) for one in ordered]),
-        in_median_run=_held([(one.instances, one.met_in_median_run) for one in ordered]),
-        by_every_instance=_held(strictest) if is_known else None,
+        in_every_run=_find_held([(one.instances, one.runs_met == one.runs) for one in ordered]),
+        in_median_run=_find_held([(one.instances, one.met_in_median_run) for one in ordered]),
+        by_every_instance=_find_held(strictest) if is_known else None,
     )
 
 
-def _held(tried: Sequence[tuple[int, bool]]) -> Held:
-    """``tried`` rises by the number of instances."""
+def _find_held(tried: Sequence[tuple[int, bool]]) -> Held:
+    """Finds the largest number that held; ``tried`` rises by the number of instances."""
     fewest, most = tried[0][0], tried[-1][0]
     largest = max((instances for instances, held in tried if held), default=None)
     if largest is None:
@@ -271,8 +277,8 @@ def _held(tried: Sequence[tuple[int, bool]]) -> Held:
     return Held(largest, most, tuple(instances for instances, held in tried if instances < largest and not held))
 
 
-def _counted(counts: Iterable[int | None]) -> int | None:
-    """Their sum; unknown where one is."""
+def _sum_known(counts: Iterable[int | None]) -> int | None:
+    """Adds up counts; None where one of them is unknown."""
     total = 0
     for count in counts:
         if count is None:

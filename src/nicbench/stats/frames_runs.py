@@ -1,7 +1,7 @@
-"""From results of film frames to runs: measured and imported ones alike, with the target that each was to reach.
+"""Groups results of film frames into runs, measured and imported ones alike, each with its target.
 
-A result is of an instance or of a whole run (``part``); which run that is says ``Result.run`` where nicbench measured,
-and the parameter ``run`` where somebody else did. What warms up is left out. Pure.
+A result is of an instance or of a whole run (``part``). Its run is ``Result.run`` where nicbench measured, and the
+parameter ``run`` where the result was imported. Warm-up runs are left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.model.result import Result
+from nicbench.core.result import Result
 from nicbench.stats.frames import Instance, OverRuns, RunFigures, Target, of_run, of_sum, over_runs
 
 RATE: Final = "frames_per_s"
@@ -22,17 +22,17 @@ TOLERANCE: Final = "tolerance_percent"
 INSTANCES: Final = "instances"
 RUNS: Final = "runs"
 SUMMARY: Final = "summary"
-"""Parts: results of single instances, of all instances of a run together, and what a source says of all its runs."""
+"""Parts: results of single instances, of all instances of a run together, and a source's summary of all its runs."""
 
 Point = tuple[str, str | None, int]
-"""Configuration, direction, and how many instances."""
+"""Configuration, direction, and number of instances."""
 
-_PLACES: Final = frozenset({"instances", "run", "instance"})
+_POSITION_PARAMETERS: Final = frozenset({"instances", "run", "instance"})
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run at a point. ``instances`` has the result of each, in their order; None of one that has none.
+    """One run at a point. ``instances`` has the result of each instance in order, None where one is missing.
 
     It is empty where only their sum is known; ``whole`` is None where there are only instances.
     """
@@ -44,7 +44,7 @@ class Ran:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Of all instances together; None where that is not known of each."""
+        """The rate of all instances together; None where that of one is not known."""
         if self.whole is not None and (known := number_of(self.whole, BYTES)) is not None:
             return known
         each = [None if one is None else number_of(one, BYTES) for one in self.instances]
@@ -54,9 +54,9 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """All runs at a point, in their order. Without a ``target`` nothing was limited, and nobody met anything.
+    """All runs at a point, in their order. Without a ``target`` nothing was limited, and nothing counts as met.
 
-    ``is_assumed``: the target is not of the results, whose source names none.
+    ``is_assumed`` says that the results name no target and the default is used.
     """
 
     instances: int
@@ -66,36 +66,35 @@ class Tried:
 
     @property
     def over(self) -> OverRuns:
-        """What they come to; who met the target means nothing where there is none."""
+        """The summary over the runs; its figures about targets mean nothing where there is no target."""
         return over_runs([ran.figures for ran in self.runs], self.target or Target())
 
 
 def tried(results: Iterable[Result], default: Target | None = None) -> dict[Point, Tried]:
-    """The runs of each point, from results of instances where there are such, else from sums.
+    """Groups results by point into runs, from results of instances where there are such, else from sums.
 
-    The target is that of the results at the point, a summary's too; where these contradict one another, whatever their
-    order, the strictest. Of imported ones that have none it is ``default``. An instance that the results
-    do not have, of those that its run had, is unknown; and so is a rate that is missing. Where no run is numbered there
-    is one. A value that is listed as an erratum is as good as unknown; and a result that is about no instance, or whose
-    place among the others cannot be so, is left out.
+    The target is that of the results at the point, including those of a summary; where they contradict one another it
+    is the strictest, and for imported ones without a target it is ``default``. An instance that has no result is
+    unknown, as is a missing rate. Where no run is numbered there is one run. A value that is listed as an erratum
+    counts as unknown. A result about no instance, or whose position is an erratum, is left out.
     """
     instances: dict[Point, dict[int, dict[int, Result]]] = {}
     wholes: dict[Point, dict[int, Result]] = {}
     targets: dict[Point, list[Target]] = {}
     for result in results:
-        said = result.parameters
-        if result.warm_up or said["instances"] < 1 or _wrong(result) & _PLACES:
+        parameters = result.parameters
+        if result.warm_up or parameters["instances"] < 1 or _errata(result) & _POSITION_PARAMETERS:
             continue
-        point = (result.configuration, said.get("direction"), said["instances"])
+        point = (result.configuration, parameters.get("direction"), parameters["instances"])
         if (target := _target_of(result)) is not None:
             targets.setdefault(point, []).append(target)
-        if said["part"] == INSTANCES:
+        if parameters["part"] == INSTANCES:
             of_point = instances.setdefault(point, {})
-            of_point.setdefault(result.run_number or 1, {})[said["instance"]] = result
-        elif said["part"] == RUNS and _is_of_the_sum(result):
+            of_point.setdefault(result.run_number or 1, {})[parameters["instance"]] = result
+        elif parameters["part"] == RUNS and _is_of_the_sum(result):
             wholes.setdefault(point, {})[result.run_number or 1] = result
     return {
-        point: _tried(
+        point: _group_runs(
             point[2], instances.get(point, {}), wholes.get(point, {}), _strictest(targets.get(point, [])), default
         )
         for point in dict.fromkeys((*instances, *wholes))
@@ -103,11 +102,11 @@ def tried(results: Iterable[Result], default: Target | None = None) -> dict[Poin
 
 
 def runs_of(results: Iterable[Result], default: Target) -> dict[Point, tuple[RunFigures, ...]]:
-    """The figures of ``tried`` alone."""
+    """Returns the figures of ``tried`` alone."""
     return {point: tuple(ran.figures for ran in found.runs) for point, found in tried(results, default).items()}
 
 
-def _tried(
+def _group_runs(
     number: int,
     instances: Mapping[int, Mapping[int, Result]],
     wholes: Mapping[int, Result],
@@ -134,11 +133,11 @@ def _strictest(targets: Iterable[Target]) -> Target | None:
 
 
 def _is_of_the_sum(result: Result) -> bool:
-    """A source's row may be of a run and say nothing of its sum: it prints the deviation alone. That is not unknown."""
+    """Returns whether the result gives the sum of a run, as some rows of sources only print its deviation."""
     if SUM not in result.values:
         return False
-    is_told = result.imported is None or result.values[SUM] is not None
-    return is_told or all(value is None for value in result.values.values())
+    has_sum = result.imported is None or result.values[SUM] is not None
+    return has_sum or all(value is None for value in result.values.values())
 
 
 def _instance(result: Result | None) -> Instance:
@@ -148,27 +147,27 @@ def _instance(result: Result | None) -> Instance:
 
 
 def _target_of(result: Result) -> Target | None:
-    """Of one instance, as the result has it: that of a run is for all of its instances together."""
+    """Returns the target of one instance: that of a run is divided by the number of instances."""
     total = number_of(result, TARGET)
     of_one = (
         total if total is None or result.parameters["part"] == INSTANCES else total / result.parameters["instances"]
     )
     if of_one is None or not (of_one > 0.0 and math.isfinite(of_one)):
         return None
-    of_one = float(f"{of_one:.14g}")  # 3 * 24.1 / 3 is 24.1, however the quotient comes out in binary
+    of_one = float(f"{of_one:.14g}")  # removes rounding errors, so that 3 * 24.1 / 3 is 24.1
     tolerance = number_of(result, TOLERANCE)
     return Target(of_one) if tolerance is None or not 0.0 <= tolerance < 100.0 else Target(of_one, tolerance / 100.0)
 
 
-def _wrong(result: Result) -> frozenset[str]:
-    """Names of what its source prints and cannot be so."""
+def _errata(result: Result) -> frozenset[str]:
+    """Returns the names of values that the source prints and that cannot be right."""
     errata = result.imported.errata if result.imported else ()
     return frozenset(erratum.value for erratum in errata if not erratum.stands)
 
 
 def number_of(result: Result, name: str) -> float | None:
-    """A value that is a number and no erratum."""
-    value = None if name in _wrong(result) else result.values.get(name)
+    """Returns a value that is a number and no erratum."""
+    value = None if name in _errata(result) else result.values.get(name)
     return float(value) if isinstance(value, int | float) else None
 
 

@@ -1,24 +1,33 @@
-"""Confidence interval of a mean of few independent values, by Student's t, as netperf's ``-I`` has it."""
+"""Intervals of a mean, of a share, and of the ratio of two ways of measuring the same thing.
+
+The quantiles are those of ``scipy.special``: ``scipy.stats`` takes three times as long to load and adds nothing here.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
-from nicbench.model.spread import MeanInterval
+from nicbench.core.result import MeanInterval
+
+_MOST_EXPONENT: Final = 700.0
+"""The greatest exponent of e, near the range of a float: an interval that reaches so far says nothing anyway."""
 
 
 def mean_interval(values: Sequence[float], confidence_ratio: float, asked_ratio: float) -> MeanInterval:
-    """The mean of ``values`` ± t * s / sqrt(n): t of n - 1 degrees of freedom, s with n - 1 in the divisor.
+    """Computes mean ± t * s / sqrt(n): t of n - 1 degrees of freedom, s with n - 1 in the divisor.
 
-    It holds the true mean with this confidence where the values are independent and normally distributed (Student,
-    "The probable error of a mean", Biometrika 6, 1908); of fewer than two there is none.
+    It holds the true mean with this confidence where the values are independent and normally distributed (Student, "The
+    probable error of a mean", Biometrika 6, 1908). Fewer than two values have no interval.
     """
     mean = statistics.fmean(values)
     if len(values) < 2:
         return MeanInterval(mean=mean, confidence_ratio=confidence_ratio, asked_ratio=asked_ratio)
-    from scipy.special import stdtrit  # here: a run of a fixed number needs none of it
+    from scipy.special import stdtrit  # imported here, as a fixed number of runs does not need it
 
     deviation = statistics.stdev(values)
     half = 0.0
@@ -35,3 +44,67 @@ def mean_interval(values: Sequence[float], confidence_ratio: float, asked_ratio:
         asked_ratio=asked_ratio,
         reached=width_ratio is not None and width_ratio <= asked_ratio,
     )
+
+
+def share_interval(hits: int, draws: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Computes lower and upper bound, 0..1, of a probability seen as ``hits`` of ``draws`` (Clopper, Pearson 1934).
+
+    It holds the true one with at least this confidence where the draws are independent. No draws give 0 to 1.
+    """
+    if not 0 <= hits <= draws:
+        raise ValueError(f"{hits} of {draws} is no share")
+    if draws == 0:
+        return 0.0, 1.0
+    from scipy.special import betaincinv  # imported here, as most commands do not need it
+
+    tail = (1.0 - confidence) / 2.0
+    lower = 0.0 if hits == 0 else float(betaincinv(hits, draws - hits + 1, tail))
+    upper = 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, 1.0 - tail))
+    return lower, upper
+
+
+class Agreement(StrEnum):
+    """What the interval of a ratio says about a bound."""
+
+    AGREE = "agree"
+    DISAGREE = "do not agree"
+    UNKNOWN = "cannot be told"
+
+
+@dataclass(frozen=True, slots=True)
+class RatioInterval:
+    """The geometric mean of the ratios of ``pairs``, and the interval that holds it with the confidence asked for."""
+
+    ratio: float
+    lower: float
+    upper: float
+    pairs: int
+
+
+def ratio_interval(pairs: Sequence[tuple[float, float]], confidence_ratio: float) -> RatioInterval | None:
+    """Computes the ratio second over first, by Student's t of the logarithms; None for fewer than two pairs.
+
+    Both values of a pair are measured one right after the other, so that slow changes affect both and cancel out.
+    Ratios are compared by their logarithms because 2 and 1/2 are equally far from 1. All values must be above 0.
+    """
+    if len(pairs) < 2:
+        return None
+    from scipy.special import stdtrit  # imported here, as few commands need it
+
+    logarithms = [math.log(second / first) for first, second in pairs]
+    middle, deviation = statistics.fmean(logarithms), statistics.stdev(logarithms)
+    quantile = float(stdtrit(len(pairs) - 1, (1.0 + confidence_ratio) / 2.0))
+    half = quantile * deviation / math.sqrt(len(pairs))
+    return RatioInterval(
+        math.exp(middle), math.exp(middle - half), math.exp(min(middle + half, _MOST_EXPONENT)), len(pairs)
+    )
+
+
+def agreement(found: RatioInterval, within_ratio: float) -> Agreement:
+    """Judges the interval: AGREE where all of it lies within the bound of 1, either way, DISAGREE where none does."""
+    least, most = 1.0 / (1.0 + within_ratio), 1.0 + within_ratio
+    if least <= found.lower and found.upper <= most:
+        return Agreement.AGREE
+    if found.upper < least or found.lower > most:
+        return Agreement.DISAGREE
+    return Agreement.UNKNOWN

@@ -1,6 +1,6 @@
 """Latency distributions: percentiles, merging, and the points of the tail chart, from HdrHistogram V2 in base64.
 
-The histogram keeps three digits; exact minimum and maximum are kept beside it and always win over it.
+The histogram keeps three digits; exact minimum and maximum are stored beside it and take precedence.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from nicbench.model.base import Frozen
-from nicbench.model.trial import Latency
+from nicbench.core.base import Frozen
+from nicbench.core.trial import Latency
 
 PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999", "99.9999")
 LOWEST_NS, HIGHEST_NS, DIGITS = 1, 100_000_000_000, 3
-"""1 ns to 100 s with three digits, as the engine records."""
+"""The range and precision with which the engine records: 1 ns to 100 s with three digits."""
 
 
 class TailPoint(Frozen):
-    """The share of frames that took longer than ``latency_ns``."""
+    """A point of the tail chart: the share of frames that took longer than ``latency_ns``."""
 
     latency_ns: float
     share_above: float
 
 
 def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str, int]:
-    """The percentiles that so many frames can tell.
+    """Returns the percentiles that so many frames can show.
 
-    One that not even one frame lies above is absent: it would be the maximum under another name.
+    A percentile above which not even one frame lies is omitted: it would only repeat the maximum.
     """
     decoded = _decode(histogram)
     count = decoded.get_total_count()
@@ -48,7 +48,7 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
 
 
 def added(histograms: Sequence[str | None]) -> str | None:
-    """All of them as one; None where one of them is unknown."""
+    """Adds up histograms; None where one of them is unknown."""
     counts: Counter[int] = Counter()
     for histogram in histograms:
         if histogram is None:
@@ -58,16 +58,16 @@ def added(histograms: Sequence[str | None]) -> str | None:
 
 
 def frames_above(latency: Latency, bounds_ns: Sequence[int]) -> tuple[int, ...] | None:
-    """How many frames took longer than each bound; None without a histogram."""
+    """Counts the frames that took longer than each bound; None without a histogram."""
     if latency.histogram is None:
         return None
     return counts_above(latency.histogram, latency.maximum_ns, bounds_ns)
 
 
 def counts_above(histogram: str, maximum_ns: float, bounds_ns: Sequence[int]) -> tuple[int, ...]:
-    """How many of the recorded took longer than each bound.
+    """Counts the recorded values above each bound.
 
-    The histogram keeps three digits: what took less than 0.1 % longer than a bound may count as within it.
+    The histogram keeps three digits: values less than 0.1 % above a bound may count as within it.
     """
     decoded = _decode(histogram)
     recorded = [(decoded.get_lowest_equivalent_value(value_ns), count) for value_ns, count in _recorded(decoded)]
@@ -78,7 +78,7 @@ def counts_above(histogram: str, maximum_ns: float, bounds_ns: Sequence[int]) ->
 
 
 def with_percentiles(latency: Latency) -> Latency:
-    """The same latency with its percentiles, read from its histogram where it has one."""
+    """Returns the latency with percentiles computed from its histogram, where it has one."""
     if latency.histogram is None:
         return latency
     return latency.model_copy(
@@ -87,7 +87,10 @@ def with_percentiles(latency: Latency) -> Latency:
 
 
 def merge(parts: Sequence[Latency]) -> Latency | None:
-    """One latency of several streams or trials; ``None`` of none. They must have been stamped in the same way."""
+    """Merges the latencies of several streams or trials; None for an empty list.
+
+    Raises ValueError where they were stamped in different ways.
+    """
     if not parts:
         return None
     sources = sorted({(part.source, part.received_by) for part in parts})
@@ -106,14 +109,14 @@ def merge(parts: Sequence[Latency]) -> Latency | None:
         minimum_ns=min(part.minimum_ns for part in parts),
         mean_ns=math.fsum(part.mean_ns * part.count for part in parts) / count,
         maximum_ns=max(part.maximum_ns for part in parts),
-        histogram=_merged([part.histogram for part in parts]),
+        histogram=_merge_histograms([part.histogram for part in parts]),
         sample_of=_sample_of(parts),
     )
     return with_percentiles(merged)
 
 
 def tail(histogram: str, *, maximum_ns: int | None = None, points_per_decade: int = 20) -> tuple[TailPoint, ...]:
-    """How many frames took longer, for latencies at even steps of a logarithmic axis; shares are above zero.
+    """Returns the share of frames that took longer, at even steps of a logarithmic axis; shares are above zero.
 
     The last point is the greatest latency that some frame exceeded, so the curve ends at one frame's share.
     """
@@ -122,7 +125,7 @@ def tail(histogram: str, *, maximum_ns: int | None = None, points_per_decade: in
     points: list[TailPoint] = []
     above, step = total, None
     for value_ns, count in recorded:
-        # The points of one step of the axis are one: the last of them, which all its frames do not exceed.
+        # Each step of the axis has one point: its last value, which none of its frames exceeds.
         here = math.floor(math.log10(max(value_ns, 1)) * points_per_decade)
         above -= count
         latency_ns = value_ns if maximum_ns is None else min(value_ns, maximum_ns)
@@ -151,8 +154,8 @@ def _decode(histogram: str) -> Any:
 
 
 def _recorded(decoded: Any) -> list[tuple[int, int]]:
-    """The greatest value of each slot that holds some, rising, with how many; the package walks the empty ones too."""
-    import numpy as np  # here: most of what is asked of a method needs no histogram
+    """Returns the greatest value of each non-empty slot, rising, with its count; the package visits empty slots too."""
+    import numpy as np  # imported here, as most uses of methods need no histogram
 
     counts = np.ctypeslib.as_array(decoded.counts)
     return [
@@ -161,8 +164,8 @@ def _recorded(decoded: Any) -> list[tuple[int, int]]:
     ]
 
 
-def _merged(histograms: Sequence[str | None]) -> str | None:
-    """The sum of all; unknown where one of them is unknown."""
+def _merge_histograms(histograms: Sequence[str | None]) -> str | None:
+    """Adds up histograms; None where one of them is unknown."""
     whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
     for histogram in histograms:
         if histogram is None:
@@ -172,7 +175,7 @@ def _merged(histograms: Sequence[str | None]) -> str | None:
 
 
 def histogram_of(counted: Iterable[tuple[int, int]]) -> str:
-    """A histogram of latencies in nanoseconds, each with how many frames took so long."""
+    """Builds a histogram from latencies in nanoseconds, each with its number of frames."""
     whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
     for latency_ns, frames in counted:
         whole.record_value(min(max(latency_ns, LOWEST_NS), HIGHEST_NS), frames)
@@ -180,7 +183,7 @@ def histogram_of(counted: Iterable[tuple[int, int]]) -> str:
 
 
 def counted_in(histogram: str) -> tuple[tuple[int, int], ...]:
-    """Its values, in its own unit, each with how often it was recorded; ValueError where it is no histogram."""
+    """Returns the values of a histogram, in its own unit, with their counts; ValueError where it is no histogram."""
     return tuple(_recorded(_decode(histogram)))
 
 
@@ -190,13 +193,13 @@ def _text(histogram: Any) -> str:
 
 
 def _sample_of(parts: Sequence[Latency]) -> int | None:
-    """None where every frame of every part was timed."""
+    """Returns the number of frames that the sampled ones stand for; None where every frame was timed."""
     if all(part.sample_of is None for part in parts):
         return None
     return sum(part.count if part.sample_of is None else part.sample_of for part in parts)
 
 
 def _greatest(values: Sequence[float | None]) -> float | None:
-    """The greatest; unknown where one of them is unknown."""
+    """Returns the greatest value; None where one of them is unknown."""
     known = [value for value in values if value is not None]
     return max(known) if known and len(known) == len(values) else None

@@ -1,6 +1,6 @@
-"""What held a throughput down: a link, the server, or a client, never charged to the card (docs/studies.md).
+"""Finds what limited a throughput, so that it is not charged to the card: a link, the server or a client.
 
-Pure: figures of a round in, a sentence out. A limit is named where the figures show it, and called unknown where not.
+Based on docs/studies.md. A limit is named where the figures show it, and called unknown otherwise.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 FULL_LINK = 0.90
-"""Of the link's speed: a stream of TCP segments of 1448 bytes fills 94 % of it with payload."""
+"""The share of a link's speed at which it counts as full: TCP segments of 1448 bytes fill 94 % with payload."""
 BUSY_CORE = 0.95
-"""Of one CPU's time: what runs on it could not have done much more."""
+"""The share of one CPU's time at which it counts as fully busy."""
 BUSY_MACHINE = 0.90
+"""The mean share of all CPUs' time at which a machine counts as fully busy."""
 SLOW_CLIENT = 0.6
-"""Of the median of the clients beside it that have links of the same speed."""
+"""A client is slow below this share of the median of the other clients with links of the same speed."""
 OUTDONE = 0.9
-"""Of what another client moved through the same port, when each had the server for itself."""
+"""A client measured alone is slow below this share of what another one, also alone, moved through the same port."""
 
 
 class Limit(StrEnum):
-    """Where the limit lies."""
+    """The part of the setup that limited a throughput."""
 
     LINK = "link"
     SERVER = "server"
@@ -33,7 +34,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What one client moved; bits per second of payload, CPU shares 0..1, None is unknown."""
+    """What one client moved, in bits per second of payload. None is unknown."""
 
     client: str
     port: str
@@ -42,19 +43,19 @@ class Moved:
     link_bits_per_s: float | None = None
     port_link_bits_per_s: float | None = None
     parts: int = 1
-    """How many of its processes moved it: a client with more of them is no faster for that."""
+    """The number of its processes that moved the data: rates of clients are compared by process."""
     by_direction: tuple[float, ...] = ()
-    """Each direction by itself, in the same order for all: a link carries each of them. None: ``bits_per_s`` is one."""
+    """The rate of each direction, in the same order for all clients; empty where ``bits_per_s`` is the only one."""
 
     @property
     def directions(self) -> tuple[float, ...]:
-        """At least one."""
+        """The rates of the directions: at least one."""
         return self.by_direction or (self.bits_per_s or 0.0,)
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """How busy a machine was: all of it, and its busiest CPU."""
+    """How busy a machine was, as shares 0..1: the mean of all its CPUs, and the busiest one."""
 
     mean: float | None
     busiest_core: float | None
@@ -62,7 +63,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The limit and a sentence for the report; ``clients`` are those that it lies in."""
+    """A limit with a sentence for the report; ``clients`` are those that caused it."""
 
     limit: Limit
     text: str
@@ -70,7 +71,7 @@ class Found:
 
 
 def limit_of(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found:
-    """Of everything that ran together; the first that applies: links, clients, the shared machine, the server."""
+    """Finds the limit of clients that ran together; the first that applies: links, clients, shared machine, server."""
     return (
         _full_links(moved)
         or _busy_clients(moved, server_machine, busy)
@@ -81,9 +82,9 @@ def limit_of(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Bus
 
 
 def limit_alone(one: Moved, others: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found:
-    """Of a client that had the server for itself, as each of the ``others`` had at another time.
+    """Finds the limit of a client that had the server to itself, as each of the ``others`` had at another time.
 
-    What one of those moved through the same port, port and server can move: what this one lacks is then its own.
+    What another client moved through the same port, port and server can carry: a lower rate is this client's own limit.
     """
     return (
         _full_links([one])
@@ -95,7 +96,7 @@ def limit_alone(one: Moved, others: Sequence[Moved], server_machine: str, busy: 
 
 
 def _outdone(one: Moved, others: Sequence[Moved]) -> Found | None:
-    """The published test was repeated with a faster client, and moved a third more (docs/studies.md)."""
+    """Compares a client with the fastest one on the same port, as the published study did (docs/studies.md)."""
     through = [other for other in others if other.port == one.port and other.client != one.client]
     best = max(through, key=lambda other: other.bits_per_s or 0.0, default=None)
     if best is None or one.bits_per_s is None or one.bits_per_s >= OUTDONE * (best.bits_per_s or 0.0):
@@ -110,7 +111,7 @@ def _outdone(one: Moved, others: Sequence[Moved]) -> Found | None:
 
 
 def _full_links(moved: Sequence[Moved]) -> Found | None:
-    """Every port's link, or every client's own, is full."""
+    """Finds that the link of every port, or the client's own, is full."""
     by_port = _by_port(moved)
     full = [
         _fills(by_port[one.port], one.port_link_bits_per_s) or _fills(one.bits_per_s, one.link_bits_per_s)
@@ -128,7 +129,7 @@ def _full_links(moved: Sequence[Moved]) -> Found | None:
 
 
 def _by_port(moved: Sequence[Moved]) -> dict[str, float]:
-    """What went over each port's link in the direction that carried more."""
+    """Sums up the rate on each port's link in its busier direction."""
     sums: dict[str, list[float]] = {}
     for one in moved:
         known = sums.setdefault(one.port, [])
@@ -147,36 +148,37 @@ def _fills(bits_per_s: float | None, link_bits_per_s: float | None) -> bool:
 
 
 def _busy_clients(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found | None:
-    """A CPU of a client's machine was busy all the time, and none of the server's was."""
+    """Finds clients with a fully busy CPU while no CPU of the server was fully busy."""
     server = busy.get(server_machine)
     if server is not None and (server.busiest_core or 0.0) >= BUSY_CORE:
         return None
-    tired = {
+    busy_clients = {
         one.client: share
         for one in moved
         if one.machine != server_machine
         and (share := (busy[one.machine].busiest_core if one.machine in busy else None)) is not None
         and share >= BUSY_CORE
     }
-    if not tired:
+    if not busy_clients:
         return None
-    said = ", ".join(f"{client} ({100 * share:.0f} %)" for client, share in tired.items())
+    clients = ", ".join(f"{client} ({100 * share:.0f} %)" for client, share in busy_clients.items())
     return Found(
         Limit.CLIENT,
-        f"a CPU of the client was busy all the time: {said}; {_of_server(server)}. Repeat it with a faster client",
-        tuple(tired),
+        f"a CPU of the client was busy all the time: {clients}; {_describe_server(server)}. "
+        "Repeat it with a faster client",
+        tuple(busy_clients),
     )
 
 
-def _of_server(server: Busy | None) -> str:
+def _describe_server(server: Busy | None) -> str:
     known = server is not None and server.busiest_core is not None
     return "the server had time left" if known else "how busy the server was is not known"
 
 
 def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
-    """One machine is much slower than those that share a port with as many, on links of the same speed.
+    """Finds clients much slower than others with as many clients on their port and links of the same speed.
 
-    A client whose port is full has its share of it, and is not slow.
+    A client whose port is full has its share of the port, and is not slow.
     """
     by_port, clients = _by_port(moved), Counter(one.port for one in moved)
     known = [
@@ -195,8 +197,8 @@ def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
             and other.link_bits_per_s == one.link_bits_per_s
             and clients[other.port] == clients[one.port]
         ]
-        rates = sorted(_of_one(other) for other in alike if other.machine != one.machine)
-        if len(rates) >= 2 and _of_one(one) < SLOW_CLIENT * rates[len(rates) // 2]:
+        rates = sorted(_rate_per_process(other) for other in alike if other.machine != one.machine)
+        if len(rates) >= 2 and _rate_per_process(one) < SLOW_CLIENT * rates[len(rates) // 2]:
             slow.append(one)
     if not slow:
         return None
@@ -210,8 +212,8 @@ def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
     )
 
 
-def _of_one(moved: Moved) -> float:
-    """What one of its processes moved."""
+def _rate_per_process(moved: Moved) -> float:
+    """Returns what one of the client's processes moved, in bits per second."""
     return (moved.bits_per_s or 0.0) / moved.parts
 
 

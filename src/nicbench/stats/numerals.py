@@ -1,16 +1,17 @@
-"""Numbers in sentences: so many digits that no rounding says more, or other, than the number does. Pure."""
+"""Formats numbers and quantities for sentences, with enough digits that rounding does not mislead."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 _MOST_DECIMALS: Final = 9
 
 
 def figures(value: float, digits: int = 4) -> str:
-    """So many significant digits, never an exponent, thousands with commas: "235.1", "14,880,000", "0.01234"."""
+    """Formats with this many significant digits, commas and no exponent: "235.1", "14,880,000", "0.01234"."""
     if value == 0.0 or not math.isfinite(value):
         return "0" if value == 0.0 else "unknown"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
@@ -18,7 +19,9 @@ def figures(value: float, digits: int = 4) -> str:
 
 
 def alike(values: Sequence[float], of_no_difference: float, least_decimals: int = 2) -> tuple[str, ...]:
-    """With equal decimals: so many that none but ``of_no_difference`` reads as it, nor different values as one."""
+    """Formats with equal decimals, enough that values differ from ``of_no_difference`` and from each other as they
+    should.
+    """
     decimals = least_decimals
     while decimals < _MOST_DECIMALS and _misleads(values, of_no_difference, decimals):
         decimals += 1
@@ -26,22 +29,40 @@ def alike(values: Sequence[float], of_no_difference: float, least_decimals: int 
 
 
 def probability(p: float) -> str:
-    """In words: "p = 0.032"; what is smaller than 0.0001 is said to be."""
+    """Formats a p-value: "p = 0.032"; below 0.0001 "p < 0.0001"."""
     if p < 0.0001:
         return "p < 0.0001"
     return f"p = {p:.4f}" if p < 0.01 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
 def percent(value: float) -> str:
-    """Signed, two significant digits or more: "+3.2 %", "-0.041 %", "0 %"."""
+    """Formats with a sign and at least two significant digits: "+3.2 %", "-0.041 %", "0 %"."""
     text = figures(value, max(2, 1 + math.floor(math.log10(abs(value))) if value else 2))
     return f"{'+' if value > 0.0 else ''}{text} %"
 
 
 def _misleads(values: Sequence[float], of_no_difference: float, decimals: int) -> bool:
-    """Whether so few decimals move a value onto the one of no difference, or two different ends onto each other."""
-    said = {value: f"{value:.{decimals}f}" for value in values}
+    """Returns whether this many decimals make a value look like no difference, or different values look equal."""
+    texts = {value: f"{value:.{decimals}f}" for value in values}
     nothing = f"{of_no_difference:.{decimals}f}"
-    if any(value != of_no_difference and text == nothing for value, text in said.items()):
+    if any(value != of_no_difference and text == nothing for value, text in texts.items()):
         return True
-    return len(set(said.values())) == 1 < len(said)
+    return len(set(texts.values())) == 1 < len(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What is compared. ``name`` is such as "sum of frame rates"; ``unit`` such as "frames/s", or "".
+
+    ``comparative`` describes the better one: "faster" (then "1.24 times faster"); without it the sentence only says
+    which is higher. ``higher_is_better`` is None where neither is better.
+    """
+
+    name: str
+    unit: str
+    higher_is_better: bool | None = None
+    comparative: str | None = None
+
+    def of(self, value: float | None) -> str:
+        """Formats a value with the unit."""
+        return "unknown" if value is None else f"{figures(value)} {self.unit}".rstrip()

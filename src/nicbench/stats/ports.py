@@ -1,26 +1,25 @@
-"""A trial by ports, by ways between them, and in all. Pure: a reading in, figures out."""
+"""Computes a trial's figures by port, by way between ports, and in all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from nicbench.model.counts import Counts
-from nicbench.model.pattern import Way, way_of_stream
-from nicbench.model.ports import Passed, PortFigures, PortPassed, WayPassed
-from nicbench.model.trial import Latency, Reading, StreamReading, Trial
+from nicbench.core.pattern import Way, way_of_stream
+from nicbench.core.reading import Counts, Passed, PortFigures, PortPassed, WayPassed
+from nicbench.core.trial import Latency, Reading, StreamReading, Trial
 from nicbench.stats.latency import merge
 
 
 def telling(trials: Sequence[Trial]) -> Trial | None:
-    """The trial at the highest load without a failed frame; else the one that failed least."""
+    """Returns the trial at the highest load without a failed frame; else the one with the least loss."""
     if not trials:
         return None
     return min(trials, key=lambda trial: (trial.reading.counts.loss_ratio, -(trial.request.load_frames_per_s or 0.0)))
 
 
 def port_figures(trial: Trial) -> PortFigures | None:
-    """None where its streams do not say which ports they run between."""
+    """Computes the figures of each port; None where stream names do not say which ports they run between."""
     reading = trial.reading
     by_way: dict[Way, list[StreamReading]] = {}
     for stream in reading.streams:
@@ -29,26 +28,30 @@ def port_figures(trial: Trial) -> PortFigures | None:
             return None
         by_way.setdefault(way, []).append(stream)
     names = [port.name for port in reading.ports]
-    ways = {way: _way(way, streams, names, reading) for way, streams in by_way.items()}
+    ways = {way: _way_figures(way, streams, names, reading) for way, streams in by_way.items()}
     return PortFigures(
         trial=trial.id,
         load_frames_per_s=trial.request.load_frames_per_s,
         ways=tuple(ways.values()),
-        ports=tuple(_port(number, ways, reading) for number in range(len(names)) if any(number in way for way in ways)),
-        combined=Passed(**_passed(reading.counts, reading.latency, reading.offering_ns)),
+        ports=tuple(
+            _port_figures(number, ways, reading) for number in range(len(names)) if any(number in way for way in ways)
+        ),
+        combined=Passed(**_count_fields(reading.counts, reading.latency, reading.offering_ns)),
     )
 
 
-def _way(way: Way, streams: Sequence[StreamReading], names: Sequence[str], reading: Reading) -> WayPassed:
+def _way_figures(way: Way, streams: Sequence[StreamReading], names: Sequence[str], reading: Reading) -> WayPassed:
     counts = Counts.sum_of(stream.counts for stream in streams)
     latency = merge([stream.latency for stream in streams if stream.latency])
     transmit, receive = way
     return WayPassed(
-        transmit_port=names[transmit], receive_port=names[receive], **_passed(counts, latency, reading.offering_ns)
+        transmit_port=names[transmit],
+        receive_port=names[receive],
+        **_count_fields(counts, latency, reading.offering_ns),
     )
 
 
-def _port(number: int, ways: dict[Way, WayPassed], reading: Reading) -> PortPassed:
+def _port_figures(number: int, ways: dict[Way, WayPassed], reading: Reading) -> PortPassed:
     sends = [passed for (transmit, _), passed in ways.items() if transmit == number]
     gets = [passed for (_, receive), passed in ways.items() if receive == number]
     received = sum(passed.received_frames for passed in gets)
@@ -64,7 +67,7 @@ def _port(number: int, ways: dict[Way, WayPassed], reading: Reading) -> PortPass
     )
 
 
-def _passed(counts: Counts, latency: Latency | None, offering_ns: int) -> dict[str, Any]:
+def _count_fields(counts: Counts, latency: Latency | None, offering_ns: int) -> dict[str, Any]:
     offered = counts.sent + counts.unsent_backpressure
     timed: dict[str, Any] = {}
     if latency is not None:

@@ -1,4 +1,4 @@
-"""What a round was about and what it came to, in words and sums: for the terminal and the report alike."""
+"""Describes the point of a round and sums up its jobs, for the terminal and the report alike."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from nicbench.model.round import Job, JobOutcome, Round
+from nicbench.core.round import Job, JobOutcome, Round
 
 REPEATED: Final = re.compile(r"out_of_seq|duplicate_request|seq_err|retry|rnr|ack_timeout")
-"""RDMA's own counters of what came twice, out of sequence or too early, as drivers call them (rxe, mlx5)."""
-_SAID_BY_MODE: Final = frozenset({"direction", "write_bytes", "transport", "operation", "streams"})
-"""Parameters that a method's own words (``mode``) hold already."""
+"""RDMA counters of repeated, reordered or early packets, as drivers call them (rxe, mlx5)."""
+_COVERED_BY_MODE: Final = frozenset({"direction", "write_bytes", "transport", "operation", "streams"})
+"""Parameters that ``mode``, the method's own description, already covers."""
 
 
 def what_of(one: Round) -> str:
-    """The point that a round was played for, and whether again."""
+    """Describes the point that a round measured, and its repeat number."""
     again = f" (repeat {one.repeat})" if one.repeat else ""
     return f"{words_of(one.parameters)}{again}"
 
 
 def words_of(parameters: Mapping[str, Any]) -> str:
-    """A point as its method names it: words as they are, numbers with their names; a first repetition goes unsaid."""
-    return ", ".join(_words(parameters))
+    """Describes a point: strings as they are, numbers with their names; repetition 1 is omitted."""
+    return ", ".join(_list_parameters(parameters))
 
 
-def _words(parameters: Mapping[str, Any]) -> Iterator[str]:
+def _list_parameters(parameters: Mapping[str, Any]) -> Iterator[str]:
     for name, value in parameters.items():
-        if value is None or name == "part" or ("mode" in parameters and name in _SAID_BY_MODE):
+        if value is None or name == "part" or ("mode" in parameters and name in _COVERED_BY_MODE):
             continue
         if isinstance(value, str):
             yield value
@@ -39,12 +39,12 @@ def _words(parameters: Mapping[str, Any]) -> Iterator[str]:
 
 
 def pairs_of(one: Round) -> tuple[tuple[Job, JobOutcome], ...]:
-    """Each job with what came of it."""
+    """Returns each job with its outcome."""
     return tuple(zip(one.request.jobs, one.outcomes, strict=True))
 
 
 def moved_bits_per_s(one: Round) -> float | None:
-    """All loads together, of those that have figures; None where none moved anything that is known."""
+    """Sums the rates of all loads that have figures; None where no rate is known."""
     rates = [
         flow.bits_per_s
         for job, outcome in pairs_of(one)

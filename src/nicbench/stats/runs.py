@@ -1,31 +1,82 @@
-"""Several runs of a configuration: for each result of a run, the same over all runs, median and range.
-
-Where the number of runs grows, the main values also have the interval of their mean, which it waits for.
-"""
+"""Summarises several runs of a configuration: the same result over all runs, and whether the runs are enough."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, ResultVerdict, Value
-from nicbench.model.runs import ONCE, Runs
-from nicbench.model.spread import MeanInterval, Spread
+from nicbench.core.frame_size import size_words
+from nicbench.core.result import (
+    Bounded,
+    FoundInterval,
+    MeanInterval,
+    OutlierRun,
+    Result,
+    ResultVerdict,
+    RunStatistics,
+    Spread,
+    Value,
+)
+from nicbench.core.runs import ONCE, Runs, RunsMade
+from nicbench.core.turn import DEFAULT
+from nicbench.stats.bootstrap import Asked, Interval, of_mean, of_median
 from nicbench.stats.intervals import mean_interval
+from nicbench.stats.sample import Values, describe, outliers
 
 MainValues = Callable[[Result], tuple[str, ...]]
-"""The names of those values of a result that are waited for."""
+"""Returns the names of a result's main values: those whose intervals decide whether runs are enough."""
 _Numbers = list[Bounded | int | float]
+_SIZE_PARAMETERS: Final = frozenset({"frame_bytes", "mix", "size"})
+
+
+def described(runs: Sequence[int], values: Values, asked: Asked) -> RunStatistics | None:
+    """Computes the statistics of one value over runs; None where no value is known.
+
+    ``runs`` are the numbers of the runs, in the order of their values.
+    """
+    sample = describe(values)
+    if sample.mean is None or sample.median is None or sample.minimum is None or sample.maximum is None:
+        return None
+    far = outliers(values)
+    return RunStatistics(
+        n=sample.n,
+        mean=sample.mean,
+        median=sample.median,
+        minimum=sample.minimum,
+        maximum=sample.maximum,
+        sample_standard_deviation=sample.sample_standard_deviation,
+        population_standard_deviation=sample.population_standard_deviation,
+        coefficient_of_variation=sample.coefficient_of_variation,
+        median_interval=_to_record(of_median(values, asked)),
+        mean_interval=_to_record(of_mean(values, asked)),
+        outliers=tuple(OutlierRun(run=runs[one.place], value=one.value) for one in far.found),
+        outlier_rule=far.rule.value,
+        outlier_note=far.note,
+    )
+
+
+def _to_record(interval: Interval) -> FoundInterval:
+    return FoundInterval(
+        lower=interval.lower,
+        upper=interval.upper,
+        confidence_ratio=interval.confidence_ratio,
+        method=interval.method.value,
+        resamples=interval.resamples,
+        seed=interval.seed,
+        notes=interval.notes,
+    )
 
 
 def over_runs(
     results: Iterable[Result], asked: Runs = ONCE, main: MainValues = lambda _: (), seed: int | None = None
 ) -> tuple[Result, ...]:
-    """One for each point of each configuration; none where one run alone counts. Runs that warm up are left out.
+    """Summarises each point of each configuration over its runs; empty where there is only one run.
 
-    With a ``seed`` the main values have their statistics, the intervals by resamples drawn of it.
+    Warm-up runs are left out. With a ``seed`` the main values have their statistics, with intervals from resamples.
     """
     grouped: dict[tuple[str, ...], list[Result]] = {}
     results = tuple(result for result in results if not result.warm_up)
@@ -36,17 +87,19 @@ def over_runs(
         key = (result.configuration, result.test or "", result.method, result.scope, point)
         grouped.setdefault(key, []).append(result)
     return tuple(
-        _described(members, _over(members, _runs_of(results, configuration), asked, main), main(members[0]), seed)
+        _add_statistics(
+            members, _summarise(members, _runs_of(results, configuration), asked, main), main(members[0]), seed
+        )
         for (configuration, *_), members in grouped.items()
     )
 
 
 def _runs_of(results: Sequence[Result], configuration: str) -> int:
-    """How many runs of it there are: as many as a point should have."""
+    """Counts the runs of a configuration, which is how many results each point should have."""
     return len({result.run for result in results if result.configuration == configuration})
 
 
-def _over(members: Sequence[Result], runs: int, asked: Runs, main: MainValues) -> Result:
+def _summarise(members: Sequence[Result], runs: int, asked: Runs, main: MainValues) -> Result:
     first = members[0]
     names = dict.fromkeys(name for member in members for name in member.values)
     awaited = main(first) if asked.grows else ()
@@ -58,10 +111,10 @@ def _over(members: Sequence[Result], runs: int, asked: Runs, main: MainValues) -
         scope=first.scope,
         parameters=first.parameters,
         values={
-            name: _value(
+            name: _summarise_value(
                 [member.values.get(name) for member in members],
                 runs,
-                partial(_of_mean, runs=runs, asked=asked) if name in awaited else None,
+                partial(_mean_of_runs, runs=runs, asked=asked) if name in awaited else None,
             )
             for name in names
         },
@@ -72,31 +125,28 @@ def _over(members: Sequence[Result], runs: int, asked: Runs, main: MainValues) -
     )
 
 
-def _described(members: Sequence[Result], over: Result, main: Sequence[str], seed: int | None) -> Result:
-    """With the statistics of the main values; also of one that is the same in all runs."""
+def _add_statistics(members: Sequence[Result], over: Result, main: Sequence[str], seed: int | None) -> Result:
+    """Adds the statistics of the main values, also of those that are equal in all runs."""
     if seed is None:
         return over
-    from nicbench.stats.bootstrap import (
-        Asked,  # here: where nothing is described NumPy, which loads slowly, is not needed
-    )
-    from nicbench.stats.described import described
-
     values = dict(over.values)
     for name in main:
-        had = [member.values.get(name) for member in members]
-        found = described([member.run or 1 for member in members], list(map(_number, had)), Asked(seed))
+        by_run = [member.values.get(name) for member in members]
+        found = described([member.run or 1 for member in members], list(map(_number, by_run)), Asked(seed))
         if found is None:
             continue
         spread = values[name]
         if not isinstance(spread, Spread):
-            known = [value for value in had if isinstance(value, Bounded | int | float)]
+            known = [value for value in by_run if isinstance(value, Bounded | int | float)]
             spread = Spread.of(known, len(members))
         values[name] = spread.model_copy(update={"statistics": found})
     return over.model_copy(update={"values": values})
 
 
-def _value(values: Sequence[Value], runs: int, of_mean: Callable[[_Numbers], MeanInterval] | None = None) -> Value:
-    """What is the same in all runs, is no rate with an interval, and is not waited for, stays as it is."""
+def _summarise_value(
+    values: Sequence[Value], runs: int, of_mean: Callable[[_Numbers], MeanInterval] | None = None
+) -> Value:
+    """Summarises a value over runs; one that is equal in all runs, and not a bounded or main value, stays as it is."""
     first = values[0]
     if of_mean is None and not isinstance(first, Bounded) and len(set(values)) == 1 and len(values) == runs:
         return first
@@ -115,8 +165,8 @@ def _value(values: Sequence[Value], runs: int, of_mean: Callable[[_Numbers], Mea
     return Bounded(value=None, upper=max(uppers, default=None), reason_null="; ".join(reasons) or None)
 
 
-def _of_mean(known: _Numbers, runs: int, asked: Runs) -> MeanInterval:
-    """A mean of some of the runs is not that of all."""
+def _mean_of_runs(known: _Numbers, runs: int, asked: Runs) -> MeanInterval:
+    """Computes the interval of the mean; where some runs have no value it is never "reached"."""
     numbers = [number for value in known if (number := _number(value)) is not None]
     found = mean_interval(numbers, asked.confidence_ratio or 0.0, asked.until_ratio or 0.0)
     return found if len(numbers) == runs else found.model_copy(update={"reached": False})
@@ -125,3 +175,96 @@ def _of_mean(known: _Numbers, runs: int, asked: Runs) -> MeanInterval:
 def _number(value: Value) -> float | None:
     value = value.value if isinstance(value, Bounded) else value
     return float(value) if isinstance(value, int | float) else None
+
+
+# Whether the runs made so far are enough.
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """One main value of a result over runs; ``place`` identifies the result: "fast: throughput, 64 bytes"."""
+
+    result: Result
+    place: str
+    name: str
+    spread: Spread
+    of_mean: MeanInterval
+
+    @property
+    def width(self) -> str:
+        """The width of the interval in words, or why there is none."""
+        if self.spread.n < self.spread.runs:
+            return f"only {self.spread.n} of {self.spread.runs} runs have a value"
+        ratio = self.of_mean.width_ratio
+        return "the mean is 0 and the runs differ" if ratio is None else f"the interval is {percent(ratio)} wide"
+
+    @property
+    def order(self) -> tuple[bool, float]:
+        """A sorting key that grows with the distance from the width asked for."""
+        ratio = self.of_mean.width_ratio
+        return not self.of_mean.reached, math.inf if ratio is None else ratio
+
+
+def awaited(over_runs: Iterable[Result]) -> tuple[Awaited, ...]:
+    """Lists every main value, the one that is farthest from the width asked for first."""
+    results = tuple(over_runs)
+    found = (
+        Awaited(result, _place(result, results), name, value, value.of_mean)
+        for result in results
+        for name, value in result.values.items()
+        if isinstance(value, Spread) and value.of_mean is not None
+    )
+    return tuple(sorted(found, key=lambda one: one.order, reverse=True))
+
+
+def _place(result: Result, among: Sequence[Result]) -> str:
+    """Names configuration, test, and the parameters that distinguish the result from others of the test."""
+    test = [other.parameters for other in among if other.test == result.test]
+    telling = [
+        f"{key.removesuffix('_percent')} {value:g} %" if key.endswith("_percent") else f"{key} {value}"
+        for key, value in result.parameters.items()
+        if key not in _SIZE_PARAMETERS and any(other.get(key) != value for other in test)
+    ]
+    whose = "" if result.configuration == DEFAULT else f"{result.configuration}: "
+    size = [size_words(result.parameters)] if "frame_bytes" in result.parameters else []
+    return f"{whose}{', '.join([result.test or result.method, *size, *telling])}"
+
+
+def settled(over_runs: Iterable[Result]) -> bool:
+    """Returns whether every main value is known as closely as was asked. Values that no run has are ignored."""
+    return all(one.of_mean.reached for one in awaited(over_runs))
+
+
+def runs_made(
+    asked: Runs, results: Iterable[Result], over_runs: Iterable[Result], *, complete: bool
+) -> RunsMade | None:
+    """Returns the summary's record of the runs; None where their number is fixed and none is a warm-up."""
+    if not asked.grows and not asked.warm_up:
+        return None
+    runs: dict[str, set[int | None]] = {}
+    for result in results:
+        if not result.warm_up:
+            runs.setdefault(result.configuration, set()).add(result.run)
+    made = min(map(len, runs.values()), default=0)
+    reached = complete and settled(over_runs) if asked.grows else None
+    return RunsMade(asked=asked, made=made, reached=reached)
+
+
+def verdict_words(asked: Runs, made: int, over_runs: Iterable[Result]) -> str:
+    """Describes the verdict: "reached: the widest interval is 3.2 % wide after 7 runs; 5 % was asked"."""
+    values = awaited(over_runs)
+    wanted = f"{percent(asked.until_ratio or 0.0)} was asked"
+    after = f"after {made} run{'' if made == 1 else 's'}"
+    if not values:
+        return f"no value has an interval {after}; {wanted}"
+    worst = values[0]
+    if worst.of_mean.reached:
+        return f"reached: the widest interval is {percent(worst.of_mean.width_ratio or 0.0)} wide {after}; {wanted}"
+    missed = sum(1 for one in values if not one.of_mean.reached)
+    others = f", and of {missed - 1} other value{'' if missed == 2 else 's'}" if missed > 1 else ""
+    return f"not reached: {worst.width} {after}; {wanted} ({worst.place}, {worst.name}{others})"
+
+
+def percent(ratio: float) -> str:
+    """Formats a share in percent with three significant digits: "8.1 %"."""
+    return f"{100.0 * ratio:.3g} %"

@@ -1,30 +1,29 @@
-"""What a sample comes to: how many values, their centre, their spread; unknown ones are counted, never taken for 0.
-Pure.
-
-A *sample* is one value of each of several runs. ``None`` is unknown, and so is what is no finite number.
-"""
+"""Describes samples: number, centre, spread and outliers, and the span of a rate over all runs."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
+
+from nicbench.core.result import Bounded
 
 Values = Sequence[float | None]
 MOST: Final = 1e150
-"""Of a value, either way: beyond it squares overflow. No measurement comes near; what does is not known."""
+"""The greatest absolute value that counts as known: the squares of greater ones overflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All in the unit of the values, but for the coefficient. None where there are too few values to say.
+    """A sample's statistics, all in the unit of the values but the coefficient; None where there are too few values.
 
-    ``sample_standard_deviation`` has n - 1 in the divisor (the runs stand for all runs that could be made),
-    ``population_standard_deviation`` has n (the runs are all there is). The quartiles are type 7 of Hyndman and Fan,
-    "Sample quantiles in statistical packages", The American Statistician 50, 1996: the one of R, NumPy and
-    spreadsheets. ``coefficient_of_variation`` is the sample standard deviation over the absolute mean; None of a mean
+    ``sample_standard_deviation`` has n - 1 in the divisor (the runs are a sample of all possible runs),
+    ``population_standard_deviation`` has n (the runs are the whole population). The quartiles are type 7 of Hyndman and
+    Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996: the one of R, NumPy and
+    spreadsheets. ``coefficient_of_variation`` is the sample standard deviation over the absolute mean; None for a mean
     of 0.
     """
 
@@ -42,24 +41,24 @@ class Sample:
 
     @property
     def interquartile_range(self) -> float | None:
-        """From the lower to the upper quartile: the width of the middle half."""
+        """The distance from the lower to the upper quartile: the width of the middle half."""
         if self.lower_quartile is None or self.upper_quartile is None:
             return None
         return self.upper_quartile - self.lower_quartile
 
     @property
     def is_constant(self) -> bool:
-        """Whether all of two or more values are the same: the runs show nothing of chance then."""
+        """Whether all of two or more values are equal, so that the runs show no variation."""
         return self.n > 1 and self.minimum == self.maximum
 
 
 def known(values: Values) -> tuple[float, ...]:
-    """Those that are finite numbers, in their order."""
+    """Returns the values that are finite numbers, in the given order."""
     return tuple(float(value) for value in values if value is not None and abs(value) <= MOST)
 
 
 def describe(values: Values) -> Sample:
-    """One value has a mean, a median and quartiles, and no spread: that it has none is not known."""
+    """Computes a sample's statistics. A single value has a mean, a median and quartiles, but its spread is unknown."""
     found = sorted(known(values))
     unknown = len(values) - len(found)
     if not found:
@@ -83,16 +82,137 @@ def describe(values: Values) -> Sample:
 
 
 def standard_deviation(values: Sequence[float]) -> float:
-    """Of two known values at least, with n - 1 in the divisor."""
+    """Computes the sample standard deviation (n - 1) of at least two known values."""
     return math.sqrt(_squares(values) / (len(values) - 1))
 
 
 def _squares(values: Sequence[float]) -> float:
-    """In two passes and without loss; the exact fractions of ``statistics`` would be most of a comparison's time."""
+    """Sums the squared deviations in two passes, without loss; ``statistics``' exact fractions would be far slower."""
     mean = _mean(values)
     return math.fsum((value - mean) ** 2 for value in values)
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Within their range, out of which rounding may lift it."""
+    """Computes the mean, limited to the range of the values, which rounding could otherwise leave."""
     return min(max(statistics.fmean(values), min(values)), max(values))
+
+
+# Outliers are named by a rule and shown, and never removed: tables and intervals include them.
+
+
+FENCE: Final = 1.5
+"""How many interquartile ranges beyond a quartile a fence lies: the inner fences of Tukey, 1977."""
+HIGHEST_SCORE: Final = 3.5
+"""Iglewicz and Hoaglin, "How to Detect and Handle Outliers", ASQC 1993."""
+_NORMAL: Final = 0.6745
+"""The median absolute deviation of the normal distribution, in standard deviations, as the authors round it."""
+_FEWEST: Final = 4
+"""In smaller samples no value can lie outside Tukey's fences, however far away it is."""
+
+
+class Rule(StrEnum):
+    """The rule by which a value is called an outlier; the value is its description for a report."""
+
+    TUKEY = "Tukey's fences: more than 1.5 interquartile ranges beyond a quartile"
+    MODIFIED_Z = "modified z-score of Iglewicz and Hoaglin: 0.6745 x distance from the median / MAD above 3.5"
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """A value called an outlier; ``place`` is its index in the values as given, unknown ones included."""
+
+    place: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outliers:
+    """The values outside ``lower`` to ``upper`` by ``rule``; ``note`` says where the rule is of little or no use."""
+
+    rule: Rule
+    found: tuple[Outlier, ...]
+    lower: float | None = None
+    upper: float | None = None
+    note: str | None = None
+
+
+def outliers(values: Values, rule: Rule = Rule.TUKEY) -> Outliers:
+    """Finds the values outside the bounds, which themselves count as inside.
+
+    Where all values of the middle half are equal, every other value is outside, and the note says so.
+    """
+    numbers = known(values)
+    if len(numbers) < _FEWEST:
+        return Outliers(rule, (), note=f"of fewer than {_FEWEST} values none can be called an outlier")
+    lower, upper = _fences(numbers) if rule is Rule.TUKEY else _scores(numbers)
+    outside = tuple(
+        Outlier(place, float(value))
+        for place, value in enumerate(values)
+        if value is not None and known((value,)) and not lower <= value <= upper
+    )
+    note = "the middle values are all the same: every other value is outside, however near" if lower == upper else None
+    return Outliers(rule, outside, lower, upper, note)
+
+
+def _fences(values: Sequence[float]) -> tuple[float, float]:
+    lower, _, upper = statistics.quantiles(values, n=4, method="inclusive")
+    reach = FENCE * (upper - lower)
+    return lower - reach, upper + reach
+
+
+def _scores(values: Sequence[float]) -> tuple[float, float]:
+    middle = statistics.median(values)
+    deviation = statistics.median(abs(value - middle) for value in values)
+    reach = HIGHEST_SCORE * deviation / _NORMAL
+    return middle - reach, middle + reach
+
+
+# The span of a rate over all runs of a configuration.
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From the lowest load that a run passed to the highest that one failed; ``upper`` is infinite where none
+    failed.
+    """
+
+    lower: float
+    upper: float
+
+    def is_above(self, other: Span) -> bool:
+        """Returns whether every rate in it exceeds every rate in the other; otherwise no difference is shown."""
+        return self.lower > other.upper
+
+    def times(self, other: Span) -> tuple[float, float]:
+        """Returns the lower and upper bound of the ratio to the other's rate (infinite where it is not known)."""
+        least = 0.0 if math.isinf(other.upper) or other.upper == 0.0 else self.lower / other.upper
+        most = math.inf if other.lower == 0.0 or math.isinf(self.upper) else self.upper / other.lower
+        return least, most
+
+
+def span_of(rates: Iterable[Bounded]) -> Span | None:
+    """Returns the span over all runs; None where the rate of a run is entirely unknown."""
+    bounds = [bounds_of(rate) for rate in rates]
+    known = [bound for bound in bounds if bound is not None]
+    if not known or len(known) < len(bounds):
+        return None
+    return Span(min(lower for lower, _ in known), max(upper for _, upper in known))
+
+
+def bounds_of(rate: Bounded) -> tuple[float, float] | None:
+    """Returns lower and upper bound of a rate. A rate that no load exceeded has no upper bound below the line rate."""
+    if rate.value is None:
+        return None if rate.upper is None else (0.0, rate.upper)
+    lower = rate.value if rate.lower is None else rate.lower
+    if rate.upper is not None:
+        return lower, rate.upper
+    return lower, (rate.value if rate.is_line_rate else math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values in the order in which they were measured. ``times`` (any unit) rise; without them runs count 0, 1, 2."""
+
+    name: str
+    values: Values
+    times: Sequence[float] | None = None

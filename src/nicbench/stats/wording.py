@@ -1,36 +1,35 @@
-"""Sentences on comparisons and drift, in plain words, with their arithmetic. Pure.
-
-Every number comes from what was computed. A sentence says that something is higher or better only where ``Claim`` does.
-Names and units come from bench files: whoever prints the text escapes it.
-"""
+"""Writes sentences on comparisons and drift, with the figures behind them."""
 
 from __future__ import annotations
 
 from nicbench.stats.bootstrap import Interval
-from nicbench.stats.compare import Comparison, Shown
-from nicbench.stats.detectable import MOST_RUNS
+from nicbench.stats.compare import MOST_RUNS, Comparison, Shown
 from nicbench.stats.drift import Drift, Drifts
-from nicbench.stats.numerals import alike, figures, percent, probability
-from nicbench.stats.quantity import Quantity
-from nicbench.stats.ranks import Exactness
+from nicbench.stats.numerals import Quantity, alike, figures, percent, probability
+from nicbench.stats.rank_tests import Exactness
 from nicbench.stats.sample import Sample
 
 
 def sentence(comparison: Comparison, quantity: Quantity, circumstances: str = "") -> str:
-    """For instance "with 10 instances, 1x100 is 1.24 times faster than 4x25 [1.19, 1.31]", in these ``circumstances``.
+    """States the result, such as "with 10 instances, 1x100 is 1.24 times faster than 4x25 [1.19, 1.31]".
 
-    Where nothing is shown: "with 2 instances, no difference is shown between 1x100 and 4x25: the ratio's interval
-    [0.97, 1.05] holds 1".
+    Where no difference is shown: "with 2 instances, no difference is shown between 1x100 and 4x25: the ratio's interval
+    [0.97, 1.05] holds 1". ``circumstances`` come first ("with 10 instances").
     """
-    said = _shown(comparison, quantity) if comparison.claim.shown is Shown.YES else _not_shown(comparison)
-    return f"{circumstances}, {said}" if circumstances else said
+    text = (
+        _describe_difference(comparison, quantity)
+        if comparison.claim.shown is Shown.YES
+        else _explain_not_shown(comparison)
+    )
+    return f"{circumstances}, {text}" if circumstances else text
 
 
 def arithmetic(comparison: Comparison, quantity: Quantity) -> str:
-    """What the sentence rests on, a clause each: medians, numbers of runs, effect with interval, test, delta."""
+    """Lists the figures behind the sentence: medians, runs, effect with interval, test and delta."""
     first, second = comparison.first, comparison.second
     parts = [
-        f"median {quantity.of(side.sample.median)} of {_runs(side.sample.n)} of {side.name}{_unknown(side.sample)}"
+        f"median {quantity.of(side.sample.median)} of {_runs(side.sample.n)} of {side.name}"
+        f"{_count_unknown(side.sample)}"
         for side in (first, second)
     ]
     parts.append(
@@ -44,35 +43,35 @@ def arithmetic(comparison: Comparison, quantity: Quantity) -> str:
         parts.append(f"{test.name} {statistic}, {probability(test.p)} (two-sided, {kind})")
     if comparison.dominance is not None:
         delta = comparison.dominance
-        told = alike((delta.delta, delta.lower, delta.upper), 0.0)
-        parts.append(f"Cliff's delta {told[0]} [{told[1]}, {told[2]}], {delta.magnitude}")
+        numbers = alike((delta.delta, delta.lower, delta.upper), 0.0)
+        parts.append(f"Cliff's delta {numbers[0]} [{numbers[1]}, {numbers[2]}], {delta.magnitude}")
     return "; ".join((*parts, *comparison.effect.notes))
 
 
 def could_show(comparison: Comparison, quantity: Quantity) -> str | None:
-    """What so many runs could have shown, and how many the difference seen would need; None where there is one run."""
+    """States what difference the runs could show, and how many the one seen would need; None with one run."""
     found = comparison.detectable
     if found is None:
         return None
     if found.difference is None:
-        told = found.note or ""
+        text = found.note or ""
     else:
         least = quantity.of(found.difference)
         if comparison.kind.is_ratio:
             least = f"{figures(found.change_percent or 0.0, 2)} %"
-        told = (
+        text = (
             f"runs that vary as these would show a difference of {least} or more with a probability of "
             f"{100.0 * found.power_ratio:.0f} %"
         )
     if comparison.claim.shown is Shown.YES or not _differs(comparison):
-        return told
+        return text
     each = "pairs" if comparison.kind.is_paired else "runs of each"
-    many = f"more than {MOST_RUNS:,}" if found.runs_for_seen is None else f"about {_about(found.runs_for_seen)}"
-    return told if not _varies(comparison) else f"{told}; to show the one seen, {many} {each} are needed"
+    many = f"more than {MOST_RUNS:,}" if found.runs_for_seen is None else f"about {_round_count(found.runs_for_seen)}"
+    return text if not _varies(comparison) else f"{text}; to show the one seen, {many} {each} are needed"
 
 
 def drift_summary(found: Drifts) -> str:
-    """For instance "2 of 40 values drift (80 tests, corrected together by Holm's method at 95 %)"."""
+    """Summarises the drift: "2 of 40 values drift over the run (80 tests, corrected together by Holm's method)"."""
     tests = f"{found.tests} test{'' if found.tests == 1 else 's'}"
     many = len(found.all)
     among = "the only value" if many == 1 else f"any of {many} values"
@@ -86,28 +85,30 @@ def drift_summary(found: Drifts) -> str:
 
 
 def drift_sentence(drift: Drift) -> str:
-    """Of one series: how far it moved, and by which test; or that nothing is shown."""
+    """Describes the drift of one series: how far it moved, and by which test; or that nothing is shown."""
     if not drift.is_shown:
-        return f"{drift.name}: {drift.note}" if drift.trend is None and drift.thirds is None else _calm(drift)
+        return (
+            f"{drift.name}: {drift.note}" if drift.trend is None and drift.thirds is None else _describe_no_drift(drift)
+        )
     parts = []
     if drift.trend is not None and drift.trend_is_shown:
         moved = "a trend" if drift.over_run_percent is None else percent(drift.over_run_percent)
         if drift.over_run_lower_percent is not None and drift.over_run_upper_percent is not None:
             moved += f" [{percent(drift.over_run_lower_percent)}, {percent(drift.over_run_upper_percent)}]"
-        p = _corrected(drift.trend.p_corrected)
+        p = _corrected_probability(drift.trend.p_corrected)
         parts.append(f"{moved} from the first to the last of {drift.n} runs (Mann-Kendall, {p})")
     if drift.thirds is not None and drift.thirds_differ:
         moved = "a change" if drift.thirds_percent is None else percent(drift.thirds_percent)
         parts.append(
             f"{moved} from the median of the first {drift.third} runs to that of the last {drift.third} "
-            f"(Mann-Whitney U, {_corrected(drift.thirds.p_corrected)})"
+            f"(Mann-Whitney U, {_corrected_probability(drift.thirds.p_corrected)})"
         )
     return f"{drift.name}: {'; '.join(parts)}"
 
 
-def _shown(comparison: Comparison, quantity: Quantity) -> str:
+def _describe_difference(comparison: Comparison, quantity: Quantity) -> str:
     claim, kind = comparison.claim, comparison.kind
-    ends = _turned(comparison)
+    ends = _effect_of_higher(comparison)
     better = None if quantity.higher_is_better is None else claim.better_of(higher_is_better=quantity.higher_is_better)
     if not kind.is_ratio:
         far, least, most = quantity.of(ends[0]), *map(figures, ends[1:])
@@ -121,8 +122,8 @@ def _shown(comparison: Comparison, quantity: Quantity) -> str:
     return f"{claim.higher} has {factor} times the {quantity.name} of {claim.lower} [{least}, {most}]{verdict}"
 
 
-def _turned(comparison: Comparison) -> tuple[float, float, float]:
-    """Estimate and ends, of the higher over (or less) the lower."""
+def _effect_of_higher(comparison: Comparison) -> tuple[float, float, float]:
+    """Returns estimate and ends of the higher side over (or less) the lower."""
     effect = comparison.effect
     assert effect.estimate is not None  # noqa: S101 - a difference is shown by an interval
     assert effect.lower is not None  # noqa: S101
@@ -134,7 +135,7 @@ def _turned(comparison: Comparison) -> tuple[float, float, float]:
     return turned[0], turned[2], turned[1]
 
 
-def _not_shown(comparison: Comparison) -> str:
+def _explain_not_shown(comparison: Comparison) -> str:
     names = f"no difference is shown between {comparison.first.name} and {comparison.second.name}"
     first, second = comparison.first.sample, comparison.second.sample
     effect, test = comparison.effect, comparison.test
@@ -147,16 +148,17 @@ def _not_shown(comparison: Comparison) -> str:
         )
         return f"{names}: {counts} are too few to show any, however large"
     if comparison.claim.shown is Shown.TOO_ALIKE:
-        told = (
+        text = (
             "all runs gave the same value"
             if not (_varies(comparison) or _differs(comparison))
             else "too many runs gave the same value"
         )
-        return f"{names}: {told}"
+        return f"{names}: {text}"
+    ends = _format_interval(comparison)
     if comparison.claim.shown is Shown.INTERVAL_HOLDS:
-        return f"{names}: the {what}'s interval {_interval(comparison)} holds {comparison.kind.of_no_difference:.0f}"
+        return f"{names}: the {what}'s interval {ends} holds {comparison.kind.of_no_difference:.0f}"
     level = round(1.0 - effect.confidence_ratio, 12)
-    leaves_out = f"interval {_interval(comparison)} leaves out {comparison.kind.of_no_difference:.0f}"
+    leaves_out = f"interval {ends} leaves out {comparison.kind.of_no_difference:.0f}"
     return f"{names}: the {what}'s {leaves_out}, but {test.name} has {probability(test.p)}, above {level:g}"
 
 
@@ -166,17 +168,17 @@ def _effect(comparison: Comparison, quantity: Quantity) -> str:
         return "unknown"
     if effect.lower is None or effect.upper is None:
         return f"{alike((effect.estimate,), 1.0)[0] if comparison.kind.is_ratio else quantity.of(effect.estimate)}"
-    told = alike((effect.estimate, effect.lower, effect.upper), comparison.kind.of_no_difference)
-    estimate = told[0] if comparison.kind.is_ratio else f"{told[0]} {quantity.unit}".rstrip()
-    return f"{estimate}, {_how(effect)} [{told[1]}, {told[2]}]"
+    numbers = alike((effect.estimate, effect.lower, effect.upper), comparison.kind.of_no_difference)
+    estimate = numbers[0] if comparison.kind.is_ratio else f"{numbers[0]} {quantity.unit}".rstrip()
+    return f"{estimate}, {_describe_interval(effect)} [{numbers[1]}, {numbers[2]}]"
 
 
-def _how(effect: Interval) -> str:
+def _describe_interval(effect: Interval) -> str:
     confidence = f"{100.0 * effect.confidence_ratio:g} %"
     return f"{confidence} {effect.method} interval of {effect.resamples:,} resamples (seed {effect.seed})"
 
 
-def _interval(comparison: Comparison) -> str:
+def _format_interval(comparison: Comparison) -> str:
     effect = comparison.effect
     if effect.lower is None or effect.upper is None:
         return "(none)"
@@ -189,20 +191,20 @@ def _differs(comparison: Comparison) -> bool:
 
 
 def _varies(comparison: Comparison) -> bool:
-    """Whether any two runs of a side differ."""
+    """Returns whether the runs of at least one side differ."""
     return not (comparison.first.sample.is_constant and comparison.second.sample.is_constant)
 
 
-def _calm(drift: Drift) -> str:
+def _describe_no_drift(drift: Drift) -> str:
     seen = "" if drift.over_run_percent is None else f" ({percent(drift.over_run_percent)} by Sen's slope)"
     return f"{drift.name}: no drift is shown over {drift.n} runs{seen}"
 
 
-def _about(runs: int) -> str:
+def _round_count(runs: int) -> str:
     return str(runs) if runs < 100 else figures(runs, 2)
 
 
-def _corrected(p: float) -> str:
+def _corrected_probability(p: float) -> str:
     return f"{probability(p)} corrected"
 
 
@@ -210,5 +212,5 @@ def _runs(n: int) -> str:
     return f"{n} run{'' if n == 1 else 's'}"
 
 
-def _unknown(sample: Sample) -> str:
+def _count_unknown(sample: Sample) -> str:
     return f" ({sample.unknown} more unknown)" if sample.unknown else ""

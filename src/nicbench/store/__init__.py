@@ -1,4 +1,4 @@
-"""The store: run folders, their journal, and what is derived from it. It never touches a host."""
+"""The store: run folders, their journal, and the files derived from it. It never touches a host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILES = {"Journal": "journal", "RunFolder": "folder", "RunHeadline": "headline"
 
 
 def __getattr__(name: str) -> object:
-    """Each when it is first asked for: a list of runs needs none of what reads and writes them."""
+    """Imports a name on first use, because listing runs needs little of what reads and writes them."""
     if name in _FILES:
         return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

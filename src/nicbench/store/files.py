@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one: temporary name, fsync, rename, fsync of the folder."""
+"""Files of a run folder: their names, and atomic writing, so that a reader never sees an incomplete file."""
 
 from __future__ import annotations
 
@@ -6,18 +6,36 @@ import contextlib
 import errno
 import json
 import os
+import signal
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final, Literal
 
 from pydantic import BaseModel
 
-from nicbench.errors import HostError, NicbenchError
+from nicbench.core.errors import HostError, NicbenchError, UsageError
+
+BENCH: Final = "bench.yaml"
+IMPORT: Final = "import.json"
+"""Describes how results that were not measured here were read; such a run has it in place of the bench file."""
+JOURNAL: Final = "journal.ndjson"
+SUMMARY: Final = "summary.json"
+PLAN: Final = "plan.json"
+TAGS: Final = "tags.json"
+ERROR: Final = "error.txt"
+"""The traceback of a crash of nicbench itself."""
+
+Moment = Literal["before", "torn", "after"]
+Boundary = Callable[[int, Moment], None]
+"""Called at each journal write with the number of the write, from 1, and the moment in it."""
+
+VARIABLE = "NICBENCH_TEST_KILL_AT_JOURNAL_WRITE"
+_MOMENTS: tuple[Moment, ...] = ("before", "torn", "after")
 
 
 def storage_error(error: OSError, path: Path, next_step: str | None = None) -> HostError:
-    """The error for a file that could not be read or written, in words."""
+    """Makes the error for a file that could not be read or written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HostError(
             "the disk is full; what was measured so far is kept",
@@ -31,14 +49,14 @@ def storage_error(error: OSError, path: Path, next_step: str | None = None) -> H
 
 
 def damaged_error(error: Exception, path: Path, line: int | None = None) -> HostError:
-    """The error for a file of a run folder that is not what was once written there, by its first words."""
+    """Makes the error for a damaged file of a run folder, with the first line of ``error`` as the reason."""
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
     next_step = "put it back from a copy; a file that nobody copied is lost, and the others of its folder stand"
     return HostError(f"is damaged: {why}", place=str(path) if line is None else f"{path}:{line}", next_step=next_step)
 
 
 def json_text(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | None = 1, sort_keys: bool = False) -> str:
-    """JSON with floats as ``repr`` and no NaN; with sorted keys it is equal, byte for byte, where the content is."""
+    """Writes JSON with floats as ``repr`` and no NaN; with sorted keys equal content gives equal bytes."""
     data = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
     separators = (",", ":") if indent is None else (",", ": ")
     try:
@@ -49,33 +67,33 @@ def json_text(value: BaseModel | dict[str, Any] | list[Any], *, indent: int | No
             separators=separators,
             ensure_ascii=False,
             allow_nan=False,
-            default=_plain,
+            default=_dump_model,
         )
-    except ValueError as error:  # NaN or infinity: an unknown value is None, so somebody computed nonsense
+    except ValueError as error:  # NaN or infinity: an unknown value is None, so a computation went wrong
         raise NicbenchError(f"a value to be stored is not a number: {error}") from error
 
 
-def _plain(value: object) -> Any:
-    """Models inside plain dictionaries."""
+def _dump_model(value: object) -> Any:
+    """Converts models inside plain dictionaries."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces ``path`` by ``content``, all or nothing, also when the power fails."""
+    """Replaces the content of a file, all or nothing, also when the power fails."""
     with writing_atomically(path) as stream:
         stream.write(content)
 
 
 @contextlib.contextmanager
 def writing_atomically(path: Path) -> Iterator[BinaryIO]:
-    """The same for what is written bit by bit; where the writer fails, ``path`` stays as it was."""
+    """Replaces a file by what is written to the stream, all or nothing; if the writer fails, the file is unchanged."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         _refuse_device(path)
         temporary.unlink(missing_ok=True)
-        with temporary.open("xb") as stream:  # a new file: a link that somebody laid there is not followed
+        with temporary.open("xb") as stream:  # a new file, so that a link placed there is not followed
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -89,7 +107,7 @@ def writing_atomically(path: Path) -> Iterator[BinaryIO]:
 
 
 def _refuse_device(path: Path) -> None:
-    """HostError where a device stands: root who writes a table to /dev/null would have taken /dev/null away."""
+    """Raises HostError for a device: otherwise root, writing a table to /dev/null, would replace /dev/null."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -99,9 +117,40 @@ def _refuse_device(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the names in ``folder`` last; file contents are synced on their own."""
+    """Syncs the names in a folder to disk; file contents are synced separately."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# A hook for tests, which kills this process at a chosen boundary of a journal write.
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Boundary | None:
+    """Returns the boundary that the environment requests, None outside tests.
+
+    ``NICBENCH_TEST_KILL_AT_JOURNAL_WRITE=7`` kills before the seventh write of this process, ``7:torn`` after half of
+    its line is in the file, ``7:after`` when it is safely on disk.
+    """
+    text = environment.get(VARIABLE)
+    if not text:
+        return None
+    number, _, moment = text.partition(":")
+    chosen = next((known for known in _MOMENTS if known == (moment or "before")), None)
+    if not number.isdecimal() or int(number) < 1 or chosen is None:
+        raise UsageError(
+            f"{VARIABLE}={text} is not understood", next_step="write n, n:before, n:torn or n:after, n from 1"
+        )
+    return kill_at(int(number), chosen)
+
+
+def kill_at(number: int, moment: Moment) -> Boundary:
+    """Makes a boundary that kills this process by SIGKILL, without a chance to tidy up."""
+
+    def boundary(current_number: int, current_moment: Moment) -> None:
+        if (current_number, current_moment) == (number, moment):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return boundary

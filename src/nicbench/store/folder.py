@@ -1,4 +1,4 @@
-"""The run folder: everything about one run. It is made, filled by the journal, finished, and then left alone."""
+"""The run folder, with everything about one run. A folder that is not as its run left it is refused (quarantine)."""
 
 from __future__ import annotations
 
@@ -10,39 +10,52 @@ import shutil
 import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from nicbench.errors import HostError, UsageError
-from nicbench.model.plan import Plan
-from nicbench.model.result import Summary
-from nicbench.redaction import Redactor
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.plan import Plan
+from nicbench.core.redaction import Redactor
+from nicbench.core.result import Summary
 from nicbench.store import manifest, reading
-from nicbench.store.files import damaged_error, json_text, storage_error, sync_folder, write_atomically
-from nicbench.store.json_place import line_of
-from nicbench.store.names import BENCH, ERROR, IMPORT, JOURNAL, PLAN, SUMMARY
+from nicbench.store.files import (
+    BENCH,
+    ERROR,
+    IMPORT,
+    JOURNAL,
+    PLAN,
+    SUMMARY,
+    damaged_error,
+    json_text,
+    storage_error,
+    sync_folder,
+    write_atomically,
+)
+from nicbench.store.reading import line_of
 
 if TYPE_CHECKING:
     from nicbench.methods.base import Measures
     from nicbench.store.journal import Journal
 
+
 RAW = "raw"
 FRAMES = "frames"
-"""Every frame's times, a file for each round (``frame_samples``)."""
+"""Folder with every frame's times, a file for each round (``frame_samples``)."""
 SHOWN = frozenset(
     {BENCH, IMPORT, JOURNAL, SUMMARY, PLAN, "inventory.json", "tuning.json", "monitor.parquet", "monitor.ndjson"}
 )
-"""What is read of a run to show or compare it. The others are for other programs."""
+"""Files that are read to show or compare a run. The others are for other programs."""
+FROM_A_COPY: Final = "put the files back from a copy of the folder"
 _FIRST = (BENCH, IMPORT)
-"""A run folder holds one of them from its beginning."""
+"""A run folder holds one of these from its beginning."""
 _LONGEST_SLUG = 48
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
 class RunFolder:
-    """A run folder on disk; made by ``create``, found again by ``open``."""
+    """A run folder on disk, made by ``create`` or opened by ``open``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,7 +64,7 @@ class RunFolder:
 
     @functools.cached_property
     def journal(self) -> Journal:
-        """Its journal. Who reads the summary alone needs none of the events in it."""
+        """The journal of the run, imported on first use because reading the summary does not need it."""
         from nicbench.store.journal import Journal
 
         return Journal(self.path / JOURNAL, before_reopening=self._unfinish)
@@ -59,12 +72,12 @@ class RunFolder:
     @classmethod
     def create(cls, parent: Path, bench_text: str, title: str) -> RunFolder:
         """Makes ``parent/2026-01-31T120000Z-slug-of-title`` with the bench file in it; the name is unique."""
-        return cls(_made(parent, title, BENCH, bench_text))
+        return cls(_make_folder(parent, title, BENCH, bench_text))
 
     @classmethod
     def create_imported(cls, parent: Path, content: dict[str, Any], title: str) -> RunFolder:
-        """The same for results that somebody else measured: ``content`` says how they were read."""
-        folder = cls(_made(parent, title, IMPORT, json_text(content) + "\n"))
+        """Makes a folder for results that another program measured; ``content`` says how they were read."""
+        folder = cls(_make_folder(parent, title, IMPORT, json_text(content) + "\n"))
         try:
             folder.raw.mkdir()
         except OSError as error:
@@ -73,7 +86,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """The folder of a run that was made before; UsageError where it is none."""
+        """Opens the folder of an existing run. UsageError where it is none."""
         look = "`nicbench list` shows the runs there are"
         if not path.exists():
             raise UsageError("there is no such folder", place=str(path), next_step=look)
@@ -89,26 +102,26 @@ class RunFolder:
         return cls(path.resolve())
 
     def redact_with(self, redactor: Redactor) -> None:
-        """From now on nothing is written but what ``redactor`` leaves of it: plan, inventory, tuning, events.
+        """Redacts what is written from now on: plan, inventory, tuning, events.
 
-        Trials and results are counts and times, and are written as they are; the bench file is its author's own words.
+        Trials, rounds and results are counts and times and are written as they are; so is the bench file.
         """
         self.redactor = redactor
         self.journal.redact = redactor
 
     @property
     def is_imported(self) -> bool:
-        """Whether its results were measured by somebody else."""
+        """Whether its results were measured by another program."""
         return (self.path / IMPORT).is_file()
 
     @property
     def raw(self) -> Path:
-        """The folder for what others wrote, as they wrote it."""
+        """The folder with the output of tools and with imported files."""
         return self.path / RAW
 
     @property
     def bench_text(self) -> str:
-        """The bench file as given; of an import, how its file was read."""
+        """The bench file as given; for an import, the description of how it was read."""
         path = self.path / (IMPORT if self.is_imported else BENCH)
         try:
             return reading.text(path)
@@ -117,12 +130,12 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether ``finish`` has been reached and nothing was appended since."""
+        """Whether ``finish`` has completed and nothing was appended since."""
         return (self.path / manifest.NAME).is_file()
 
     @property
     def holds_outputs(self) -> bool:
-        """Whether something is in it that a tool wrote, or the text of a crash."""
+        """Whether it holds output of a tool, or the traceback of a crash."""
         outputs = (self.raw, self.path / FRAMES)
         return (self.path / ERROR).is_file() or any(each.is_file() for one in outputs for each in one.rglob("*"))
 
@@ -133,7 +146,7 @@ class RunFolder:
         write_atomically(self.path / name, (json_text(content) + "\n").encode())
 
     def read_json(self, name: str) -> Any:
-        """The content of a JSON file of the folder, None where there is none (the run ended before it was written)."""
+        """Reads a JSON file of the folder; None where it is missing (the run ended before it was written)."""
         path = self.path / name
         try:
             return reading.parsed(path)
@@ -141,48 +154,48 @@ class RunFolder:
             return None
 
     def plan(self) -> Plan | None:
-        """The plan, None where the run ended before it was written."""
+        """Reads the plan; None where the run ended before it was written."""
         return self._model(PLAN, Plan)
 
     def summary(self) -> Summary | None:
-        """The summary, None where the run is not finished."""
+        """Reads the summary; None where the run is not finished."""
         return self._model(SUMMARY, Summary)
 
     def finish(self, summary: Summary, measures: Measures = "frames") -> None:
-        """Writes what follows from the journal, and the manifest last; events come before. It may be done again.
+        """Writes the files derived from the journal, and the manifest last. It may be repeated.
 
-        ``measures`` says which table there is where nothing was measured.
+        ``measures`` selects the table that is written where nothing was measured.
         """
-        # Here: only a run that is finished needs what writes tables, and loading it takes long.
-        from nicbench.store import histograms, monitor_table, round_table, trial_table
+        # Imported here: only finishing a run needs what writes tables, and loading it is slow.
+        from nicbench.store import histograms, monitor_samples, record_tables
 
         self.journal.close()
         trials, rounds = tuple(self.journal.trials().values()), tuple(self.journal.rounds().values())
         if rounds or (measures == "rounds" and not trials):
-            write_atomically(self.path / "rounds.parquet", round_table.parquet(rounds))
-        monitor_table.finish(self.path)
+            write_atomically(self.path / "rounds.parquet", record_tables.rounds_parquet(rounds))
+        monitor_samples.finish(self.path)
         if trials or (measures == "frames" and not rounds):  # a run has the one or the other, be it empty
-            write_atomically(self.path / "trials.parquet", trial_table.parquet(trials))
+            write_atomically(self.path / "trials.parquet", record_tables.trials_parquet(trials))
             write_atomically(self.path / "latency.hlog", histograms.latency_log(trials).encode())
         # Sorted, so that a resumed run that found the same writes the same bytes.
         write_atomically(self.path / SUMMARY, (json_text(summary, sort_keys=True) + "\n").encode())
         manifest.write(self.path)
 
     def remove(self) -> None:
-        """Takes the folder away; for a run that was refused before it measured anything."""
+        """Removes the folder of a run that was refused before it measured anything."""
         self.journal.close()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def differences(self) -> tuple[str, ...]:
-        """What was changed, removed or added since the run had finished, one sentence each."""
+        """Describes what was changed, removed or added since the run had finished, one sentence each."""
         return manifest.differences(self.path)
 
     def damage(self) -> tuple[str, ...]:
-        """What is not as the run left it of the files that results are shown from, one sentence each."""
-        return manifest.told([found for found in manifest.departures(self.path, SHOWN) if found.name in SHOWN])
+        """Describes damage to the files that results are shown from, one sentence each."""
+        return manifest.describe([found for found in manifest.departures(self.path, SHOWN) if found.name in SHOWN])
 
     def _unfinish(self) -> None:
-        """A journal that grows again is no longer what the manifest vouches for."""
+        """Removes the manifest, which no longer covers a journal that grows again."""
         (self.path / manifest.NAME).unlink(missing_ok=True)
 
     def _model(self, name: str, kind: type[Kind]) -> Kind | None:
@@ -210,7 +223,7 @@ def _first_line(error: ValidationError, path: Path) -> int | None:
 
 
 def _is_newer(content: Any) -> bool:
-    """Whether a summary says that it is of a format after ours; older ones all open."""
+    """Whether a summary has a newer format than this nicbench knows; all older ones can be read."""
     said = content.get("format") if isinstance(content, dict) else None
     found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", said) if isinstance(said, str) else None
     ours = str(Summary.model_fields["format"].default).split(".")
@@ -218,19 +231,19 @@ def _is_newer(content: Any) -> bool:
 
 
 def slug(title: str) -> str:
-    """A title as part of a folder's name: lower-case ASCII letters, digits and hyphens."""
+    """Converts a title to a part of a folder's name: lower-case ASCII letters, digits and hyphens."""
     ascii_only = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
     words = re.sub(r"[^a-z0-9]+", "-", ascii_only.lower()).strip("-")
     return words[:_LONGEST_SLUG].strip("-") or "run"
 
 
 def is_run_folder(path: Path) -> bool:
-    """Whether ``path`` is the folder of a run, measured or imported, or what is left of one."""
+    """Whether a path is the folder of a run, measured or imported, or the remains of one."""
     return path.is_dir() and any(_is_there(path / name) for name in (*_FIRST, JOURNAL, manifest.NAME))
 
 
 def _refuse_ruin(path: Path) -> None:
-    """HostError where the file that makes a folder that of a run is gone, or is none."""
+    """Raises HostError where a run folder has neither a bench file nor an import file, or it is no regular file."""
     found = 0
     for name in _FIRST:
         with contextlib.suppress(FileNotFoundError):
@@ -245,7 +258,7 @@ def _refuse_ruin(path: Path) -> None:
 
 
 def _is_there(path: Path) -> bool:
-    """Also a link that leads nowhere. OSError where it cannot be known."""
+    """Whether a path exists, even as a dangling link. OSError where that cannot be known."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -253,8 +266,8 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def _made(parent: Path, title: str, name: str, text: str) -> Path:
-    """A new folder with its first file in it, which makes it that of a run."""
+def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:
+    """Makes a folder with its first file, which marks it as that of a run."""
     stem = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{slug(title)}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -276,7 +289,7 @@ def _made(parent: Path, title: str, name: str, text: str) -> Path:
 
 
 def _new_folder(parent: Path, stem: str) -> Path:
-    """Two runs of one title in one second get different names."""
+    """Makes a folder with a unique name; two runs with one title in one second get different ones."""
     number = 1
     while True:
         path = parent / (stem if number == 1 else f"{stem}-{number}")
@@ -286,3 +299,26 @@ def _new_folder(parent: Path, stem: str) -> Path:
             number += 1
         else:
             return path
+
+
+# Quarantine: a damaged run folder stays where it is, and is not read as if it were good.
+
+
+def refuse_damaged(folder: RunFolder, next_step: str = FROM_A_COPY) -> None:
+    """Raises HostError where a file that would be shown is not as the run left it."""
+    _refuse(folder, folder.damage(), next_step)
+
+
+def refuse_damaged_files(folder: RunFolder, *names: str) -> None:
+    """Raises HostError where one of these files (paths in the run folder) is not as the run left it."""
+    found = [each for each in manifest.departures(folder.path, names) if each.name in names]
+    _refuse(folder, manifest.describe(found), FROM_A_COPY)
+
+
+def _refuse(folder: RunFolder, damage: tuple[str, ...], next_step: str) -> None:
+    if damage:
+        raise HostError(
+            f"the run folder is damaged and in quarantine: {'; '.join(damage)}",
+            place=str(folder.path),
+            next_step=next_step,
+        )

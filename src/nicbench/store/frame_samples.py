@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nicbench.errors import HostError
-from nicbench.model.round import Round
+from nicbench.core.errors import HostError
+from nicbench.core.round import Round
 from nicbench.store.files import damaged_error, storage_error, writing_atomically
 from nicbench.store.folder import FRAMES
 
@@ -50,7 +50,7 @@ def _field(name: str, kind: pa.DataType, meaning: str, *, nullable: bool = False
 
 
 _SAME: Final = ("round", "test", "configuration", "run", "warm_up", "task", "instance", "client", "began_at_ns")
-"""The same in all rows of a process."""
+"""Columns with the same value in all rows of a process."""
 _SCHEMA = pa.schema(
     [
         _field("round", pa.string(), "as in rounds.parquet"),
@@ -73,7 +73,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """A file of records that was looked at. ``cut_bytes`` at its end are no whole record, as after a kill."""
+    """A checked file of records. Its last ``cut_bytes`` are no whole record, as after a kill."""
 
     path: Path
     frames: int
@@ -82,7 +82,7 @@ class Samples:
 
 
 def looked_at(path: Path) -> Samples:
-    """What is in a file of records. HostError, with the file's name, where it is none or holds what cannot be."""
+    """Checks a file of records. HostError, with the file's name, where it is none or holds invalid records."""
     try:
         samples = _by_header(path)
         for number, records in enumerate(_pieces(samples)):
@@ -109,7 +109,7 @@ def _by_header(path: Path) -> Samples:
 
 
 def write(run_folder: Path, one: Round, samples: Mapping[int, Samples]) -> None:
-    """The file of a round, all or nothing; ``samples`` are by job, from 1."""
+    """Writes the file of a round, all or nothing; ``samples`` are by job, from 1."""
     path = run_folder / FRAMES / f"{one.id}.parquet"
     try:
         path.parent.mkdir(exist_ok=True)
@@ -123,7 +123,7 @@ def write(run_folder: Path, one: Round, samples: Mapping[int, Samples]) -> None:
 
 
 _WITHOUT: Final = "the round stands without its samples"
-# Times rise, durations are alike: by their differences a frame takes 15 to 19 bytes of the 96 that it was.
+# Times rise and durations are alike: stored as differences, a frame takes 15 to 19 bytes instead of 96.
 _AS_STORED: Final[Mapping[str, Any]] = {
     "compression": "zstd",
     "use_dictionary": [*_SAME, "thread"],
@@ -143,7 +143,7 @@ def _pieces(samples: Samples) -> Iterator[np.ndarray[Any, np.dtype[Any]]]:
 
 
 def _tables(one: Round, samples: Mapping[int, Samples]) -> Iterator[pa.Table]:
-    """Of small processes several together: each table is a row group, and has a cost of its own."""
+    """Makes tables, each a row group; small processes share one, because a row group has a cost of its own."""
     batches: list[pa.RecordBatch] = []
     for number, each in sorted(samples.items()):
         for records in _pieces(each):
@@ -161,7 +161,7 @@ def _same(one: Round, number: int, samples: Samples) -> dict[str, Any]:
         "test": one.test,
         "configuration": one.configuration,
         "run": one.run,
-        "warm_up": one.request.warm_up,
+        "warm_up": one.warm_up,
         "task": None if job.ask.frames is None else job.ask.frames.task,
         "instance": number,
         "client": job.client,

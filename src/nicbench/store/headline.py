@@ -1,20 +1,25 @@
-"""A run's headline: what a list shows of it, and the line of an index that it is kept as.
-
-Ten thousand of them are read for every list, so that they are tuples, and this file loads nothing that takes long.
-"""
+"""A run's headline: what a list shows of a run and what searches look at, and its line in the index."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pydantic_core import from_json
+
+from nicbench.core.errors import NicbenchError
+from nicbench.store import reading
+
+INVENTORY: Final = "inventory.json"
 LONGEST_TEXT: Final = 300
 MOST_NAMES: Final = 64
 _FIELD: Final = "\x1f"
 _NAME: Final = "\x1e"
-"""Between the fields of a line and between the names of one: characters that no clean text has."""
+"""Separators of the fields of a line, and of the names in a field: characters that no clean text has."""
 _VERDICTS: Final = frozenset({"", "valid", "disturbed", "incomplete", "imported"})
 _FIELDS: Final = 17
 _LONGEST_LINE: Final = 200_000
@@ -22,8 +27,74 @@ _LONGEST_LINE: Final = 200_000
 _NAME_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d)(\d\d)(\d\d)Z")
 
 
+# What an inventory says by which runs are searched.
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Cards under test, kernels and drivers of all machines of a run, each name once."""
+
+    cards: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    drivers: tuple[str, ...] = ()
+
+
+def machines_of(folder: Path) -> Machines:
+    """Reads cards, kernels and drivers of a run folder; empty where it has no readable inventory."""
+    try:
+        return machines(from_json(reading.content(folder / INVENTORY), allow_inf_nan=False))
+    except (OSError, ValueError, RecursionError, NicbenchError):
+        return Machines()
+
+
+def machines(inventory: Any) -> Machines:
+    """Extracts cards, kernels and drivers from an inventory.
+
+    Cards are those of the interfaces under test; where no interface is known (DPDK took it), all of the machine.
+    """
+    each = [_mapping(facts) for facts in _mapping(inventory).values()]
+    cards = [card for facts in each for card in _cards(facts)]
+    return Machines(
+        cards=_once(" ".join(_words(card, "vendor", "model", "id")) for card in cards),
+        kernels=_once(release for facts in each for release in _words(_mapping(facts.get("kernel")), "release")),
+        drivers=_once(name for facts in each for name in _drivers(facts)),
+    )
+
+
+def _cards(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    adapters = _mapping(facts.get("pci_adapters"))
+    drivers = _mapping(facts.get("drivers"))
+    buses = [str(_mapping(drivers.get(name)).get("bus")) for name in _mapping(facts.get("interfaces"))]
+    known = [bus for bus in buses if bus in adapters]
+    return [_mapping(adapters[bus]) for bus in known or adapters]
+
+
+def _drivers(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Lists the drivers of the interfaces under test; for a virtual one its kind (veth) stands in for the driver."""
+    for name, link in _mapping(facts.get("interfaces")).items():
+        named = _words(_mapping(_mapping(facts.get("drivers")).get(name)), "name")
+        yield from named or _words(_mapping(link), "kind")
+    for card in _cards(facts):
+        yield from _words(card, "driver")
+
+
+def _words(found: Mapping[str, Any], *names: str) -> list[str]:
+    return [value for name in names if isinstance(value := found.get(name), str) and value]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+# The headline.
+
+
 def clean(text: str) -> str:
-    """On one line, without characters that steer a terminal, and not longer than ``LONGEST_TEXT``."""
+    """Puts a text on one line, without control characters, and cuts it to ``LONGEST_TEXT``."""
     if not text.isprintable():
         text = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in text[: 2 * LONGEST_TEXT])
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
@@ -37,11 +108,11 @@ class RunHeadline(NamedTuple):
 
     run_id: str
     folder: str
-    """The run's own, with its path."""
+    """Path of the run folder."""
     title: str | None = None
     started: str | None = None
     verdict: str | None = None
-    """``ResultVerdict``, as a word."""
+    """Value of ``ResultVerdict``."""
     finished: bool = False
     trials: int = 0
     results: int = 0
@@ -56,29 +127,29 @@ class RunHeadline(NamedTuple):
     configurations: tuple[str, ...] = ()
     nicbench_version: str | None = None
     format: str | None = None
-    """The format's version of its summary."""
+    """Format version of its summary."""
     headline: str | None = None
 
     @property
     def path(self) -> Path:
-        """The run's folder."""
+        """The run's folder as a path."""
         return Path(self.folder)
 
     @property
     def at(self) -> str:
-        """When it started, in UTC and to be sorted; of a run that does not say, what its folder's name says."""
+        """When it started, in UTC and sortable; from the folder's name where the journal does not say."""
         if self.started:
             return self.started
         found = _NAME_TIME.match(self.run_id)
         return f"{found[1]}{found[2]}:{found[3]}:{found[4]}+00:00" if found else ""
 
     def plain(self) -> dict[str, Any]:
-        """For JSON, by names."""
+        """Returns the headline as a dictionary for JSON."""
         return {"path" if name == "folder" else name: value for name, value in self._asdict().items()}
 
 
 def line_of(run: RunHeadline) -> str:
-    """What an index keeps: all but where the run is and what it is called, which no index says."""
+    """Encodes a headline as its line in the index, without the run's name and folder."""
     return _FIELD.join(
         _NAME.join(each) if isinstance(each, tuple) else str(int(each)) if isinstance(each, int) else each or ""
         for each in run[2:]
@@ -86,8 +157,9 @@ def line_of(run: RunHeadline) -> str:
 
 
 def of_line(name: str, folder: str, line: str) -> RunHeadline | None:
-    """The headline of the run ``name`` from its line; None where that is not one: an index is trusted no more than a
-    run folder is.
+    """Decodes the headline of the run ``name`` from its line in the index.
+
+    None where the line is invalid: an index is trusted no more than a run folder is.
     """
     fields = line.split(_FIELD)
     if len(fields) != _FIELDS or len(line) > _LONGEST_LINE:

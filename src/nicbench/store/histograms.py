@@ -1,4 +1,4 @@
-"""Latency histograms: decoding what the engine sent, and latency.hlog, the HdrHistogram log of a run."""
+"""Latency histograms: decodes those of the engine, and writes latency.hlog, the HdrHistogram log of a run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from hdrh.codec import HdrCookieException, HdrLengthException
 from hdrh.histogram import HdrHistogram
 
-from nicbench.errors import HostError
-from nicbench.model.trial import Purpose, Trial
+from nicbench.core.errors import HostError
+from nicbench.core.trial import Purpose, Trial
 
 # HdrHistogram's V2 encoding: plain, or in a wrapper that is compressed. The low byte's upper half is the word size.
 _V2_PLAIN = 0x1C849303
@@ -37,7 +37,7 @@ _NANOSECONDS_PER_MILLISECOND = 1e6  # logs give the interval's maximum in millis
 
 
 def decode(encoded: str) -> HdrHistogram:
-    """The histogram in base64, plain or compressed V2. HostError where it is damaged."""
+    """Decodes a histogram from base64, plain or compressed V2. HostError where it is damaged."""
     try:
         raw = base64.b64decode(encoded, validate=True)
         if int.from_bytes(raw[:4], "big") & ~0xF0 == _V2_PLAIN:
@@ -45,14 +45,14 @@ def decode(encoded: str) -> HdrHistogram:
             histogram = HdrHistogram.decode(zlib.compress(raw), b64_wrap=False)
             histogram.b64_wrap = histogram.encoder.b64_wrap = True
             return histogram
-        _check(_unpacked(raw[_WRAPPER_BYTES:]))
+        _check(_unpack(raw[_WRAPPER_BYTES:]))
         return HdrHistogram.decode(encoded)
     except _UNDECODABLE as error:
         raise HostError(f"a latency histogram cannot be decoded: {error}") from error
 
 
-def _unpacked(packed: bytes) -> bytes:
-    """Bounded: a few bytes of zlib can stand for gigabytes."""
+def _unpack(packed: bytes) -> bytes:
+    """Decompresses within bounds: a few bytes of zlib can stand for gigabytes."""
     unpacker = zlib.decompressobj()
     content = unpacker.decompress(packed, _MOST_BYTES)
     if unpacker.unconsumed_tail:
@@ -61,7 +61,7 @@ def _unpacked(packed: bytes) -> bytes:
 
 
 def _check(payload: bytes) -> None:
-    """The head of a histogram, before memory is taken for its counts. ValueError where it is none."""
+    """Checks the head of a histogram before memory is allocated for its counts. ValueError where it is invalid."""
     if len(payload) < _HEAD.size:
         raise ValueError("it is too short")
     _, _, _, digits, lowest, highest, _ = _HEAD.unpack_from(payload)
@@ -70,7 +70,7 @@ def _check(payload: bytes) -> None:
 
 
 def latency_log(trials: Iterable[Trial]) -> str:
-    """One tagged interval histogram for each latency trial; the tag is the trial's id, times are seconds of the run."""
+    """Writes the log: an interval histogram for each latency trial, tagged with its id, at its seconds of the run."""
     lines = [
         "#[Histogram log format version 1.3]",
         "#[Latency in nanoseconds; Tag is the trial's id in journal.ndjson; Interval_Max in milliseconds]",

@@ -1,44 +1,154 @@
-"""The index of a folder of runs: their headlines in one SQLite file, so that a list need not open every folder.
-
-The run folders are the truth, and the index is made of them: who removes ``.index.sqlite`` loses nothing. Each call
-looks at every folder's times and sizes (its *stamp*) and reads those that are new or changed. An index that cannot be
-used (damaged, of another program, of a newer nicbench, not to be written) is made anew or passed over with a note.
-"""
+"""The index of a folder of runs: their headlines in one SQLite file, and the search among them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from nicbench.core.errors import UsageError
+from nicbench.store.files import JOURNAL, SUMMARY, TAGS
 from nicbench.store.headline import RunHeadline, line_of, of_line
-from nicbench.store.names import JOURNAL, SUMMARY, TAGS
 
 if TYPE_CHECKING:
     from nicbench.store.listing import Tell
 
 NAME: Final = ".index.sqlite"
 VERSION: Final = 3
-"""Of what is kept: raised where a headline has something new, so that an older index is made anew."""
+"""Version of the rows: raised when a headline gets something new, so that an older index is rebuilt."""
 _APPLICATION: Final = 0x6E_62_69_78
-"""``nbix``: by it SQLite files of other programs are told apart."""
+"""``nbix``, which tells the index from SQLite files of other programs."""
 _WAIT_S: Final = 3.0
-"""For another nicbench that is writing the same index."""
+"""How long to wait for another nicbench that is writing the same index."""
 _FRESH_NS: Final = 2_000_000_000
-"""A folder that was changed so shortly ago may change again without another time on it: it is read again next time."""
+"""A folder changed so recently may change again without a new timestamp, so it is read again next time."""
 _WATCHED: Final = (JOURNAL, SUMMARY, TAGS)
-"""What a stamp is of besides the folder itself, where files come, go and are replaced: files that are written into."""
+"""Files whose times are part of a stamp, because writing into them does not change the time of the folder."""
 _ABSENT: Final = "-"
+_NOT_READ: Final = "cannot be read"
+"""The beginning of the trouble of a folder that cannot be read, also in ``storage_error``."""
+_TIME: Final = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d)?)?)?)?")
+
+
+# Search among headlines.
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Conditions that a run must meet, all of them; an empty one selects every run. Case does not matter.
+
+    ``words`` match anywhere in a headline, ``cards`` and ``drivers`` anywhere in a name, ``kernels`` the beginning of a
+    release up to a separator (6.1 matches 6.1.90 and not 6.18), ``tags`` and ``methods`` whole names. Any of several
+    cards, kernels or drivers suffices; all words, tags and methods are required. ``since`` and ``until`` are inclusive
+    times in UTC: 2026, 2026-01, 2026-01-31 or 2026-01-31T12:30.
+    """
+
+    words: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    drivers: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    since: str | None = None
+    until: str | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the search has any condition."""
+        return self != Search()
+
+
+def moment(text: str, option: str) -> str:
+    """Returns a time for ``Search``. UsageError where the text is none."""
+    if not (_TIME.fullmatch(text) and _exists(text)):
+        raise UsageError(f"{text!r} is no date", place=option, next_step="write it like 2026, 2026-01 or 2026-01-31")
+    return text
+
+
+def _exists(text: str) -> bool:
+    """Whether a date exists, unlike the 31st of February; missing parts are the first month, day or minute."""
+    try:
+        datetime.fromisoformat(text + "0000-01-01T00:00"[len(text) :] if len(text) != 13 else f"{text}:00")
+    except ValueError:
+        return False
+    return True
+
+
+def found(runs: Iterable[RunHeadline], search: Search) -> tuple[RunHeadline, ...]:
+    """Returns the runs that meet a search, in their order."""
+    for holds in _conditions(search):
+        runs = filter(holds, runs)
+    return tuple(runs)
+
+
+def _conditions(search: Search) -> Iterator[Callable[[RunHeadline], bool]]:
+    """Makes the conditions that are not empty: for ten thousand runs each takes time."""
+    if search.since or search.until:
+        yield lambda run: _in_time(run.at, search)
+    for wanted, names_of in ((search.cards, _cards), (search.drivers, _drivers)):
+        if wanted:
+            yield _any_within(_folded(wanted), names_of)
+    if search.kernels:
+        yield lambda run: any(_is_release(wanted, one) for wanted in search.kernels for one in run.kernels)
+    for wanted, names_of in ((search.tags, _tags), (search.methods, _methods)):
+        if wanted:
+            yield _all_of(set(_folded(wanted)), names_of)
+    if search.words:
+        yield lambda run: _has_words(run, _folded(search.words))
+
+
+_Names = Callable[[RunHeadline], tuple[str, ...]]
+_cards: Final[_Names] = attrgetter("cards")
+_drivers: Final[_Names] = attrgetter("drivers")
+_tags: Final[_Names] = attrgetter("tags")
+_methods: Final[_Names] = attrgetter("methods")
+
+
+@lru_cache(maxsize=4096)  # the same few names stand in thousands of runs
+def _folded(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.casefold() for name in names)
+
+
+def _any_within(wanted: tuple[str, ...], names_of: _Names) -> Callable[[RunHeadline], bool]:
+    return lambda run: any(one in name for one in wanted for name in _folded(names_of(run)))
+
+
+def _all_of(wanted: set[str], names_of: _Names) -> Callable[[RunHeadline], bool]:
+    return lambda run: wanted.issubset(_folded(names_of(run)))
+
+
+def _in_time(at: str, search: Search) -> bool:
+    since, until = search.since, search.until
+    return bool(at) and (not since or at[: len(since)] >= since) and (not until or at[: len(until)] <= until)
+
+
+def _is_release(wanted: str, release: str) -> bool:
+    wanted, release = wanted.casefold(), release.casefold()
+    return release.startswith(wanted) and not (release[len(wanted) :][:1].isdigit() and wanted[-1:].isdigit())
+
+
+def _has_words(run: RunHeadline, words: tuple[str, ...]) -> bool:
+    lists = (run.tags, run.cards, run.kernels, run.drivers, run.methods, run.configurations)
+    text = "\n".join((run.run_id, run.title or "", *chain.from_iterable(lists))).casefold()
+    return all(word in text for word in words)
+
+
+# The index file.
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """The runs, oldest first; how many folders were read for it; and what the user should know of the index."""
+    """The runs, oldest first; how many folders were read for them; and notes on the index for the user."""
 
     runs: tuple[RunHeadline, ...]
     read: int
@@ -46,13 +156,13 @@ class Indexed:
 
 
 class _UnusableError(Exception):
-    """Why an index is passed over."""
+    """The index must not be used or changed; the message says why."""
 
 
 def indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Indexed:
-    """Every run under ``parent`` as its folder is now. ``tell`` has a line on what a run found.
+    """Lists every run under ``parent`` as its folder is now. ``tell`` returns a line on the results of a run.
 
-    ``rebuild`` reads every folder anew. NicbenchError never; OSError where ``parent`` itself cannot be read.
+    ``rebuild`` reads every folder again. Raises no NicbenchError; OSError where ``parent`` itself cannot be read.
     """
     if not parent.is_dir():
         return Indexed((), 0)
@@ -78,7 +188,7 @@ def indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Indexed:
         if run is not None:
             kept[name] = run
         elif (run := _read(parent / name, tell)) is not None:
-            # A folder that may not be read is looked at again: rights have no part in its stamp.
+            # A folder that may not be read is tried again: permissions are not part of its stamp.
             lasts = newest_ns < now_ns - _FRESH_NS and _NOT_READ not in (run.trouble or "")
             changed[name] = (stamp if lasts else "", run)
     every = kept | {name: run for name, (_, run) in changed.items()}
@@ -89,25 +199,21 @@ def indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Indexed:
     return Indexed(tuple(every[name] for name in sorted(every)), len(changed), tuple(notes))
 
 
-_NOT_READ: Final = "cannot be read"
-"""So does ``storage_error`` begin, too."""
-
-
 def _read(path: Path, tell: Tell) -> RunHeadline | None:
-    """The headline from a folder itself; None where it is not that of a run."""
-    from nicbench.store.folder import is_run_folder  # here: most lists read no folder, and loading this takes long
+    """Makes the headline from the folder itself; None where it is no run folder."""
+    from nicbench.store.folder import is_run_folder  # imported here: most lists read no folder, and loading is slow
     from nicbench.store.listing import headline, unreadable
 
     try:
         return headline(path, tell) if is_run_folder(path) else None
-    except OSError as error:  # of somebody else's folder: the other runs are listed all the same
+    except OSError as error:  # another user's folder, for instance: the other runs are listed all the same
         return unreadable(path, f"{_NOT_READ}: {error.strerror or error}")
 
 
 def _stamps(parent: Path, known: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, int]]:
-    """Of every folder under ``parent``: times and sizes of what is watched, and the newest time.
+    """Returns for every folder under ``parent`` its stamp (times and sizes of what is watched) and its newest time.
 
-    A folder has another time as soon as a file came into it: what was ``known`` to be absent need not be looked for.
+    A folder's time changes when a file is added: while it is the same, files ``known`` to be absent are not looked for.
     """
     found = {}
     stat = os.stat  # not Path.stat: for 30,000 files it would take half a second
@@ -140,7 +246,7 @@ def _stamps(parent: Path, known: Mapping[str, tuple[str, str]]) -> dict[str, tup
 
 @contextlib.contextmanager
 def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """Rolled back where it is not committed. No write-ahead log: it does not work on folders of other machines."""
+    """Opens the index; what is not committed is rolled back. No write-ahead log: it fails on network file systems."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_S, isolation_level=None)
     try:
@@ -152,7 +258,7 @@ def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
 
 def _load(path: Path) -> dict[str, tuple[str, str]]:
-    """Stamp and headline by the folder's name; nothing where there is no index yet or it is of an older nicbench."""
+    """Reads stamps and headline lines by folder name; empty where there is no index or it has an older version."""
     if not path.exists() and not path.is_symlink():
         return {}
     if path.is_symlink() or not path.is_file():
@@ -174,7 +280,7 @@ def _load(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether it holds rows as this nicbench writes them; _UnusableError where it must not be touched."""
+    """Whether the file holds rows of this version. _UnusableError where it must not be touched."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -188,7 +294,7 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 
 def _save(path: Path, changed: Mapping[str, tuple[str, RunHeadline]], gone: set[str], *, rebuild: bool) -> str | None:
-    """All or nothing. A sentence where it cannot be kept, which costs time and nothing else."""
+    """Saves changes, all or nothing. Returns a note where that fails, which only costs time in the next call."""
     try:
         if rebuild:
             _discard_damaged(path)
@@ -213,7 +319,7 @@ def _save(path: Path, changed: Mapping[str, tuple[str, RunHeadline]], gone: set[
 
 
 def _is_text(name: str) -> bool:
-    """A folder's name may be bytes that are none: such a run is read each time."""
+    """Whether a folder's name is valid text; a run with another name is read each time."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -222,7 +328,7 @@ def _is_text(name: str) -> bool:
 
 
 def _discard_damaged(path: Path) -> None:
-    """Removes an index that SQLite cannot read; one of another program stays, and is passed over."""
+    """Removes an index that SQLite cannot read; a file of another program stays."""
     if not path.is_file() or path.is_symlink():
         return
     try:
@@ -231,7 +337,7 @@ def _discard_damaged(path: Path) -> None:
             if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
                 return
     except sqlite3.OperationalError:
-        return  # in use, or not to be opened: writing says so
+        return  # in use, or may not be opened: writing reports it
     except sqlite3.DatabaseError:
         pass
     for each in (path, path.with_name(f"{path.name}-journal")):

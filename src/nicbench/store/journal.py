@@ -1,7 +1,4 @@
-"""The journal: every event of a run but ``TrialStarted``, one JSON line each, on disk before the run goes on.
-
-It is the only truth of a run. A line that a crash cut short is dropped with a note; damage anywhere else is refused.
-"""
+"""The journal of a run: every event but the start of trials and rounds, one JSON line each, flushed to disk."""
 
 from __future__ import annotations
 
@@ -10,17 +7,18 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from nicbench.errors import HostError, UsageError
-from nicbench.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
-from nicbench.model.result import Result
-from nicbench.model.round import Round
-from nicbench.model.trial import Trial
-from nicbench.store import kill_switch, reading
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
+from nicbench.core.result import Result
+from nicbench.core.round import Round
+from nicbench.core.sample import Sample
+from nicbench.core.trial import Trial
+from nicbench.store import files, reading
 from nicbench.store.files import json_text, storage_error
 
 if TYPE_CHECKING:
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Appends events and reads them back.
+    """The file to which events are appended and from which they are read back.
 
-    Reading never changes the file; the first append takes a lock and mends a torn end. ``before_reopening`` is called
-    then, under the lock; ``boundary`` is for tests (see ``kill_switch``).
+    Reading never changes the file; the first append takes a lock and removes a torn last line. ``before_reopening`` is
+    called then, under the lock; ``boundary`` is for tests (see ``files.from_environment``).
     """
 
     def __init__(
@@ -39,19 +37,19 @@ class Journal:
         path: Path,
         *,
         before_reopening: Callable[[], None] | None = None,
-        boundary: kill_switch.Boundary | None = None,
+        boundary: files.Boundary | None = None,
     ) -> None:
         self.path = path
         self.redact: Callable[[Any], Any] | None = None
-        """What events that are no samples pass before they are written."""
+        """Redacts every event before it is written, but trials, rounds and results."""
         self._before_reopening = before_reopening
-        self._boundary = boundary or kill_switch.from_environment()
+        self._boundary = boundary or files.from_environment()
         self._descriptor: int | None = None
         self._size_bytes = 0
         self._writes = 0
 
     def append(self, event: Event) -> None:
-        """Writes one line, flushed to disk; that a sample begins is not journaled. HostError where the disk is full."""
+        """Writes one line and flushes it to disk; starts of trials and rounds are skipped. HostError on a full disk."""
         if isinstance(event, TrialStarted | RoundBegun):
             return
         if self._descriptor is None:
@@ -59,7 +57,7 @@ class Journal:
         self._write_line(event)
 
     def events(self) -> Iterator[Event]:
-        """Every event in order; where the last line is torn, a note says so in its place."""
+        """Reads every event in order; in place of a torn last line there is a note that says so."""
         for number, line in enumerate(self._lines(), start=1):
             text, torn = line
             if torn:
@@ -68,29 +66,33 @@ class Journal:
                 yield self._event(number, text)
 
     def trials(self) -> dict[str, Trial]:
-        """Every finished trial by its key, in the order they were made."""
+        """Reads the finished trials by their keys, in the order they were made."""
         return {event.trial.key: event.trial for event in self.events() if isinstance(event, TrialFinished)}
 
     def rounds(self) -> dict[str, Round]:
-        """Every finished round by its key, in the order they were made."""
+        """Reads the finished rounds by their keys, in the order they were made."""
         return {event.round.key: event.round for event in self.events() if isinstance(event, RoundFinished)}
 
+    def samples(self) -> dict[str, Sample]:
+        """Every finished trial and round by its key, in the order they were made."""
+        return {event.sample.key: event.sample for event in self.events() if isinstance(event, _SAMPLES)}
+
     def sample_count(self) -> int:
-        """How many trials and rounds it holds."""
-        return len(self.trials()) + len(self.rounds())
+        """Counts the finished trials and rounds."""
+        return len(self.samples())
 
     def kept_words(self, measures: Measures) -> str:
-        """The same in words: "12 rounds are kept"; ``measures`` is what the run does."""
+        """Says how many samples are kept, as "12 rounds are kept"; ``measures`` selects the word."""
         count, name = self.sample_count(), "round" if measures == "rounds" else "trial"
         return f"{count} {name} is kept" if count == 1 else f"{count} {name}s are kept"
 
     def results(self) -> tuple[Result, ...]:
-        """Every result; where a resumed run published one again, the newest at the place of the first."""
+        """Reads every result; one that a resumed run published again replaces the first, at its place."""
         latest = {event.result.id: event.result for event in self.events() if isinstance(event, ResultReady)}
         return tuple(latest.values())
 
     def close(self) -> None:
-        """Gives the lock back. A later append opens the journal again."""
+        """Releases the lock. A later append opens the journal again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -98,7 +100,7 @@ class Journal:
     def _open(self) -> None:
         try:
             with contextlib.suppress(FileNotFoundError):
-                reading.opened(self.path).close()  # no pipe, no device, and not a file that a link leads to
+                reading.opened(self.path).close()  # refuses pipes, devices and links
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             raise storage_error(error, self.path) from error
@@ -106,7 +108,7 @@ class Journal:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self._before_reopening is not None:
                 self._before_reopening()
-            torn_bytes = self._mend(descriptor)
+            torn_bytes = self._cut_torn_end(descriptor)
         except BlockingIOError as error:
             os.close(descriptor)
             raise UsageError(
@@ -119,8 +121,8 @@ class Journal:
         if torn_bytes:
             self._write_line(_torn_note(torn_bytes))
 
-    def _mend(self, descriptor: int) -> int:
-        """Cuts a torn end off, so that the next line does not grow onto it; gives its length."""
+    def _cut_torn_end(self, descriptor: int) -> int:
+        """Removes a torn last line, so that the next line is not appended to it; returns its length in bytes."""
         whole = torn = 0
         for text, is_torn in self._lines():
             if is_torn:
@@ -137,7 +139,7 @@ class Journal:
     def _write_line(self, event: Event) -> None:
         assert self._descriptor is not None  # noqa: S101 - append() opened it
         content: Any = event
-        if self.redact is not None and not isinstance(event, TrialFinished | RoundFinished | ResultReady):
+        if self.redact is not None and not isinstance(event, (*_SAMPLES, ResultReady)):
             content = self.redact(event.model_dump(mode="json"))
         line = json_text(content, indent=None).encode() + b"\n"
         self._writes += 1
@@ -153,7 +155,7 @@ class Journal:
                 os.fsync(self._descriptor)
                 self._boundary(self._writes, "after")
         except OSError as error:
-            # Part of the line may be in the file: take it back, so that what was measured before stays readable.
+            # Remove a part of the line that may be in the file, so that what was measured before stays readable.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self._size_bytes)
                 os.lseek(self._descriptor, self._size_bytes, os.SEEK_SET)
@@ -161,7 +163,7 @@ class Journal:
         self._size_bytes += len(line)
 
     def _lines(self) -> Iterator[tuple[bytes, bool]]:
-        """Lines without their newline, and whether it is a torn end: the last one, without newline or not JSON."""
+        """Reads lines without newline, each with whether it is torn: the last one, incomplete or not JSON."""
         try:
             stream = reading.opened(self.path)
         except FileNotFoundError:
@@ -172,7 +174,7 @@ class Journal:
             while line:
                 following = next(lines, b"")
                 whole = line.endswith(b"\n")
-                # Pages of a long line reach the disk in any order: the last line may be damaged and have its newline.
+                # Pages of a long line reach the disk in any order: a damaged last line may still have its newline.
                 torn = not following and not (whole and _is_json(line))
                 yield (line if torn else line[:-1]), torn
                 line = following
@@ -185,12 +187,12 @@ class Journal:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise self._damaged(number, f"{where + ': ' if where else ''}{first['msg']}") from error
+            raise self._damaged_line(number, f"{where + ': ' if where else ''}{first['msg']}") from error
         except ValueError as error:
-            raise self._damaged(number, str(error)) from error
+            raise self._damaged_line(number, str(error)) from error
         return event
 
-    def _damaged(self, number: int, why: str) -> HostError:
+    def _damaged_line(self, number: int, why: str) -> HostError:
         return HostError(
             f"damaged line: {why}",
             place=f"{self.path}:{number}",
@@ -198,11 +200,12 @@ class Journal:
         )
 
 
+_SAMPLES: Final = (TrialFinished, RoundFinished)
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 
 
 def _refuse_negative_counts(event: Event) -> None:
-    """ValueError where fewer frames than none are told. ``lost`` may be: a tester may have seen frames of others."""
+    """Raises ValueError for a negative count. ``lost`` may be negative: a tester may have seen frames of others."""
     if not isinstance(event, TrialFinished):
         return
     for counts in (event.trial.reading.counts, *(stream.counts for stream in event.trial.reading.streams)):
@@ -227,6 +230,6 @@ def _is_json(line: bytes) -> bool:
 
 
 def _write_all(descriptor: int, content: bytes) -> None:
-    """``os.write`` may write a part only."""
+    """Writes everything, because ``os.write`` may write only a part."""
     while content:
         content = content[os.write(descriptor, content) :]

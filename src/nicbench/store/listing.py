@@ -1,8 +1,4 @@
-"""The runs under a folder, a headline each, for ``nicbench list``; a damaged run is listed with its trouble.
-
-What is read here is whatever somebody put into a folder: text is cleaned of control characters and bounded in length,
-and no content makes it an error.
-"""
+"""Lists the runs under a folder, with a headline of each, and finds the run that a command line names."""
 
 from __future__ import annotations
 
@@ -12,47 +8,47 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from nicbench.errors import NicbenchError, UsageError
-from nicbench.model.result import ResultVerdict, Summary
+from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.result import ResultVerdict, Summary
 from nicbench.store import manifest
-from nicbench.store.folder import SHOWN, RunFolder, is_run_folder
-from nicbench.store.headline import MOST_NAMES, RunHeadline, clean
-from nicbench.store.machines import machines_of
-from nicbench.store.names import JOURNAL
+from nicbench.store.files import JOURNAL
+from nicbench.store.folder import SHOWN, RunFolder, is_run_folder, refuse_damaged
+from nicbench.store.headline import MOST_NAMES, RunHeadline, clean, machines_of
 from nicbench.store.skim import skim
 from nicbench.store.tags import tags_of
 
 _READ: Final = SHOWN - {"monitor.parquet", "monitor.ndjson"}
-"""Of these the checksums are compared, of the others only that they are there: those may be large."""
+"""Files whose checksums are compared; others may be large, and need only be there."""
 _MOST_CHECKED_BYTES: Final = 16 * 2**20
-"""Larger files are compared where a run is opened, and not for a list."""
+"""Larger files are compared when a run is opened, not for a list."""
+LATEST = "latest"
 
 Tell = Callable[[Summary], str | None]
-"""One line on what a run found."""
+"""Returns one line on the results of a run."""
 
 
 def list_runs(parent: Path, tell: Tell = lambda _: None) -> tuple[RunHeadline, ...]:
-    """Every run folder directly under ``parent``, oldest first (their names begin with the time)."""
+    """Lists the run folders directly under ``parent``, oldest first (their names begin with the time)."""
     if not parent.is_dir():
         return ()
     return tuple(headline(path, tell) for path in sorted(parent.iterdir()) if is_run_folder(path))
 
 
 def latest_run(parent: Path) -> Path | None:
-    """The run folder that would be the last of the list, without reading any of them."""
+    """Finds the newest run folder without reading any of them."""
     if not parent.is_dir():
         return None
     return next((path for path in sorted(parent.iterdir(), reverse=True) if is_run_folder(path)), None)
 
 
 def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
-    """The headline of one run folder, of a damaged one what is the matter; ``tell`` has a line on what it found."""
+    """Makes the headline of one run folder; for a damaged one it says what is wrong. ``tell`` describes the results."""
     try:
         departures = manifest.departures(path, _READ, _MOST_CHECKED_BYTES)
-        damage = manifest.told([each for each in departures if each.name in SHOWN])
+        damage = manifest.describe([each for each in departures if each.name in SHOWN])
         if not damage:
             RunFolder.open(path)
-    except UsageError as error:  # of a newer nicbench
+    except UsageError as error:  # written by a newer nicbench
         return unreadable(path, f"{Path(error.place or path).name} {error.message}")
     except NicbenchError as error:
         damage = (f"{Path(error.place or path).name} {error.message}",)
@@ -102,7 +98,7 @@ def headline(path: Path, tell: Tell = lambda _: None) -> RunHeadline:
 
 
 def unreadable(path: Path, trouble: str) -> RunHeadline:
-    """Nothing of it is shown but its name and its tags, for which no manifest vouches."""
+    """Makes the headline of a run that cannot be read: its name, its tags (which no manifest covers) and the reason."""
     return RunHeadline(run_id=clean(path.name), folder=str(path), trouble=clean(trouble), tags=tags_of(path))
 
 
@@ -111,17 +107,44 @@ def _text(text: str | None) -> str | None:
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
-    """Each once, in order, no more than ``MOST_NAMES``."""
+    """Cleans names and removes duplicates, keeping the order and at most ``MOST_NAMES``."""
     return tuple(islice(dict.fromkeys(clean(name) for name in names if name), MOST_NAMES))
 
 
 def _in_utc(wall_time: str | None) -> str | None:
-    """None where it is no time."""
+    """Converts a wall time to UTC; None where it is no valid time."""
     try:
-        told = datetime.fromisoformat(wall_time or "")
+        time = datetime.fromisoformat(wall_time or "")
     except ValueError:
         return None
     try:
-        return told.replace(tzinfo=told.tzinfo or UTC).astimezone(UTC).isoformat(timespec="seconds")
+        return time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC).isoformat(timespec="seconds")
     except OverflowError:
         return None
+
+
+# A run is named by its folder, by its id in the folder that holds runs, or as ``latest``.
+
+
+def open_run(reference: str, output: Path, *, damaged: bool = False) -> RunFolder:
+    """Opens the run folder that ``reference`` names. UsageError where there is none, HostError where it is damaged.
+
+    With ``damaged`` a damaged folder is opened too; its reader then says what is wrong with it.
+    """
+    folder = RunFolder.open(path_of(reference, output))
+    if not damaged:
+        refuse_damaged(folder)
+    return folder
+
+
+def path_of(reference: str, output: Path) -> Path:
+    """Returns the path of the named run. UsageError where ``latest`` is asked for and there are no runs."""
+    if reference == LATEST:
+        run = latest_run(output)
+        if run is None:
+            raise UsageError("there are no runs here", place=str(output), next_step="nicbench run BENCH.yaml makes one")
+        return run
+    path = Path(reference)
+    by_id = output / reference
+    # A folder of that name in the current folder has precedence over an id.
+    return by_id if not path.exists() and by_id.exists() else path

@@ -1,10 +1,10 @@
 """MANIFEST.json: the format's version and the checksum of every file of a finished run.
 
-Not in it: itself, the reports (views that are made again at will), undo.json (the state of the changed machine, which
-``nicbench restore`` writes later), tags.json (names that people give a run later) and what begins with a dot
+It leaves out itself, the reports (which can be made again), undo.json (the state of the changed machine, which
+``nicbench restore`` writes later), tags.json (names that people give a run later) and names that begin with a dot
 (files that a killed run was writing).
 
-A checksum finds damage. It is no signature: whoever can write the folder can write the manifest as well.
+A checksum detects damage. It is no signature: whoever can write the folder can write the manifest as well.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from nicbench.errors import UsageError
-from nicbench.model.base import Frozen
+from nicbench.core.base import Frozen
+from nicbench.core.errors import UsageError
+from nicbench.core.redaction import visible_name
 from nicbench.store import reading
 from nicbench.store.files import damaged_error, json_text, storage_error, write_atomically
-from nicbench.visible import visible_name
 
 NAME = "MANIFEST.json"
 FORMAT = "1.0"
 _NOT_MEASURED = frozenset({NAME, "undo.json", "tags.json"})
 _REPORT = re.compile(r"report(-[a-z]+)?(\.[a-z]+|-figures/[a-z0-9-]+\.svg)")
 _LARGEST_BYTES: Final = 2**36
-"""Above it no checksum is computed: a sparse file of a few bytes would keep a reader busy for days."""
-_MOST_TOLD: Final = 20
+"""No checksum is computed of larger files: a sparse file of a few bytes would keep a reader busy for days."""
+_MOST_DESCRIBED: Final = 20
 _BLOCK_BYTES: Final = 2**20
 
 
 class Manifest(Frozen):
-    """SHA-256 of each file, by its path in the run folder."""
+    """The checksums of a run: SHA-256 of each file by its path in the run folder."""
 
     format: str = FORMAT
     sha256: dict[str, str]
@@ -45,7 +45,7 @@ class Manifest(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """One file that is not as the run left it: its path in the run folder, and what is the matter with it."""
+    """A file that is not as the run left it: its path in the run folder, and what is wrong with it."""
 
     name: str
     what: str
@@ -63,7 +63,7 @@ def write(folder: Path) -> Manifest:
 
 
 def read(folder: Path) -> Manifest | None:
-    """The manifest, None where the run is not finished."""
+    """Reads the manifest; None where the run is not finished."""
     path = folder / NAME
     try:
         content = reading.parsed(path)
@@ -85,9 +85,10 @@ def read(folder: Path) -> Manifest | None:
 def departures(
     folder: Path, only: Collection[str] | None = None, most_bytes: int = _LARGEST_BYTES
 ) -> tuple[Departure, ...]:
-    """Every file that is not as the run left it, in order; checksums are of ``only`` these, up to ``most_bytes`` long.
+    """Finds the files that are not as the run left them, sorted by name.
 
-    Of a run that is not finished: what has no place in a run folder.
+    Checksums are compared of the files in ``only`` (None: all) up to ``most_bytes``. In a run that is not finished,
+    only entries that do not belong in a run folder are found.
     """
     manifest = read(folder)
     entries = dict(_entries(folder))
@@ -106,15 +107,17 @@ def departures(
 
 
 def differences(folder: Path) -> tuple[str, ...]:
-    """The same, one sentence each; of many, the first and how many more there are."""
-    return told(departures(folder))
+    """Describes the files that are not as the run left them, see ``describe``."""
+    return describe(departures(folder))
 
 
-def told(found: Collection[Departure]) -> tuple[str, ...]:
-    """One sentence each; of many, the first and how many more there are."""
+def describe(found: Collection[Departure]) -> tuple[str, ...]:
+    """Describes departures, one sentence each: the first 20, and how many more there are."""
     sentences = tuple(map(str, found))
-    left = len(sentences) - _MOST_TOLD
-    return sentences if left <= 0 else (*sentences[:_MOST_TOLD], f"{left} more files are not as the run left them")
+    left = len(sentences) - _MOST_DESCRIBED
+    if left <= 0:
+        return sentences
+    return (*sentences[:_MOST_DESCRIBED], f"{left} more files are not as the run left them")
 
 
 def _is_measured(name: str) -> bool:
@@ -122,7 +125,7 @@ def _is_measured(name: str) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, int]]:
-    """Path and mode of everything below ``folder`` that is no folder itself; links are not followed."""
+    """Lists path and mode of every entry below a folder that is no folder itself; links are not followed."""
     open_folders = [(folder, "")]
     while open_folders:
         path, prefix = open_folders.pop()
@@ -141,7 +144,7 @@ def _entries(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(path: Path, checksum: str, most_bytes: int) -> str | None:
-    """What is wrong with a file that is there; None where it is the one that the manifest names, or is too large."""
+    """Returns what is wrong with an existing file; None where it matches, or is larger than ``most_bytes``."""
     size_bytes = path.lstat().st_size
     if size_bytes > _LARGEST_BYTES:
         return f"is larger than {_LARGEST_BYTES // 2**30} GiB, which is not checked"

@@ -1,7 +1,7 @@
-"""Parquet files of a run folder read within bounds: a file of a few bytes can stand for more than any memory holds.
+"""Reads Parquet files of a run folder within bounds: a file of a few bytes can stand for more than any memory holds.
 
-Of what is repeated a file has one copy and a count. So rows and values are counted before they are read, and words are
-read as dictionaries, measured, and only then written out.
+A file stores repeated values once, with a count. So rows and values are counted before they are read, and words are
+read as dictionaries, measured, and only then expanded.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from nicbench.store import reading
 from nicbench.store.files import damaged_error, storage_error
 
 MOST_ROWS: Final = 100_000_000
-"""Of one table: every frame of a day at 1,000 frames a second."""
+"""Limit of one table: every frame of a day at 1,000 frames a second."""
 MOST_BYTES: Final = 8 * 2**30
-"""Of one table in memory."""
+"""Limit of one table in memory."""
 _LONGEST_WORD_BYTES: Final = 16 * 2**20
-"""As of a journal's line, of which the words come."""
+"""Limit of a text, as of a journal's line, from which texts come."""
 _ROWS: Final = 65_536  # read at one time
 _UNREADABLE: Final = (pa.ArrowException, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
 
 
 def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table, or some of its columns. HostError where it is damaged, or larger than a run leaves."""
+    """Reads a table, or some of its columns. HostError where it is damaged, or larger than any run makes."""
     try:
         with reading.opened(path) as stream:
             return _read(stream, None if columns is None else list(columns))
     except FileNotFoundError as error:
         raise storage_error(error, path) from error
     except OSError as error:
-        if error.errno is None:  # Arrow's word for bytes that are no Parquet
+        if error.errno is None:  # how Arrow reports bytes that are no Parquet
             raise damaged_error(error, path) from error
         raise storage_error(error, path) from error
     except _UNREADABLE as error:
@@ -66,7 +66,7 @@ def _read(stream: object, columns: list[str] | None) -> pa.Table:
 
 
 def _bytes(column: pa.Array) -> int:
-    """What it takes once its words are written out. ValueError where one of them is too long."""
+    """Computes the bytes that a column takes once its words are expanded. ValueError where a word is too long."""
     if not isinstance(column, pa.DictionaryArray):
         return int(column.nbytes)
     lengths = pc.binary_length(column.dictionary)

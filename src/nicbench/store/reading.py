@@ -1,40 +1,95 @@
-"""Reading files of a run folder that may come from anybody: regular files alone, no link followed, of bounded size.
-
-Opening a pipe or a device would hang or do harm, a link would show a file of this machine in somebody's report, and a
-few bytes of a compressed or sparse file can fill the memory.
+"""Reads files of a run folder, which may come from anybody, within bounds: only regular files, and JSON with error
+lines.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import math
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pydantic_core import from_json
 
-from nicbench.errors import HostError
+from nicbench.core.errors import HostError
+from nicbench.core.redaction import visible_name
 from nicbench.store.files import damaged_error, storage_error
-from nicbench.store.json_place import line_in, line_of
-from nicbench.visible import visible_name
 
 MOST_BYTES: Final = 64 * 2**20
-"""Of a file that is read as a whole. The largest summary known is far below one MiB."""
-_MAY_BE_ABSURD: Final = re.compile(rb"NaN|Infinity|[0-9][eE]\+?[0-9]{3}|[0-9]{31}")
-"""What may be no number, or one that the parser takes for infinity (1e999), or too large, looks like this."""
-Steps = tuple[str | int, ...]
+"""Limit of a file that is read as a whole. The largest summary known is far below one MiB."""
 LARGEST_WHOLE_NUMBER: Final = 10**30
-"""Nothing that is counted comes near it: it is more nanoseconds than the universe is old."""
+"""Larger than any count: it is more nanoseconds than the universe is old."""
 LONGEST_LINE_BYTES: Final = 16 * 2**20
-"""Of a journal or a log; the longest known, a trial with its histograms, is far below one MiB."""
+"""Limit of a line of a journal or log; the longest known, a trial with its histograms, is far below one MiB."""
+_DECODER: Final = json.JSONDecoder()
+_GAP: Final = re.compile(r"[\s,:]*")
+_LINE: Final = re.compile(r"\bat line (\d+)")
+_MAY_BE_ABSURD: Final = re.compile(rb"NaN|Infinity|[0-9][eE]\+?[0-9]{3}|[0-9]{31}")
+"""Text that may be no number, one that the parser takes for infinity (1e999), or one that is too large."""
+Steps = tuple[str | int, ...]
+"""Keys and indices that lead to a value in JSON."""
+
+
+# Lines of values in a JSON file, computed only for error messages.
+
+
+def line_of(text: str, steps: Sequence[str | int]) -> int | None:
+    """Returns the line, from 1, of the value to which ``steps`` lead, or of the last step that exists."""
+    try:
+        return text.count("\n", 0, _position(text, steps)) + 1
+    except (ValueError, IndexError, RecursionError):
+        return None
+
+
+def line_in(message: str) -> int | None:
+    """Returns the line that a parser's message names, None where it names none."""
+    found = _LINE.search(message)
+    return int(found[1]) if found else None
+
+
+def _position(text: str, steps: Sequence[str | int]) -> int:
+    at = _past_gap(text, 0)
+    for step in steps:
+        found = _member(text, at, step)
+        if found is None:
+            break
+        at = found
+    return at
+
+
+def _member(text: str, at: int, step: str | int) -> int | None:
+    """Finds where the value of a key or index begins; for a duplicate key, the last one."""
+    opening, found, index = text[at], None, 0
+    if opening not in "{[":
+        return None
+    at = _past_gap(text, at + 1)
+    while text[at] not in "}]":
+        key: object = index
+        if opening == "{":
+            key, at = _DECODER.raw_decode(text, at)
+            at = _past_gap(text, at)
+        if key == step:
+            found = at
+        _, at = _DECODER.raw_decode(text, at)
+        at, index = _past_gap(text, at), index + 1
+    return found
+
+
+def _past_gap(text: str, at: int) -> int:
+    gap = _GAP.match(text, at)
+    return gap.end() if gap else at
+
+
+# Files.
 
 
 def opened(path: Path) -> BinaryIO:
-    """``path`` opened for reading. FileNotFoundError where it is not there, HostError where it is no regular file."""
+    """Opens a file for reading. FileNotFoundError where it is missing, HostError where it is no regular file."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         _refuse_strange(path, path.lstat())  # before it is opened: opening some devices has an effect
@@ -55,7 +110,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def content(path: Path) -> bytes:
-    """The whole file. FileNotFoundError where it is not there, HostError where it is too large or no regular file."""
+    """Reads a whole file. FileNotFoundError where it is missing, HostError where it is too large or not regular."""
     with opened(path) as stream:
         try:
             found = stream.read(MOST_BYTES + 1)
@@ -67,7 +122,7 @@ def content(path: Path) -> bytes:
 
 
 def text(path: Path) -> str:
-    """The whole file as text in UTF-8."""
+    """Reads a whole file as UTF-8 text."""
     try:
         return content(path).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -75,9 +130,9 @@ def text(path: Path) -> str:
 
 
 def parsed(path: Path) -> Any:
-    """The JSON in the file: no NaN, bounded depth and numbers. HostError, with the line, where it is something else.
+    """Parses a JSON file without NaN, with bounded depth and numbers. HostError, with the line, for anything else.
 
-    Of a key that is there twice the last value counts.
+    The last value of a duplicate key counts.
     """
     found = content(path)
     try:
@@ -91,7 +146,7 @@ def parsed(path: Path) -> Any:
 
 
 def refuse_absurd_numbers(line: bytes) -> None:
-    """ValueError where a line of JSON has a number that ``parsed`` would refuse, with the keys that lead to it."""
+    """Raises ValueError, with the keys that lead to it, for a number in a line that ``parsed`` would refuse."""
     if _MAY_BE_ABSURD.search(line) and (absurd := next(_absurd(from_json(line), ()), None)):
         steps, why = absurd
         raise ValueError(f"{_words(steps)}{why}")
@@ -117,7 +172,7 @@ def _words(steps: Steps) -> str:
 
 
 def lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Each line with its newline. HostError, with its number, at one that no nicbench wrote: it is too long."""
+    """Reads lines with their newlines. HostError, with its number, at a line longer than nicbench writes."""
     number = 0
     while line := stream.readline(LONGEST_LINE_BYTES + 1):
         number += 1
@@ -128,7 +183,7 @@ def lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 def strange(mode: int) -> str | None:
-    """What a directory entry is that has no place in a run folder, in words; None of files and folders."""
+    """Describes a directory entry that does not belong in a run folder; None for files and folders."""
     kinds = {
         stat.S_IFLNK: "a symbolic link, and none is followed",
         stat.S_IFIFO: "a pipe",

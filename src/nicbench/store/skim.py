@@ -1,4 +1,4 @@
-"""A journal skimmed for a list of runs: who, when, how much, without checking every line of it."""
+"""Skims a journal for a list of runs: title, start, methods and counts, without checking every line of it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from nicbench.errors import NicbenchError
+from nicbench.core.errors import NicbenchError
 from nicbench.store import reading
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
-"""Bytes of a line that is still looked at; a longer one is passed over."""
+"""Limit in bytes; a longer line is skipped."""
 _PREFIX: Final = b'{"event":"'
 _READ: Final = frozenset({b"run_started", b"result_ready", b"test_started"})
-"""The events that a list needs more of than their number."""
+"""Events whose content a list needs; of the others it needs only the number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skimmed:
-    """``started`` is wall time as it stands there; ``trouble`` says why the file cannot be read."""
+    """What a list needs of a journal. ``started`` is the wall time as written; ``trouble`` why it cannot be read."""
 
     title: str | None = None
     started: str | None = None
@@ -34,7 +34,7 @@ class Skimmed:
 
 
 def skim(journal: Path) -> Skimmed:
-    """What a list shows of it. A line that is torn or damaged is passed over: opening the run says which."""
+    """Reads what a list shows of a journal. Torn or damaged lines are skipped; opening the run reports them."""
     first: dict[str, Any] = {}
     trials, results = 0, set[str]()
     methods, configurations = dict[str, None](), dict[str, None]()
@@ -69,7 +69,10 @@ def skim(journal: Path) -> Skimmed:
 
 
 def _event(line: bytes) -> tuple[str, dict[str, Any]]:
-    """Its kind, and its content where a list needs it. Our own lines begin with the kind: the others are parsed."""
+    """Returns an event's kind, and its content where a list needs it.
+
+    Lines that nicbench wrote begin with the kind; others are parsed.
+    """
     if line.startswith(_PREFIX):
         kind = line[len(_PREFIX) : len(_PREFIX) + 32].partition(b'"')[0]
         if kind not in _READ:

@@ -1,6 +1,6 @@
-"""Tags: names that people give to runs, in ``tags.json`` of the run folder, beside what was measured.
+"""Tags: names that people give to runs, in ``tags.json`` of the run folder.
 
-The manifest does not vouch for them: a tag given a year later changes nothing that was measured.
+The manifest does not cover them: a tag given a year later changes nothing that was measured.
 """
 
 from __future__ import annotations
@@ -13,22 +13,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from nicbench.errors import NicbenchError, UsageError
+from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.store import reading
-from nicbench.store.files import damaged_error, json_text, storage_error, write_atomically
-from nicbench.store.names import TAGS
+from nicbench.store.files import TAGS, damaged_error, json_text, storage_error, write_atomically
 
 FORMAT: Final = "1.0"
 MOST: Final = 64
-"""Of one run."""
+"""The most tags that one run may have."""
 _MOST_BYTES: Final = 64 * 1024
 _TAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _RESERVED: Final = frozenset({"latest"})
-"""What names a run already."""
+"""Words that name a run already."""
 
 
-def checked(tag: str) -> str:
-    """The tag; UsageError where it is none."""
+def check_tag(tag: str) -> str:
+    """Returns a tag that is valid. UsageError where it is not."""
     if not _TAG.fullmatch(tag) or tag in _RESERVED:
         raise UsageError(
             "is not the name of a tag" if tag not in _RESERVED else "names the last run already",
@@ -40,7 +39,7 @@ def checked(tag: str) -> str:
 
 
 def tags_of(folder: Path) -> tuple[str, ...]:
-    """The tags of a run, sorted; what is no tag is passed over, and so is a file that cannot be read."""
+    """Reads the tags of a run, sorted; invalid tags, and a file that cannot be read, are ignored."""
     try:
         return _read(folder / TAGS)
     except (OSError, ValueError, RecursionError, NicbenchError):
@@ -48,12 +47,12 @@ def tags_of(folder: Path) -> tuple[str, ...]:
 
 
 def add_tag(folder: Path, tag: str) -> tuple[str, ...]:
-    """All tags that the run then has; the same tag twice is one."""
-    return _change(folder, lambda tags: {*tags, checked(tag)})
+    """Adds a tag to a run; returns all its tags."""
+    return _change(folder, lambda tags: {*tags, check_tag(tag)})
 
 
 def remove_tag(folder: Path, tag: str) -> tuple[str, ...]:
-    """All tags that are left. UsageError where the run does not have it."""
+    """Removes a tag from a run; returns the others. UsageError where the run does not have it."""
     if tag not in tags_of(folder):
         had = ", ".join(tags_of(folder)) or "none"
         raise UsageError(f"does not have the tag {tag!r}", place=str(folder), next_step=f"its tags: {had}")
@@ -79,7 +78,7 @@ def _change(folder: Path, change: Callable[[tuple[str, ...]], set[str]]) -> tupl
 
 
 def _read(path: Path) -> tuple[str, ...]:
-    """ValueError where the file is of another shape, OSError where it cannot be read; no file, no tags."""
+    """Reads tags; none where there is no file. ValueError for other content, OSError where it cannot be read."""
     try:
         with reading.opened(path) as stream:
             content = stream.read(_MOST_BYTES + 1)
@@ -87,7 +86,7 @@ def _read(path: Path) -> tuple[str, ...]:
         return ()
     if len(content) > _MOST_BYTES:
         raise ValueError("too large for a file of tags")
-    from pydantic_core import from_json  # here: who only asks for a run by its name needs none
+    from pydantic_core import from_json  # imported here: finding a run by its name does not need it
 
     found = from_json(content)
     tags = found.get("tags") if isinstance(found, dict) else None
@@ -98,7 +97,7 @@ def _read(path: Path) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Two people who tag one run at once both have their tag."""
+    """Locks the run folder, so that two users who tag a run at the same time do not lose a tag."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from nicbench.hosts.base import Host
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo import Undo
+from nicbench.tuning.undo.base import Undo
 
 
 class NotedChanges(Changes):

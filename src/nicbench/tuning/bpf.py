@@ -1,6 +1,6 @@
-"""XDP programs: compiled with clang when first needed, attached with ip, their maps read and written with bpftool.
+"""XDP programs: compiled with clang when first needed, seen and detached with ip, their maps used with bpftool.
 
-Attaching goes through the undo stack. Nothing here knows what a program does.
+Nothing here knows what a program does. ``xdp.py`` attaches them, undo first.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nicbench.cache import cache_folder
-from nicbench.engine.deploy import deployed_file
-from nicbench.errors import HostError, NotReadyError
+from nicbench.core.cache import cache_folder
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.engine.binaries import deploy_file
 from nicbench.hosts.base import Host
-from nicbench.hosts.local import LocalHost
-from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo import DetachXdp
+from nicbench.hosts.kinds.local import LocalHost
 
 _CLANG_FLAGS = ("-O2", "-g", "-Wall", "-Werror", "-target", "bpf")
 _COMPILE_TIMEOUT_S = 60.0
@@ -33,11 +31,11 @@ async def compile_program(host: Host, source: Path, cache: Path | None = None) -
     another machine it is compiled here, and copied: a host under test needs no compiler.
     """
     if host.shares_files:
-        return await _compiled(host, source, cache)
-    return Path(await deployed_file(host, await _compiled(LocalHost(), source, cache)))
+        return await _compile(host, source, cache)
+    return Path(await deploy_file(host, await _compile(LocalHost(), source, cache)))
 
 
-async def _compiled(host: Host, source: Path, cache: Path | None) -> Path:
+async def _compile(host: Host, source: Path, cache: Path | None) -> Path:
     arguments = (*_CLANG_FLAGS, *_include_flags())
     try:
         folder = (cache or cache_folder()) / "bpf"
@@ -94,41 +92,6 @@ def program_of_link(link: Mapping[str, Any]) -> int | None:
         if isinstance(number, int):
             return number
     return None
-
-
-async def attach(
-    changes: Changes, host: Host, device: str, program: Path, *, section: str = "xdp", mode: str = "xdpdrv"
-) -> int:
-    """Attaches the program of ``section`` in the object file ``program``, undo first; returns its id.
-
-    ``mode`` is ``xdpdrv`` (the driver's own path), ``xdpgeneric`` or ``xdp`` (the kernel chooses). A device that
-    already has a program is refused: it is somebody's.
-    """
-    present = await attached_program(host, device)
-    if present is not None:
-        raise NotReadyError(
-            f"the interface already has an XDP program (id {present})",
-            place=device,
-            next_step=f"see whose it is: bpftool prog show id {present}; detach it: ip link set dev {device} xdp off",
-        )
-
-    async def apply() -> None:
-        await host.run(("ip", "link", "set", "dev", device, mode, "obj", str(program), "sec", section))
-
-    await changes.make(host, DetachXdp(device=device), apply)
-    number = await attached_program(host, device)
-    if number is None:
-        raise HostError("ip reported success, but no XDP program is attached", place=device)
-    return number
-
-
-async def expect_program(changes: Changes, host: Host, device: str) -> None:
-    """Writes down that another process (the engine) will attach a program: if it is killed, the program stays."""
-
-    async def apply() -> None:
-        return None
-
-    await changes.make(host, DetachXdp(device=device), apply)
 
 
 async def detach(host: Host, device: str, program_id: int | None = None) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 
 from nicbench.hosts.base import Host
-from nicbench.tuning.undo import Undo
+from nicbench.tuning.undo.base import Undo
 
 
 class Changes(ABC):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
-from nicbench.errors import HostError
+from nicbench.core.errors import HostError
 from nicbench.hosts.base import Host
 
 # A process is known by its pid and start time (proc(5), field 22 of stat, the 20th after the name in brackets).

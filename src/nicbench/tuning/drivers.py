@@ -7,9 +7,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from nicbench.errors import HostError
+from nicbench.core.errors import HostError
 from nicbench.hosts.base import Host
-from nicbench.tuning.undo import RestoreDriver
 
 _TRIES: Final = 50
 _STEP_S: Final = 0.1
@@ -58,22 +57,6 @@ async def set_driver(host: Host, address: str, driver: str, *, override: str) ->
     )
 
 
-async def restore_driver(host: Host, undo: RestoreDriver) -> str | None:
-    """A sentence where somebody gave it to another driver since; a device that is gone needs nothing."""
-    if (await host.run(("test", "-e", folder_of(undo.address)), check=False)).status != 0:
-        return None
-    now = await bound_driver(host, undo.address)
-    if now not in (undo.asked, undo.driver, ""):
-        return (
-            f"{host.name}: the PCI device {undo.address} was left with the driver {now}: somebody changed it since we "
-            f"set {undo.asked}; before the run it was {undo.driver or 'none'}"
-        )
-    await set_driver(host, undo.address, undo.driver, override=undo.override)
-    if undo.device is not None:
-        await _restore_interface(host, undo.address, undo.device, up=undo.up)
-    return None
-
-
 async def interface_of(host: Host, address: str) -> str | None:
     """The interface that the card's driver makes of it, called as whoever names interfaces there has called it."""
     listing = ("ls", f"{folder_of(address)}/net")
@@ -84,14 +67,3 @@ async def interface_of(host: Host, address: str) -> str | None:
     await host.run(("udevadm", "settle", "--timeout=10"), check=False)  # where there is one, it gives names too
     found = (await host.run(listing, check=False)).stdout.split()
     return found[0] if found else None
-
-
-async def _restore_interface(host: Host, address: str, device: str, *, up: bool) -> None:
-    found = await interface_of(host, address)
-    if found is None:
-        raise HostError(f"the card {address} should have the interface {device} again, and has none", place=host.name)
-    if found != device:
-        await host.run(("ip", "link", "set", "dev", found, "down"))
-        await host.run(("ip", "link", "set", "dev", found, "name", device))
-    if up:
-        await host.run(("ip", "link", "set", "dev", device, "up"))

@@ -1,7 +1,7 @@
 """On every other machine that is changed: the record of its changes, and a script that undoes them without nicbench.
 
-Both lie in /run/nicbench there, in a folder of the run and the host. The script is run by what holds the host's lease
-(``hosts/_ssh_scripts.py``), once nothing is heard of the controller; otherwise the undo is as on this machine.
+Both lie in /run/nicbench there, in a folder of the run and the host. The script is run by what holds the host's lease,
+once nothing is heard of the controller; otherwise the undo is as on this machine.
 """
 
 from __future__ import annotations
@@ -10,19 +10,73 @@ import asyncio
 import hashlib
 import json
 import posixpath
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from nicbench.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host, Presence
-from nicbench.tuning._guard_script import SCRIPT_NAME, TOLD_NAME, Step, script
-from nicbench.tuning._rehearsal import Rehearsed, rehearse
-from nicbench.tuning.owner import Owner
+from nicbench.hosts.owner import Owner
+from nicbench.tuning.dry_undo import Change, DryUndo, Question, dry_undo
 from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record
-from nicbench.tuning.undo import KillProcess, RestoreFile, RestoreNice, RestoreSetting, Undo
-from nicbench.tuning.undoing import described
-from nicbench.tuning.values import shown
+from nicbench.tuning.undo.base import Undo
+
+# The script that puts a host's settings back when nobody hears of nicbench any more. Pure: steps in, shell out.
+
+
+SCRIPT_NAME, TOLD_NAME = "undo.sh", "told"
+_COMMAND_TIMEOUT_S = 20
+
+_HEAD = """\
+# Written by nicbench: puts back what a run changed on this host, the last change first, once nothing is heard of it.
+# What does not read any more as the run left it was changed by somebody since, and is left alone.
+exec 9<"$0"
+flock 9
+[ -e "$0" ] || exit 0
+told=${0%/*}/told
+PATH="$PATH:/usr/sbin:/sbin:/usr/bin:/bin" LC_ALL=C
+export PATH LC_ALL
+reads() { [ "$(timeout TIMEOUT "$@" 2>/dev/null | sha256sum)" = "$wanted  -" ]; }
+back() { echo "put back: $1" >>"$told"; }
+left() { echo "left alone, somebody changed it since: $1" >>"$told"; }
+failed() { echo "could not put back: $1" >>"$told"; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of the run: what it is in words, and how it is undone; None where that could not be foreseen."""
+
+    words: str
+    dry_undo: DryUndo | None
+
+
+def script(steps: Sequence[Step]) -> str:
+    """The whole script, of all steps of one host in the order in which they were made."""
+    parts = [_HEAD.replace("TIMEOUT", str(_COMMAND_TIMEOUT_S))]
+    parts += [_undo_lines(step) for step in reversed(steps)]
+    return "\n".join([*parts, 'mv -f "$0" "$0.done"', ""])
+
+
+def _undo_lines(step: Step) -> str:
+    words = shlex.quote(step.words)
+    if step.dry_undo is None:
+        return f'echo {shlex.quote(f"not undone by this script: {step.words}")} >>"$told"'
+    conditions = " && ".join(_condition(each) for each in step.dry_undo.holds) or "true"
+    changes = " && ".join(_change(each) for each in step.dry_undo.changes)
+    return f"if {conditions}; then\n    if {changes}; then back {words}; else failed {words}; fi\nelse left {words}; fi"
+
+
+def _condition(question: Question) -> str:
+    return f"wanted={hashlib.sha256(question.answer.encode()).hexdigest()} reads {shlex.join(question.command)}"
+
+
+def _change(change: Change) -> str:
+    command = f"timeout {_COMMAND_TIMEOUT_S} {shlex.join(change.command)} >/dev/null 2>&1"
+    return command if change.text is None else f"printf %s {shlex.quote(change.text)} | {command}"
+
 
 _STORE = 'umask 077 && mkdir -p "${1%/*}" && cat >"$1.new" && mv -f "$1.new" "$1"'
 # Waits for a script that is at work, and takes it away: it must not undo what another run sets afterwards.
@@ -101,11 +155,10 @@ class _Guarded:
         await self._store_script()
 
     async def _step(self, host: Host, undo: Undo, *, applied: bool) -> Step:
-        if isinstance(undo, KillProcess):  # every process of ours ends with the lease
-            return Step(described(undo), Rehearsed())
-        # By its number alone a process might be another one by then.
-        rehearsed = None if isinstance(undo, RestoreNice) else await rehearse(host, undo, applied=applied)
-        return Step(f"{host.name}: {_in_words(undo)}", rehearsed)
+        if undo.ends_with_lease:
+            return Step(undo.describe(), DryUndo())
+        found = await dry_undo(host, undo, applied=applied) if undo.can_be_scripted else None
+        return Step(f"{host.name}: {undo.describe_goal()}", found)
 
     async def _store_script(self) -> None:
         await self._store(SCRIPT_NAME, script(self._steps))
@@ -183,17 +236,6 @@ def _other_machines(hosts: Sequence[Host]) -> list[Host]:
 def _digest(machine: Host) -> str:
     """Of what is needed to reach it: the same from whichever process it is reached."""
     return hashlib.sha256(json.dumps(machine.spec(), sort_keys=True).encode()).hexdigest()[:8]
-
-
-def _in_words(undo: Undo) -> str:
-    match undo:
-        case RestoreSetting():
-            of = f" of {undo.device}" if undo.device else ""
-            return f"{undo.item}{of}, to {shown(undo.before)}"
-        case RestoreFile():
-            return f"{undo.path}, to {undo.old!r}"
-        case _:
-            return described(undo)
 
 
 def _as_seen_there(spec: Mapping[str, Any]) -> dict[str, Any]:

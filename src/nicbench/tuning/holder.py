@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import ValidationError
 
-from nicbench.errors import BusyError
-from nicbench.model.base import Frozen
-from nicbench.units import format_duration_s
+from nicbench.core.base import Frozen
+from nicbench.core.errors import BusyError
+from nicbench.core.units import format_duration_s
 
 
 class Lease(Frozen):
@@ -48,7 +48,7 @@ class Standing:
             f"(process {self.lease.pid})"
         )
 
-    def told(self, now: datetime) -> str:
+    def describe(self, now: datetime) -> str:
         """The same with what it holds, since when and until when; ``now`` is by the clock of whoever reads it."""
         what = f"port {', '.join(map(_plain, self.ports))}" if self.ports else "the whole machine"
         since = ""
@@ -89,7 +89,7 @@ def standing_of(text: str, now_s: int | None) -> Standing:
 def busy(holders: Sequence[Standing], place: str, step: str | None = None) -> BusyError:
     """The error of a lease that others hold, with each of them."""
     now = datetime.now(UTC)
-    told = "; ".join(holder.told(now) for holder in holders) or "another run is starting"
+    told = "; ".join(holder.describe(now) for holder in holders) or "another run is starting"
     step = step or "wait until it has ended (--wait 10min does), or end it where it was started"
     return BusyError(f"in use: {told}", place=place, next_step=step)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nicbench.errors import HostError, NotReadyError
+from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.tuning.changes import Changes
 

@@ -9,9 +9,9 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nicbench.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host, Process
-from nicbench.hosts.ssh import SshHost
+from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.tuning.holder import Standing, busy, lease_of_this_process
 from nicbench.tuning.lease_script import RELEASE, Answer, take_command
 from nicbench.tuning.lock import standing_of_holder

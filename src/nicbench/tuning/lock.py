@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from nicbench.errors import BusyError, NotReadyError
+from nicbench.core.base import Frozen
+from nicbench.core.errors import BusyError, NotReadyError
 from nicbench.hosts import from_spec
-from nicbench.model.base import Frozen
+from nicbench.hosts.owner import Owner, this_process
 from nicbench.tuning.holder import Lease, Standing, busy, lease_of_this_process
 from nicbench.tuning.leases import living_leases
-from nicbench.tuning.owner import Owner, this_process
 from nicbench.tuning.record import RUNTIME_FOLDER, load_record, record_path
 from nicbench.tuning.restore import MakeHost, restore
 

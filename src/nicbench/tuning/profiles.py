@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nicbench.registry import find
+from nicbench.core.registry import find
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.wishes import Wish
+from nicbench.tuning.requests import TuningRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,13 @@ PROFILES: Final[dict[str, tuple[Step, ...]]] = {
 }
 
 
-def wishes_of(profile: str, role: str) -> tuple[Wish, ...]:
+def requests_of(profile: str, role: str) -> tuple[TuningRequest, ...]:
     """The items of a profile for the hosts of a role."""
-    return tuple(_wishes(PROFILES[profile], profile, role))
+    return tuple(_requests(PROFILES[profile], profile, role))
 
 
-def _wishes(steps: Iterable[Step], profile: str, role: str) -> Iterable[Wish]:
+def _requests(steps: Iterable[Step], profile: str, role: str) -> Iterable[TuningRequest]:
     kinds = find("nicbench.tuning.items", Item)
     for step in steps:
         item = kinds[step.item]
-        yield Wish(role=role, item=item, options=item.Options.model_validate(step.options), profile=profile)
+        yield TuningRequest(role=role, item=item, options=item.Options.model_validate(step.options), profile=profile)

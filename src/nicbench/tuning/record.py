@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from nicbench.errors import NotReadyError
-from nicbench.model.base import Frozen
-from nicbench.model.tuning import Values
-from nicbench.tuning.owner import Owner
-from nicbench.tuning.undo import Undo
+from nicbench.core.base import Frozen
+from nicbench.core.errors import NotReadyError
+from nicbench.core.tuning import Values
+from nicbench.hosts.owner import Owner
+from nicbench.tuning.undo.base import AnyUndo
 
 RUNTIME_FOLDER = Path("/run/nicbench")
 RECORD_NAME = "undo.json"
@@ -23,7 +23,7 @@ class Entry(Frozen):
     """One change: on which host, its undo, and whether that was done; ``after`` is what a setting then reads."""
 
     host: dict[str, Any]
-    undo: Undo
+    undo: AnyUndo
     done: bool = False
     note: str | None = None
     after: Values | None = None

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nicbench.errors import NotReadyError, UsageError
+from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
+from nicbench.hosts.owner import boot_id
 from nicbench.tuning.guards import forget, stand_down
-from nicbench.tuning.owner import boot_id
 from nicbench.tuning.record import RUNTIME_FOLDER, Record, forget_record, load_record, record_path, save_record
 from nicbench.tuning.undoing import undo_entries
 

@@ -10,14 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nicbench.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts import from_spec
 from nicbench.hosts.base import Host
+from nicbench.hosts.owner import this_process
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.guards import Guards, forget, stand_down
-from nicbench.tuning.owner import this_process
 from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record, forget_record, record_path, save_record
-from nicbench.tuning.undo import RestoreFile, Undo
+from nicbench.tuning.undo.base import Undo
+from nicbench.tuning.undo.restore_file import RestoreFile
 from nicbench.tuning.undoing import undo_entries
 from nicbench.tuning.values import plain_value, same_value
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nicbench.errors import HostError, NicbenchError, NotReadyError
-from nicbench.model.tuning import Outcome, Tuned, Values
-from nicbench.model.turn import DEFAULT
+from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.tuning import Outcome, Tuned, Values
+from nicbench.core.turn import DEFAULT
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import CannotSetError
-from nicbench.tuning.values import shown
-from nicbench.tuning.wishes import Placed
+from nicbench.tuning.requests import PlacedRequest
+from nicbench.tuning.values import values_in_words
 
 
-async def look(one: Placed, configuration: str = DEFAULT, run: int = 1) -> Tuned:
+async def look(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -> Tuned:
     """What would be done at this place: a row with the outcome that is to be expected. Changes nothing."""
     before: Values | None = None
     asked: Values | None = None
@@ -23,9 +23,9 @@ async def look(one: Placed, configuration: str = DEFAULT, run: int = 1) -> Tuned
             raise CannotSetError("the test has no interface there; name some with `devices`")
         before = await one.item.now(one.place)
         asked = one.item.wanted(before)
-        outcome = _to_be_expected(one, before, asked)
+        outcome = _expected_outcome(one, before, asked)
     except (CannotSetError, NicbenchError) as error:
-        outcome = Outcome.FAILED if one.wish.profile is None else Outcome.SKIPPED
+        outcome = Outcome.FAILED if one.request.profile is None else Outcome.SKIPPED
         reason = error.message if isinstance(error, NicbenchError) else str(error)
     return Tuned(
         configuration=configuration,
@@ -34,8 +34,8 @@ async def look(one: Placed, configuration: str = DEFAULT, run: int = 1) -> Tuned
         scope=one.item.scope,
         device=one.place.device,
         item=one.item.kind,
-        source=one.wish.source,
-        options=one.wish.options.model_dump(mode="json", exclude={"devices"}),
+        source=one.request.source,
+        options=one.request.options.model_dump(mode="json", exclude={"devices"}),
         outcome=outcome,
         reason=reason,
         before=before,
@@ -43,7 +43,9 @@ async def look(one: Placed, configuration: str = DEFAULT, run: int = 1) -> Tuned
     )
 
 
-async def tune(changes: Changes, every: Iterable[Placed], configuration: str = DEFAULT, run: int = 1) -> list[Tuned]:
+async def tune(
+    changes: Changes, every: Iterable[PlacedRequest], configuration: str = DEFAULT, run: int = 1
+) -> list[Tuned]:
     """Applies everything, in order. What was written and cannot be set refuses the run before anything is changed.
 
     NotReadyError with every refusal; or with one, where a machine takes a value and then has another.
@@ -54,18 +56,18 @@ async def tune(changes: Changes, every: Iterable[Placed], configuration: str = D
     for one in every:
         row = await look(one, configuration, run)  # anew: what was applied before may have changed it
         if row.outcome is Outcome.CHANGED:
-            row = await _applied(changes, one, row)
+            row = await _apply(changes, one, row)
         rows.append(row)
         refuse([one], [row])
     return rows
 
 
-async def look_again(every: Sequence[Placed], rows: Sequence[Tuned], *, at_end: bool) -> list[Tuned]:
+async def look_again(every: Sequence[PlacedRequest], rows: Sequence[Tuned], *, at_end: bool) -> list[Tuned]:
     """What was asked for as it reads now: ``during``, or ``at_end``. None where it cannot be read any more."""
     return [await _reread(one, row, at_end=at_end) for one, row in zip(every, rows, strict=True)]
 
 
-def refuse(every: Sequence[Placed], rows: Sequence[Tuned]) -> None:
+def refuse(every: Sequence[PlacedRequest], rows: Sequence[Tuned]) -> None:
     """NotReadyError where one of the rows failed; all of them are told at once."""
     failed = [(one, row) for one, row in zip(every, rows, strict=True) if row.outcome is Outcome.FAILED]
     if failed:
@@ -78,7 +80,7 @@ def refuse(every: Sequence[Placed], rows: Sequence[Tuned]) -> None:
         )
 
 
-def strayed(rows: Iterable[Tuned], *, at_end: bool) -> list[str]:
+def find_strayed(rows: Iterable[Tuned], *, at_end: bool) -> list[str]:
     """What is not as it was set, a sentence each: somebody else changes it too."""
     said = []
     for row in rows:
@@ -88,7 +90,10 @@ def strayed(rows: Iterable[Tuned], *, at_end: bool) -> list[str]:
         was = row.during if at_end else row.asked
         if was is not None and now != was:
             when = "at the end of the test" if at_end else "before the first trial"
-            said.append(f"{where(row)}: {row.item} was {shown(was)} and is {shown(now)} {when}: something changed it")
+            said.append(
+                f"{where(row)}: {row.item} was {values_in_words(was)} and is {values_in_words(now)} {when}: "
+                "something changed it"
+            )
     return said
 
 
@@ -97,17 +102,19 @@ def where(row: Tuned) -> str:
     return row.host if row.device is None else f"{row.host}, {row.device}"
 
 
-def _to_be_expected(one: Placed, before: Values, asked: Values) -> Outcome:
+def _expected_outcome(one: PlacedRequest, before: Values, asked: Values) -> Outcome:
     differs = one.item.differing(asked, before)
-    if one.item.only_checks and differs and getattr(one.wish.options, "required", False):
+    if one.item.only_checks and differs and getattr(one.request.options, "required", False):
         got = {key: before.get(key) for key in differs}
-        raise CannotSetError(f"expected {shown(differs)}, and it is {shown(got)}; nicbench does not change it")
+        raise CannotSetError(
+            f"expected {values_in_words(differs)}, and it is {values_in_words(got)}; nicbench does not change it"
+        )
     if one.item.only_checks:
         return Outcome.NOT_MET if differs else Outcome.MET
     return Outcome.CHANGED if differs else Outcome.ALREADY
 
 
-async def _applied(changes: Changes, one: Placed, row: Tuned) -> Tuned:
+async def _apply(changes: Changes, one: PlacedRequest, row: Tuned) -> Tuned:
     """The row once it was set and read back; FAILED or SKIPPED, with the old value put back, where it did not take."""
     before, asked = row.before or {}, row.asked or {}
     to_change = one.item.differing(asked, before)
@@ -119,29 +126,29 @@ async def _applied(changes: Changes, one: Placed, row: Tuned) -> Tuned:
         if not wrong:
             return row
         got = {key: now.get(key) for key in wrong}
-        reason = f"asked for {shown(wrong)}, got {shown(got)}"
+        reason = f"asked for {values_in_words(wrong)}, got {values_in_words(got)}"
     except (CannotSetError, HostError) as error:
-        reason = f"asked for {shown(to_change)}: {error.message if isinstance(error, HostError) else error}"
+        reason = f"asked for {values_in_words(to_change)}: {error.message if isinstance(error, HostError) else error}"
     reason += await _put_back(one, old)
     return row.model_copy(update={"outcome": _when_it_fails(one), "reason": reason})
 
 
-async def _put_back(one: Placed, old: Values) -> str:
+async def _put_back(one: PlacedRequest, old: Values) -> str:
     """Now, not by the undo: that would take what the machine made of our value for somebody else's."""
     try:
         now = await one.item.now(one.place)
         if differing := one.item.differing(old, now):
             await one.item.write(one.place, differing)
     except (CannotSetError, NicbenchError) as error:
-        return f"; it could not be put back to {shown(old)}: {error}"
+        return f"; it could not be put back to {values_in_words(old)}: {error}"
     return ""
 
 
-def _when_it_fails(one: Placed) -> Outcome:
-    return Outcome.FAILED if one.wish.profile is None else Outcome.SKIPPED
+def _when_it_fails(one: PlacedRequest) -> Outcome:
+    return Outcome.FAILED if one.request.profile is None else Outcome.SKIPPED
 
 
-async def _reread(one: Placed, row: Tuned, *, at_end: bool) -> Tuned:
+async def _reread(one: PlacedRequest, row: Tuned, *, at_end: bool) -> Tuned:
     if row.asked is None or row.outcome in (Outcome.SKIPPED, Outcome.FAILED):
         return row
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from nicbench.model.tuning import Values
+from nicbench.core.tuning import Values
 
 _SELECTED = re.compile(r"\[([^\]\s]+)\]")
 _CPU_MASK_PATH = re.compile(r"(_cpus|_rxqs|smp_affinity|default_smp_affinity)$")
@@ -39,7 +39,7 @@ def cpu_mask(cpus: tuple[int, ...]) -> str:
     return ",".join(reversed(groups))
 
 
-def shown(values: Values | None) -> str:
+def values_in_words(values: Values | None) -> str:
     """A setting in a line: ``rx 4096, tx 4096``."""
     if values is None:
         return "-"

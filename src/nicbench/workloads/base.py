@@ -1,6 +1,6 @@
-"""What a tool's file says of it: what it cannot do, its commands, when its server is ready, and what its output means.
+"""The base of workloads: what a tool cannot do, its commands, when its server is ready, and how its output is parsed.
 
-Nothing here runs anything: commands are made and outputs are read by pure functions; ``play`` does the running.
+Nothing here runs a process: pure functions build commands and parse outputs; ``play`` runs them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import ValidationError
 
-from nicbench.errors import HostError, UsageError
+from nicbench.core.base import Frozen
+from nicbench.core.described import Described
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.round import Ask, Figures, Job
 from nicbench.hosts.base import Host
-from nicbench.model.base import Frozen
-from nicbench.model.round import Ask, Figures, Job
 
 Command = tuple[str, ...]
 MEBIBYTE = 1024 * 1024
@@ -26,15 +27,15 @@ _LAST_WORDS_CHARACTERS = 600
 
 
 class WorkloadError(HostError):
-    """What a tool wrote cannot be read, or cannot be so."""
+    """The output of a tool cannot be parsed, or is implausible."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
     """One side of a job: the host where the process runs, and the address that the traffic goes to or comes from.
 
-    ``link_bits_per_s`` is what the link carries; None where that is unknown, which it also is of virtual interfaces
-    whose speed is a made-up one (a veth pair's 10 Gbit/s). ``device`` is the kernel interface.
+    ``link_bits_per_s`` is the link's rate; None where that is unknown, as for virtual interfaces, whose speed is
+    nominal (a veth pair's 10 Gbit/s). ``device`` is the kernel interface.
     """
 
     host: Host
@@ -45,12 +46,12 @@ class End:
     rdma_port: int = 1
     gid_index: int | None = None
     folder: str | None = None
-    """There its client may leave the files that its workload ``leaves``; None where nobody keeps them."""
+    """The folder for the files that its workload ``leaves``; None where they are not kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftFile:
-    """A file that a client leaves on its host beside what it prints: its name in ``End.folder``, and what it holds."""
+    """A file that a client leaves on its host besides its output: its name in ``End.folder``, and its content."""
 
     name: str
     what: Literal["frame samples"]
@@ -58,35 +59,35 @@ class LeftFile:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What became of a file that was left: paths in the run folder, and what of it is missing, in words."""
+    """Where a file that a client left was stored: its paths in the run folder, and notes on what is missing."""
 
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 class Keeper(Protocol):
-    """Gives clients a folder on their hosts, and keeps what they leave there; what it makes on a host is undone."""
+    """Makes folders for clients on their hosts, and stores what they leave there; its changes to hosts are undone."""
 
     async def folder(self, host: Host, job: int) -> str:
-        """A new folder on the host for the job with this number of the round."""
+        """Makes a folder on the host for the job with this number in the round."""
 
     async def take(self, host: Host, job: int, left: LeftFile, path: str) -> Kept:
-        """The client has ended: fetches the file. It raises only where the run folder cannot be written."""
+        """Fetches a file after the client has ended. It raises only where the run folder cannot be written."""
 
 
 class Watch(Protocol):
-    """Looks at the machines while clients run, and at nothing before or after."""
+    """Observes the machines while clients run, and only then."""
 
     async def begin(self) -> None:
-        """The clients come next."""
+        """Begins to observe, just before the clients start."""
 
     async def end(self) -> None:
-        """Every client has ended."""
+        """Ends the observation, once every client has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a process wrote, and how it ended: ``status`` is negative for a signal, None where it had to be left."""
+    """The output of a process and its exit status: negative for a signal, None where it could not be ended."""
 
     stdout: str
     stderr: str = ""
@@ -95,7 +96,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A socket that a server has once it is ready. ``address`` is None where it takes any."""
+    """A socket on which a server listens once it is ready. ``address`` is None for any address."""
 
     protocol: Literal["tcp", "udp"]
     port: int
@@ -103,28 +104,28 @@ class Listening:
 
 
 class NoOptions(Frozen):
-    """Nothing to choose."""
+    """The options of a workload that has none."""
 
 
-class Workload(ABC):
-    """A tool. One instance is made for each job, with the options that the bench file gives (``workload: {..}``)."""
+class Workload(Described, ABC):
+    """A tool that produces a load. Each job makes an instance, with its options in the bench file."""
 
     kind: ClassVar[str]
     """Its name in the bench file, and that of the program."""
     Options: ClassVar[type[Frozen]] = NoOptions
     package: ClassVar[str]
-    """The Debian package that has it; what it is called where it is in none."""
+    """The Debian package that has it, or its own name where none does."""
     is_ours: ClassVar[bool] = False
-    """Whether it is a program of nicbench, which is put where it is not, instead of one that must be installed."""
+    """Whether it is a program of nicbench, which is copied to hosts and need not be installed."""
     ports_per_job: ClassVar[int] = 1
-    """How many ports in a row, beginning with the job's, a job may use."""
+    """How many consecutive ports, beginning with the job's, a job may use."""
     server_ends: ClassVar[bool] = True
-    """Whether the server ends by itself once its client has; else it is told to, by ``stop_signal``."""
+    """Whether the server ends by itself after its client; otherwise it is ended by ``stop_signal``."""
     stop_signal: ClassVar[int] = signal.SIGTERM
     output_limit_bytes: ClassVar[int] = 8 * MEBIBYTE
-    """More than this is a flood, and the end of the process."""
+    """A process that writes more than this is killed."""
     environment: ClassVar[Mapping[str, str]] = {}
-    """Variables that its processes get."""
+    """Environment variables of its processes."""
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         try:
@@ -135,73 +136,73 @@ class Workload(ABC):
             raise UsageError(f"workload {self.kind}: {where}: {first['msg']}") from error
 
     def program(self, ask: Ask) -> str:
-        """What is run for this, on both sides; perftest has one for each operation."""
+        """Returns the program that does this, on both sides; perftest has one for each operation."""
         return self.kind
 
     @abstractmethod
     def refusal(self, ask: Ask) -> str | None:
-        """Why it cannot do what is asked, in words; None where it can. Known before anything is touched."""
+        """Returns why the tool cannot do this, None where it can. Called before any machine is touched."""
 
     def refusal_of_version(self, ask: Ask, version: str) -> str | None:
-        """Why this version of it cannot."""
+        """Returns why this version of the tool cannot do this, None where it can."""
         return None
 
     def refusal_of_ends(self, job: Job, client: End, server: End | None) -> str | None:
-        """Why it cannot between these two, an RDMA tool without an RDMA device for instance."""
+        """Returns why the tool cannot run between these ends (no RDMA device, for instance), None where it can."""
         return None
 
     @abstractmethod
     def server_command(self, job: Job, client: End, server: End) -> Command | None:
-        """The server's command line, None where it needs none."""
+        """Builds the server's command line, None where the tool needs no server."""
 
     @abstractmethod
     def client_command(self, job: Job, client: End, server: End | None) -> Command:
-        """The client's command line."""
+        """Builds the client's command line."""
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
-        """The sockets that tell that the server is ready; none where it needs no server."""
+        """Returns the sockets on which a ready server listens; none where the tool needs no server."""
         return (Listening("tcp", job.port, server.address),)
 
     def expected_s(self, job: Job) -> float | None:
-        """How long the client runs, None where that depends on how fast it goes."""
+        """Returns how long the client runs, None where that depends on its throughput."""
         return job.ask.duration_s
 
     def version_command(self, ask: Ask) -> Command:
-        """Prints the version, and does nothing else."""
+        """Builds the command line that prints the version and does nothing else."""
         return (self.program(ask), "--version")
 
     def leaves(self, job: Job) -> tuple[LeftFile, ...]:
-        """Files that its client makes in ``client.folder``, which is there if there are any; they are kept for it."""
+        """Returns the files that the client writes to ``client.folder``; the run folder stores them."""
         return ()
 
     @abstractmethod
     def parse_version(self, text: str) -> str | None:
-        """The version in what that printed, stdout and stderr; None where there is none."""
+        """Parses the version from the output of ``version_command``; None where there is none."""
 
     @abstractmethod
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
-        """The figures in what both sides wrote. Pure; WorkloadError, and nothing else, where there are none."""
+        """Parses the figures from the output of both sides. Pure; WorkloadError, and no other, where there are none."""
 
     def ends_run(self, output: Output) -> bool:
-        """Whether what went wrong would go wrong in every later round: the directory is gone, the disk is full."""
+        """Whether the failure would repeat in every later round, as when the directory is gone or the disk is full."""
         return False
 
     def complaint(self, output: Output) -> str | None:
-        """What the tool itself says went wrong, in its output, whatever its exit status; None where it says nothing."""
+        """Returns the tool's own error message, whatever its exit status; None where it printed none."""
         return None
 
 
 def clean(text: str) -> str:
-    """The text without anything that a terminal obeys: control characters are written as escapes, ends of line stay."""
+    """Escapes the control characters of a text, so that it can be shown on a terminal; ends of line stay."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text.replace("\r\n", "\n"))
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether there is anything in it that a terminal obeys, or an end of line."""
+    """Whether a text holds a control character or an end of line."""
     return "\n" in text or _CONTROL.search(text) is not None
 
 
 def last_words(text: str) -> str:
-    """The end of what a process wrote, for a message: clean, on one line, bounded."""
+    """Quotes the end of a process's output for a message: clean, on one line, at most 600 characters."""
     words = " / ".join(line.strip() for line in clean(text[-4 * _LAST_WORDS_CHARACTERS :]).splitlines() if line.strip())
     return words if len(words) <= _LAST_WORDS_CHARACTERS else f"...{words[-_LAST_WORDS_CHARACTERS:]}"

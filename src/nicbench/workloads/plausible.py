@@ -1,6 +1,6 @@
-"""What cannot be so: figures above what a link carries, that contradict one another, or that are no numbers.
+"""Checks the figures of tools: a rate above what the link carries, a contradiction, or no number is implausible.
 
-A tool that lies, or was disturbed so that its figures make no sense, is refused with the figure and the reason.
+The figures of a tool that miscounts, or was disturbed so that they make no sense, are refused with the reason.
 """
 
 from __future__ import annotations
@@ -10,40 +10,40 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from nicbench.model.round import Ask, Figures, Flow, Job, RequestLatency
+from nicbench.core.round import Ask, Figures, Flow, Job, RequestLatency
 from nicbench.workloads.base import has_control_characters
 
 CEILING_BITS_PER_S: Final = 10e12
-"""Where the link's rate is unknown: more than any machine moves."""
+"""Limit where the link's rate is unknown: more than any machine moves."""
 MEMORY_CEILING_BYTES_PER_S: Final = 100e12
 _MARGIN: Final = 0.01
-# A receiver's clock may start this much after the first bytes have arrived: its share of a short time is large.
+# A receiver's clock may start this much after the first bytes have arrived, which matters in a short test.
 _START_S: Final = 0.01
-# What a sender's socket may still hold when it ends (tcp_wmem), for tools that count what was sent alone.
+# What a sender's socket may still hold when it ends (tcp_wmem), for tools that count only what was sent.
 _SEND_BUFFER_BYTES: Final = 4 * 1024 * 1024
 _IN_FLIGHT_BYTES: Final = 16 * 1024 * 1024
 _SHORTEST, _LONGEST = 0.95, 1.05
 _SHORTER_S, _LONGER_S = 0.2, 2.0
 _LONGEST_LATENCY_NS: Final = 1e12
 _ROUNDED: Final = 0.999
-"""Of bytes that a tool tells in rounded megabytes."""
+"""Share of the requested bytes that suffices, because some tools print rounded megabytes."""
 
 
-def implausible(job: Job, figures: Figures, link_bits_per_s: float | None = None) -> tuple[str, ...]:
-    """Everything in the figures that cannot be so, a sentence each; none where they may be believed.
+def find_implausible(job: Job, figures: Figures, link_bits_per_s: float | None = None) -> tuple[str, ...]:
+    """Lists what is implausible in the figures, one sentence each; empty where they can be trusted.
 
-    ``link_bits_per_s`` is what the slower of the two ends' links carries in one direction.
+    ``link_bits_per_s`` is the rate in one direction of the slower link of the two ends.
     """
     ask = job.ask
-    texts = list(_unfit(figures.model_dump(mode="python")))
-    if texts:  # nothing can be computed with what is no number
+    texts = list(_check_values(figures.model_dump(mode="python")))
+    if texts:  # without valid numbers the other checks cannot be computed
         return tuple(texts)
     if ask.operation == "stream":
-        texts += _streams(job, figures, link_bits_per_s)
+        texts += _check_streams(job, figures, link_bits_per_s)
     elif ask.operation == "request-response":
-        texts += _requests(figures)
+        texts += _check_requests(figures)
     elif ask.operation == "frames":
-        texts += _frames(ask, figures)
+        texts += _check_frames(ask, figures)
     elif figures.memory_bytes_per_s is None:
         texts += [] if job.role == "memory" else ["nothing is said of the memory's throughput"]  # a load may be short
     elif not 0 < figures.memory_bytes_per_s <= MEMORY_CEILING_BYTES_PER_S:
@@ -54,14 +54,14 @@ def implausible(job: Job, figures: Figures, link_bits_per_s: float | None = None
     return tuple(texts)
 
 
-def _unfit(value: Any, name: str = "") -> Iterator[str]:
-    """Numbers that are none or negative, and texts that a terminal would obey."""
+def _check_values(value: Any, name: str = "") -> Iterator[str]:
+    """Finds numbers that are not finite or negative, and texts with control characters."""
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from _unfit(part, f"{name}.{key}" if name else str(key))
+            yield from _check_values(part, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _unfit(part, name)
+            yield from _check_values(part, name)
     elif isinstance(value, bool):
         return
     elif isinstance(value, int | float):
@@ -71,7 +71,7 @@ def _unfit(value: Any, name: str = "") -> Iterator[str]:
         yield f"{name} holds control characters"
 
 
-def _frames(ask: Ask, figures: Figures) -> Iterator[str]:
+def _check_frames(ask: Ask, figures: Figures) -> Iterator[str]:
     said = figures.frames
     if said is None:
         yield "nothing is said of frames"
@@ -89,16 +89,16 @@ def _frames(ask: Ask, figures: Figures) -> Iterator[str]:
         yield f"{measured_s:g} s were measured, and {duration_s:g} s asked for"
 
 
-def _streams(job: Job, figures: Figures, link_bits_per_s: float | None) -> Iterator[str]:
+def _check_streams(job: Job, figures: Figures, link_bits_per_s: float | None) -> Iterator[str]:
     ask = job.ask
     directions = {"forward", "reverse"} if ask.direction == "both" else {ask.direction}
     missing = directions - {flow.direction for flow in figures.flows}
     if missing:
         yield f"nothing is said of the direction {' and '.join(sorted(missing))}"
-    # Where a beginning is left out (iperf3's -O), what was sent in it may be received after it.
+    # Where the beginning is omitted (iperf3's -O), bytes sent in it may arrive after it.
     in_flight = ask.streams * max(ask.window_bytes or 0, _IN_FLIGHT_BYTES) if job.options.get("omit_s") else 0
     for flow in figures.flows:
-        texts = (*_flow(ask, flow, link_bits_per_s), *_created(ask, flow, in_flight))
+        texts = (*_check_flow(ask, flow, link_bits_per_s), *_check_surplus(ask, flow, in_flight))
         yield from (f"{flow.direction}: {text}" for text in texts)
     yield from (
         f"an interval with {rate:g} bit/s, more than anything carries"
@@ -107,13 +107,13 @@ def _streams(job: Job, figures: Figures, link_bits_per_s: float | None) -> Itera
     )
 
 
-def _flow(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
+def _check_flow(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
     if not flow.bits_per_s:
         yield "nothing arrived"
         return
-    yield from _too_fast(ask, flow, link_bits_per_s)
-    yield from _times(ask, flow)
-    yield from _rates(flow)
+    yield from _check_speed(ask, flow, link_bits_per_s)
+    yield from _check_duration(ask, flow)
+    yield from _check_rates(flow)
     if flow.datagrams is not None and flow.lost_datagrams is not None and flow.lost_datagrams > flow.datagrams:
         yield f"{flow.lost_datagrams} datagrams lost of {flow.datagrams}"
     asked = ask.total_bytes
@@ -126,7 +126,8 @@ def _flow(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
         yield f"{flow.sent_bytes} bytes were sent of {asked} that were asked for"
 
 
-def _created(ask: Ask, flow: Flow, in_flight: int) -> Iterator[str]:
+def _check_surplus(ask: Ask, flow: Flow, in_flight: int) -> Iterator[str]:
+    """Finds more bytes received than sent."""
     sent, received = flow.sent_bytes, flow.received_bytes
     if ask.transport == "udp" or sent is None or received is None:  # a network may double a datagram
         return
@@ -134,7 +135,7 @@ def _created(ask: Ask, flow: Flow, in_flight: int) -> Iterator[str]:
         yield f"{received} bytes arrived of {sent} that were sent"
 
 
-def _too_fast(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
+def _check_speed(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
     for name, rate in (("sent", flow.sent_bits_per_s), ("received", flow.received_bits_per_s)):
         if rate is not None and rate > CEILING_BITS_PER_S:
             yield f"{rate:g} bit/s {name}, more than anything carries"
@@ -152,19 +153,19 @@ def _too_fast(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[s
         yield f"{rate:g} bit/s of payload over a link of {link_bits_per_s:g} bit/s"
 
 
-def _times(ask: Ask, flow: Flow) -> Iterator[str]:
-    asked, was = ask.duration_s, flow.duration_s
-    if was is not None and was == 0:
+def _check_duration(ask: Ask, flow: Flow) -> Iterator[str]:
+    asked_s, took_s = ask.duration_s, flow.duration_s
+    if took_s is not None and took_s == 0:
         yield "it says that it took no time"
-    if asked is None or was is None or ask.total_bytes is not None:
+    if asked_s is None or took_s is None or ask.total_bytes is not None:
         return
-    too_short = was < asked * _SHORTEST - _SHORTER_S and ask.source_file is None  # a file may be at its end before
-    if too_short or was > asked * _LONGEST + _LONGER_S:
-        yield f"it took {was:g} s, and {asked:g} s were asked for"
+    too_short = took_s < asked_s * _SHORTEST - _SHORTER_S and ask.source_file is None  # a file may end before
+    if too_short or took_s > asked_s * _LONGEST + _LONGER_S:
+        yield f"it took {took_s:g} s, and {asked_s:g} s were asked for"
 
 
-def _rates(flow: Flow) -> Iterator[str]:
-    """Bytes over time against the rate, and the streams against their sum."""
+def _check_rates(flow: Flow) -> Iterator[str]:
+    """Compares bytes over time with the rate, and the sum of the streams with the total."""
     if flow.received_bytes is not None and flow.duration_s and flow.received_bits_per_s is not None:
         computed = flow.received_bytes * 8 / flow.duration_s
         if abs(computed - flow.received_bits_per_s) > 0.05 * max(computed, flow.received_bits_per_s):
@@ -179,16 +180,16 @@ def _rates(flow: Flow) -> Iterator[str]:
             yield f"its {len(parts)} streams make {total:g} bit/s together, and it says {whole:g}"
 
 
-def _requests(figures: Figures) -> Iterator[str]:
+def _check_requests(figures: Figures) -> Iterator[str]:
     if figures.latency is None and not figures.transactions_per_s:
         yield "nothing is said of any request"
     if figures.transactions_per_s is not None and not 0 < figures.transactions_per_s < 1e10:
         yield f"{figures.transactions_per_s:g} transactions a second"
     if figures.latency is not None:
-        yield from _latency(figures.latency)
+        yield from _check_latency(figures.latency)
 
 
-def _latency(latency: RequestLatency) -> Iterator[str]:
+def _check_latency(latency: RequestLatency) -> Iterator[str]:
     if latency.count == 0:
         yield "not one request was answered"
     if all(one is None for one in (latency.minimum_ns, latency.mean_ns, latency.maximum_ns)) and not (

@@ -1,6 +1,6 @@
-"""What a machine has: which tool in which version, and whether processes can be placed where they shall run.
+"""Finds out which version of a tool a machine has, and whether processes can be placed on given CPUs and memory.
 
-Each is asked once for each machine, and remembered for the run.
+Each is found out once per machine and cached for the run.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 
-from nicbench.errors import HostError, NotReadyError
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.round import Ask, Placement
 from nicbench.hosts.base import Host
-from nicbench.hosts.netns import NetnsHost
-from nicbench.model.round import Ask, Placement
+from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.workloads.base import Command, Workload, last_words
 
 _TIMEOUT_S = 20.0
-
+_STATUS = "/proc/self/status"
 
 Finder = Callable[[Host, str], Awaitable[str]]
-"""The path, on a host, of a program of nicbench, which it puts there where it is not."""
+"""Returns the path of a nicbench program on a host, and copies the program there if it is missing."""
 
 
 class Programs:
-    """Remembers what was found out; make one for a run, and give it to every round."""
+    """Caches versions and placements; a run makes one and passes it to every round."""
 
     def __init__(self, own: Finder | None = None) -> None:
         self._own = own
@@ -32,27 +32,27 @@ class Programs:
         self._asking: dict[object, asyncio.Lock] = {}
 
     async def version(self, host: Host, workload: Workload, ask: Ask) -> str | None:
-        """The version of the tool on the host, None where it does not say; NotReadyError where there is none."""
+        """Returns the tool's version on the host, None where it prints none. NotReadyError where it is missing."""
         command = workload.version_command(ask)
         key = (_machine(host), command)
         async with self._one_asks(key):
             if key not in self._versions:
                 if workload.is_ours:
-                    command = await self.located(host, workload, command)
+                    command = await self.locate(host, workload, command)
                 else:
                     await _need(host, workload.program(ask), workload.package)
                 done = await host.run(command, check=False, timeout_s=_TIMEOUT_S, environment=workload.environment)
                 self._versions[key] = workload.parse_version(f"{done.stdout}\n{done.stderr}")
         return self._versions[key]
 
-    async def located(self, host: Host, workload: Workload, command: Command) -> Command:
-        """The command with the path of its program, where that is one of nicbench's own."""
+    async def locate(self, host: Host, workload: Workload, command: Command) -> Command:
+        """Replaces the program of a command by its path on the host, if it is one of nicbench's own."""
         if not workload.is_ours or self._own is None:
             return command
         return (await self._own(host, command[0]), *command[1:])
 
     async def cannot_place(self, host: Host, placement: Placement) -> str | None:
-        """Why processes cannot be placed so there, in words; None where they can. It is tried."""
+        """Tries a placement on the host; returns why processes cannot be placed so, None where they can."""
         key = (_machine(host), placement)
         async with self._one_asks(key):
             if key not in self._placements:
@@ -60,44 +60,42 @@ class Programs:
         return self._placements[key]
 
     def _one_asks(self, key: object) -> asyncio.Lock:
-        """Jobs of a round want to know the same at the same time: the first asks, the others wait."""
+        """Returns the lock of a question: jobs of a round ask the same at the same time, so the others wait."""
         return self._asking.setdefault(key, asyncio.Lock())
 
 
-def placed(command: Command, placement: Placement) -> Command:
-    """The command as it is to be run: on these CPUs, with memory of this node."""
-    return (*_cpus(placement), *_memory(placement), *command)
+def place(command: Command, placement: Placement) -> Command:
+    """Prefixes a command so that it runs on the CPUs and with the memory node of its placement."""
+    return (*_cpu_prefix(placement), *_memory_prefix(placement), *command)
 
 
-def _cpus(placement: Placement) -> Command:
+def _cpu_prefix(placement: Placement) -> Command:
     return () if placement.cpus is None else ("taskset", "-c", ",".join(str(cpu) for cpu in placement.cpus))
 
 
-def _memory(placement: Placement) -> Command:
+def _memory_prefix(placement: Placement) -> Command:
     return () if placement.memory_node is None else ("numactl", f"--membind={placement.memory_node}")
 
 
 async def _try(host: Host, placement: Placement) -> str | None:
-    """A CPU that is offline or not ours is left out by the kernel without a word, so what came of it is read back."""
+    """Tries a placement and reads it back, because the kernel silently ignores CPUs that are offline or not allowed."""
     if placement.cpus is not None:
         await _need(host, "taskset", "util-linux")
-        said = await _said(host, (*_cpus(placement), "sed", "-n", "s/^Cpus_allowed_list:[[:space:]]*//p", _STATUS))
-        if said is None or _numbers(said) != set(placement.cpus):
+        script = "s/^Cpus_allowed_list:[[:space:]]*//p"
+        allowed = await _read_output(host, (*_cpu_prefix(placement), "sed", "-n", script, _STATUS))
+        if allowed is None or _parse_numbers(allowed) != set(placement.cpus):
             wanted = ",".join(str(cpu) for cpu in placement.cpus)
-            return f"its processes cannot be kept on the CPUs {wanted}: the kernel allows {said or 'none of them'}"
+            return f"its processes cannot be kept on the CPUs {wanted}: the kernel allows {allowed or 'none of them'}"
     if placement.memory_node is not None:
         await _need(host, "numactl", "numactl")
-        said = await _said(host, (*_memory(placement), "numactl", "--show"))
-        bound = [line for line in (said or "").splitlines() if line.startswith("membind:")]
+        policy = await _read_output(host, (*_memory_prefix(placement), "numactl", "--show"))
+        bound = [line for line in (policy or "").splitlines() if line.startswith("membind:")]
         if not bound or bound[0].split()[1:] != [str(placement.memory_node)]:
-            return f"its processes cannot be given memory of node {placement.memory_node}: {said or 'refused'}"
+            return f"its processes cannot be given memory of node {placement.memory_node}: {policy or 'refused'}"
     return None
 
 
-_STATUS = "/proc/self/status"
-
-
-async def _said(host: Host, command: Sequence[str]) -> str | None:
+async def _read_output(host: Host, command: Sequence[str]) -> str | None:
     done = await host.run(command, check=False, timeout_s=_TIMEOUT_S)
     return done.stdout.strip() if done.status == 0 else None
 
@@ -118,14 +116,14 @@ async def _need(host: Host, program: str, package: str) -> None:
 
 
 def _machine(host: Host) -> str:
-    """Network namespaces of a machine have the same programs and processors; a container has its own."""
+    """Returns a key for a machine: its network namespaces share programs and CPUs; a container has its own."""
     while isinstance(host, NetnsHost):
         host = host.inner
     return json.dumps(host.spec(), sort_keys=True, default=str)
 
 
-def _numbers(text: str) -> set[int]:
-    """``0-3,8`` as numbers."""
+def _parse_numbers(text: str) -> set[int]:
+    """Parses a list like ``0-3,8``; empty where it is invalid."""
     numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from nicbench.hosts._fake import FakeHost
 from nicbench.hosts.base import Completed
+from nicbench.hosts.fake import FakeHost
 
-GOLDEN = Path(__file__).parents[2] / "adapters" / "golden"
+GOLDEN = Path(__file__).parents[2] / "system" / "adapters" / "golden"
 DEVICE = "ens3f0np0"
 ADDRESS = "0000:af:00.0"
 

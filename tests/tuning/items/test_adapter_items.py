@@ -9,24 +9,26 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from nicbench.errors import NotReadyError
-from nicbench.hosts._fake import FakeHost
-from nicbench.model.tuning import Outcome, Tuned
-from nicbench.registry import find
+from nicbench.core.errors import NotReadyError
+from nicbench.core.registry import find
+from nicbench.core.tuning import Outcome, Tuned
+from nicbench.hosts.fake import FakeHost
+from nicbench.tuning.items.adapter.receive_hashing import arguments_of, weighted
 from nicbench.tuning.items.base import Item
-from nicbench.tuning.items.receive_hashing import arguments_of, weighted
+from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.tune import tune
-from nicbench.tuning.wishes import Part, Placed, Wish, placed
 
 from ._card import ADDRESS, DEVICE, Card, golden, refusing
 
 ITEMS = find("nicbench.tuning.items", Item)
 
 
-def asked(host: FakeHost, named: str, /, **options: Any) -> tuple[Placed, ...]:
+def asked(host: FakeHost, named: str, /, **options: Any) -> tuple[PlacedRequest, ...]:
     item = ITEMS[named]
-    return placed([Wish("dut", item, item.Options.model_validate(options))], [Part("dut", host, (DEVICE,))])
+    return place_requests(
+        [TuningRequest("dut", item, item.Options.model_validate(options))], [Part("dut", host, (DEVICE,))]
+    )
 
 
 async def tuned(tmp_path: Path, host: FakeHost, named: str, /, **options: Any) -> Tuned:

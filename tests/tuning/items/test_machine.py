@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from nicbench.errors import NotReadyError
-from nicbench.hosts._fake import FakeHost, FakeProcess
+from nicbench.core.errors import NotReadyError
+from nicbench.core.registry import find
+from nicbench.core.tuning import Outcome, Tuned
 from nicbench.hosts.base import Completed
-from nicbench.model.tuning import Outcome, Tuned
-from nicbench.registry import find
+from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.tuning.items.base import CannotSetError, Item
-from nicbench.tuning.items.boot_parameters import parameters_of
-from nicbench.tuning.items.connection_tracking import table_of, values_of_ruleset
-from nicbench.tuning.items.irqbalance import state_of_stat
-from nicbench.tuning.items.mount_options import group_values
-from nicbench.tuning.items.tuned import profile_of
+from nicbench.tuning.items.cpu.irqbalance import state_of_stat
+from nicbench.tuning.items.kernel.boot_parameters import parameters_of
+from nicbench.tuning.items.kernel.connection_tracking import table_of, values_of_ruleset
+from nicbench.tuning.items.kernel.tuned import profile_of
+from nicbench.tuning.items.storage.mount_options import group_values
+from nicbench.tuning.requests import Part, TuningRequest, place_requests
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.tune import tune
-from nicbench.tuning.wishes import Part, Wish, placed
 
 CPU = "/sys/devices/system/cpu"
 THP = "/sys/kernel/mm/transparent_hugepage"
@@ -54,16 +54,16 @@ class Machine(FakeHost):
         return "".join(f"{path}:{self.files[path]}\n" for path in sorted(found))
 
 
-def make(kind: str, **options: Any) -> Wish:
+def make(kind: str, **options: Any) -> TuningRequest:
     item = find("nicbench.tuning.items", Item)[kind]
-    return Wish("all", item, item.Options.model_validate(options))
+    return TuningRequest("all", item, item.Options.model_validate(options))
 
 
-async def there_and_back(host: FakeHost, wish: Wish, tmp_path: Path) -> tuple[Tuned, dict[str, str]]:
+async def there_and_back(host: FakeHost, wish: TuningRequest, tmp_path: Path) -> tuple[Tuned, dict[str, str]]:
     """The row, and the files as they were during the test; afterwards they are as before."""
     before = dict(host.files)
     stack = UndoStack("run", None, tmp_path)
-    (row,) = await tune(stack, placed([wish], [Part("tester", host, ("e0",))]))
+    (row,) = await tune(stack, place_requests([wish], [Part("tester", host, ("e0",))]))
     during = dict(host.files)
     assert await stack.undo_all() == []
     assert host.files == before
@@ -244,7 +244,7 @@ async def test_a_request_for_wakeup_latency_is_held_and_let_go(tmp_path: Path) -
     host.process("sh -c", holder)
     stack = UndoStack("run", None, tmp_path)
     with pytest.raises(NotReadyError, match="asked for us 0, got us 2000000000"):
-        await tune(stack, placed([make("wakeup_latency", us=0)], [Part("tester", host, ())]))
+        await tune(stack, place_requests([make("wakeup_latency", us=0)], [Part("tester", host, ())]))
     assert host.commands[-3][-1] == "00000000"
     assert await stack.undo_all() == []
 

@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from nicbench.errors import NotReadyError
-from nicbench.hosts._fake import FakeHost
-from nicbench.hosts.netns import NetnsHost
-from nicbench.model.tuning import Outcome
-from nicbench.tuning.items.sysctls import SysctlOptions, Sysctls, path_of
+from nicbench.core.errors import NotReadyError
+from nicbench.core.tuning import Outcome
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.tuning.items.kernel.sysctls import SysctlOptions, Sysctls, path_of
+from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.tune import tune
-from nicbench.tuning.wishes import Part, Placed, Wish, placed
 
 RMEM = "/proc/sys/net/ipv4/tcp_rmem"
 SWAPPINESS = "/proc/sys/vm/swappiness"
 POLL = "/proc/sys/net/core/busy_poll"
 
 
-def sysctls(host: FakeHost, **values: int | str) -> tuple[Placed, ...]:
+def sysctls(host: FakeHost, **values: int | str) -> tuple[PlacedRequest, ...]:
     options = SysctlOptions(values={name.replace("__", "."): value for name, value in values.items()})
-    return placed([Wish("dut", Sysctls, options)], [Part("dut", host, ())])
+    return place_requests([TuningRequest("dut", Sysctls, options)], [Part("dut", host, ())])
 
 
 async def test_several_are_set_and_put_back(tmp_path: Path) -> None:

@@ -117,6 +117,6 @@ fn frames_that_are_the_same_differ_by_the_stamp_of_their_first_block_alone() {
     content.fill(3, 0, &mut one);
     content.fill(4, 0, &mut other);
     assert!(one[..4096] != other[..4096] && one[4096..] == other[4096..]);
-    assert_eq!(stamped(&one[..4096]), Some((7, 3, 0)));
+    assert_eq!(read_stamp(&one[..4096]), Some((7, 3, 0)));
     assert!(content.check(Verify::Full, 3, 0, &one).is_ok() && content.check(Verify::Blocks, 4, 0, &one).is_err());
 }

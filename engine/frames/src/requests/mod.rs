@@ -1,4 +1,5 @@
-//! What is asked of files, and who does it: one at a time, threads, or the kernel's queue. All three do the same requests.
+//! Requests to files, and the engines that do them: one at a time, threads, or the kernel's queue. All three do the
+//! same requests.
 
 mod one_by_one;
 mod threads;
@@ -18,16 +19,16 @@ pub use crate::sys::uring::Uring;
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
-    /// Made where it is not there.
+    /// Opened for writing, and made where it does not exist.
     pub write: bool,
-    /// And refused where it is.
+    /// Refused where it exists.
     pub new: bool,
     /// Past the page cache.
     pub direct: bool,
 }
 
 impl Mode {
-    /// As open(2) has it. Frames are files, never links to some.
+    /// The flags of open(2). Frames are files, never links to some.
     pub fn flags(self) -> i32 {
         let access = if self.write { libc::O_WRONLY | libc::O_CREAT } else { libc::O_RDONLY };
         let new = if self.new { libc::O_EXCL } else { 0 };
@@ -45,7 +46,7 @@ pub struct Transfer {
     pub offset: u64,
 }
 
-/// One thing to do.
+/// A request to a file.
 #[derive(Debug)]
 pub enum Request {
     Open { path: PathBuf, mode: Mode },
@@ -55,17 +56,17 @@ pub enum Request {
     Close { file: File },
 }
 
-/// What came of it.
+/// A request that is done.
 #[derive(Debug)]
-pub struct Done {
-    /// As it was given with the request.
+pub struct Completion {
+    /// The token that was given with the request.
     pub token: u64,
-    /// When, on the monotonic clock.
+    /// When it was done, on the monotonic clock.
     pub at_ns: u64,
     pub answer: Answer,
 }
 
-/// By the kind of request.
+/// The result of a request, by its kind.
 #[derive(Debug)]
 pub enum Answer {
     Opened(io::Result<File>),
@@ -75,19 +76,20 @@ pub enum Answer {
     Closed(io::Result<()>),
 }
 
-/// Does requests. What was asked is done, and told, also where it is dropped meanwhile.
+/// An engine that does requests. Every request is done and reported.
 pub trait Requests: Send {
-    /// Begins one. It may be done before this returns.
-    fn ask(&mut self, token: u64, request: Request) -> io::Result<()>;
+    /// Begins a request. It may be done before this returns.
+    fn submit(&mut self, token: u64, request: Request) -> io::Result<()>;
 
-    /// Waits for the next that is done, until a time on the monotonic clock; `None` at that time, or where nothing was asked.
-    fn next(&mut self, until_ns: Option<u64>) -> io::Result<Option<Done>>;
+    /// Waits for the next that is done, until a time on the monotonic clock; `None` at that time, or where nothing was
+    /// asked.
+    fn next(&mut self, until_ns: Option<u64>) -> io::Result<Option<Completion>>;
 }
 
-/// Does one here and now.
-pub(crate) fn perform(token: u64, request: Request) -> Done {
+/// Does a request on this thread.
+pub(crate) fn perform(token: u64, request: Request) -> Completion {
     let answer = one_by_one::answer(request);
-    Done { token, at_ns: monotonic_ns(), answer }
+    Completion { token, at_ns: monotonic_ns(), answer }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn kinds(depth: usize) -> Vec<Box<dyn Requests>> {
 
 fn opened(requests: &mut dyn Requests, path: &std::path::Path, write: bool) -> io::Result<Arc<File>> {
     let mode = Mode { write, new: write, direct: false };
-    requests.ask(1, Request::Open { path: path.to_owned(), mode })?;
+    requests.submit(1, Request::Open { path: path.to_owned(), mode })?;
     let done = requests.next(None)?.unwrap();
     assert_eq!(done.token, 1);
     let Answer::Opened(file) = done.answer else { panic!("{done:?}") };
@@ -31,7 +31,7 @@ fn what_was_written_is_read_and_every_step_answers_with_its_token() {
             buffer.as_mut_slice().fill(piece as u8 + 1);
             let offset = piece as u64 * 4096;
             let transfer = Transfer { file: Arc::clone(&file), buffer, from: 0, length: 4096, offset };
-            requests.ask(10 + piece as u64, Request::Write(transfer)).unwrap();
+            requests.submit(10 + piece as u64, Request::Write(transfer)).unwrap();
         }
         let mut tokens = Vec::new();
         while let Some(done) = requests.next(None).unwrap() {
@@ -41,9 +41,9 @@ fn what_was_written_is_read_and_every_step_answers_with_its_token() {
         }
         tokens.sort_unstable();
         assert_eq!(tokens, [10, 11, 12, 13]);
-        requests.ask(2, Request::Sync { file: Arc::clone(&file) }).unwrap();
+        requests.submit(2, Request::Sync { file: Arc::clone(&file) }).unwrap();
         assert!(matches!(requests.next(None).unwrap().unwrap().answer, Answer::Synced(Ok(()))));
-        requests.ask(3, Request::Close { file: Arc::into_inner(file).unwrap() }).unwrap();
+        requests.submit(3, Request::Close { file: Arc::into_inner(file).unwrap() }).unwrap();
         assert!(matches!(requests.next(None).unwrap().unwrap().answer, Answer::Closed(Ok(()))));
         let bytes = fs::read(&path).unwrap();
         assert!(
@@ -53,10 +53,12 @@ fn what_was_written_is_read_and_every_step_answers_with_its_token() {
         assert_eq!(opened(&mut *requests, &path, true).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         let file = opened(&mut *requests, &path, false).unwrap();
         let buffer = Buffer::several(1, 8192).unwrap().pop().unwrap();
-        requests.ask(4, Request::Read(Transfer { file, buffer, from: 4096, length: 4096, offset: 3 * 4096 })).unwrap();
+        requests
+            .submit(4, Request::Read(Transfer { file, buffer, from: 4096, length: 4096, offset: 3 * 4096 }))
+            .unwrap();
         let Answer::Moved(Ok(4096), transfer) = requests.next(None).unwrap().unwrap().answer else { panic!() };
         assert!(transfer.buffer.as_slice()[4096..].iter().all(|byte| *byte == 4));
-        requests.ask(5, Request::Read(Transfer { offset: 4 * 4096, ..transfer })).unwrap();
+        requests.submit(5, Request::Read(Transfer { offset: 4 * 4096, ..transfer })).unwrap();
         assert!(matches!(requests.next(None).unwrap().unwrap().answer, Answer::Moved(Ok(0), _)));
         fs::remove_file(path).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Several requests at a time without the kernel's queue: a thread for each.
+//! Does several requests at a time without the kernel's queue, by threads.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::{Done, Request, Requests, perform};
+use super::{Completion, Request, Requests, perform};
 use crate::sys::clock::monotonic_ns;
 
-/// See the module.
+/// Does several requests at a time, each on a thread.
 #[derive(Debug)]
 pub struct Threads {
     asked: Option<Sender<(u64, Request)>>,
-    done: Receiver<Done>,
+    done: Receiver<Completion>,
     in_flight: usize,
     helpers: Vec<JoinHandle<()>>,
 }
 
 impl Threads {
-    /// With so many threads.
+    /// Starts `depth` threads.
     pub fn new(depth: usize) -> io::Result<Self> {
         let (asked, to_do) = channel::<(u64, Request)>();
         let (tell, done) = channel();
@@ -34,7 +34,7 @@ impl Threads {
     }
 }
 
-fn serve(to_do: &Mutex<Receiver<(u64, Request)>>, tell: &Sender<Done>) {
+fn serve(to_do: &Mutex<Receiver<(u64, Request)>>, tell: &Sender<Completion>) {
     loop {
         let next = to_do.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((token, request)) = next else { return };
@@ -45,23 +45,23 @@ fn serve(to_do: &Mutex<Receiver<(u64, Request)>>, tell: &Sender<Done>) {
 }
 
 impl Requests for Threads {
-    fn ask(&mut self, token: u64, request: Request) -> io::Result<()> {
-        let asked = self.asked.as_ref().ok_or_else(ended)?;
-        asked.send((token, request)).map_err(|_| ended())?;
+    fn submit(&mut self, token: u64, request: Request) -> io::Result<()> {
+        let asked = self.asked.as_ref().ok_or_else(thread_ended_error)?;
+        asked.send((token, request)).map_err(|_| thread_ended_error())?;
         self.in_flight += 1;
         Ok(())
     }
 
-    fn next(&mut self, until_ns: Option<u64>) -> io::Result<Option<Done>> {
+    fn next(&mut self, until_ns: Option<u64>) -> io::Result<Option<Completion>> {
         if self.in_flight == 0 {
             return Ok(None);
         }
         let done = match until_ns {
-            None => self.done.recv().map_err(|_| ended())?,
+            None => self.done.recv().map_err(|_| thread_ended_error())?,
             Some(until) => match self.done.recv_timeout(Duration::from_nanos(until.saturating_sub(monotonic_ns()))) {
                 Ok(done) => done,
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
-                Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+                Err(RecvTimeoutError::Disconnected) => return Err(thread_ended_error()),
             },
         };
         self.in_flight -= 1;
@@ -79,6 +79,6 @@ impl Drop for Threads {
     }
 }
 
-fn ended() -> io::Error {
+fn thread_ended_error() -> io::Error {
     io::Error::other("the threads for requests have ended")
 }

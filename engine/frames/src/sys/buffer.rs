@@ -1,4 +1,5 @@
-//! Memory for requests: one mapping for each worker, in huge pages where the kernel grants them, cut into equal buffers.
+//! Memory for requests: one mapping for each worker, in huge pages where the kernel grants them, cut into equal
+//! buffers.
 //!
 //! A buffer has one owner at a time: it moves into a request and comes back with its completion.
 
@@ -35,7 +36,8 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let start: NonNull<u8> = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mmap gave address 0"))?;
-        // SAFETY: the range is the mapping just made. It is advice: a kernel that has no huge pages says no, which is no fault.
+        // SAFETY: the range is the mapping just made. It is advice: a kernel that has no huge pages says no, which is
+        // no fault.
         unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
         Ok(Self { start, bytes })
     }

@@ -39,8 +39,8 @@ pub fn room(path: &Path) -> io::Result<Room> {
     Ok(Room { bytes: found.f_bavail.saturating_mul(found.f_frsize), files })
 }
 
-/// Takes a file or directory until it is closed, alone or with others that share it; false where somebody else has it otherwise.
-/// File systems without such locks (flock(2)) give it to everybody.
+/// Takes a file or directory until it is closed, alone or with others that share it; false where somebody else has it
+/// otherwise. File systems without such locks (flock(2)) give it to everybody.
 pub fn lock(file: &File, alone: bool) -> bool {
     let kind = if alone { libc::LOCK_EX } else { libc::LOCK_SH };
     // SAFETY: the descriptor is open for as long as the borrow.

@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// CPU time of all threads of this process (getrusage(2)), those that the kernel starts for its queue included: user mode, kernel.
+/// CPU time of all threads of this process (getrusage(2)), those that the kernel starts for its queue included: user
+/// mode, kernel.
 pub fn cpu_ns() -> (u64, u64) {
     // SAFETY: an all-zero rusage is valid, and the call fills it; RUSAGE_SELF always exists.
     let usage = unsafe {

@@ -9,7 +9,7 @@ use io_uring::{IoUring, Probe, opcode, squeue};
 
 use super::clock::monotonic_ns;
 use super::file::c_path;
-use crate::requests::{Answer, Done, Request, Requests, Transfer};
+use crate::requests::{Answer, Completion, Request, Requests, Transfer};
 
 /// The kernel was given these: they stay where they are until it has answered.
 enum Held {
@@ -19,7 +19,7 @@ enum Held {
     Close,
 }
 
-/// See the module.
+/// Does several requests at a time by the kernel's queue.
 pub struct Uring {
     ring: IoUring,
     /// By slot, which is the kernel's name of a request.
@@ -30,8 +30,8 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// For so many transfers at a time, and as many frames that are opened, synced or closed meanwhile; the error says why there is no
-    /// such queue here.
+    /// For so many transfers at a time, and as many frames that are opened, synced or closed meanwhile; the error says
+    /// why there is no such queue here.
     pub fn new(depth: u32) -> io::Result<Self> {
         let entries = 2 * depth;
         let ring = IoUring::new(entries.next_power_of_two())?;
@@ -51,8 +51,8 @@ impl Uring {
 
     fn push(&mut self, token: u64, slot: usize, entry: squeue::Entry, held: Held) -> io::Result<()> {
         self.held[slot] = Some((token, held));
-        // SAFETY: what the entry points to (a path, a buffer's mapping) is on the heap or mapped, is owned by `held[slot]` now,
-        // and leaves it only with the kernel's answer; `drop` waits for all of them.
+        // SAFETY: what the entry points to (a path, a buffer's mapping) is on the heap or mapped, is owned by
+        // `held[slot]` now, and leaves it only with the kernel's answer; `drop` waits for all of them.
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
         if pushed.is_err() {
             self.held[slot] = None;
@@ -64,7 +64,7 @@ impl Uring {
     }
 
     /// What the kernel has answered, if anything.
-    fn reap(&mut self) -> Option<Done> {
+    fn reap(&mut self) -> Option<Completion> {
         let entry = self.ring.completion().next()?;
         let at_ns = monotonic_ns();
         let (token, held) = self.held.get_mut(entry.user_data() as usize)?.take()?;
@@ -78,7 +78,7 @@ impl Uring {
             Held::Sync(_) => Answer::Synced(result.map(drop)),
             Held::Close => Answer::Closed(result.map(drop)),
         };
-        Some(Done { token, at_ns, answer })
+        Some(Completion { token, at_ns, answer })
     }
 
     /// Tells the kernel of new requests, and waits for an answer of it.
@@ -110,7 +110,7 @@ fn within(transfer: &Transfer) -> *mut u8 {
 }
 
 impl Requests for Uring {
-    fn ask(&mut self, token: u64, request: Request) -> io::Result<()> {
+    fn submit(&mut self, token: u64, request: Request) -> io::Result<()> {
         let slot = self.slot()?;
         let (entry, held) = match request {
             Request::Open { path, mode } => {
@@ -134,7 +134,7 @@ impl Requests for Uring {
         self.push(token, slot, entry, held)
     }
 
-    fn next(&mut self, until_ns: Option<u64>) -> io::Result<Option<Done>> {
+    fn next(&mut self, until_ns: Option<u64>) -> io::Result<Option<Completion>> {
         if self.unsent {
             self.unsent = false;
             self.ring.submit()?;

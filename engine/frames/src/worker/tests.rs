@@ -36,12 +36,12 @@ impl Unruly {
 }
 
 impl Requests for Unruly {
-    fn ask(&mut self, token: u64, request: Request) -> io::Result<()> {
+    fn submit(&mut self, token: u64, request: Request) -> io::Result<()> {
         self.waiting.push_back((token, request));
         Ok(())
     }
 
-    fn next(&mut self, _until_ns: Option<u64>) -> io::Result<Option<Done>> {
+    fn next(&mut self, _until_ns: Option<u64>) -> io::Result<Option<Completion>> {
         if self.waiting.is_empty() {
             return Ok(None);
         }
@@ -52,22 +52,22 @@ impl Requests for Unruly {
                 let whole = transfer.length;
                 match self.cut(transfer) {
                     Ok(transfer) => (Request::Read(transfer), whole),
-                    Err(answer) => return Ok(Some(Done { token, at_ns: monotonic_ns(), answer })),
+                    Err(answer) => return Ok(Some(Completion { token, at_ns: monotonic_ns(), answer })),
                 }
             }
             Request::Write(transfer) => {
                 let whole = transfer.length;
                 match self.cut(transfer) {
                     Ok(transfer) => (Request::Write(transfer), whole),
-                    Err(answer) => return Ok(Some(Done { token, at_ns: monotonic_ns(), answer })),
+                    Err(answer) => return Ok(Some(Completion { token, at_ns: monotonic_ns(), answer })),
                 }
             }
             other => (other, 0),
         };
-        self.inner.ask(token, request)?;
+        self.inner.submit(token, request)?;
         let mut done = self.inner.next(None)?;
         // As it was asked for, also where less was done.
-        if let Some(Done { answer: Answer::Moved(_, transfer), .. }) = &mut done {
+        if let Some(Completion { answer: Answer::Moved(_, transfer), .. }) = &mut done {
             transfer.length = whole;
         }
         Ok(done)
@@ -81,7 +81,7 @@ fn worked(asked: FramesConfigure, seed: u64) -> (u64, Option<FramesFailure>) {
     let mut worker = Worker { requests, ..Worker::new(0, &job, &control).unwrap() };
     worker.open_stream().unwrap();
     control.begin(monotonic_ns());
-    worker.work();
+    worker.run();
     let frames = control.recorder().stats().frames;
     (frames, control.failure())
 }

@@ -1,4 +1,5 @@
-//! The binary as a controller meets it: the conversations of `protocol/examples/frames`, a run that is stopped, and how it ends.
+//! The binary as a controller meets it: the conversations of `protocol/examples/frames`, a run that is stopped, and how
+//! it ends.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Frames that cannot be written or read: each fault is told with the frame's file, and what was measured before it is not lost.
+//! Frames that cannot be written or read: each fault is told with the frame's file, and what was measured before it is
+//! not lost.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};

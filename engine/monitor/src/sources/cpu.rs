@@ -1,7 +1,7 @@
 //! `/proc/stat` (proc(5)): how each CPU spent its time, context switches, new processes, and who waits to run.
 
-use super::{Asked, Moment, Source};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions};
+use crate::open_file::OpenFile;
 use crate::record::{Count, Gauge, Record};
 use crate::text::{fields, lines, number};
 
@@ -9,7 +9,7 @@ use crate::text::{fields, lines, number};
 const STATES: [&str; 9] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest"];
 
 struct Cpu {
-    file: Kept,
+    file: OpenFile,
     tick_ns: u64,
     /// By number; a CPU that is switched off is `None`.
     cpus: Vec<Option<[Count; STATES.len()]>>,
@@ -19,7 +19,7 @@ struct Cpu {
     blocked: Gauge,
 }
 
-pub fn open(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, record: &mut Record) -> Result<Box<dyn Source>, String> {
     Ok(Box::new(Cpu {
         file: asked.proc("stat")?,
         tick_ns: asked.tick_ns,

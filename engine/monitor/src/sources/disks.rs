@@ -1,7 +1,7 @@
 //! `/proc/diskstats` (iostats of the kernel's documentation): whole disks, without partitions, loops and RAM disks.
 
-use super::{Asked, Moment, Source};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions};
+use crate::open_file::OpenFile;
 use crate::record::{Count, Record};
 use crate::text::{fields, lines, number};
 
@@ -10,7 +10,7 @@ const SECTOR_BYTES: u64 = 512;
 const MOST_DISKS: usize = 256;
 
 struct Disks {
-    file: Kept,
+    file: OpenFile,
     sys: std::path::PathBuf,
     disks: Vec<Disk>,
 }
@@ -21,7 +21,7 @@ struct Disk {
     counts: Option<[Count; 5]>,
 }
 
-pub fn open(asked: &Asked, _: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, _: &mut Record) -> Result<Box<dyn Source>, String> {
     Ok(Box::new(Disks { file: asked.proc("diskstats")?, sys: asked.sys.join("block"), disks: vec![] }))
 }
 
@@ -41,7 +41,7 @@ impl Source for Disks {
                 Some(place) => place,
                 None if self.disks.len() >= MOST_DISKS => continue,
                 None => {
-                    let counts = is_whole_disk(&self.sys, name).then(|| declared(name, moment.record));
+                    let counts = is_whole_disk(&self.sys, name).then(|| declare(name, moment.record));
                     self.disks.push(Disk { name: name.into(), counts });
                     self.disks.len() - 1
                 }
@@ -57,7 +57,7 @@ impl Source for Disks {
     }
 }
 
-fn declared(name: &[u8], record: &mut Record) -> [Count; 5] {
+fn declare(name: &[u8], record: &mut Record) -> [Count; 5] {
     let of = crate::text::name(name);
     ["disk_reads", "disk_read_bytes", "disk_writes", "disk_written_bytes", "disk_busy_ns"]
         .map(|metric| Count::new(record, metric, of.clone()))

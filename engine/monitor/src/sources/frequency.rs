@@ -1,18 +1,18 @@
 //! The clock of each core, as the kernel measured it: cpufreq's `scaling_cur_freq`, else `/proc/cpuinfo`.
 
-use super::{Asked, Moment, Source, base, entries};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions, base, entries};
+use crate::open_file::OpenFile;
 use crate::record::{Gauge, Record};
 use crate::text::{fields, lines, number, only};
 
 enum Frequency {
     /// kHz, a file for each CPU.
-    Cpufreq(Vec<(Kept, Gauge)>),
+    Cpufreq(Vec<(OpenFile, Gauge)>),
     /// MHz with three decimals, in the order of the file.
-    Cpuinfo(Kept, Vec<Gauge>),
+    Cpuinfo(OpenFile, Vec<Gauge>),
 }
 
-pub fn open(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, record: &mut Record) -> Result<Box<dyn Source>, String> {
     let release = std::fs::read(asked.proc.join("sys/kernel/osrelease")).unwrap_or_default();
     if is_older(&release, (5, 18)) {
         // arch_freq_get_on_cpu sent an interrupt to each core until then.
@@ -22,7 +22,7 @@ pub fn open(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, Strin
     for folder in entries(&asked.sys.join("devices/system/cpu")) {
         let name = base(&folder);
         if name.strip_prefix("cpu").is_some_and(|rest| number(rest.as_bytes()).is_some()) {
-            if let Ok(file) = Kept::open(&folder.join("cpufreq/scaling_cur_freq")) {
+            if let Ok(file) = OpenFile::open(&folder.join("cpufreq/scaling_cur_freq")) {
                 files.push((file, Gauge::new(record, "frequency_hz", name)));
             }
         }

@@ -1,17 +1,17 @@
 //! `/proc/interrupts`: each CPU's sum, and each interrupt on each CPU from the first time that it comes there.
 
 use super::per_cpu::{Sums, Table, put_table};
-use super::{Asked, Moment, Source};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions};
+use crate::open_file::OpenFile;
 use crate::record::Record;
 
 struct Interrupts {
-    file: Kept,
+    file: OpenFile,
     table: Table,
     sums: Sums,
 }
 
-pub fn open(asked: &Asked, _: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, _: &mut Record) -> Result<Box<dyn Source>, String> {
     Ok(Box::new(Interrupts {
         file: asked.proc("interrupts")?,
         table: Table::new("interrupts"),
@@ -25,8 +25,8 @@ impl Source for Interrupts {
     }
 }
 
-/// Its number and the last word of its line, which for a queue of a card is the queue: `38 eth0-TxRx-0`. Others have letters
-/// for a number and a sentence, which is left out: `LOC`.
+/// Its number and the last word of its line, which for a queue of a card is the queue: `38 eth0-TxRx-0`. Others have
+/// letters for a number and a sentence, which is left out: `LOC`.
 fn name(label: &[u8], rest: &[u8]) -> String {
     let is_numbered = label.first().is_some_and(u8::is_ascii_digit);
     match crate::text::fields(rest).last().filter(|_| is_numbered) {

@@ -1,7 +1,7 @@
 //! `/proc/meminfo` (proc(5)).
 
-use super::{Asked, Moment, Source};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions};
+use crate::open_file::OpenFile;
 use crate::record::{Gauge, Record};
 use crate::text::{fields, lines, number};
 
@@ -16,11 +16,11 @@ const KNOWN: [(&[u8], &str); 7] = [
 ];
 
 struct Memory {
-    file: Kept,
+    file: OpenFile,
     gauges: [Gauge; KNOWN.len()],
 }
 
-pub fn open(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, record: &mut Record) -> Result<Box<dyn Source>, String> {
     let file = asked.proc("meminfo")?;
     Ok(Box::new(Memory { file, gauges: KNOWN.map(|(_, metric)| Gauge::new(record, metric, "")) }))
 }

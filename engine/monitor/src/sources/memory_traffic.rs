@@ -1,8 +1,9 @@
-//! resctrl's monitoring (arch/x86/resctrl of the kernel's documentation): memory bandwidth of each L3 cache, to all memory and to its own
-//! node's; the difference went over the link between sockets. It is read where it is mounted; mounting it is a change to the machine.
+//! resctrl's monitoring (arch/x86/resctrl of the kernel's documentation): memory bandwidth of each L3 cache, to all
+//! memory and to its own node's; the difference went over the link between sockets. It is read where it is mounted;
+//! mounting it is a change to the machine.
 
-use super::{Asked, Moment, Source, base, entries};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions, base, entries};
+use crate::open_file::OpenFile;
 use crate::record::{Count, Gauge, Record};
 use crate::text::only;
 
@@ -11,13 +12,13 @@ struct Caches {
 }
 
 struct Cache {
-    total: Option<(Kept, Count)>,
-    local: Option<(Kept, Count)>,
+    total: Option<(OpenFile, Count)>,
+    local: Option<(OpenFile, Count)>,
     remote: Option<Count>,
-    occupancy: Option<(Kept, Gauge)>,
+    occupancy: Option<(OpenFile, Gauge)>,
 }
 
-pub fn open(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, record: &mut Record) -> Result<Box<dyn Source>, String> {
     let folder = asked.sys.join("fs/resctrl");
     if !folder.exists() {
         return Err("the kernel or the processor has no resctrl".into());
@@ -35,12 +36,12 @@ pub fn open(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, Strin
 fn cache(folder: &std::path::Path, record: &mut Record) -> Cache {
     let of = base(folder).replace("mon_", "");
     let mut count = |file: &str, metric: &str| {
-        Kept::open(&folder.join(file)).ok().map(|file| (file, Count::new(record, metric, of.clone())))
+        OpenFile::open(&folder.join(file)).ok().map(|file| (file, Count::new(record, metric, of.clone())))
     };
     let total = count("mbm_total_bytes", "memory_bytes");
     let local = count("mbm_local_bytes", "memory_local_bytes");
     let remote = (total.is_some() && local.is_some()).then(|| Count::new(record, "memory_remote_bytes", of.clone()));
-    let occupancy = Kept::open(&folder.join("llc_occupancy")).ok();
+    let occupancy = OpenFile::open(&folder.join("llc_occupancy")).ok();
     let occupancy = occupancy.map(|file| (file, Gauge::new(record, "cache_occupied_bytes", of.clone())));
     Cache { total, local, remote, occupancy }
 }
@@ -49,7 +50,7 @@ impl Source for Caches {
     fn sample(&mut self, moment: &mut Moment) -> Result<(), String> {
         for cache in &mut self.caches {
             // `Unavailable` and `Error` are no numbers.
-            let mut put = |source: &mut Option<(Kept, Count)>| {
+            let mut put = |source: &mut Option<(OpenFile, Count)>| {
                 let (file, count) = source.as_mut()?;
                 let value = file.read_value(moment.buffer).ok().and_then(only);
                 count.put(moment.record, value);

@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 
 use nicbench_protocol::NamespaceRequest;
 
-use crate::kept::{Buffer, Kept};
+use crate::open_file::{Buffer, OpenFile};
 use crate::record::Record;
 
 /// Where everything is read from, and what the controller asked for.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct SourceOptions {
     /// `/proc`, or a tree like it.
     pub proc: PathBuf,
     /// `/sys`, or a tree like it.
@@ -39,14 +39,14 @@ pub struct Asked {
     pub tick_ns: u64,
 }
 
-impl Asked {
+impl SourceOptions {
     /// This machine, and nothing of processes or namespaces.
     pub fn here() -> Self {
         let (proc, sys) = ("/proc".into(), "/sys".into());
         Self { proc, sys, processes: vec![], namespaces: vec![], tick_ns: crate::sys::clock::tick_ns() }
     }
 
-    fn proc(&self, path: &str) -> Result<Kept, String> {
+    fn proc(&self, path: &str) -> Result<OpenFile, String> {
         open(&self.proc.join(path))
     }
 }
@@ -74,7 +74,7 @@ pub trait Source {
     }
 }
 
-type Open = fn(&Asked, &mut Record) -> Result<Box<dyn Source>, String>;
+type Open = fn(&SourceOptions, &mut Record) -> Result<Box<dyn Source>, String>;
 
 /// In the order in which they are read: `cpu` comes first, for it tells `processes` whether there can be new ones.
 pub const SOURCES: [(&str, Open); 14] = [
@@ -94,8 +94,8 @@ pub const SOURCES: [(&str, Open); 14] = [
     ("uncore_links", uncore::open_links),
 ];
 
-fn open(path: &Path) -> Result<Kept, String> {
-    Kept::open(path).map_err(|error| unreadable(path, &error))
+fn open(path: &Path) -> Result<OpenFile, String> {
+    OpenFile::open(path).map_err(|error| unreadable(path, &error))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> String {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{Asked, Moment, Source, unreadable};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions, unreadable};
+use crate::open_file::OpenFile;
 use crate::record::{Count, Record};
 use crate::sys::namespace;
 use crate::text::{fields, lines, number};
@@ -31,7 +31,7 @@ struct Network {
 struct Namespace {
     /// Before the names of interfaces; empty for our own.
     prefix: String,
-    file: Kept,
+    file: OpenFile,
     interfaces: Vec<Interface>,
 }
 
@@ -40,12 +40,12 @@ struct Interface {
     counters: [Count; COUNTERS.len()],
 }
 
-pub fn open(asked: &Asked, _: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, _: &mut Record) -> Result<Box<dyn Source>, String> {
     let own = Namespace { prefix: String::new(), file: asked.proc("net/dev")?, interfaces: vec![] };
     let mut namespaces = vec![own];
     for wanted in &asked.namespaces {
         let path = Path::new(&wanted.path);
-        let file = namespace::within(path, || Kept::open(&asked.proc.join("thread-self/net/dev")));
+        let file = namespace::within(path, || OpenFile::open(&asked.proc.join("thread-self/net/dev")));
         let file = file.map_err(|error| unreadable(path, &error))?;
         namespaces.push(Namespace { prefix: format!("{}/", wanted.name), file, interfaces: vec![] });
     }
@@ -78,7 +78,8 @@ impl Namespace {
     }
 }
 
-/// In its old place, unless interfaces came or went. One of the same name is taken for the same: a counter that fell did not grow.
+/// In its old place, unless interfaces came or went. One of the same name is taken for the same: a counter that fell
+/// did not grow.
 fn find<'a>(
     interfaces: &'a mut Vec<Interface>,
     index: usize,
@@ -150,7 +151,7 @@ mod tests {
         let mut tree = Tree::new(&[("proc/net/dev", BEFORE)]);
         let path = "/run/netns/nowhere".to_owned();
         let namespaces = vec![nicbench_protocol::NamespaceRequest { name: "x".into(), path }];
-        let asked = Asked { namespaces, ..tree.asked() };
+        let asked = SourceOptions { namespaces, ..tree.asked() };
         assert!(tree.open_asked(open, &asked).err().unwrap().contains("/run/netns/nowhere"));
     }
 }

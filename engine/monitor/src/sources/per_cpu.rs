@@ -177,7 +177,7 @@ impl Sums {
 
 /// Reads a table into its values and the sums of its columns.
 pub fn put_table(
-    file: &crate::kept::Kept,
+    file: &crate::open_file::OpenFile,
     what: &str,
     moment: &mut Moment,
     table: &mut Table,

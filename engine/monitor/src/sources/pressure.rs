@@ -1,17 +1,17 @@
 //! `/proc/pressure` (accounting/psi of the kernel's documentation): time in which some task, or every task, waited.
 
-use super::{Asked, Moment, Source};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions};
+use crate::open_file::OpenFile;
 use crate::record::{Count, Record};
 use crate::text::{fields, lines, number};
 
 const RESOURCES: [&str; 4] = ["cpu", "memory", "io", "irq"];
 
 struct Pressure {
-    files: Vec<(Kept, Count, Count)>,
+    files: Vec<(OpenFile, Count, Count)>,
 }
 
-pub fn open(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, record: &mut Record) -> Result<Box<dyn Source>, String> {
     let mut files = Vec::new();
     let mut reason = String::new();
     for resource in RESOURCES {

@@ -1,12 +1,13 @@
 //! `/proc/PID/stat` (proc(5)): CPU time of the processes asked for and of what they started, threads included.
 //!
-//! New ones are looked for only when something was started since the last sample. What begins and ends between two samples is not seen.
+//! New ones are looked for only when something was started since the last sample. What begins and ends between two
+//! samples is not seen.
 
 use std::fs::File;
 use std::path::PathBuf;
 
-use super::{Asked, Moment, Source, unreadable};
-use crate::kept::{Buffer, Kept};
+use super::{Moment, Source, SourceOptions, unreadable};
+use crate::open_file::{Buffer, OpenFile};
 use crate::record::{Count, Record};
 use crate::sys::directory::each_number;
 use crate::text::{fields, number};
@@ -31,12 +32,12 @@ struct Processes {
 struct Process {
     pid: u32,
     name: Box<[u8]>,
-    file: Kept,
+    file: OpenFile,
     user: Count,
     system: Count,
 }
 
-pub fn open(asked: &Asked, _: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, _: &mut Record) -> Result<Box<dyn Source>, String> {
     if asked.processes.is_empty() {
         return Err("no process was asked for".into());
     }
@@ -104,19 +105,19 @@ impl Processes {
     }
 
     fn parent(&self, pid: u32, buffer: &mut Buffer) -> Option<u32> {
-        let file = Kept::open(&self.proc.join(format!("{pid}/stat"))).ok()?;
+        let file = OpenFile::open(&self.proc.join(format!("{pid}/stat"))).ok()?;
         Stat::of(file.read_value(buffer).ok()?).map(|stat| stat.parent)
     }
 
     fn process(&self, pid: u32, moment: &mut Moment) -> Option<Process> {
-        let file = Kept::open(&self.proc.join(format!("{pid}/stat"))).ok()?;
+        let file = OpenFile::open(&self.proc.join(format!("{pid}/stat"))).ok()?;
         let name: Box<[u8]> = Stat::of(file.read_value(moment.buffer).ok()?)?.name.into();
-        let (user, system) = declared(pid, &name, moment.record);
+        let (user, system) = declare(pid, &name, moment.record);
         Some(Process { pid, name, file, user, system })
     }
 }
 
-fn declared(pid: u32, name: &[u8], record: &mut Record) -> (Count, Count) {
+fn declare(pid: u32, name: &[u8], record: &mut Record) -> (Count, Count) {
     let of = format!("{pid} {}", crate::text::name(name));
     (Count::new(record, "process_user_ns", of.clone()), Count::new(record, "process_system_ns", of))
 }
@@ -128,7 +129,7 @@ impl Process {
         if *stat.name != *self.name {
             // It became another program (execve): what it does from now on has that one's name.
             self.name = stat.name.into();
-            (self.user, self.system) = declared(self.pid, &self.name, moment.record);
+            (self.user, self.system) = declare(self.pid, &self.name, moment.record);
         }
         self.user.put(moment.record, Some(stat.user_ticks.saturating_mul(tick_ns)));
         self.system.put(moment.record, Some(stat.system_ticks.saturating_mul(tick_ns)));
@@ -174,7 +175,7 @@ mod tests {
         ];
         let mut tree = Tree::new(&files.each_ref().map(|(path, text)| (*path, text.as_str())));
         tree.forks = Some(4);
-        let asked = Asked { processes: vec![100], ..tree.asked() };
+        let asked = SourceOptions { processes: vec![100], ..tree.asked() };
         let mut source = tree.open_asked(open, &asked).unwrap();
         tree.sample(&mut *source);
         tree.write("proc/90/stat", stat(90, "engine (x)", 95, 23));
@@ -187,7 +188,7 @@ mod tests {
     fn what_is_started_later_is_found_when_something_was_started() {
         let mut tree = Tree::new(&[("proc/100/stat", &stat(100, "nicbench", 1, 10))]);
         tree.forks = Some(4);
-        let asked = Asked { processes: vec![100], ..tree.asked() };
+        let asked = SourceOptions { processes: vec![100], ..tree.asked() };
         let mut source = tree.open_asked(open, &asked).unwrap();
         tree.sample(&mut *source);
         tree.write("proc/101/stat", stat(101, "setpriv", 100, 0));
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn a_process_that_has_ended_is_told_no_more() {
         let mut tree = Tree::new(&[("proc/100/stat", &stat(100, "nicbench", 1, 10))]);
-        let asked = Asked { processes: vec![100], ..tree.asked() };
+        let asked = SourceOptions { processes: vec![100], ..tree.asked() };
         let mut source = tree.open_asked(open, &asked).unwrap();
         tree.sample(&mut *source);
         tree.write("proc/100/stat", "");

@@ -1,17 +1,17 @@
 //! `/proc/softirqs`: how often each kind ran on each CPU.
 
 use super::per_cpu::{Sums, Table, put_table};
-use super::{Asked, Moment, Source};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions};
+use crate::open_file::OpenFile;
 use crate::record::Record;
 
 struct Softirqs {
-    file: Kept,
+    file: OpenFile,
     table: Table,
     sums: Sums,
 }
 
-pub fn open(asked: &Asked, _: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, _: &mut Record) -> Result<Box<dyn Source>, String> {
     Ok(Box::new(Softirqs {
         file: asked.proc("softirqs")?,
         table: Table::new("softirqs"),

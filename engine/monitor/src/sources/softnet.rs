@@ -1,8 +1,8 @@
 //! `/proc/net/softnet_stat` (net/core/net-procfs.c): a line of hexadecimal numbers for each CPU that is on.
 
 use super::per_cpu::PerCpu;
-use super::{Asked, Moment, Source};
-use crate::kept::Kept;
+use super::{Moment, Source, SourceOptions};
+use crate::open_file::OpenFile;
 use crate::record::Record;
 use crate::text::{fields, hexadecimal, lines};
 
@@ -10,13 +10,13 @@ use crate::text::{fields, hexadecimal, lines};
 const CPU_COLUMN: usize = 12;
 
 struct Softnet {
-    file: Kept,
+    file: OpenFile,
     processed: PerCpu,
     dropped: PerCpu,
     squeezed: PerCpu,
 }
 
-pub fn open(asked: &Asked, _: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, _: &mut Record) -> Result<Box<dyn Source>, String> {
     Ok(Box::new(Softnet {
         file: asked.proc("net/softnet_stat")?,
         processed: PerCpu::new("softnet_processed_packets"),

@@ -1,19 +1,20 @@
-//! Temperatures: hwmon, and the thermal zones where there is no hwmon. Sensors on slow buses are asked at most every five seconds.
+//! Temperatures: hwmon, and the thermal zones where there is no hwmon. Sensors on slow buses are asked at most every
+//! five seconds.
 
-use super::{Asked, Moment, Source, base, entries};
-use crate::kept::{Buffer, Kept};
+use super::{Moment, Source, SourceOptions, base, entries};
+use crate::open_file::{Buffer, OpenFile};
 use crate::record::{Gauge, Record};
-use crate::text::{name, signed};
+use crate::text::{name, signed_number};
 
 const LEAST_INTERVAL_NS: u64 = 5_000_000_000;
 const MOST_SENSORS: usize = 128;
 
 struct Temperatures {
-    sensors: Vec<(Kept, Gauge)>,
+    sensors: Vec<(OpenFile, Gauge)>,
     next_ns: u64,
 }
 
-pub fn open(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open(asked: &SourceOptions, record: &mut Record) -> Result<Box<dyn Source>, String> {
     let mut sensors = hwmon(asked, record);
     if sensors.is_empty() {
         sensors = zones(asked, record);
@@ -25,7 +26,7 @@ pub fn open(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, Strin
     }
 }
 
-fn hwmon(asked: &Asked, record: &mut Record) -> Vec<(Kept, Gauge)> {
+fn hwmon(asked: &SourceOptions, record: &mut Record) -> Vec<(OpenFile, Gauge)> {
     let mut found = Vec::new();
     for device in entries(&asked.sys.join("class/hwmon")) {
         let chip = word(&device.join("name")).unwrap_or_else(|| base(&device));
@@ -37,7 +38,7 @@ fn hwmon(asked: &Asked, record: &mut Record) -> Vec<(Kept, Gauge)> {
             let file = base(&input);
             let Some(sensor) = file.strip_prefix("temp").and_then(|rest| rest.strip_suffix("_input")) else { continue };
             let label = word(&device.join(format!("temp{sensor}_label"))).unwrap_or_else(|| format!("temp{sensor}"));
-            if let Ok(kept) = Kept::open(&input) {
+            if let Ok(kept) = OpenFile::open(&input) {
                 let of = format!("{chip} {label} {}", base(&device));
                 found.push((kept, Gauge::new(record, "temperature_millicelsius", of)));
             }
@@ -46,14 +47,16 @@ fn hwmon(asked: &Asked, record: &mut Record) -> Vec<(Kept, Gauge)> {
     found
 }
 
-fn zones(asked: &Asked, record: &mut Record) -> Vec<(Kept, Gauge)> {
+fn zones(asked: &SourceOptions, record: &mut Record) -> Vec<(OpenFile, Gauge)> {
     let zones =
         entries(&asked.sys.join("class/thermal")).into_iter().filter(|path| base(path).starts_with("thermal_zone"));
     zones
         .filter_map(|zone| {
             let kind = word(&zone.join("type")).unwrap_or_default();
             let of = format!("{kind} {}", base(&zone));
-            Kept::open(&zone.join("temp")).ok().map(|kept| (kept, Gauge::new(record, "temperature_millicelsius", of)))
+            OpenFile::open(&zone.join("temp"))
+                .ok()
+                .map(|file| (file, Gauge::new(record, "temperature_millicelsius", of)))
         })
         .collect()
 }
@@ -76,8 +79,8 @@ impl Source for Temperatures {
 }
 
 /// A sensor that does not answer is unknown.
-fn read(file: &Kept, buffer: &mut Buffer) -> Option<i64> {
-    file.read_value(buffer).ok().and_then(|text| signed(text.trim_ascii()))
+fn read(file: &OpenFile, buffer: &mut Buffer) -> Option<i64> {
+    file.read_value(buffer).ok().and_then(|text| signed_number(text.trim_ascii()))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Asked, Moment, Open, Source};
-use crate::kept::Buffer;
+use super::{Moment, Open, Source, SourceOptions};
+use crate::open_file::Buffer;
 use crate::record::Record;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -40,17 +40,17 @@ impl Tree {
         &self.folder
     }
 
-    pub fn asked(&self) -> Asked {
+    pub fn asked(&self) -> SourceOptions {
         let (proc, sys) = (self.folder.join("proc"), self.folder.join("sys"));
         std::fs::create_dir_all(&proc).unwrap();
-        Asked { proc, sys, processes: vec![], namespaces: vec![], tick_ns: 10_000_000 }
+        SourceOptions { proc, sys, processes: vec![], namespaces: vec![], tick_ns: 10_000_000 }
     }
 
     pub fn open(&mut self, open: Open) -> Result<Box<dyn Source>, String> {
         open(&self.asked(), &mut self.record)
     }
 
-    pub fn open_asked(&mut self, open: Open, asked: &Asked) -> Result<Box<dyn Source>, String> {
+    pub fn open_asked(&mut self, open: Open, asked: &SourceOptions) -> Result<Box<dyn Source>, String> {
         open(asked, &mut self.record)
     }
 
@@ -64,7 +64,7 @@ impl Tree {
         self.now_ns += 1_000_000_000;
         let Self { buffer, record, now_ns, forks, .. } = self;
         source.sample(&mut Moment { buffer, record, now_ns: *now_ns, forks: *forks })?;
-        let fresh = self.record.take_fresh();
+        let fresh = self.record.take_new_series();
         self.names.extend(fresh.iter().map(|series| format!("{} {}", series.metric, series.of).trim().to_owned()));
         Ok(self.record.values().iter().map(|(series, value)| (self.names[*series as usize].clone(), *value)).collect())
     }

@@ -1,11 +1,12 @@
-//! Counters outside the cores, by perf_event_open(2): memory traffic and traffic between sockets. They are shared by everybody, so
-//! that a count is of the whole socket, and where there are more of them than hardware counters the kernel takes turns.
+//! Counters outside the cores, by perf_event_open(2): memory traffic and traffic between sockets. They are shared by
+//! everybody, so that a count is of the whole socket, and where there are more of them than hardware counters the
+//! kernel takes turns.
 
 use perf_event::events::Software;
 use perf_event::{Builder, Counter, ReadFormat};
 
-use super::uncore_plan::{Planned, links, memory};
-use super::{Asked, Moment, Source};
+use super::uncore_plan::{PlannedCounter, links, memory};
+use super::{Moment, Source, SourceOptions};
 use crate::record::{Count, Record};
 
 struct Uncore {
@@ -32,7 +33,7 @@ struct Sum {
     count: Count,
 }
 
-pub fn open_memory(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open_memory(asked: &SourceOptions, record: &mut Record) -> Result<Box<dyn Source>, String> {
     open(
         asked,
         record,
@@ -41,7 +42,7 @@ pub fn open_memory(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>
     )
 }
 
-pub fn open_links(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>, String> {
+pub fn open_links(asked: &SourceOptions, record: &mut Record) -> Result<Box<dyn Source>, String> {
     open(
         asked,
         record,
@@ -50,9 +51,9 @@ pub fn open_links(asked: &Asked, record: &mut Record) -> Result<Box<dyn Source>,
     )
 }
 
-type Plan = fn(&std::path::Path, &[u8]) -> Vec<Planned>;
+type Plan = fn(&std::path::Path, &[u8]) -> Vec<PlannedCounter>;
 
-fn open(asked: &Asked, record: &mut Record, plan: Plan, none: &str) -> Result<Box<dyn Source>, String> {
+fn open(asked: &SourceOptions, record: &mut Record, plan: Plan, none: &str) -> Result<Box<dyn Source>, String> {
     let cpuinfo = std::fs::read(asked.proc.join("cpuinfo")).unwrap_or_default();
     let planned = plan(&asked.sys, &cpuinfo);
     if planned.is_empty() {
@@ -72,7 +73,7 @@ fn open(asked: &Asked, record: &mut Record, plan: Plan, none: &str) -> Result<Bo
     Ok(Box::new(uncore))
 }
 
-fn counter(planned: &Planned) -> std::io::Result<Counter> {
+fn counter(planned: &PlannedCounter) -> std::io::Result<Counter> {
     let mut builder = Builder::new(Software::DUMMY);
     builder.attrs_mut().type_ = planned.kind;
     builder.attrs_mut().config = planned.config;
@@ -84,7 +85,7 @@ fn counter(planned: &Planned) -> std::io::Result<Counter> {
 }
 
 impl Uncore {
-    fn sum(&mut self, one: &Planned, record: &mut Record) -> usize {
+    fn sum(&mut self, one: &PlannedCounter, record: &mut Record) -> usize {
         let known = self.sums.iter().position(|sum| (sum.metric, sum.socket) == (one.metric, one.socket));
         known.unwrap_or_else(|| {
             let count = Count::new(record, one.metric, format!("socket{}", one.socket));
@@ -103,7 +104,7 @@ impl Source for Uncore {
                 let ns = |time: Option<std::time::Duration>| time.map(|time| time.as_nanos() as u64);
                 Some((data.count(), ns(data.time_enabled())?, ns(data.time_running())?))
             });
-            let grown = now.and_then(|now| grown(one.before, now));
+            let grown = now.and_then(|now| scaled_growth(one.before, now));
             one.before = now.unwrap_or(one.before);
             let sum = &mut self.sums[one.sum];
             sum.bytes = sum.bytes.zip(grown).map(|(bytes, grown)| bytes + grown * one.bytes_per_count);
@@ -121,7 +122,7 @@ impl Source for Uncore {
 }
 
 /// What a counter grew by, if it had counted all the time in which it was enabled; `None` where it never did.
-fn grown(before: (u64, u64, u64), now: (u64, u64, u64)) -> Option<f64> {
+fn scaled_growth(before: (u64, u64, u64), now: (u64, u64, u64)) -> Option<f64> {
     let (count, enabled, running) =
         (now.0.wrapping_sub(before.0), now.1.wrapping_sub(before.1), now.2.wrapping_sub(before.2));
     (running > 0).then(|| count as f64 * enabled as f64 / running as f64)
@@ -134,8 +135,8 @@ mod tests {
 
     #[test]
     fn a_counter_that_took_turns_is_scaled() {
-        assert_eq!(grown((10, 100, 100), (20, 200, 150)), Some(20.0));
-        assert_eq!(grown((10, 100, 100), (10, 200, 100)), None);
+        assert_eq!(scaled_growth((10, 100, 100), (20, 200, 150)), Some(20.0));
+        assert_eq!(scaled_growth((10, 100, 100), (10, 200, 100)), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Which counters outside the cores tell memory traffic and traffic between sockets, from what the kernel shows of its PMUs.
+//! Which counters outside the cores tell memory traffic and traffic between sockets, from what the kernel shows of its
+//! PMUs.
 //!
 //! Names and codes are those of the kernel: the `events` and `format` folders of each PMU where it has them, else
 //! `tools/perf/pmu-events/arch/x86` (`amdzen1` to `amdzen4`, `skylakex` to `sapphirerapids`).
@@ -10,7 +11,7 @@ use crate::text::{hexadecimal, lines, list, number};
 
 /// One counter to be opened: perf_event_open(2)'s `type` and `config`, on one CPU of a socket.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Planned {
+pub struct PlannedCounter {
     pub metric: &'static str,
     pub socket: u32,
     pub cpu: u32,
@@ -41,7 +42,7 @@ const FABRIC_LINKS: [u64; 4] = [0x7c7, 0x807, 0x847, 0x887];
 const UPI: Event = ("link_transmit_bytes", &[("event", 0x02), ("umask", 0x0f)], 64.0 / 9.0);
 
 /// Counters of memory traffic.
-pub fn memory(sys: &Path, cpuinfo: &[u8]) -> Vec<Planned> {
+pub fn memory(sys: &Path, cpuinfo: &[u8]) -> Vec<PlannedCounter> {
     let pmus = pmus(sys);
     let of = |prefix: &str, free: bool| {
         let named = |pmu: &&Pmu| pmu.name.starts_with(prefix) && pmu.name.contains("free_running") == free;
@@ -53,26 +54,35 @@ pub fn memory(sys: &Path, cpuinfo: &[u8]) -> Vec<Planned> {
         return found;
     }
     let umc = pmus.iter().filter(|pmu| pmu.name.starts_with("amd_umc"));
-    let found: Vec<Planned> = umc.flat_map(|pmu| UMC.iter().flat_map(|event| pmu.known(event))).collect();
+    let found: Vec<PlannedCounter> = umc.flat_map(|pmu| UMC.iter().flat_map(|event| pmu.plan_event(event))).collect();
     if found.is_empty() { fabric(&pmus, cpuinfo, "memory_bytes", &FABRIC_CHANNELS, 0x38, 64.0) } else { found }
 }
 
 /// Counters of traffic between sockets.
-pub fn links(sys: &Path, cpuinfo: &[u8]) -> Vec<Planned> {
+pub fn links(sys: &Path, cpuinfo: &[u8]) -> Vec<PlannedCounter> {
     let pmus = pmus(sys);
-    let upi: Vec<Planned> =
-        pmus.iter().filter(|pmu| pmu.name.starts_with("uncore_upi_")).flat_map(|pmu| pmu.known(&UPI)).collect();
+    let upi: Vec<PlannedCounter> =
+        pmus.iter().filter(|pmu| pmu.name.starts_with("uncore_upi_")).flat_map(|pmu| pmu.plan_event(&UPI)).collect();
     if upi.is_empty() { fabric(&pmus, cpuinfo, "link_transmit_bytes", &FABRIC_LINKS, 0x02, 32.0) } else { upi }
 }
 
-fn fabric(pmus: &[Pmu], cpuinfo: &[u8], metric: &'static str, codes: &[u64], umask: u64, bytes: f64) -> Vec<Planned> {
+fn fabric(
+    pmus: &[Pmu],
+    cpuinfo: &[u8],
+    metric: &'static str,
+    codes: &[u64],
+    umask: u64,
+    bytes: f64,
+) -> Vec<PlannedCounter> {
     // Other families give these codes another meaning.
     if !is_zen_1_to_3(cpuinfo) {
         return Vec::new();
     }
     let fabrics = pmus.iter().filter(|pmu| pmu.name == "amd_df");
     let config = |pmu: &Pmu, code| Some(pmu.field("event", code)? | pmu.field("umask", umask)?);
-    fabrics.flat_map(|pmu| codes.iter().flat_map(move |code| pmu.planned(metric, config(pmu, *code), bytes))).collect()
+    fabrics
+        .flat_map(|pmu| codes.iter().flat_map(move |code| pmu.plan_counter(metric, config(pmu, *code), bytes)))
+        .collect()
 }
 
 /// Family 17h, and of 19h the models that are Zen 3.
@@ -120,14 +130,17 @@ fn pmu(sys: &Path, folder: std::path::PathBuf) -> Option<Pmu> {
 
 impl Pmu {
     /// What its `events` folder names.
-    fn intel_memory(&self) -> Vec<Planned> {
+    fn intel_memory(&self) -> Vec<PlannedCounter> {
         let one = |metric, names: &[&str]| {
             let named = names.iter().find_map(|name| {
                 let whole = self.event(name).map(|event| vec![event]);
                 whole.or_else(|| SUBCHANNELS.iter().map(|part| self.event(&format!("{name}{part}"))).collect())
             });
             let events = named.unwrap_or_default();
-            events.into_iter().flat_map(|(config, bytes)| self.planned(metric, Some(config), bytes)).collect::<Vec<_>>()
+            events
+                .into_iter()
+                .flat_map(|(config, bytes)| self.plan_counter(metric, Some(config), bytes))
+                .collect::<Vec<_>>()
         };
         [one("memory_read_bytes", &READS), one("memory_written_bytes", &WRITES)].concat()
     }
@@ -154,18 +167,19 @@ impl Pmu {
         (scale.is_finite() && scale > 0.0).then_some((config, scale * unit))
     }
 
-    fn known(&self, (metric, terms, bytes): &Event) -> Vec<Planned> {
+    fn plan_event(&self, (metric, terms, bytes): &Event) -> Vec<PlannedCounter> {
         let config = terms.iter().try_fold(0, |config, (name, value)| Some(config | self.field(name, *value)?));
-        self.planned(metric, config, *bytes)
+        self.plan_counter(metric, config, *bytes)
     }
 
-    fn planned(&self, metric: &'static str, config: Option<u64>, bytes: f64) -> Vec<Planned> {
+    fn plan_counter(&self, metric: &'static str, config: Option<u64>, bytes: f64) -> Vec<PlannedCounter> {
         let Some(config) = config else { return Vec::new() };
-        let on = |&(cpu, socket)| Planned { metric, socket, cpu, kind: self.kind, config, bytes };
+        let on = |&(cpu, socket)| PlannedCounter { metric, socket, cpu, kind: self.kind, config, bytes };
         self.cpus.iter().map(on).collect()
     }
 
-    /// `value` in the bits that the PMU's format gives to a field, as in `config:0-7,32-35`; `None` where it does not fit.
+    /// `value` in the bits that the PMU's format gives to a field, as in `config:0-7,32-35`; `None` where it does not
+    /// fit.
     fn field(&self, name: &str, value: u64) -> Option<u64> {
         let format = std::fs::read_to_string(self.folder.join("format").join(name)).ok()?;
         let bits = list(format.trim().strip_prefix("config:")?.as_bytes());
@@ -220,7 +234,7 @@ mod tests {
     fn an_intel_server_counts_lines_of_each_controller_and_socket() {
         let tree = intel();
         let planned = memory(&tree.path().join("sys"), b"");
-        let one = |metric, socket, cpu, config| Planned { metric, socket, cpu, kind: 14, config, bytes: 64.0 };
+        let one = |metric, socket, cpu, config| PlannedCounter { metric, socket, cpu, kind: 14, config, bytes: 64.0 };
         let expected = [
             one("memory_read_bytes", 0, 0, 0x0304),
             one("memory_read_bytes", 1, 28, 0x0304),

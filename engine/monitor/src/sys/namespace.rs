@@ -5,9 +5,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Calls `open` within the network namespace at `path` and comes back. What it opens in `/proc/thread-self/net` stays of that namespace.
+/// Calls `open` within the network namespace at `path` and comes back. What it opens in `/proc/thread-self/net` stays
+/// of that namespace.
 ///
-/// If there is no way back the process cannot go on, for everything that it opens later would be of the wrong namespace.
+/// If there is no way back the process cannot go on, for everything that it opens later would be of the wrong
+/// namespace.
 pub fn within<Opened>(path: &Path, open: impl FnOnce() -> io::Result<Opened>) -> io::Result<Opened> {
     let own = File::open("/proc/thread-self/ns/net")?;
     let other = File::open(path)?;

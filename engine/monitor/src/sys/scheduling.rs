@@ -4,7 +4,8 @@ use std::io;
 
 /// Binds the process to CPUs; EINVAL where none of them is there.
 pub fn bind_to(cpus: &[u32]) -> io::Result<()> {
-    // SAFETY: an all-zero cpu_set_t is an empty set; each number is checked to lie within it; the kernel reads it during the call only.
+    // SAFETY: an all-zero cpu_set_t is an empty set; each number is checked to lie within it; the kernel reads it
+    // during the call only.
     let result = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         for cpu in cpus {

@@ -2,7 +2,7 @@
 //!
 //! Frames of a burst arrive together, so this is done once a burst.
 
-/// Of one stream; times since the trial began.
+/// When the frames of one stream arrived; times since the trial began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Arrivals {
     /// Frames received when it was last looked at; 0: none yet.
@@ -12,7 +12,7 @@ pub struct Arrivals {
     silence: Option<Silence>,
 }
 
-/// Nothing arrived between these.
+/// A time during which nothing arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silence {
     pub from_ns: u64,
@@ -26,7 +26,7 @@ impl Silence {
 }
 
 impl Arrivals {
-    /// So many frames have been received by now.
+    /// Notes how many frames have been received by now.
     #[inline(always)]
     pub fn look(&mut self, received: u64, now_ns: u64) {
         if received == self.received {
@@ -40,7 +40,7 @@ impl Arrivals {
         (self.received, self.last_ns) = (received, now_ns);
     }
 
-    /// First and last; `None` where nothing arrived.
+    /// The times of the first and the last arrival; `None` where nothing arrived.
     pub fn times(&self) -> Option<(u64, u64)> {
         (self.received > 0).then_some((self.first_ns, self.last_ns))
     }
@@ -49,8 +49,8 @@ impl Arrivals {
         self.silence
     }
 
-    /// Adds what another receiver saw of the stream. Its silence is what both have in common: where their longest ones have
-    /// nothing in common, that of the stream is not known.
+    /// Adds what another receiver saw of the stream. Its silence is what both have in common: where their longest ones
+    /// have nothing in common, that of the stream is not known.
     pub fn merge(&mut self, other: &Self) {
         if other.received == 0 {
             return;

@@ -6,12 +6,12 @@ use super::Expected;
 use crate::error::{EngineError, ErrorKind};
 use crate::latency::LatencyCounts;
 
-/// What is kept beyond the totals.
+/// Which details are kept beyond the totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Detail {
     /// Groups of flows with a histogram of their own, over all streams; a stream has one at least.
     pub flow_groups: u32,
-    /// A histogram for each flow.
+    /// Whether each flow gets a histogram of its own.
     pub flow_histograms: bool,
     /// n-reordering (RFC 4737 5.3) is counted for n from 1 to this.
     pub reordering_n: u32,
@@ -23,7 +23,7 @@ impl Default for Detail {
     }
 }
 
-/// Histograms of single flows may take so much memory.
+/// The most memory that histograms of single flows may take.
 pub const FLOW_HISTOGRAM_LIMIT_BYTES: usize = 1 << 30;
 
 /// Where the latencies of a stream's flows are counted: groups are runs of flows, as long as a power of two.
@@ -34,7 +34,7 @@ pub(super) struct Grouping {
     pub(super) groups: usize,
 }
 
-/// Histograms of single flows are refused beyond their limit.
+/// Refuses histograms of single flows that exceed their limit.
 pub(super) fn check_memory(flows: usize, detail: Detail) -> Result<(), EngineError> {
     let bytes = flows * LatencyCounts::BYTES;
     if !detail.flow_histograms || bytes <= FLOW_HISTOGRAM_LIMIT_BYTES {
@@ -53,7 +53,7 @@ pub(super) fn check_memory(flows: usize, detail: Detail) -> Result<(), EngineErr
     Err(EngineError::new(ErrorKind::BadRequest, message, next))
 }
 
-/// The groups are shared out evenly over the streams.
+/// Divides the groups of flows evenly among the streams.
 pub(super) fn groupings(expected: &[Expected], detail: Detail) -> Vec<Grouping> {
     let wanted = detail.flow_groups.clamp(1, MAXIMUM_FLOW_GROUPS);
     let share = (wanted / (expected.len().max(1) as u32)).max(1);

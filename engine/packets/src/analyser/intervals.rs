@@ -1,17 +1,17 @@
 //! What each stream received in each tenth of a second, and what it came to miss.
 //!
-//! Nothing is done per frame: when an interval has passed, the tallies are compared with those at its beginning. A trial
-//! that is longer than the series may be has wider intervals, so that memory is bounded.
+//! Nothing is done per frame: when an interval has passed, the tallies are compared with those at its beginning. A
+//! trial that is longer than the series may be has wider intervals, so that memory is bounded.
 
 use super::tally::StreamTally;
 
 const WIDTH_NS: u64 = 100_000_000;
 const MOST_INTERVALS: usize = 4096;
 
-/// The series of one stream.
+/// One stream's counts by interval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Series {
-    /// Per interval.
+    /// Frames received in each interval.
     pub received: Vec<u64>,
     /// Per interval; negative where frames came that an earlier interval missed.
     pub missing: Vec<i64>,
@@ -19,7 +19,7 @@ pub struct Series {
     missing_before: i64,
 }
 
-/// The series of all streams.
+/// All streams' counts by interval.
 #[derive(Debug, Clone)]
 pub struct Intervals {
     width_ns: u64,
@@ -33,7 +33,7 @@ impl Intervals {
         Self { width_ns: WIDTH_NS, end_ns: WIDTH_NS, series: vec![Series::default(); streams] }
     }
 
-    /// It is `now_ns` since the trial began.
+    /// Closes the intervals that have ended by `now_ns` since the trial began.
     #[inline(always)]
     pub fn advance(&mut self, now_ns: u64, streams: &[StreamTally]) {
         if now_ns >= self.end_ns {
@@ -65,7 +65,7 @@ impl Intervals {
         }
     }
 
-    /// Two intervals become one.
+    /// Merges each two intervals to one of twice the width.
     fn widen(&mut self) {
         self.width_ns = self.width_ns.saturating_mul(2);
         self.series.iter_mut().for_each(Series::widen);

@@ -1,8 +1,8 @@
 //! Which frames of a stream are lost: what was sent and has no other fate.
 //!
-//! For every stream sent = received + late + corrupted + unattributed + lost. A frame whose signature is broken cannot say
-//! whose it was; its addresses can, as a rule. It is counted as unattributed only where a frame is missing: somebody else's
-//! frame between our addresses makes no loss undone that it cannot explain.
+//! For every stream sent = received + late + corrupted + unattributed + lost. A frame whose signature is broken cannot
+//! say whose it was; its addresses can, as a rule. It is counted as unattributed only where a frame is missing:
+//! somebody else's frame between our addresses makes no loss undone that it cannot explain.
 
 use super::{Analyser, StreamTally};
 

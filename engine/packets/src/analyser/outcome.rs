@@ -5,7 +5,7 @@ use super::{Analyser, Arrivals, StreamTally};
 use crate::flows::FlowLine;
 use crate::latency::{LatencyCounts, LatencySummary};
 
-/// Everything about one stream that is computed at the reading.
+/// What is computed of one stream when its reading is made.
 #[derive(Debug)]
 pub struct Outcome {
     pub tally: StreamTally,
@@ -19,7 +19,7 @@ pub struct Outcome {
     pub checked_bytes: u32,
 }
 
-/// Flows that share a histogram.
+/// A group of flows that share a histogram.
 #[derive(Debug)]
 pub struct Group<'a> {
     /// Within the stream.
@@ -29,18 +29,19 @@ pub struct Group<'a> {
     pub counts: &'a LatencyCounts,
 }
 
-/// One flow.
+/// What was counted of one flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowOutcome {
     /// Within the stream.
     pub flow: u32,
     pub line: FlowLine,
-    /// Sent in this flow and neither received nor corrupted. A broken signature names no flow, so such frames are here too.
+    /// Sent in this flow and neither received nor corrupted. A broken signature names no flow, so such frames are here
+    /// too.
     pub lost: u64,
 }
 
 impl Analyser {
-    /// Of the stream with this number.
+    /// Computes the outcome of the stream with this number.
     pub fn outcome(&self, index: usize) -> Outcome {
         let tally = self.streams[index].clone();
         let lines = self.lines_of(index);
@@ -61,7 +62,7 @@ impl Analyser {
         }
     }
 
-    /// In the order of their flows.
+    /// The groups of a stream, in the order of their flows.
     pub fn groups(&self, index: usize) -> impl Iterator<Item = Group<'_>> {
         let shift = self.groupings[index].shift;
         let chunks = self.lines_of(index).chunks(1 << shift);

@@ -1,4 +1,4 @@
-//! A stream's part of the reading, as far as the receiver knows it.
+//! Makes the receiver's part of a stream's reading.
 
 use nicbench_protocol::{
     ArrivalsReading, FlowsReading, GroupReading, IntervalsReading, LatencyReading, ReorderingReading, SilenceReading,
@@ -10,7 +10,7 @@ use crate::error::EngineError;
 use crate::flows::FEWEST_COUNTED;
 use crate::latency::{self, Stamping};
 
-/// See the module.
+/// The receiver's part of a stream's reading.
 #[derive(Debug)]
 pub struct ReceivedReading {
     pub latency: Option<LatencyReading>,
@@ -37,7 +37,7 @@ impl Analyser {
                 negative_maximum_ns: outcome.tally.negative_maximum_ns,
                 ..latency
             }),
-            reordering: reordering(&outcome, self.flows.counted()),
+            reordering: reordering(&outcome, self.flows.reordering_limit()),
             variation: variation(&outcome),
             intervals: (outcome.tally.received > 0).then(|| IntervalsReading {
                 interval_ns: outcome.interval_ns,

@@ -10,9 +10,9 @@ pub struct StreamTally {
     pub duplicated: u64,
     pub reordered: u64,
     pub corrupted: u64,
-    /// First copies, intact, after the drain.
+    /// First copies, intact, that came after the drain.
     pub late: u64,
-    /// Addressed as this stream's, signature broken.
+    /// Frames with this stream's addresses and a broken signature.
     pub unattributed: u64,
     pub reordering: Reordering,
     /// The greatest difference between the latencies of frames that follow one another.
@@ -25,7 +25,7 @@ pub struct StreamTally {
     last_jump_ns: Option<u64>,
     /// Frames that by their stamps arrived before they were sent.
     pub negative: u64,
-    /// The greatest of these times before.
+    /// The greatest time by which a stamp was too early.
     pub negative_maximum_ns: u64,
     /// Extremes of latencies that are too long for a flow's line.
     beyond: Option<(u64, u64)>,
@@ -37,7 +37,7 @@ impl StreamTally {
         (self.received - self.reordered).saturating_sub(self.unpaired)
     }
 
-    /// So many sequences were passed over by a frame that was sent at this time.
+    /// Notes that a frame sent at this time passed over `jumped` sequences.
     pub fn jump(&mut self, jumped: u64, sent_ns: u64) {
         self.missing += jumped as i64;
         self.last_jump_ns = self.last_jump_ns.max(Some(sent_ns));
@@ -48,7 +48,7 @@ impl StreamTally {
         self.last_jump_ns.filter(|_| self.missing > 0)
     }
 
-    /// A latency over [`LONGEST_KEPT_NS`].
+    /// Records a latency over [`LONGEST_KEPT_NS`].
     #[cold]
     pub fn record_beyond(&mut self, latency_ns: u64) {
         let (least, most) = self.beyond.unwrap_or((latency_ns, latency_ns));

@@ -1,4 +1,4 @@
-//! A capture as pcapng with nanoseconds (draft-ietf-opsawg-pcapng).
+//! Writes a capture as pcapng with nanoseconds (draft-ietf-opsawg-pcapng).
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -12,7 +12,7 @@ use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock
 
 use super::Captured;
 
-/// A port, as the file names it.
+/// A port as the file describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     pub name: String,

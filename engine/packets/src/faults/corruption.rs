@@ -1,14 +1,14 @@
-//! Flips one bit of a frame, somewhere the receiver looks.
+//! Corrupts a frame: flips one bit, in a place that the receiver checks.
 
 use super::path::Change;
-use super::place::Place;
 use super::random::Random;
+use super::signature_place::SignaturePlace;
 use crate::signature::SIGNATURE_BYTES;
 
 const LENGTH_BYTES: usize = 2;
 
 /// Flips a bit in what `wanted` names; returns what was hit, or `None` where the frame has no such place.
-pub fn corrupt(bytes: &mut [u8], place: Place, wanted: Change, random: &mut Random) -> Option<Change> {
+pub fn corrupt(bytes: &mut [u8], place: SignaturePlace, wanted: Change, random: &mut Random) -> Option<Change> {
     let pattern = place.signature + SIGNATURE_BYTES;
     let end = place.end.min(bytes.len());
     let (hit, range) = match wanted {
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     fn hit(wanted: Change, payload: usize) -> (Option<Change>, Vec<usize>) {
-        let place = Place { signature: 42, end: 58 + payload, udp_length: Some(38) };
+        let place = SignaturePlace { signature: 42, end: 58 + payload, udp_length: Some(38) };
         let (before, mut random) = (vec![0; 64 + payload], Random::seeded(3, 1, 1));
         let mut places = Vec::new();
         let mut what = None;
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_frame_without_a_length_of_udp_keeps_its_bytes() {
-        let place = Place { signature: 54, end: 74, udp_length: None };
+        let place = SignaturePlace { signature: 54, end: 74, udp_length: None };
         let mut bytes = vec![0; 80];
         assert_eq!(corrupt(&mut bytes, place, Change::CorruptedLength, &mut Random::seeded(1, 1, 1)), None);
         assert_eq!(bytes, vec![0; 80]);

@@ -1,10 +1,10 @@
-//! One fate for each frame, by one draw.
+//! Draws a fate for each frame.
 
 use nicbench_protocol::Faults;
 
 use super::random::Random;
 
-/// What becomes of a frame, delay and rate apart.
+/// What a fault does to a frame, delay and rate apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Pass,
@@ -16,7 +16,7 @@ pub enum Fate {
     CorruptLength,
 }
 
-/// The fates and how likely they are.
+/// The probabilities of the fates.
 #[derive(Debug, Clone)]
 pub struct Odds {
     /// A share below the bound, and not below the one before, is this fate.
@@ -51,7 +51,7 @@ impl Odds {
     }
 }
 
-/// What of the probabilities cannot be.
+/// Describes a probability that is impossible, if there is one.
 pub fn impossible_odds(faults: &Faults) -> Option<String> {
     let all = probabilities(faults);
     if let Some((value, _, name)) = all.iter().find(|(value, ..)| !(0.0..=1.0).contains(value)) {

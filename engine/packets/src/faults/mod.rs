@@ -4,16 +4,16 @@
 
 mod corruption;
 mod fate;
-mod gate;
 mod path;
-mod place;
 mod random;
+mod rate_limit;
+mod signature_place;
 
 pub use fate::impossible_odds;
-pub use gate::Gate;
 pub use path::{Buffers, Change, Counts, Departure, Dropped, FaultyPath};
-pub use place::Place;
 pub use random::Random;
+pub use rate_limit::RateLimit;
+pub use signature_place::SignaturePlace;
 
 /// Picoseconds, so that no rate is rounded visibly.
 pub const PS_PER_NS: u64 = 1000;

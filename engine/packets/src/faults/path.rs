@@ -7,17 +7,17 @@ use nicbench_protocol::Faults;
 use super::PS_PER_NS;
 use super::corruption::corrupt;
 use super::fate::{Fate, Odds};
-use super::gate::Gate;
-use super::place::Place;
 use super::random::Random;
+use super::rate_limit::RateLimit;
+use super::signature_place::SignaturePlace;
 use crate::port::Frame;
 
 /// A frame that waits to be overtaken leaves after this long all the same.
 const LONGEST_HOLD_PS: u64 = 1_000_000_000;
 
-/// Where frames come from and go back to.
+/// Where buffers of frames come from and go back to.
 pub trait Buffers {
-    /// A frame of the same content, where there is room for one.
+    /// Copies a frame, where there is room for a copy.
     fn copy(&mut self, frame: &Frame) -> Option<Frame>;
 
     fn give(&mut self, frame: &Frame);
@@ -27,24 +27,24 @@ pub trait Buffers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     None,
-    /// The second of two.
+    /// It is the second of two copies.
     Copy,
     CorruptedPayload,
     CorruptedSignature,
     CorruptedLength,
 }
 
-/// Why a frame does not leave.
+/// Why a frame was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
     Lost,
-    /// It came too fast, or in the outage that followed.
+    /// It exceeded the rate, or came in the outage that followed.
     Rate,
-    /// Too many are under way.
+    /// Too many frames were under way.
     HeldFull,
 }
 
-/// A frame on its way out, with what its owner noted of it.
+/// A frame that leaves the path, with its owner's note.
 #[derive(Debug, Clone, Copy)]
 pub struct Departure<M> {
     pub time_ps: u64,
@@ -61,7 +61,7 @@ struct Held<M> {
     note: M,
 }
 
-/// Faults so far: the truth that tests compare with.
+/// The faults made so far, which tests compare with what was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub lost: u64,
@@ -72,30 +72,30 @@ pub struct Counts {
     pub corrupted: u64,
 }
 
-/// See the module.
+/// A path that delays, loses, duplicates, reorders and corrupts frames.
 #[derive(Debug)]
 pub struct FaultyPath<M> {
     faults: Faults,
     odds: Odds,
-    gate: Gate,
+    rate_limit: RateLimit,
     random: Random,
     last_departure_ps: u64,
-    /// Until then nothing passes, because a frame came too fast.
+    /// The end of the outage that a frame beyond the rate began.
     down_until_ps: u64,
     held: Vec<Held<M>>,
-    /// In order of time.
+    /// The frames that will leave, in order of time.
     departures: VecDeque<Departure<M>>,
     counts: Counts,
 }
 
 impl<M: Copy> FaultyPath<M> {
-    /// `gate` takes the place of the faults' own rate.
-    pub fn new(faults: Faults, gate: Gate) -> Self {
+    /// `rate_limit` takes the place of the faults' own rate.
+    pub fn new(faults: Faults, rate_limit: RateLimit) -> Self {
         Self {
             odds: Odds::new(&faults),
             random: Random::seeded(faults.seed, 0, 0),
             faults,
-            gate,
+            rate_limit,
             last_departure_ps: 0,
             down_until_ps: 0,
             held: Vec::new(),
@@ -116,21 +116,21 @@ impl<M: Copy> FaultyPath<M> {
     /// Begins the random sequence afresh and hands out every frame under way; counters only rise.
     pub fn begin_trial(&mut self, trial: u32, load: u64) -> Vec<(Frame, M)> {
         self.random = Random::seeded(self.faults.seed, trial, load);
-        self.gate.reset();
+        self.rate_limit.reset();
         self.last_departure_ps = 0;
         self.down_until_ps = 0;
         let departing = self.departures.drain(..).map(|departure| (departure.frame, departure.note));
         departing.chain(self.held.drain(..).map(|held| (held.frame, held.note))).collect()
     }
 
-    /// A frame comes at `time_ps`; `place` is asked where it may be corrupted.
+    /// Takes a frame that comes at `time_ps`; `place` finds where it may be corrupted.
     pub fn forward(
         &mut self,
         time_ps: u64,
         mut frame: Frame,
         note: M,
         buffers: &mut impl Buffers,
-        place: impl FnOnce(&[u8]) -> Option<Place>,
+        place: impl FnOnce(&[u8]) -> Option<SignaturePlace>,
     ) -> Result<(), Dropped> {
         let fate = self.odds.draw(&mut self.random);
         let departure_ps = match self.admit(fate, time_ps) {
@@ -169,14 +169,14 @@ impl<M: Copy> FaultyPath<M> {
         Ok(())
     }
 
-    /// When the frame may leave, or why it never will.
+    /// Decides when the frame may leave, or why it never will.
     fn admit(&mut self, fate: Fate, time_ps: u64) -> Result<u64, Dropped> {
         if fate == Fate::Lose {
             self.counts.lost += 1;
             return Err(Dropped::Lost);
         }
         // In an outage frames are measured as ever, so that it lasts from the last that came too fast.
-        let admitted = self.gate.admit(time_ps);
+        let admitted = self.rate_limit.admit(time_ps);
         if admitted.is_none() && self.faults.outage_ns > 0 {
             self.down_until_ps = time_ps + self.faults.outage_ns * PS_PER_NS;
         }
@@ -195,7 +195,12 @@ impl<M: Copy> FaultyPath<M> {
         Ok(self.last_departure_ps)
     }
 
-    fn corrupt(&mut self, frame: &mut Frame, wanted: Change, place: impl FnOnce(&[u8]) -> Option<Place>) -> Change {
+    fn corrupt(
+        &mut self,
+        frame: &mut Frame,
+        wanted: Change,
+        place: impl FnOnce(&[u8]) -> Option<SignaturePlace>,
+    ) -> Change {
         let place = place(frame.bytes());
         let hit = place.and_then(|place| corrupt(frame.bytes_mut(), place, wanted, &mut self.random));
         self.counts.corrupted += u64::from(hit.is_some());
@@ -221,7 +226,7 @@ impl<M: Copy> FaultyPath<M> {
         }
     }
 
-    /// Lets go of frames that nobody overtook in time.
+    /// Lets frames leave that were held to be overtaken, and were not in time.
     pub fn release_overdue(&mut self, now_ps: u64) {
         while self.held.first().is_some_and(|held| held.until_ps <= now_ps) {
             let held = self.held.remove(0);
@@ -230,7 +235,7 @@ impl<M: Copy> FaultyPath<M> {
         }
     }
 
-    /// The next frame that is to leave by now.
+    /// Takes the next frame that leaves by now.
     pub fn next_departure(&mut self, now_ps: u64) -> Option<Departure<M>> {
         if self.departures.front()?.time_ps > now_ps {
             return None;
@@ -243,7 +248,7 @@ impl<M: Copy> FaultyPath<M> {
         self.departures.front().map(|departure| departure.time_ps)
     }
 
-    /// When the next frame leaves or is let go.
+    /// When the next frame leaves or is no longer held.
     pub fn next_event_ps(&self) -> Option<u64> {
         self.next_departure_ps().into_iter().chain(self.held.first().map(|held| held.until_ps)).min()
     }

@@ -2,31 +2,31 @@
 
 use crate::signature::scramble;
 
-/// A seeded sequence.
+/// A seeded sequence of random numbers.
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// Equal seeds give equal sequences.
+    /// The sequence of this seed, trial and load; equal seeds give equal sequences.
     pub fn seeded(seed: u64, trial: u32, load: u64) -> Self {
         Self { state: scramble(seed ^ scramble(load ^ scramble(trial.into()))) }
     }
 
-    /// Any 64 bits.
+    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         let value = scramble(self.state);
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         value
     }
 
-    /// Uniform in 0..1.
+    /// A number drawn uniformly from 0..1.
     pub fn share(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform in 0..limit; 0 for a limit of 0.
+    /// A number drawn uniformly from 0..limit; 0 for a limit of 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }

@@ -1,11 +1,11 @@
 //! One flow in one cache line: what is read and written for every frame.
 
-/// Where nothing is known of the latency before.
+/// In place of a latency that is not known.
 const NO_LATENCY: u32 = u32::MAX;
 /// Longer latencies are kept as this in a flow's line; the stream keeps their exact extremes.
 pub const LONGEST_KEPT_NS: u64 = (u32::MAX - 1) as u64;
 
-/// See the module. 8192 flows are 512 KiB: they stay in the second-level cache.
+/// One flow's counters. 8192 flows are 512 KiB: they stay in the second-level cache.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowLine {
@@ -15,13 +15,13 @@ pub struct FlowLine {
     pub recent: u64,
     /// Distinct, intact, by the end of the drain.
     pub received: u64,
-    /// Exact.
+    /// The exact sum.
     pub latency_sum_ns: u64,
     /// Of the absolute differences between frames that follow one another (RFC 5481 4.1, IPDV).
     pub variation_sum_ns: u64,
     pub latency_minimum_ns: u32,
     pub latency_maximum_ns: u32,
-    /// Of the frame `next - 1`.
+    /// The latency of the frame `next - 1`.
     last_latency_ns: u32,
     pub reordered: u32,
     pub duplicated: u32,
@@ -48,7 +48,7 @@ impl Default for FlowLine {
     }
 }
 
-/// What a frame in its place says of the frame before it.
+/// The delay variation between a frame and the one right before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variation {
     /// The absolute difference of the two latencies.
@@ -69,7 +69,7 @@ impl FlowLine {
         self.next.saturating_sub(self.arrivals())
     }
 
-    /// The latency of an intact frame that is counted here.
+    /// Records the latency of an intact frame.
     #[inline(always)]
     pub fn record(&mut self, latency_ns: u64) -> u32 {
         let short = latency_ns.min(LONGEST_KEPT_NS) as u32;

@@ -15,7 +15,7 @@ const LINEAR: u64 = 2048;
 const HALF_BITS: u32 = 10;
 const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
 
-/// See the module.
+/// Latencies counted by bucket.
 #[derive(Debug, Clone)]
 pub struct LatencyCounts {
     /// Zero at first, so octaves that no latency falls into cost no memory.
@@ -32,14 +32,14 @@ pub struct SumBounds {
 }
 
 impl LatencyCounts {
-    /// Bytes of one, where latencies of every size occur.
+    /// The bytes that one takes where latencies of every size occur.
     pub const BYTES: usize = BUCKETS * size_of::<u32>();
 
     pub fn new() -> Self {
         Self { counts: vec![0; BUCKETS], overflows: Vec::new() }
     }
 
-    /// One latency; what is over the range goes to its end.
+    /// Records one latency; one beyond the range is counted at its end.
     #[inline(always)]
     pub fn record(&mut self, latency_ns: u64) {
         let index = index_of(latency_ns.min(HIGHEST_NS));
@@ -56,7 +56,7 @@ impl LatencyCounts {
         self.overflows.push(index);
     }
 
-    /// Adds what another one holds.
+    /// Adds the counts of another one.
     pub fn merge(&mut self, other: &Self) {
         for (index, (count, theirs)) in self.counts.iter_mut().zip(&other.counts).enumerate() {
             let (sum, over) = count.overflowing_add(*theirs);
@@ -69,7 +69,7 @@ impl LatencyCounts {
     }
 
     /// Buckets that hold something: index and count.
-    fn filled(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+    fn nonzero_buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let over = |index: usize| self.overflows.iter().filter(|overflow| **overflow == index).count() as u64;
         let has_overflow = !self.overflows.is_empty();
         self.counts.iter().enumerate().filter_map(move |(index, count)| {
@@ -79,14 +79,14 @@ impl LatencyCounts {
         })
     }
 
-    /// Frames recorded.
+    /// The number of latencies recorded.
     pub fn total(&self) -> u64 {
-        self.filled().map(|(_, count)| count).sum()
+        self.nonzero_buckets().map(|(_, count)| count).sum()
     }
 
     pub fn sum_bounds(&self) -> SumBounds {
         let zero = SumBounds { least_ns: 0, most_ns: 0 };
-        self.filled().fold(zero, |bounds, (index, count)| {
+        self.nonzero_buckets().fold(zero, |bounds, (index, count)| {
             let (lowest, width) = bucket(index);
             SumBounds {
                 least_ns: bounds.least_ns + u128::from(count) * u128::from(lowest),
@@ -95,10 +95,10 @@ impl LatencyCounts {
         })
     }
 
-    /// The same counts as HdrHistogram keeps them.
+    /// Converts the counts to those of HdrHistogram.
     pub fn histogram(&self) -> Result<Histogram<u64>, EngineError> {
         let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS).map_err(|error| internal(&error))?;
-        for (index, count) in self.filled() {
+        for (index, count) in self.nonzero_buckets() {
             histogram.record_n(bucket(index).0, count).map_err(|error| internal(&error))?;
         }
         Ok(histogram)

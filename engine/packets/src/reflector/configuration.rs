@@ -11,31 +11,32 @@ use crate::port::MAXIMUM_BURST;
 use crate::session::open;
 
 const LONGEST_DELAY_NS: u64 = 10_000_000_000;
-/// DPDK's own limit.
+/// The most ports that DPDK has room for.
 const MOST_PORTS: usize = 32;
 const MOST_HELD_FRAMES: u32 = 1 << 20;
 const MOST_RECORDS: usize = 100_000_000;
 const NEXT: &str = "compare the configuration with protocol/reflect.md";
 
-/// Reads the line and refuses what cannot be, before anything is opened: the ports in the words of `configure`, and the rest.
+/// Reads the line and refuses what cannot be, before anything is opened: the ports in the words of `configure`, and the
+/// rest.
 pub fn check(line: &str) -> Result<(Configure, Setup, Option<FateLogRequest>), EngineError> {
     let reflect: Reflect =
-        serde_json::from_str(line).map_err(|error| refused(format!("the configuration: {error}")))?;
+        serde_json::from_str(line).map_err(|error| bad_request(format!("the configuration: {error}")))?;
     let ports_there = reflect.ports.len();
     if ports_there > MOST_PORTS {
-        return Err(refused(format!("there are {ports_there} ports, and at most {MOST_PORTS} can be")));
+        return Err(bad_request(format!("there are {ports_there} ports, and at most {MOST_PORTS} can be")));
     }
     if ports_there > 1 && ports_there % 2 == 1 && !reflect.same_port {
-        return Err(refused(format!("there are {ports_there} ports, and frames go between the two of a pair")));
+        return Err(bad_request(format!("there are {ports_there} ports, and frames go between the two of a pair")));
     }
     if let Some(port) = reflect.ports.iter().find(|port| matches!(port.kind, PortKind::Simulated { .. })) {
-        return Err(refused(format!("port {}: the forwarder has no simulated ports", port.name)));
+        return Err(bad_request(format!("port {}: the forwarder has no simulated ports", port.name)));
     }
     if !(1..=MAXIMUM_BURST as u32).contains(&reflect.burst) {
-        return Err(refused(format!("burst is {}, and it is from 1 to {MAXIMUM_BURST}", reflect.burst)));
+        return Err(bad_request(format!("burst is {}, and it is from 1 to {MAXIMUM_BURST}", reflect.burst)));
     }
     if let Some(what) = impossible(&reflect.faults) {
-        return Err(refused(format!("faults: {what}")));
+        return Err(bad_request(format!("faults: {what}")));
     }
     let configure = ports(&reflect);
     open::check(&configure)?;
@@ -52,7 +53,7 @@ pub fn check(line: &str) -> Result<(Configure, Setup, Option<FateLogRequest>), E
     Ok((configure, setup, reflect.log))
 }
 
-/// The ports as `configure` asks for them.
+/// The ports in the form of a `configure` request.
 fn ports(reflect: &Reflect) -> Configure {
     Configure {
         run_key: reflect.log.as_ref().map_or_else(|| "0".repeat(16), |log| log.run_key.clone()),
@@ -68,19 +69,19 @@ fn ports(reflect: &Reflect) -> Configure {
     }
 }
 
-/// Run key and room.
+/// Checks the log's options; returns the run key and how many records to keep.
 fn check_log(log: &FateLogRequest) -> Result<(u64, usize), EngineError> {
     let run_key =
-        u64::from_str_radix(&log.run_key, 16).map_err(|_| refused("log: run_key is not 16 hex digits".into()))?;
+        u64::from_str_radix(&log.run_key, 16).map_err(|_| bad_request("log: run_key is not 16 hex digits".into()))?;
     if log.trial == 0 {
-        return Err(refused("log: trial is 0, and trials are numbered from 1".into()));
+        return Err(bad_request("log: trial is 0, and trials are numbered from 1".into()));
     }
     if log.frames > MOST_RECORDS {
-        return Err(refused(format!("log: frames is {}, and at most {MOST_RECORDS} are kept", log.frames)));
+        return Err(bad_request(format!("log: frames is {}, and at most {MOST_RECORDS} are kept", log.frames)));
     }
     let folder = Path::new(&log.file).parent().filter(|folder| !folder.as_os_str().is_empty());
     if Path::new(&log.file).file_name().is_none() || folder.is_some_and(|folder| !folder.is_dir()) {
-        return Err(refused(format!("log: {:?} is no file in a folder that is there", log.file)));
+        return Err(bad_request(format!("log: {:?} is no file in a folder that is there", log.file)));
     }
     Ok((run_key, log.frames))
 }
@@ -108,7 +109,7 @@ fn impossible(faults: &Faults) -> Option<String> {
     impossible_odds(faults)
 }
 
-fn refused(message: String) -> EngineError {
+fn bad_request(message: String) -> EngineError {
     EngineError::new(ErrorKind::BadRequest, message, NEXT)
 }
 

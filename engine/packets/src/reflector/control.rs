@@ -10,16 +10,16 @@ use nicbench_protocol::{EndedBy, ReflectCommand};
 use crate::error::{EngineError, ErrorKind};
 use crate::sys::signal;
 
-/// What the loop is told.
+/// What the loop is told to do.
 #[derive(Debug)]
 pub enum Told {
     Do(ReflectCommand),
-    /// A line that is no command.
+    /// A line that is no command, to be answered with this error.
     Refuse(EngineError),
     End(EndedBy),
 }
 
-/// The loop's side.
+/// The commands that wait for the loop.
 #[derive(Debug)]
 pub struct Control {
     receiver: Receiver<Told>,
@@ -27,7 +27,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Starts reading.
+    /// Starts the thread that reads commands.
     pub fn read(input: impl BufRead + Send + 'static) -> Self {
         let (sender, receiver) = channel();
         let waiting = Arc::new(AtomicBool::new(false));
@@ -44,13 +44,13 @@ impl Control {
         Self { receiver, waiting }
     }
 
-    /// Cheap: asked in every turn.
+    /// Whether a command is waiting. Cheap: asked in every turn.
     #[inline(always)]
     pub fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) || signal::received().is_some()
     }
 
-    /// The next thing to do, if there is one.
+    /// The next command, if there is one.
     pub fn next(&self) -> Option<Told> {
         if signal::received().is_some() {
             return Some(Told::End(EndedBy::Signal));

@@ -10,9 +10,9 @@ use crate::signature::{Owner, Signature};
 pub struct Expectation {
     /// Frames of the trial that reached the forwarder.
     pub arrived: u64,
-    /// Distinct and intact.
+    /// Distinct frames that arrived intact.
     pub received: u64,
-    /// Never left.
+    /// Frames that never left the forwarder.
     pub lost: u64,
     pub duplicated: u64,
     pub reordered: u64,
@@ -23,7 +23,7 @@ pub struct Expectation {
     pub residence_ns: Option<Spread>,
 }
 
-/// Of a time over frames.
+/// The spread of a time over many frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     pub minimum: u64,
@@ -32,7 +32,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of all `values`; `None` where there is none.
+    /// The spread of `values`; `None` where there is none.
     pub fn of(values: impl IntoIterator<Item = u64>) -> Option<Self> {
         let (mut count, mut sum, mut minimum, mut maximum) = (0u64, 0u128, u64::MAX, 0);
         for value in values {
@@ -46,7 +46,7 @@ impl Spread {
 }
 
 /// The frames that count as received, in the order in which they left.
-pub fn received(records: &[Record]) -> Vec<(&Record, Signature)> {
+pub fn received_records(records: &[Record]) -> Vec<(&Record, Signature)> {
     let mut seen = HashSet::new();
     let whole = |record: &&Record| matches!(record.fate, Fate::Sent | Fate::Copy);
     records
@@ -72,10 +72,10 @@ pub fn expectation(records: &[Record]) -> Expectation {
             Owner::Unknown => expected.foreign += u64::from(record.sent_ns.is_some()),
         }
     }
-    let received = received(records);
+    let received = received_records(records);
     expected.received = received.len() as u64;
     expected.duplicated = whole - expected.received;
-    expected.reordered = reordered(received.iter().map(|(_, signature)| *signature));
+    expected.reordered = count_reordered(received.iter().map(|(_, signature)| *signature));
     let residence = |(record, _): &(&Record, Signature)| record.sent_ns.map(|sent| sent - record.received_ns);
     expected.residence_ns = Spread::of(received.iter().filter_map(residence));
     expected
@@ -92,7 +92,7 @@ fn count(expected: &mut Expectation, whole: &mut u64, fate: Fate) {
 }
 
 /// RFC 4737 3.3: a frame that comes after a greater one of its flow.
-fn reordered(arrivals: impl Iterator<Item = Signature>) -> u64 {
+fn count_reordered(arrivals: impl Iterator<Item = Signature>) -> u64 {
     let mut greatest: HashMap<u32, u32> = HashMap::new();
     let mut count = 0;
     for Signature { flow, sequence, .. } in arrivals {

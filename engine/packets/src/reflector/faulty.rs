@@ -1,17 +1,17 @@
 //! Forwarding with faults: every frame goes the faulty path, and its fate is noted where a log is kept.
 //!
-//! A frame that the path lets go is never lost here: what the transmit ring refuses is offered again, and nothing more is
-//! received until it is taken.
+//! A frame that the path lets go is never lost here: what the transmit ring refuses is offered again, and nothing more
+//! is received until it is taken.
 
 use nicbench_protocol::{DirectionStats, Faults, ReflectMode};
 
 use super::log::{Fate, FateLog, Record};
 use super::plain::change;
-use crate::faults::{Buffers, Departure, FaultyPath, Gate, PS_PER_NS, Place};
+use crate::faults::{Buffers, Departure, FaultyPath, PS_PER_NS, RateLimit, SignaturePlace};
 use crate::port::{Clock, Frame, MAXIMUM_BURST, Port};
 use crate::signature::{Owner, SIGNATURE_BYTES, Signer};
 
-/// What is noted of a frame as it comes.
+/// What is noted of a frame when it is received.
 #[derive(Debug, Clone, Copy)]
 struct Note {
     owner: Owner,
@@ -26,21 +26,21 @@ pub struct Journal {
     pub log: FateLog,
 }
 
-/// One way through the forwarder.
+/// One direction through the forwarder, with faults.
 #[derive(Debug)]
 pub struct Faulty {
     pub from: usize,
     pub to: usize,
     direction: u8,
     path: FaultyPath<Note>,
-    /// On their way into the transmit ring, in order.
+    /// The frames that leave, in order, and that the transmit ring has not taken yet.
     leaving: Vec<Departure<Note>>,
     received: u64,
     sent: u64,
     dropped_at_end: u64,
 }
 
-/// What a turn needs beside the way itself.
+/// What one turn of the loop works with.
 pub struct Turn<'a> {
     pub ports: &'a mut [Box<dyn Port>],
     pub journal: &'a mut Option<Journal>,
@@ -52,7 +52,7 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Since the loop began.
+    /// The time since the loop began.
     fn now_ns(&self) -> u64 {
         self.clock.nanoseconds(self.clock.now() - self.origin)
     }
@@ -61,12 +61,12 @@ impl Turn<'_> {
 impl Faulty {
     pub fn new(from: usize, to: usize, direction: u8, faults: &Faults) -> Self {
         let rate = faults.rate_frames_per_s;
-        let gate = match (rate, faults.rate_queue_frames) {
-            (None, _) => Gate::Open,
-            (Some(rate), None) => Gate::bucket(rate, faults.rate_burst_frames),
-            (Some(rate), Some(frames)) => Gate::queue(rate, frames),
+        let rate_limit = match (rate, faults.rate_queue_frames) {
+            (None, _) => RateLimit::Unlimited,
+            (Some(rate), None) => RateLimit::bucket(rate, faults.rate_burst_frames),
+            (Some(rate), Some(frames)) => RateLimit::queue(rate, frames),
         };
-        let path = FaultyPath::new(faults.clone(), gate);
+        let path = FaultyPath::new(faults.clone(), rate_limit);
         Self { from, to, direction, path, leaving: Vec::new(), received: 0, sent: 0, dropped_at_end: 0 }
     }
 
@@ -102,7 +102,7 @@ impl Faulty {
             // Nobody knows whose it is, and it is not asked before a fault wants to know.
             None => (Owner::Unknown, None),
         };
-        let place = |bytes: &[u8]| place.or_else(|| if knows_owners { None } else { Place::usual(bytes) });
+        let place = |bytes: &[u8]| place.or_else(|| if knows_owners { None } else { SignaturePlace::usual(bytes) });
         let note = Note { owner, received_ns: now_ns };
         let mut buffers = PortBuffers(&mut *turn.ports[self.to]);
         if let Err(reason) = self.path.forward(now_ns * PS_PER_NS, frame, note, &mut buffers, place) {
@@ -161,16 +161,16 @@ impl Faulty {
     }
 }
 
-/// Whose frame it is, by its signature, and where that is.
-fn owner(bytes: &[u8], signer: &Signer) -> (Owner, Option<Place>) {
-    let read = |place: Place| {
+/// Finds out which trial sent a frame, by its signature, and where that is.
+fn owner(bytes: &[u8], signer: &Signer) -> (Owner, Option<SignaturePlace>) {
+    let read = |place: SignaturePlace| {
         let signature = bytes.get(place.signature..)?.first_chunk::<SIGNATURE_BYTES>()?;
         Some((signer.read(signature), Some(place))).filter(|(owner, _)| *owner != Owner::Unknown)
     };
-    Place::all(bytes).find_map(read).unwrap_or((Owner::Unknown, None))
+    SignaturePlace::all(bytes).find_map(read).unwrap_or((Owner::Unknown, None))
 }
 
-/// Buffers of the port that sends.
+/// The buffers of the port that sends.
 struct PortBuffers<'a>(&'a mut dyn Port);
 
 impl Buffers for PortBuffers<'_> {

@@ -14,7 +14,7 @@ use crate::signature::Signer;
 /// An idle port is flushed this often: some need it to push out what is sent.
 const FLUSH_NS: f64 = 20_000.0;
 
-/// What a forwarder is to do.
+/// The settings of a forwarder.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Frames go back out of the port that they came in at; with one port they always do.
@@ -23,20 +23,20 @@ pub struct Setup {
     pub burst: usize,
     pub when_full: WhenFull,
     pub faults: Faults,
-    /// Run key and how many records to keep.
+    /// The log's run key, and how many records to keep.
     pub log: Option<(u64, usize)>,
-    /// The first.
+    /// The number of the first trial.
     pub trial: u32,
 }
 
-/// One way: with nothing to go wrong and nothing to note it is a bare loop.
+/// One direction. Without faults and without a log it is a bare loop.
 #[derive(Debug)]
 enum Way {
     Plain(Box<Plain>),
     Faulty(Box<Faulty>),
 }
 
-/// See the module.
+/// Forwards frames between ports.
 pub struct Reflector<C: Clock> {
     clock: Rc<C>,
     ports: Vec<Box<dyn Port>>,
@@ -46,7 +46,7 @@ pub struct Reflector<C: Clock> {
     when_full: WhenFull,
     run_key: u64,
     journal: Option<Journal>,
-    /// All its times count from this tick.
+    /// The tick from which all times are counted.
     origin: u64,
     turned: u64,
     next_flush: u64,
@@ -56,7 +56,7 @@ pub struct Reflector<C: Clock> {
 }
 
 impl<C: Clock> Reflector<C> {
-    /// Over pairs of ports, crossed, or over each by itself.
+    /// A forwarder between the two ports of each pair, or back out of each port.
     pub fn new(clock: Rc<C>, ports: Vec<Box<dyn Port>>, setup: &Setup) -> Self {
         let is_plain = setup.log.is_none() && is_faultless(&setup.faults);
         let back = setup.same_port || ports.len() == 1;
@@ -96,12 +96,12 @@ impl<C: Clock> Reflector<C> {
         reflector
     }
 
-    /// The tick from which its times count.
+    /// The tick from which all times are counted.
     pub fn origin(&self) -> u64 {
         self.origin
     }
 
-    /// One turn: every way moves a burst. Returns how many frames moved.
+    /// Makes one turn, in which every direction moves a burst. Returns how many frames moved.
     #[inline]
     pub fn turn(&mut self) -> usize {
         let mut moved = 0;
@@ -131,12 +131,12 @@ impl<C: Clock> Reflector<C> {
         moved
     }
 
-    /// Time that passed elsewhere belongs to no turn.
+    /// Leaves time that passed outside of the loop out of its turns.
     pub fn resume(&mut self) {
         self.turned = self.clock.now();
     }
 
-    /// Frames of `trial` come next; what is under way is dropped.
+    /// Begins trial `trial`: frames that are under way are dropped.
     pub fn begin_trial(&mut self, trial: u32) {
         for way in &mut self.ways {
             if let Way::Faulty(faulty) = way {
@@ -164,7 +164,7 @@ impl<C: Clock> Reflector<C> {
         self.journal.as_mut().map(|journal| &mut journal.log)
     }
 
-    /// Counts since the start.
+    /// What was counted since the start.
     pub fn stats(&self, core_clock_hz: Option<f64>) -> ReflectStats {
         let directions: Vec<_> = self
             .ways

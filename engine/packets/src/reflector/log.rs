@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::faults::{Change, Dropped};
 use crate::signature::{Owner, Signature};
 
-/// What became of a frame.
+/// What happened to a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
     Sent,
-    /// The second of two.
+    /// Left as the second of two copies.
     Copy,
     CorruptedPayload,
     CorruptedSignature,
@@ -60,7 +60,7 @@ pub struct Record {
     pub sent_ns: Option<u64>,
 }
 
-/// A record as a line.
+/// A record as a line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     trial: u32,
@@ -75,7 +75,7 @@ struct Line {
     sent_ns: Option<u64>,
 }
 
-/// The first line.
+/// The first line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Heading {
     format: String,
@@ -85,7 +85,7 @@ struct Heading {
 
 const FORMAT: &str = "nicbench fates 1.0";
 
-/// See the module.
+/// The fates of frames, kept in memory until they are written.
 #[derive(Debug)]
 pub struct FateLog {
     records: Vec<Record>,
@@ -116,7 +116,7 @@ impl FateLog {
         self.left_out
     }
 
-    /// Takes what is there and goes on empty.
+    /// Takes the records, and goes on without any.
     pub fn take(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.records)
     }

@@ -3,8 +3,9 @@
 use nicbench_protocol::{DirectionStats, ReflectMode, WhenFull};
 
 use crate::port::{Frame, MAXIMUM_BURST, Port};
+use crate::wire::ethernet::swap_addresses;
 
-/// One way through the forwarder.
+/// One direction through the forwarder, without faults.
 #[derive(Debug)]
 pub struct Plain {
     pub from: usize,
@@ -48,7 +49,7 @@ impl Plain {
         moved
     }
 
-    /// Frames that wait go back to their port.
+    /// Gives the frames that wait back to their port.
     pub fn finish(&mut self, ports: &mut [Box<dyn Port>]) {
         ports[self.to].free(&self.waiting[self.first..self.count]);
         self.dropped += (self.count - self.first) as u64;
@@ -68,34 +69,10 @@ impl Plain {
     }
 }
 
-/// What `mode` does to frames.
+/// Changes frames as `mode` says.
 #[inline(always)]
 pub fn change(frames: &mut [Frame], mode: ReflectMode) {
     if mode == ReflectMode::MacSwap {
         frames.iter_mut().for_each(|frame| swap_addresses(frame.bytes_mut()));
-    }
-}
-
-/// Source and destination MAC address change places.
-#[inline(always)]
-fn swap_addresses(bytes: &mut [u8]) {
-    if let Some(addresses) = bytes.first_chunk_mut::<12>() {
-        addresses.rotate_left(6);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_change_places_and_the_rest_stays() {
-        let mut bytes: Vec<u8> = (0..20).collect();
-        swap_addresses(&mut bytes);
-        assert_eq!(bytes[..12], [6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5]);
-        assert_eq!(bytes[12..], (12..20).collect::<Vec<u8>>());
-        let mut stub = [1, 2, 3];
-        swap_addresses(&mut stub);
-        assert_eq!(stub, [1, 2, 3], "a frame too short to have addresses is left alone");
     }
 }

@@ -1,6 +1,6 @@
 //! How the forwarding loop spends its cycles: testpmd's record of core cycles, and its idle polls.
 
-/// Turns of the loop since the start.
+/// The turns of the loop since the start, and what they cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     pub iterations: u64,
@@ -13,8 +13,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// One turn has moved `frames` frames in `ticks`. One reading of the clock for each turn serves both its end and the next one's
-    /// beginning.
+    /// One turn has moved `frames` frames in `ticks`. One reading of the clock for each turn serves both its end and
+    /// the next one's beginning.
     #[inline(always)]
     pub fn turn(&mut self, frames: usize, ticks: u64) {
         self.iterations += 1;

@@ -7,13 +7,13 @@ use std::thread;
 use nicbench_protocol::{Command, Reply, Request, next_line, parse};
 
 use super::bad_state;
-use super::desk::{Mailbox, Message};
 use super::lease::Lease;
+use super::mailbox::{MailboxSender, Message};
 use crate::output::Output;
 use crate::snapshot::Snapshot;
 
-/// Starts the thread.
-pub fn read(output: Arc<Output>, snapshot: Arc<Snapshot>, lease: Arc<Lease>, mailbox: Mailbox) {
+/// Starts the thread that reads stdin.
+pub fn read(output: Arc<Output>, snapshot: Arc<Snapshot>, lease: Arc<Lease>, mailbox: MailboxSender) {
     thread::spawn(move || {
         let mut stdin = io::stdin().lock();
         while let Some(line) = next_line(&mut stdin) {
@@ -26,7 +26,7 @@ pub fn read(output: Arc<Output>, snapshot: Arc<Snapshot>, lease: Arc<Lease>, mai
     });
 }
 
-fn dispatch(request: Request, output: &Output, snapshot: &Snapshot, lease: &Lease, mailbox: &Mailbox) {
+fn dispatch(request: Request, output: &Output, snapshot: &Snapshot, lease: &Lease, mailbox: &MailboxSender) {
     lease.renew(match &request.command {
         Command::Start(start) => start.duration_s,
         Command::Drain { duration_s } | Command::Settle { duration_s } | Command::Renew { duration_s } => *duration_s,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nicbench_protocol::Lease as Deadline;
 
-use super::desk::{Mailbox, Message};
+use super::mailbox::{MailboxSender, Message};
 
 /// A worker stuck in a driver is not waited for any longer.
 const GRACE: Duration = Duration::from_secs(5);
@@ -21,17 +21,17 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A whole lease from now.
+    /// A lease that begins now.
     pub fn new() -> Self {
         Self { deadline: Mutex::new(Deadline::from_now()) }
     }
 
-    /// A request came that takes `seconds` itself.
+    /// Renews the lease: a request came that takes `seconds` itself.
     pub fn renew(&self, seconds: f64) {
         self.lock().renew(seconds);
     }
 
-    /// A request is worked on.
+    /// Gives the time that a request takes to the lease.
     pub fn allow_work(&self) {
         self.lock().allow_work();
     }
@@ -41,7 +41,7 @@ impl Lease {
     }
 
     /// Watches from a thread that sleeps until the deadline: it takes no time from a trial.
-    pub fn watch(self: &Arc<Self>, mailbox: Mailbox) {
+    pub fn watch(self: &Arc<Self>, mailbox: MailboxSender) {
         let lease = Arc::clone(self);
         thread::spawn(move || {
             loop {

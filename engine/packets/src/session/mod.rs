@@ -1,8 +1,8 @@
 //! The command loop: requests in, replies and events out, one trial after another.
 
-mod desk;
 mod input;
 mod lease;
+mod mailbox;
 pub(crate) mod open;
 
 use std::collections::HashSet;
@@ -22,13 +22,13 @@ use crate::sys::tsc::monotonic_ns;
 use crate::tester::Tester;
 use crate::trial::Trial;
 use crate::worker::Order;
-use desk::{Desk, Message};
+use mailbox::{Mailbox, Message};
 
 /// After a transmission the worker goes on without sleeping for so long: the drain is about to be asked for.
 const EAGER: Duration = Duration::from_secs(1);
 const MAXIMUM_WAIT_S: f64 = 3_600.0;
 
-/// Where the one trial stands.
+/// How far the one trial is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Transmitted,
@@ -41,11 +41,11 @@ struct Running {
     transmitted: Instant,
 }
 
-/// See the module.
+/// A conversation with the controller.
 pub struct Session {
     output: Arc<Output>,
     snapshot: Arc<Snapshot>,
-    desk: Desk,
+    mailbox: Mailbox,
     run_key: u64,
     tester: Option<Box<dyn Tester>>,
     /// EAL starts once per process, even if that failed.
@@ -54,16 +54,16 @@ pub struct Session {
     running: Option<Running>,
 }
 
-/// Runs until the end; returns the exit status.
+/// Serves requests until the end; returns the exit status.
 pub fn run() -> i32 {
     let output = Arc::new(Output::default());
     let snapshot = Arc::new(Snapshot::default());
     output.event(EventKind::Ready { protocol: PROTOCOL_VERSION.into() });
-    let desk = Desk::open(Arc::clone(&output), Arc::clone(&snapshot));
+    let mailbox = Mailbox::open(Arc::clone(&output), Arc::clone(&snapshot));
     let mut session = Session {
         output,
         snapshot,
-        desk,
+        mailbox,
         run_key: 0,
         tester: None,
         configured: false,
@@ -75,18 +75,18 @@ pub fn run() -> i32 {
 
 impl Session {
     fn serve(&mut self) -> i32 {
-        while self.desk.ending().is_none() && !self.output.is_broken() {
+        while self.mailbox.exit_status().is_none() && !self.output.is_broken() {
             match self.next_message() {
                 Some(Message::Request(request)) => self.handle(request),
-                Some(Message::End(status)) => self.desk.end(status),
+                Some(Message::End(status)) => self.mailbox.request_exit(status),
                 None => {}
             }
         }
-        self.desk.refuse_the_rest();
+        self.mailbox.refuse_pending();
         // Ports are freed before the reply to `close` says so.
         self.tester = None;
-        self.desk.confirm_close();
-        self.desk.ending().unwrap_or(0)
+        self.mailbox.confirm_close();
+        self.mailbox.exit_status().unwrap_or(0)
     }
 
     /// Waits for a message; meanwhile receive rings are kept empty.
@@ -98,7 +98,7 @@ impl Session {
             Some(_) => Duration::from_millis(1),
             None => Duration::from_millis(20),
         };
-        let message = self.desk.next(wait);
+        let message = self.mailbox.next(wait);
         if let (None, Some(tester)) = (&message, &mut self.tester) {
             tester.idle(self.running.as_mut().map(|running| &mut running.trial));
         }
@@ -113,13 +113,13 @@ impl Session {
             Command::Drain { duration_s } => self.drain(duration_s),
             Command::Settle { duration_s } => self.settle(duration_s),
             Command::Stop => Err(bad_state("no transmission is running", "ask for `start` first")),
-            Command::Close => return self.desk.close(id),
+            Command::Close => return self.mailbox.close(id),
             // The reading thread answers these at once, so that they never wait for the worker.
             Command::Stats | Command::Renew { .. } => Ok(Some(Reply::Done {})),
         };
         match result {
             Ok(Some(reply)) => self.output.reply(id, &reply),
-            Ok(None) => self.desk.interrupted(id),
+            Ok(None) => self.mailbox.reply_interrupted(id),
             Err(error) => self.output.fail(id, error),
         }
     }
@@ -148,9 +148,9 @@ impl Session {
         self.running = None;
         self.snapshot.publish(trial.number, 0, trial.progress());
         self.output.reply(id, &Reply::Start(StartReply { started_ns: monotonic_ns() }));
-        self.desk.transmitting(true);
-        let order = tester.transmit(&mut trial, plan::load_number(start), &self.snapshot, &mut self.desk);
-        self.desk.transmitting(false);
+        self.mailbox.set_transmitting(true);
+        let order = tester.transmit(&mut trial, plan::load_number(start), &self.snapshot, &mut self.mailbox);
+        self.mailbox.set_transmitting(false);
         if order == Order::Quit {
             return;
         }
@@ -163,7 +163,7 @@ impl Session {
         let tester = self.tester.as_mut().ok_or_else(not_configured)?;
         let running = self.running.as_mut().filter(|running| running.stage == Stage::Transmitted);
         let running = running.ok_or_else(|| bad_state("there is no transmission to drain", "ask for `start` first"))?;
-        if tester.receive_for(&mut running.trial, duration_s, &mut self.desk) == Order::Quit {
+        if tester.receive_for(&mut running.trial, duration_s, &mut self.mailbox) == Order::Quit {
             return Ok(None);
         }
         running.stage = Stage::Drained;
@@ -176,7 +176,7 @@ impl Session {
         let running = self.running.as_mut().filter(|running| running.stage == Stage::Drained);
         let running =
             running.ok_or_else(|| bad_state("there is no drained trial to settle", "ask for `drain` first"))?;
-        if tester.receive_for(&mut running.trial, duration_s, &mut self.desk) == Order::Quit {
+        if tester.receive_for(&mut running.trial, duration_s, &mut self.mailbox) == Order::Quit {
             return Ok(None);
         }
         let late = tester.end(&mut running.trial)?;

@@ -10,11 +10,7 @@ use nicbench_protocol::{
 
 use crate::addresses::{mac_text, parse_mac};
 use crate::clock::{TscClock, VirtualClock};
-#[cfg(feature = "dpdk")]
-use crate::crew::Crew;
 use crate::error::{EngineError, ErrorKind};
-#[cfg(feature = "dpdk")]
-use crate::part::Roles;
 use crate::port::{Clock, Port, PortFacts};
 use crate::sim::{self, SimulatedPortOptions};
 use crate::snapshot::Snapshot;
@@ -23,21 +19,26 @@ use crate::sys::thread;
 use crate::tester::Tester;
 use crate::traffic::answering_port::AnsweringPort;
 use crate::traffic::neighbours::Addresses;
+#[cfg(feature = "dpdk")]
+use crate::trial_part::Roles;
+use crate::wire::ethernet::SHORTEST_FRAME_BYTES;
 use crate::worker::Worker;
+#[cfg(feature = "dpdk")]
+use crate::worker_group::WorkerGroup;
 
 const MAXIMUM_PORTS: usize = 64;
 /// As many queues as the shim has room for.
 const MAXIMUM_WORKERS: usize = 64;
 const MAXIMUM_DESCRIPTORS: u32 = 1 << 20;
 /// Ethernet's smallest frame, and jumbo frames of 9000 bytes with header and FCS.
-const SIMULATED_FRAME_BYTES: (u32, u32) = (64, 9018);
+const SIMULATED_FRAME_BYTES: (u32, u32) = (SHORTEST_FRAME_BYTES, 9018);
 /// Rates of a simulated device, in frames per second.
 const SIMULATED_RATES: std::ops::RangeInclusive<f64> = 1e-3..=1e9;
 
 #[cfg(feature = "dpdk")]
 mod dpdk;
 
-/// DPDK's version, where it is built in.
+/// The version of DPDK, where it is built in.
 pub fn dpdk_version() -> Option<String> {
     #[cfg(feature = "dpdk")]
     return Some(crate::sys::dpdk::version());
@@ -45,7 +46,7 @@ pub fn dpdk_version() -> Option<String> {
     None
 }
 
-/// Linked network drivers.
+/// The names of the network drivers that are linked.
 pub fn drivers() -> Vec<String> {
     #[cfg(feature = "dpdk")]
     return crate::sys::dpdk::drivers();
@@ -128,7 +129,7 @@ fn check_port(port: &PortRequest, ports: usize) -> Result<(), EngineError> {
     let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress, card_clock } = &port.kind else {
         return Ok(());
     };
-    if let Some(what) = card_clock.as_ref().and_then(impossible_clock) {
+    if let Some(what) = card_clock.as_ref().and_then(find_impossible_clock_option) {
         return refuse(format!("card_clock.{what}"), "compare the request with protocol/examples/README.md");
     }
     if !(1e3..=1e13).contains(link_bits_per_s) {
@@ -143,14 +144,14 @@ fn check_port(port: &PortRequest, ports: usize) -> Result<(), EngineError> {
     if egress.capacity_frames_per_s.is_some_and(|rate| !SIMULATED_RATES.contains(&rate)) {
         return refuse("egress.capacity_frames_per_s is out of range".into(), "give a value from 1e-3 to 1e9");
     }
-    if let Some(what) = impossible(dut) {
+    if let Some(what) = find_impossible_option(dut) {
         return refuse(format!("dut.{what}"), "compare the request with protocol/examples/README.md");
     }
     Ok(())
 }
 
-/// What of a simulated card's clock cannot be.
-fn impossible_clock(clock: &CardClock) -> Option<String> {
+/// Describes an option of a simulated card's clock that is impossible, if there is one.
+fn find_impossible_clock_option(clock: &CardClock) -> Option<String> {
     if !(1e3..=1e10).contains(&clock.hz) {
         return Some(format!("hz is {}, and a clock makes 1e3 to 1e10 ticks in a second", clock.hz));
     }
@@ -168,8 +169,8 @@ fn impossible_clock(clock: &CardClock) -> Option<String> {
     None
 }
 
-/// What of a simulated device cannot be.
-fn impossible(dut: &SimulatedDut) -> Option<String> {
+/// Describes an option of a simulated device that is impossible, if there is one.
+fn find_impossible_option(dut: &SimulatedDut) -> Option<String> {
     let probabilities =
         [("loss", dut.loss), ("duplicate", dut.duplicate), ("reorder", dut.reorder), ("corrupt", dut.corrupt)];
     for (name, value) in probabilities {
@@ -211,13 +212,13 @@ pub fn open(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Teste
     Ok(match configure.clock {
         ClockSource::Virtual => {
             let clock = Rc::new(VirtualClock::default());
-            let ports = answering(configure, sim::open(clock.clone(), simulated(configure)))?;
+            let ports = wrap_answering_ports(configure, sim::open(clock.clone(), simulated_port_options(configure)))?;
             reply(Worker::new(clock, ports, watched), Vec::new())?
         }
         ClockSource::Tsc => {
             pin(configure.worker_cpu)?;
             let clock = Rc::new(TscClock::calibrated());
-            let ports = answering(configure, sim::open(clock.clone(), simulated(configure)))?;
+            let ports = wrap_answering_ports(configure, sim::open(clock.clone(), simulated_port_options(configure)))?;
             reply(Worker::new(clock, ports, watched), Vec::new())?
         }
     })
@@ -225,20 +226,21 @@ pub fn open(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Teste
 
 #[cfg(feature = "dpdk")]
 fn open_real(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
-    let (mut workers, eal_arguments) = dpdk::open_crew(configure)?;
+    let (mut workers, eal_arguments) = dpdk::open_workers(configure)?;
     let (clock, watched) = (TscClock::calibrated(), configure.watch_cpus.clone());
     if configure.workers.len() < 2 {
         let ports = workers.remove(0).into_iter().map(|port| port as Box<dyn Port>).collect();
-        let ports = answering(configure, ports)?;
+        let ports = wrap_answering_ports(configure, ports)?;
         let worker = match configure.workers.first() {
             Some(only) => Worker::with_roles(Rc::new(clock), ports, roles(only), watched),
             None => Worker::new(Rc::new(clock), ports, watched),
         };
         return reply(worker, eal_arguments);
     }
-    let mut crew = Crew::new(clock, workers, configure.workers.iter().map(roles).collect(), watched, snapshot)?;
-    let reply = port_replies(crew.lead_mut(), eal_arguments)?;
-    Ok((Box::new(crew), reply))
+    let mut workers_on_cores =
+        WorkerGroup::new(clock, workers, configure.workers.iter().map(roles).collect(), watched, snapshot)?;
+    let reply = port_replies(workers_on_cores.lead_mut(), eal_arguments)?;
+    Ok((Box::new(workers_on_cores), reply))
 }
 
 #[cfg(feature = "dpdk")]
@@ -247,7 +249,7 @@ fn roles(worker: &WorkerRequest) -> Roles {
 }
 
 /// Ports that have addresses answer those who look for them.
-fn answering(configure: &Configure, ports: Vec<Box<dyn Port>>) -> Result<Vec<Box<dyn Port>>, EngineError> {
+fn wrap_answering_ports(configure: &Configure, ports: Vec<Box<dyn Port>>) -> Result<Vec<Box<dyn Port>>, EngineError> {
     let is_limited = configure.clock == ClockSource::Tsc;
     let wrap = |(request, port): (&PortRequest, Box<dyn Port>)| -> Result<Box<dyn Port>, EngineError> {
         if request.addresses.is_empty() {
@@ -292,7 +294,7 @@ fn pin(cpu: Option<u32>) -> Result<(), EngineError> {
     })
 }
 
-fn simulated(configure: &Configure) -> Vec<SimulatedPortOptions> {
+fn simulated_port_options(configure: &Configure) -> Vec<SimulatedPortOptions> {
     let option = |(index, port): (usize, &PortRequest)| {
         let PortKind::Simulated { link_bits_per_s, sends_to, mac, dut, egress, card_clock } = &port.kind else {
             return None;
@@ -350,7 +352,7 @@ fn port_replies<C: Clock>(worker: &mut Worker<C>, eal_arguments: Vec<String>) ->
     Ok(ConfigureReply { ports, clock: worker.clock_reply(), eal_arguments })
 }
 
-/// A port, as replies tell of it.
+/// Describes a port as replies do.
 pub fn port_reply(port: &dyn Port) -> PortReply {
     let facts = port.facts();
     PortReply {

@@ -5,7 +5,7 @@ use nicbench_protocol::CardClock;
 use crate::faults::Random;
 use crate::port::NO_STAMP;
 
-/// See the module. Times are nanoseconds since the engine began.
+/// The simulated clock of a card. Times are nanoseconds since the engine began.
 #[derive(Debug)]
 pub struct Card {
     options: CardClock,
@@ -26,7 +26,7 @@ impl Card {
         self.random = Random::seeded(self.seed ^ OF_CLOCK, trial, load);
     }
 
-    /// Its count.
+    /// The clock's count at this time.
     pub fn count_at(&self, time_ns: u64) -> u64 {
         let CardClock { hz, offset, ppm, bits, step_after_s, step_ns, .. } = &self.options;
         let is_stepped = step_after_s.is_some_and(|after_s| time_ns as f64 >= after_s * 1e9);
@@ -38,14 +38,14 @@ impl Card {
         count & u64::MAX >> (64 - bits.clamp(&1, &64))
     }
 
-    /// As software reads it; wrong now and then.
+    /// Reads the count as software does, which is wrong now and then.
     pub fn read(&mut self, time_ns: u64) -> u64 {
         let count = self.count_at(time_ns);
         let is_bad = self.random.share() < self.options.bad_reads;
         if is_bad { count ^ self.random.bits() >> 20 } else { count }
     }
 
-    /// As a frame bears it.
+    /// The stamp that a frame received now bears.
     pub fn stamp(&mut self, time_ns: u64) -> u64 {
         if self.random.share() < self.options.unstamped { NO_STAMP } else { self.count_at(time_ns) }
     }

@@ -1,10 +1,10 @@
-//! A simulated device under test: the faulty path, in the words of a simulated port.
+//! A simulated device under test, made of a faulty path.
 
 use std::collections::BTreeMap;
 
 use nicbench_protocol::{Faults, SimulatedDut};
 
-use crate::faults::{Buffers, FaultyPath, Gate, Place};
+use crate::faults::{Buffers, FaultyPath, RateLimit, SignaturePlace};
 use crate::port::Frame;
 use crate::sys::pool::FramePool;
 
@@ -16,23 +16,24 @@ pub struct Dut {
 
 impl Dut {
     pub fn new(options: &SimulatedDut) -> Self {
-        let gate =
-            options.capacity_frames_per_s.map_or(Gate::Open, |capacity| Gate::queue(capacity, options.queue_frames));
-        Self { path: FaultyPath::new(faults(options), gate) }
+        let rate_limit = options
+            .capacity_frames_per_s
+            .map_or(RateLimit::Unlimited, |capacity| RateLimit::queue(capacity, options.queue_frames));
+        Self { path: FaultyPath::new(faults(options), rate_limit) }
     }
 
-    /// Forgets every frame and fault but the counters, which only rise.
+    /// Drops every frame that is under way; the counters are kept.
     pub fn begin_trial(&mut self, trial: u32, load: u64, pool: &mut FramePool) {
         self.path.begin_trial(trial, load).iter().for_each(|(frame, ())| pool.give(frame));
     }
 
-    /// A frame reaches the device.
+    /// Takes a frame that reaches the device.
     pub fn forward(&mut self, time_ps: u64, frame: Frame, pool: &mut FramePool) {
         // What is dropped is counted there, and nobody here asks which it was.
-        let _ = self.path.forward(time_ps, frame, (), pool, Place::usual);
+        let _ = self.path.forward(time_ps, frame, (), pool, SignaturePlace::usual);
     }
 
-    /// Lets go of frames that nobody overtook in time.
+    /// Lets frames leave that were held to be overtaken, and were not in time.
     pub fn release_overdue(&mut self, now_ps: u64) {
         self.path.release_overdue(now_ps);
     }
@@ -47,12 +48,12 @@ impl Dut {
         self.path.next_departure_ps()
     }
 
-    /// When the next frame arrives or is let go.
+    /// When the next frame comes through or is no longer held.
     pub fn next_event_ps(&self) -> Option<u64> {
         self.path.next_event_ps()
     }
 
-    /// The faults by name.
+    /// Adds the faults made so far, by name.
     pub fn add_counters(&self, named: &mut BTreeMap<String, u64>) {
         let counts = self.path.counts();
         let counts = [

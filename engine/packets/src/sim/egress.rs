@@ -4,35 +4,36 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nicbench_protocol::SimulatedEgress;
 
-use crate::faults::Gate;
+use crate::faults::RateLimit;
 use crate::port::Frame;
 use crate::sys::pool::FramePool;
 
 /// A queue in front of one port, drop tail. Times are picoseconds since the trial began.
 #[derive(Debug)]
 pub struct Egress {
-    gate: Gate,
-    /// In order of time.
+    rate_limit: RateLimit,
+    /// The frames that will leave, in order of time.
     leaving: VecDeque<(u64, Frame)>,
     dropped: u64,
 }
 
 impl Egress {
     pub fn new(options: &SimulatedEgress) -> Self {
-        let gate =
-            options.capacity_frames_per_s.map_or(Gate::Open, |capacity| Gate::queue(capacity, options.queue_frames));
-        Self { gate, leaving: VecDeque::new(), dropped: 0 }
+        let rate_limit = options
+            .capacity_frames_per_s
+            .map_or(RateLimit::Unlimited, |capacity| RateLimit::queue(capacity, options.queue_frames));
+        Self { rate_limit, leaving: VecDeque::new(), dropped: 0 }
     }
 
-    /// Forgets every frame; the counter only rises.
+    /// Drops every frame; the counter is kept.
     pub fn begin_trial(&mut self, pool: &mut FramePool) {
-        self.gate.reset();
+        self.rate_limit.reset();
         self.leaving.drain(..).for_each(|(_, frame)| pool.give(&frame));
     }
 
     /// A frame comes; those of all senders must come in the order of time.
     pub fn take(&mut self, time_ps: u64, frame: Frame, pool: &mut FramePool) {
-        match self.gate.admit(time_ps) {
+        match self.rate_limit.admit(time_ps) {
             Some(leaves_ps) => self.leaving.push_back((leaves_ps, frame)),
             None => {
                 self.dropped += 1;
@@ -54,7 +55,7 @@ impl Egress {
         self.leaving.front().map(|(time_ps, _)| *time_ps)
     }
 
-    /// What did not get out, by name.
+    /// Adds the frames that were dropped here, by name.
     pub fn add_counters(&self, named: &mut BTreeMap<String, u64>) {
         named.insert("simulated_egress_dropped".into(), self.dropped);
     }

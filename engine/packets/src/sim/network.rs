@@ -13,24 +13,23 @@ use super::port::SimulatedPort;
 use crate::faults::PS_PER_NS;
 use crate::port::{Clock, Frame, NO_STAMP, Port, PortFacts};
 use crate::sys::pool::FramePool;
+use crate::wire::ethernet::{self, BROADCAST, FCS_BYTES, Mac, SHORTEST_FRAME_BYTES, WIRE_OVERHEAD_BYTES};
+use crate::wire::{Ethernet, Header, ethertype};
 
-/// Preamble, start of frame and gap between frames (IEEE 802.3).
-const WIRE_OVERHEAD_BYTES: usize = 20;
-const FCS_BYTES: usize = 4;
 /// The transmit ring of a tester with a ceiling.
 const CEILING_RING_FRAMES: usize = 64;
 
-/// One port to be opened.
+/// The options of one simulated port.
 pub struct SimulatedPortOptions {
     pub facts: PortFacts,
     pub link_bits_per_s: f64,
     /// Index of the port at which its frames arrive, but for those to another port's address.
     pub sends_to: usize,
-    /// Its address, where frames are switched by it.
-    pub mac: Option<[u8; 6]>,
+    /// Its MAC address, where frames are switched by it.
+    pub mac: Option<Mac>,
     pub dut: SimulatedDut,
     pub egress: SimulatedEgress,
-    /// Stamps what arrives here.
+    /// The clock that stamps the frames that arrive here.
     pub card_clock: Option<CardClock>,
 }
 
@@ -45,7 +44,7 @@ pub fn open(clock: Rc<dyn Clock>, ports: Vec<SimulatedPortOptions>) -> Vec<Box<d
     facts.into_iter().enumerate().map(port).collect()
 }
 
-/// Everything between the ports.
+/// The simulated ports, and everything between them.
 pub struct Network {
     clock: Rc<dyn Clock>,
     /// The tick at which the cards' clocks began to count.
@@ -59,10 +58,10 @@ pub struct Network {
 /// One port: its transmit ring, what lies behind it, and its receive ring.
 pub struct Link {
     sends_to: usize,
-    mac: Option<[u8; 6]>,
+    mac: Option<Mac>,
     pub dut: Dut,
     pub egress: Egress,
-    /// Frames, each with its stamp.
+    /// The receive ring: frames, each with its stamp.
     pub received: VecDeque<(Frame, u64)>,
     pub card: Option<Card>,
     pub receive_overrun: u64,
@@ -118,7 +117,7 @@ impl Link {
         }
     }
 
-    /// Counts the frames that have left.
+    /// Counts the frames that have left the transmit ring by now.
     pub fn complete(&mut self, now_ps: u64) {
         while self.leaving_ps.front().is_some_and(|time_ps| *time_ps <= now_ps) {
             self.leaving_ps.pop_front();
@@ -132,7 +131,7 @@ impl Link {
             self.refused += 1;
             return false;
         }
-        let wire_bytes = frame.bytes().len() + FCS_BYTES + WIRE_OVERHEAD_BYTES;
+        let wire_bytes = frame.bytes().len() + FCS_BYTES as usize + WIRE_OVERHEAD_BYTES;
         let frame_ps = ((wire_bytes as f64 * self.ps_per_byte) as u64).max(self.least_frame_ps);
         self.wire_free_ps = self.wire_free_ps.max(now_ps) + frame_ps;
         self.leaving_ps.push_back(self.wire_free_ps);
@@ -178,8 +177,8 @@ impl Network {
         self.clock.nanoseconds(self.origin.saturating_sub(self.began)) + time_ps / PS_PER_NS
     }
 
-    /// The worker is held up.
-    pub fn hold_up(&self, pause_ns: u64) {
+    /// Holds the worker up for this time.
+    pub fn stall(&self, pause_ns: u64) {
         self.clock.wait_until(self.clock.now() + (pause_ns as f64 * self.clock.hz() / 1e9) as u64);
     }
 
@@ -213,8 +212,8 @@ impl Network {
         self.links.iter_mut().for_each(|link| link.dut.release_overdue(now_ps));
         while let Some(sender) = self.next_to_cross(now_ps) {
             let Some((time_ps, frame)) = self.links[sender].dut.next_passed(now_ps) else { break };
-            let way_out = self.way_out(sender, &frame);
-            self.links[way_out].egress.take(time_ps, frame, &mut self.pool);
+            let egress_port = self.egress_port(sender, &frame);
+            self.links[egress_port].egress.take(time_ps, frame, &mut self.pool);
         }
         for sender in 0..self.links.len() {
             while let Some(interval_ps) = self.links[sender].foreign_interval_ps {
@@ -225,8 +224,8 @@ impl Network {
                 self.links[sender].next_foreign_ps += interval_ps;
                 self.links[sender].foreign += 1;
                 let frame = foreign_frame(&mut self.pool);
-                let way_out = self.links[sender].sends_to;
-                self.deliver(way_out, frame, time_ps);
+                let egress_port = self.links[sender].sends_to;
+                self.deliver(egress_port, frame, time_ps);
             }
         }
     }
@@ -237,9 +236,10 @@ impl Network {
         times.min().filter(|(time_ps, _)| *time_ps <= now_ps).map(|(_, index)| index)
     }
 
-    /// The port that a frame leaves by: the one it is addressed to, else the one its sender is joined with.
-    fn way_out(&self, sender: usize, frame: &Frame) -> usize {
-        let addressed = self.links.iter().position(|link| link.mac.is_some_and(|mac| frame.bytes().starts_with(&mac)));
+    /// The port at which a frame arrives: the one it is addressed to, else the one its sender is connected with.
+    fn egress_port(&self, sender: usize, frame: &Frame) -> usize {
+        let destination = Ethernet::at(frame.bytes(), 0).map(|header| header.get(ethernet::DESTINATION));
+        let addressed = self.links.iter().position(|link| link.mac.is_some() && link.mac == destination);
         addressed.unwrap_or(self.links[sender].sends_to)
     }
 
@@ -270,10 +270,13 @@ impl Network {
 
 /// An ARP request, as any neighbour sends it.
 fn foreign_frame(pool: &mut FramePool) -> Frame {
-    let mut frame = pool.take(60);
+    let mut frame = pool.take((SHORTEST_FRAME_BYTES - FCS_BYTES) as usize);
     let bytes = frame.bytes_mut();
     bytes.fill(0);
-    bytes[..6].fill(0xFF);
-    bytes[6..14].copy_from_slice(&[0x02, 0, 0, 0, 0, 0xAA, 0x08, 0x06]);
+    if let Some(mut header) = Ethernet::at_mut(bytes, 0) {
+        header.set(ethernet::DESTINATION, BROADCAST);
+        header.set(ethernet::SOURCE, [0x02, 0, 0, 0, 0, 0xAA]);
+        header.set(ethernet::TYPE, ethertype::ARP);
+    }
     frame
 }

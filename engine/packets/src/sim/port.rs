@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::network::Network;
 use crate::port::{Frame, NO_STAMP, Port, PortCounters, PortFacts};
 
-/// See the module.
+/// A port of the simulated network.
 pub struct SimulatedPort {
     index: usize,
     facts: PortFacts,
@@ -80,7 +80,7 @@ impl Port for SimulatedPort {
         let mut network = self.network.borrow_mut();
         let now_ps = network.now_ps();
         if let Some(pause_ns) = network.links[self.index].pause_ns(now_ps) {
-            network.hold_up(pause_ns);
+            network.stall(pause_ns);
         }
         let now_ps = network.now_ps();
         network.arrive(self.index, now_ps);

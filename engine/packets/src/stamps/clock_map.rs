@@ -1,13 +1,14 @@
 //! From the clock that stamps frames to the worker's: offset and frequency, kept up to date by readings of both.
 //!
-//! A reading is the stamping clock's count between two of the worker's, so its moment is known within an interval. Of the
-//! readings of 10 ms the one with the shortest interval is kept; the line through those of the last half second, in which
-//! short intervals weigh most, gives each stamp its tick. A reading whose interval the line misses by more than a drift
-//! explains is not believed; where three in a row agree on another line, the clock has stepped, and the line goes there.
+//! A reading is the stamping clock's count between two of the worker's, so its moment is known within an interval. Of
+//! the readings of 10 ms the one with the shortest interval is kept; the line through those of the last half second, in
+//! which short intervals weigh most, gives each stamp its tick. A reading whose interval the line misses by more than a
+//! drift explains is not believed; where three in a row agree on another line, the clock has stepped, and the line goes
+//! there.
 
 use std::collections::VecDeque;
 
-/// One look at both clocks.
+/// One reading of both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// Ticks of the worker's clock, right before.
@@ -18,9 +19,9 @@ pub struct Reading {
     pub after: u64,
 }
 
-/// Of the readings in so long the best is kept.
+/// Of the readings within this time the best one is kept.
 const GROUP_S: f64 = 0.01;
-/// The line goes through so many.
+/// The line goes through this many readings.
 const KEPT: usize = 50;
 /// A shorter line says nothing of the frequency.
 const SHORTEST_LINE_S: f64 = 0.02;
@@ -37,29 +38,29 @@ const STEP_READINGS: usize = 3;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MapCounts {
     pub readings: u64,
-    /// Not believed.
+    /// Readings that were not believed.
     pub outliers: u64,
     pub steps: u64,
     /// The true tick of a stamp was never farther from the one given, as far as kept readings can tell.
     pub worst_ticks: Option<f64>,
 }
 
-/// See the module.
+/// Maps the count of a stamping clock to ticks of the worker's clock, by a line through readings of both.
 #[derive(Debug, Clone)]
 pub struct ClockMap {
-    /// Ticks of the worker's clock in a second.
+    /// The frequency of the worker's clock.
     hz: f64,
     /// By so many bits the stamping clock's count is shorter than 64.
     unused_bits: u32,
     line: Option<Line>,
-    kept: VecDeque<Kept>,
+    kept: VecDeque<KeptReading>,
     group: Option<Group>,
     /// Readings in a row that the line misses.
     contradictions: Vec<Reading>,
     counts: MapCounts,
 }
 
-/// `stamp` is at `tick + rest`.
+/// The line: the count `stamp` is at `tick + rest`.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     stamp: u64,
@@ -69,7 +70,7 @@ struct Line {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Kept {
+struct KeptReading {
     stamp: u64,
     tick: u64,
     half_width: f64,
@@ -77,19 +78,20 @@ struct Kept {
 
 #[derive(Debug, Clone, Copy)]
 struct Group {
-    best: Kept,
+    best: KeptReading,
     until: u64,
 }
 
 impl Reading {
-    fn kept(&self) -> Kept {
+    fn midpoint(&self) -> KeptReading {
         let width = self.after.saturating_sub(self.before);
-        Kept { stamp: self.stamp, tick: self.before + width / 2, half_width: width as f64 / 2.0 }
+        KeptReading { stamp: self.stamp, tick: self.before + width / 2, half_width: width as f64 / 2.0 }
     }
 }
 
 impl ClockMap {
-    /// Of a clock that counts with so many bits (2 to 64) and needs longer than a calibration to wrap around half, for a worker whose clock makes `hz` ticks in a second.
+    /// Of a clock that counts with so many bits (2 to 64) and needs longer than a calibration to wrap around half, for
+    /// a worker whose clock makes `hz` ticks in a second.
     pub fn new(hz: f64, bits: u32) -> Self {
         Self {
             hz,
@@ -117,7 +119,7 @@ impl ClockMap {
         self.counts
     }
 
-    /// Counts from 0 again.
+    /// Starts the counts of a trial at 0.
     pub fn begin_trial(&mut self) {
         self.counts = MapCounts::default();
     }
@@ -130,7 +132,7 @@ impl ClockMap {
         self.counts.readings += readings.len() as u64;
         let Some(line) = self.line else { return };
         let is_near = |reading: &&Reading| self.miss(&line, reading) <= MEDIAN_ERROR_S * self.hz;
-        let believed: Vec<Kept> = readings.iter().filter(is_near).map(Reading::kept).collect();
+        let believed: Vec<KeptReading> = readings.iter().filter(is_near).map(Reading::midpoint).collect();
         self.counts.outliers += (readings.len() - believed.len()) as u64;
         if believed.len() * 2 <= readings.len() {
             self.line = None;
@@ -144,7 +146,7 @@ impl ClockMap {
         self.counts.worst_ticks = self.kept.iter().map(|kept| self.error(kept)).reduce(f64::max);
     }
 
-    /// One more reading.
+    /// Takes one more reading.
     pub fn observe(&mut self, reading: Reading) {
         let Some(line) = self.line else { return };
         self.counts.readings += 1;
@@ -153,7 +155,7 @@ impl ClockMap {
         }
         self.counts.outliers += self.contradictions.len() as u64;
         self.contradictions.clear();
-        self.keep(reading.kept());
+        self.keep(reading.midpoint());
     }
 
     fn contradict(&mut self, line: &Line, reading: Reading) {
@@ -171,14 +173,14 @@ impl ClockMap {
         let mut agreed = std::mem::take(&mut self.contradictions);
         self.kept.clear();
         self.group = None;
-        self.kept.extend(agreed.drain(..).map(|reading| reading.kept()));
+        self.kept.extend(agreed.drain(..).map(|reading| reading.midpoint()));
         self.contradictions = agreed;
         self.refit();
     }
 
     /// Where the clock went, if the contradictions agree: with the frequency it had, or with another not far from it.
     fn line_of_contradictions(&self, line: &Line) -> Option<Line> {
-        let first = self.contradictions.first()?.kept();
+        let first = self.contradictions.first()?.midpoint();
         let with_old = Line { stamp: first.stamp, tick: first.tick, rest: 0.0, ticks_per_stamp: line.ticks_per_stamp };
         let agree =
             |reading: &Reading| self.miss(&with_old, reading) <= first.half_width + self.drift(reading, first.tick);
@@ -191,13 +193,14 @@ impl ClockMap {
         (change <= GREATEST_CHANGE && self.contradictions.iter().all(agree)).then_some(own)
     }
 
-    /// The line of the median slope and the median offset (Theil and Sen): up to a quarter of the readings may be wrong.
+    /// The line of the median slope and the median offset (Theil and Sen): up to a quarter of the readings may be
+    /// wrong.
     fn median_line(&self, readings: &[Reading]) -> Option<Line> {
-        let base = readings.first()?.kept();
+        let base = readings.first()?.midpoint();
         let points: Vec<(f64, f64)> = readings
             .iter()
-            .map(Reading::kept)
-            .map(|kept| (self.signed(kept.stamp, base.stamp), kept.tick.wrapping_sub(base.tick) as i64 as f64))
+            .map(Reading::midpoint)
+            .map(|kept| (self.signed_distance(kept.stamp, base.stamp), kept.tick.wrapping_sub(base.tick) as i64 as f64))
             .collect();
         let pairs = points.iter().enumerate().flat_map(|(index, left)| {
             points[index + 1..].iter().map(move |right| (right.1 - left.1) / (right.0 - left.0))
@@ -212,7 +215,7 @@ impl ClockMap {
 
     /// By how many ticks the line misses a reading's interval; both clocks count in whole ticks.
     fn miss(&self, line: &Line, reading: &Reading) -> f64 {
-        let kept = reading.kept();
+        let kept = reading.midpoint();
         let given = self.tick_on(line, reading.stamp);
         let distance = (given.wrapping_sub(kept.tick) as i64).unsigned_abs() as f64;
         (distance - kept.half_width - line.ticks_per_stamp - 1.0).max(0.0)
@@ -220,10 +223,10 @@ impl ClockMap {
 
     /// By how many ticks the clock may have drifted since tick `since`.
     fn drift(&self, reading: &Reading, since: u64) -> f64 {
-        (reading.kept().tick.wrapping_sub(since) as i64).unsigned_abs() as f64 * DRIFT
+        (reading.midpoint().tick.wrapping_sub(since) as i64).unsigned_abs() as f64 * DRIFT
     }
 
-    fn keep(&mut self, kept: Kept) {
+    fn keep(&mut self, kept: KeptReading) {
         match &mut self.group {
             Some(group) if kept.tick < group.until => {
                 if kept.half_width < group.best.half_width {
@@ -251,7 +254,7 @@ impl ClockMap {
     }
 
     /// How far the true tick of a reading's stamp may be from the one given to it.
-    fn error(&self, kept: &Kept) -> f64 {
+    fn error(&self, kept: &KeptReading) -> f64 {
         let given = self.tick_at(kept.stamp).unwrap_or(kept.tick);
         (given.wrapping_sub(kept.tick) as i64).unsigned_abs() as f64 + kept.half_width
     }
@@ -272,7 +275,7 @@ impl ClockMap {
             .iter()
             .map(|kept| {
                 let weight = (kept.half_width + 1.0).powi(-2);
-                (weight, self.signed(kept.stamp, last.stamp), kept.tick.wrapping_sub(last.tick) as i64 as f64)
+                (weight, self.signed_distance(kept.stamp, last.stamp), kept.tick.wrapping_sub(last.tick) as i64 as f64)
             })
             .collect();
         let sum = |value: &dyn Fn(&(f64, f64, f64)) -> f64| points.iter().map(value).sum::<f64>();
@@ -291,13 +294,13 @@ impl ClockMap {
 
     #[inline]
     fn tick_on(&self, line: &Line, stamp: u64) -> u64 {
-        let ticks = self.signed(stamp, line.stamp) * line.ticks_per_stamp + line.rest;
+        let ticks = self.signed_distance(stamp, line.stamp) * line.ticks_per_stamp + line.rest;
         line.tick.wrapping_add_signed(ticks as i64)
     }
 
     /// From one count to another, the short way around.
     #[inline]
-    fn signed(&self, stamp: u64, base: u64) -> f64 {
+    fn signed_distance(&self, stamp: u64, base: u64) -> f64 {
         ((stamp.wrapping_sub(base) << self.unused_bits) as i64 >> self.unused_bits) as f64
     }
 }

@@ -12,14 +12,14 @@ use nicbench_protocol::{StampClockReply, Timestamps};
 
 use crate::port::{Clock, NO_STAMP, Port};
 
-/// What stamps the frames that arrive at a port.
+/// What is known of the clock that stamps the frames that arrive at a port.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StampFacts {
-    /// The card or the kernel.
+    /// Whether the card or the kernel stamps.
     pub source: Timestamps,
     /// How its clock is read, for the report.
     pub clock: &'static str,
-    /// Of its count, at most 64.
+    /// The bits of its count, at most 64.
     pub bits: u32,
     /// Of a stamp, where that is not one tick of the clock.
     pub resolution_ns: Option<f64>,
@@ -51,7 +51,7 @@ impl Stamper {
         Self { facts, map, hz, next_reading: 0, tally: StampTally::default() }
     }
 
-    /// One look at both clocks.
+    /// Reads both clocks once.
     pub fn look(port: &mut dyn Port, clock: &impl Clock) -> Option<Reading> {
         let before = clock.now();
         let stamp = port.read_clock()?;
@@ -90,8 +90,8 @@ impl Stamper {
         }
     }
 
-    /// When frames with these stamps arrived, in nanoseconds since tick `epoch` (negative ones wrap around). All had been
-    /// received by tick `now`, which stands in where a stamp is missing or cannot be.
+    /// When frames with these stamps arrived, in nanoseconds since tick `epoch` (negative ones wrap around). All had
+    /// been received by tick `now`, which stands in where a stamp is missing or cannot be.
     pub fn place(&mut self, stamps: &[u64], now: u64, epoch: u64, clock: &impl Clock, times_ns: &mut [u64]) {
         let bound = (PLAUSIBLE_S * self.hz) as u64;
         for (stamp, time_ns) in stamps.iter().zip(times_ns) {

@@ -45,7 +45,7 @@ fn may_stamp(wanted: Timestamps, kind: &PortKind) -> bool {
     }
 }
 
-/// The port's driver, or what it is.
+/// The port's driver, or what else it is made of.
 fn what(kind: &PortKind) -> &str {
     match kind {
         PortKind::AfXdp { .. } => "net_af_xdp",

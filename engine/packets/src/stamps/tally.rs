@@ -5,7 +5,7 @@ use nicbench_protocol::{StampReading, TransmitDelayReading};
 use super::{MapCounts, StampFacts};
 use crate::port::Clock;
 
-/// See the module. Of several workers, the sum.
+/// What became of the time stamps in a trial; of several workers, the sum.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StampTally {
     pub stamped: u64,
@@ -60,7 +60,7 @@ impl Delays {
 }
 
 impl StampTally {
-    /// Adds another worker's.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.stamped += other.stamped;
         self.unstamped += other.unstamped;
@@ -86,7 +86,7 @@ impl StampTally {
         self.map.worst_ticks.map(|ticks| ticks * 1e9 / clock.hz())
     }
 
-    /// For `drain`.
+    /// The counts as the reading has them, for `drain`.
     pub fn reading(&self, facts: &StampFacts, clock: &impl Clock) -> StampReading {
         StampReading {
             source: facts.source.name().into(),

@@ -1,6 +1,6 @@
 //! How much of a core the calling thread gets at this instant: additions that wait for nothing, beside multiplications
-//! that wait for each other. Who shares the physical core (the other hyperthread) slows the first and hardly the second;
-//! a change of frequency slows both, so that their ratio tells one from the other.
+//! that wait for each other. Who shares the physical core (the other hyperthread) slows the first and hardly the
+//! second; a change of frequency slows both, so that their ratio tells one from the other.
 
 use super::tsc;
 
@@ -12,13 +12,13 @@ const TRIES: usize = 4;
 /// Additions per multiplication's time, in arbitrary units that are comparable on one machine; greater is better.
 #[cfg(target_arch = "x86_64")]
 pub fn parallel_speed() -> f64 {
-    let shortest = |probe: fn()| (0..TRIES).map(|_| timed(probe)).min().unwrap_or(1).max(1) as f64;
+    let shortest = |probe: fn()| (0..TRIES).map(|_| time_probe(probe)).min().unwrap_or(1).max(1) as f64;
     shortest(multiply) / shortest(add)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn timed(probe: fn()) -> u64 {
+fn time_probe(probe: fn()) -> u64 {
     let before = tsc::ticks();
     probe();
     tsc::ticks().saturating_sub(before)
@@ -66,7 +66,7 @@ fn multiply() {
     std::hint::black_box(value);
 }
 
-/// Elsewhere it is not known.
+/// The speed, which is not measured on other processors.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn parallel_speed() -> f64 {
     0.0

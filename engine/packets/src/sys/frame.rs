@@ -3,7 +3,8 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// A view of one frame. Only ports make them; it is valid from `allocate` or `receive` until `send` accepts it or `free` returns it.
+/// A view of one frame. Only ports make them; it is valid from `allocate` or `receive` until `send` accepts it or
+/// `free` returns it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Frame {
@@ -25,12 +26,13 @@ impl Frame {
     }
 
     /// # Safety
-    /// `data` must point to `length` readable and writable bytes that nobody else touches until the frame is given back to its port.
+    /// `data` must point to `length` readable and writable bytes that nobody else touches until the frame is given back
+    /// to its port.
     pub const unsafe fn from_raw(data: *mut u8, length: u32, handle: *mut c_void) -> Self {
         Self { data, length, prefilled: 0, handle }
     }
 
-    /// The port's own mark.
+    /// The pointer by which the port knows the buffer.
     pub const fn handle(&self) -> *mut c_void {
         self.handle
     }
@@ -47,7 +49,7 @@ impl Frame {
         self.length = self.length.min(length as u32);
     }
 
-    /// The frame without FCS.
+    /// The bytes of the frame, without FCS.
     pub fn bytes(&self) -> &[u8] {
         if self.data.is_null() {
             return &[];
@@ -56,7 +58,7 @@ impl Frame {
         unsafe { std::slice::from_raw_parts(self.data, self.length as usize) }
     }
 
-    /// The frame without FCS, to be filled.
+    /// The bytes of the frame, without FCS, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if self.data.is_null() {
             return &mut [];

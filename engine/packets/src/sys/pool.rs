@@ -12,7 +12,7 @@ pub struct FramePool {
 }
 
 impl FramePool {
-    /// A frame of `length` bytes with any content.
+    /// Gives a frame of `length` bytes with any content.
     pub fn take(&mut self, length: usize) -> Frame {
         let index = self.free.pop().unwrap_or_else(|| {
             self.buffers.push(Vec::new());
@@ -20,17 +20,17 @@ impl FramePool {
         });
         let buffer = &mut self.buffers[index];
         buffer.resize(length, 0);
-        // SAFETY: the buffer's heap block holds `length` bytes, stays where it is until the buffer is resized, which only `take` does,
-        // and `take` gives out an index again only after `give` returned it.
+        // SAFETY: the buffer's heap block holds `length` bytes, stays where it is until the buffer is resized, which
+        // only `take` does, and `take` gives out an index again only after `give` returned it.
         unsafe { Frame::from_raw(buffer.as_mut_ptr(), length as u32, without_provenance_mut(index)) }
     }
 
-    /// The frame comes back.
+    /// Takes a frame back.
     pub fn give(&mut self, frame: &Frame) {
         self.free.push(frame.handle().addr());
     }
 
-    /// Frames that are out.
+    /// The number of frames that were taken and not given back.
     pub fn outstanding(&self) -> usize {
         self.buffers.len() - self.free.len()
     }

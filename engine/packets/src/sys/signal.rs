@@ -9,7 +9,7 @@ extern "C" fn note(signal: libc::c_int) {
     RECEIVED.store(signal, Ordering::Relaxed);
 }
 
-/// From now on SIGINT and SIGTERM are noted instead of killing.
+/// Makes SIGINT and SIGTERM be noted instead of ending the process.
 pub fn install() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the handler only stores to an atomic, which is async-signal-safe; the struct is fully initialised.
@@ -22,7 +22,7 @@ pub fn install() {
     }
 }
 
-/// The signal that came, if any.
+/// The signal that was received, if any.
 #[inline]
 pub fn received() -> Option<i32> {
     match RECEIVED.load(Ordering::Relaxed) {

@@ -7,7 +7,8 @@ pub fn pin_to(cpu: u32) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as u32 {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    // SAFETY: an all-zero cpu_set_t is an empty set, and `cpu` lies within it; the kernel reads it during the call only.
+    // SAFETY: an all-zero cpu_set_t is an empty set, and `cpu` lies within it; the kernel reads it during the call
+    // only.
     let result = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu as usize, &mut set);

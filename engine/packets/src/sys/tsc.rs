@@ -15,7 +15,7 @@ pub fn ticks() -> u64 {
     monotonic_ns()
 }
 
-/// CLOCK_MONOTONIC.
+/// The time of CLOCK_MONOTONIC.
 pub fn monotonic_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec for the call to fill.

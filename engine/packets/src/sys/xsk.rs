@@ -50,7 +50,7 @@ impl XskStatistics {
     }
 
     /// Every counter by the name that reports use.
-    pub fn named(&self) -> [(&'static str, u64); 6] {
+    pub fn counters_by_name(&self) -> [(&'static str, u64); 6] {
         [
             ("xdp_rx_dropped", self.rx_dropped),
             ("xdp_rx_invalid_descs", self.rx_invalid_descs),
@@ -96,8 +96,8 @@ struct Page {
 
 impl Xsk {
     /// Maps the completion ring of a bound socket a second time; before Linux 6.4, which refuses that (EBUSY), it reads
-    /// DPDK's own mapping. The ring's producer index is the kernel's exact count of buffers given back, whoever takes them
-    /// out of the ring.
+    /// DPDK's own mapping. The ring's producer index is the kernel's exact count of buffers given back, whoever takes
+    /// them out of the ring.
     pub fn new(descriptor: RawFd) -> io::Result<Self> {
         let offsets: libc::xdp_mmap_offsets = get_option(descriptor, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
         let options: libc::xdp_options = get_option(descriptor, libc::SOL_XDP, libc::XDP_OPTIONS)?;
@@ -105,7 +105,7 @@ impl Xsk {
         let bytes = offset + size_of::<AtomicU32>();
         let (ring, page) = match Page::map(descriptor, bytes) {
             Ok(page) => (page.start.cast::<u8>().cast_const(), Some(page)),
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => (mapped_ring(descriptor, bytes)?, None),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => (find_mapped_ring(descriptor, bytes)?, None),
             Err(error) => return Err(error),
         };
         let producer = ring.wrapping_add(offset).cast::<AtomicU32>();
@@ -121,8 +121,8 @@ impl Xsk {
     }
 
     fn producer_index(&self) -> u32 {
-        // SAFETY: inside the mapping, aligned as the kernel's own u32, and mapped for as long as `self` lives: by us, or by
-        // DPDK, which closes the port, and with it the ring, after its `Xsk` is gone.
+        // SAFETY: inside the mapping, aligned as the kernel's own u32, and mapped for as long as `self` lives: by us,
+        // or by DPDK, which closes the port, and with it the ring, after its `Xsk` is gone.
         unsafe { (*self.producer).load(Ordering::Acquire) }
     }
 
@@ -176,16 +176,16 @@ impl Drop for Page {
 }
 
 /// Where this process has mapped the completion ring of a socket, at least so many bytes of it.
-fn mapped_ring(descriptor: RawFd, bytes: usize) -> io::Result<*const u8> {
+fn find_mapped_ring(descriptor: RawFd, bytes: usize) -> io::Result<*const u8> {
     let socket = std::fs::read_link(format!("/proc/self/fd/{descriptor}"))?;
     let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let found = ring_in(&maps, &socket.to_string_lossy()).filter(|(_, length)| *length >= bytes);
+    let found = find_ring(&maps, &socket.to_string_lossy()).filter(|(_, length)| *length >= bytes);
     let (start, _) = found.ok_or_else(|| io::Error::other("its completion ring is not mapped"))?;
     Ok(std::ptr::with_exposed_provenance(start))
 }
 
 /// Start and length of the mapping of a socket's completion ring, of the lines of proc_pid_maps(5).
-fn ring_in(maps: &str, socket: &str) -> Option<(usize, usize)> {
+fn find_ring(maps: &str, socket: &str) -> Option<(usize, usize)> {
     maps.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
@@ -245,8 +245,8 @@ mod tests {
 7f5ac8500000-7f5ac8509000 rw-s 180000000 00:08 4711 socket:[4711]
 7f5ac8600000-7f5ac8609000 rw-p 00000000 00:00 0
 ";
-        assert_eq!(ring_in(maps, "socket:[4711]"), Some((0x7f5a_c850_0000, 0x9000)));
-        assert_eq!(ring_in(maps, "socket:[4713]"), None);
+        assert_eq!(find_ring(maps, "socket:[4711]"), Some((0x7f5a_c850_0000, 0x9000)));
+        assert_eq!(find_ring(maps, "socket:[4713]"), None);
     }
 
     #[test]

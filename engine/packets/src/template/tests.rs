@@ -6,6 +6,9 @@ use super::*;
 use crate::checksum;
 use crate::frame_writer::FrameWriter;
 use crate::signature::{Signature, Signer};
+use crate::wire::{Ethernet, Header, Ipv4, Ipv6, Udp, ethernet, ip_protocol, ipv4, ipv6, udp};
+
+const IP: usize = Ethernet::BYTES;
 
 const SIGNATURE: Signature = Signature { flow: 5, sequence: 77, time_ns: 123_456 };
 
@@ -44,8 +47,9 @@ fn the_smallest_frames_are_62_bytes_for_ipv4_and_82_for_ipv6() {
 #[test]
 fn the_checksum_of_every_ipv4_header_is_right() {
     for frame in frames(4, 64, 24).1 {
-        assert_eq!(checksum::finish(checksum::add(0, &frame[14..34])), 0);
-        assert_eq!(frame[40..42], [0, 0], "UDP over IPv4 goes without checksum (RFC 768)");
+        assert_eq!(checksum::finish(checksum::add(0, Ipv4::at(&frame, IP).unwrap().bytes())), 0);
+        let udp = Udp::at(&frame, IP + Ipv4::BYTES).unwrap();
+        assert_eq!(udp.get(udp::CHECKSUM), 0, "UDP over IPv4 goes without checksum (RFC 768)");
     }
 }
 
@@ -53,8 +57,10 @@ fn the_checksum_of_every_ipv4_header_is_right() {
 fn the_udp_checksum_of_every_ipv6_frame_is_right_for_odd_lengths_too() {
     for size in [82, 83, 128, 1518] {
         for frame in frames(6, size, 24).1 {
-            let pseudo_header = u64::from(u16::from_be_bytes([frame[18], frame[19]])) + 17;
-            let sum = checksum::add(checksum::add(pseudo_header, &frame[22..54]), &frame[54..]);
+            let ip = Ipv6::at(&frame, IP).unwrap();
+            let pseudo_header = u64::from(ip.get(ipv6::PAYLOAD_LENGTH)) + u64::from(ip_protocol::UDP);
+            let addresses = checksum::add(pseudo_header, &ip.get(ipv6::ADDRESSES));
+            let sum = checksum::add(addresses, &frame[IP + Ipv6::BYTES..]);
             assert_eq!(checksum::finish(sum), 0, "{size}");
         }
     }
@@ -63,7 +69,11 @@ fn the_udp_checksum_of_every_ipv6_frame_is_right_for_odd_lengths_too() {
 #[test]
 fn flows_differ_as_long_as_the_counts_allow_and_then_repeat() {
     let (_, frames) = frames(4, 64, 48);
-    let headers: HashSet<&[u8]> = frames.iter().map(|frame| &frame[26..38]).collect();
+    let flow = |frame: &Vec<u8>| {
+        let (ip, udp) = (Ipv4::at(frame, IP).unwrap(), Udp::at(frame, IP + Ipv4::BYTES).unwrap());
+        (ip.get(ipv4::ADDRESSES), udp.get(udp::PORTS))
+    };
+    let headers: HashSet<_> = frames.iter().map(flow).collect();
     assert_eq!(headers.len(), 24);
     assert_eq!(frames[0], frames[24]);
 }
@@ -72,9 +82,12 @@ fn flows_differ_as_long_as_the_counts_allow_and_then_repeat() {
 fn what_a_router_changes_leaves_a_frame_intact() {
     let (template, mut frames) = frames(4, 128, 1);
     let frame = &mut frames[0];
-    frame[0..12].fill(0x11);
-    frame[22] -= 1;
-    frame[24] ^= 0xFF;
+    let mut ethernet = Ethernet::at_mut(frame, 0).unwrap();
+    ethernet.set(ethernet::SOURCE, [0x11; 6]);
+    ethernet.set(ethernet::DESTINATION, [0x11; 6]);
+    let mut ip = Ipv4::at_mut(frame, IP).unwrap();
+    ip.set(ipv4::HOP_LIMIT, 63);
+    ip.set(ipv4::CHECKSUM, 0xBEEF);
     assert!(template.is_intact(frame, 0, 0));
 }
 

@@ -9,8 +9,8 @@ use crate::addresses::{parse_ip, parse_mac};
 use crate::checksum;
 use crate::error::EngineError;
 use crate::signature::SIGNATURE_BYTES;
-
-use super::{ETHERNET_BYTES, FCS_BYTES, UDP_BYTES, UDP_PROTOCOL};
+use crate::wire::ethernet::FCS_BYTES;
+use crate::wire::{Ethernet, Header, Ipv4, Ipv6, Udp, ethernet, ethertype, ip_protocol, ipv4, ipv6, udp};
 
 /// A stream's frame, and how those of its flows differ from it.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub struct UdpTemplate {
     version: IpVersion,
     /// Where the UDP header begins.
     udp: usize,
+    /// The length that UDP's header says.
+    udp_length: u16,
     source_address: Swept,
     destination_address: Swept,
     source_port: Swept,
@@ -29,7 +31,7 @@ pub struct UdpTemplate {
     udp_sum: u64,
 }
 
-/// A value that counts through the flows.
+/// A value that is counted up through the flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Swept {
     first: u128,
@@ -47,27 +49,34 @@ impl UdpTemplate {
     pub fn new(request: &StreamRequest) -> Result<Self, EngineError> {
         let place = format!("stream {}", request.name);
         let length = (request.frame_bytes - FCS_BYTES) as usize;
-        let udp = ETHERNET_BYTES + ip_header_bytes(request.ip);
-        let mut bytes = vec![0; length];
-        bytes[..6].copy_from_slice(&parse_mac(&request.destination_mac, &place)?);
-        bytes[6..12].copy_from_slice(&parse_mac(&request.source_mac, &place)?);
+        let udp = Ethernet::BYTES + ip_header_bytes(request.ip);
+        let mut bytes = Vec::with_capacity(length);
+        let mut header = Ethernet::append(&mut bytes);
+        header.set(ethernet::DESTINATION, parse_mac(&request.destination_mac, &place)?);
+        header.set(ethernet::SOURCE, parse_mac(&request.source_mac, &place)?);
         let udp_length = (length - udp) as u16;
         match request.ip {
-            IpVersion::V4 => fill_ipv4(&mut bytes, request.hop_limit),
-            IpVersion::V6 => fill_ipv6(&mut bytes, request.hop_limit, udp_length),
+            IpVersion::V4 => {
+                header.set(ethernet::TYPE, ethertype::IPV4);
+                append_ipv4(&mut bytes, request.hop_limit, udp_length);
+            }
+            IpVersion::V6 => {
+                header.set(ethernet::TYPE, ethertype::IPV6);
+                append_ipv6(&mut bytes, request.hop_limit, udp_length);
+            }
         }
-        bytes[udp + 4..udp + 6].copy_from_slice(&udp_length.to_be_bytes());
-        let pattern = udp + UDP_BYTES + SIGNATURE_BYTES;
-        for (index, byte) in bytes[pattern..].iter_mut().enumerate() {
-            *byte = (index as u8).wrapping_mul(131).wrapping_add(89);
-        }
-        let header_sum = checksum::add(0, &bytes[ETHERNET_BYTES..udp]);
+        Udp::append(&mut bytes).set(udp::LENGTH, udp_length);
+        bytes.resize(bytes.len() + SIGNATURE_BYTES, 0);
+        let pattern = (0..length - bytes.len()).map(|index| (index as u8).wrapping_mul(131).wrapping_add(89));
+        bytes.extend(pattern);
+        let header_sum = checksum::add(0, &bytes[Ethernet::BYTES..udp]);
         // RFC 8200 8.1: the pseudo header holds the upper-layer length and the next header.
-        let udp_sum = checksum::add(u64::from(udp_length) + u64::from(UDP_PROTOCOL), &bytes[udp..]);
+        let udp_sum = checksum::add(u64::from(udp_length) + u64::from(ip_protocol::UDP), &bytes[udp..]);
         let address = |text: &str, count| parse_ip(text, request.ip, &place).map(|first| Swept { first, count });
         let mut template = Self {
             version: request.ip,
             udp,
+            udp_length,
             source_address: address(&request.source_address, request.source_address_count)?,
             destination_address: address(&request.destination_address, request.destination_address_count)?,
             source_port: Swept { first: request.source_port.into(), count: request.source_port_count },
@@ -89,7 +98,7 @@ impl UdpTemplate {
 
     /// Where the signature begins.
     pub fn signature_offset(&self) -> usize {
-        self.udp + UDP_BYTES
+        self.udp + Udp::BYTES
     }
 
     /// A whole frame of the first flow, without signature: what no frame of the stream differs in, and more.
@@ -107,23 +116,24 @@ impl UdpTemplate {
         let [source, destination, source_port, destination_port] = self.digits(flow);
         let source_port = (self.source_port.first as u16).wrapping_add(source_port as u16);
         let destination_port = (self.destination_port.first as u16).wrapping_add(destination_port as u16);
-        frame[self.udp..self.udp + 2].copy_from_slice(&source_port.to_be_bytes());
-        frame[self.udp + 2..self.udp + 4].copy_from_slice(&destination_port.to_be_bytes());
+        if let Some(mut header) = Udp::at_mut(frame, self.udp) {
+            header.set(udp::SOURCE_PORT, source_port);
+            header.set(udp::DESTINATION_PORT, destination_port);
+        }
         match self.version {
             IpVersion::V4 => {
+                let Some(mut header) = Ipv4::at_mut(frame, Ethernet::BYTES) else { return };
                 let source = (self.source_address.first as u32).wrapping_add(source);
                 let destination = (self.destination_address.first as u32).wrapping_add(destination);
-                frame[26..30].copy_from_slice(&source.to_be_bytes());
-                frame[30..34].copy_from_slice(&destination.to_be_bytes());
+                header.set(ipv4::SOURCE, source);
+                header.set(ipv4::DESTINATION, destination);
                 let halves = |address: u32| u64::from(address >> 16) + u64::from(address & 0xFFFF);
-                let sum = checksum::finish(self.header_sum + halves(source) + halves(destination));
-                frame[24..26].copy_from_slice(&sum.to_be_bytes());
+                header.set(ipv4::CHECKSUM, checksum::finish(self.header_sum + halves(source) + halves(destination)));
             }
             IpVersion::V6 => {
-                let source = self.source_address.first.wrapping_add(source.into());
-                let destination = self.destination_address.first.wrapping_add(destination.into());
-                frame[22..38].copy_from_slice(&source.to_be_bytes());
-                frame[38..54].copy_from_slice(&destination.to_be_bytes());
+                let Some(mut header) = Ipv6::at_mut(frame, Ethernet::BYTES) else { return };
+                header.set(ipv6::SOURCE, self.source_address.first.wrapping_add(source.into()));
+                header.set(ipv6::DESTINATION, self.destination_address.first.wrapping_add(destination.into()));
             }
         }
     }
@@ -140,38 +150,59 @@ impl UdpTemplate {
 
     /// Where the checksum lies that covers the signature, if there is one; a result of zero is sent as 0xFFFF.
     pub fn payload_checksum(&self) -> Option<usize> {
-        (self.version == IpVersion::V6).then_some(self.udp + 6)
+        (self.version == IpVersion::V6).then_some(udp::CHECKSUM.offset(self.udp))
     }
 
     /// The folded sum of all that the checksum at [`Self::payload_checksum`] covers but the signature.
     pub fn sum_without_signature(&self, frame: &[u8]) -> u16 {
-        let addresses = checksum::add(self.udp_sum, &frame[22..54]);
-        !checksum::finish(checksum::add(addresses, &frame[self.udp..self.udp + 4]))
+        let ip = Ipv6::at(frame, Ethernet::BYTES).map_or([0; 32], |header| header.get(ipv6::ADDRESSES));
+        let ports = Udp::at(frame, self.udp).map_or([0; 4], |header| header.get(udp::PORTS));
+        !checksum::finish(checksum::add(checksum::add(self.udp_sum, &ip), &ports))
     }
 
     /// Whether length and pattern are as sent. MAC addresses, hop limit and checksums may change on the way.
     pub fn is_intact(&self, frame: &[u8]) -> bool {
-        let pattern = self.udp + UDP_BYTES + SIGNATURE_BYTES;
-        let lengths = match self.version {
-            IpVersion::V4 => 16..18,
-            IpVersion::V6 => 18..20,
-        };
-        frame.len() == self.bytes.len()
-            && signature_offset(frame) == Some(self.signature_offset())
-            && frame[lengths.clone()] == self.bytes[lengths]
-            && frame[self.udp + 4..self.udp + 6] == self.bytes[self.udp + 4..self.udp + 6]
-            && is_same(&frame[pattern..], &self.bytes[pattern..])
+        frame.len() == self.bytes.len() && self.has_our_headers(frame) && {
+            let pattern = self.signature_offset() + SIGNATURE_BYTES;
+            is_same(&frame[pattern..], &self.bytes[pattern..])
+        }
+    }
+
+    /// Whether the headers are those of UDP without options, with the lengths that were sent. The last header is looked
+    /// at first: where it is within the frame, the others are.
+    #[inline(always)]
+    fn has_our_headers(&self, frame: &[u8]) -> bool {
+        const IP: usize = Ethernet::BYTES;
+        match self.version {
+            IpVersion::V4 => {
+                let Some(udp) = Udp::at(frame, IP + Ipv4::BYTES) else { return false };
+                let (Some(ip), Some(ethernet)) = (Ipv4::at(frame, IP), Ethernet::at(frame, 0)) else { return false };
+                ethernet.get(ethernet::TYPE) == ethertype::IPV4
+                    && ip.is_without_options()
+                    && ip.get(ipv4::PROTOCOL) == ip_protocol::UDP
+                    && ip.get(ipv4::TOTAL_LENGTH) == self.udp_length.wrapping_add(Ipv4::BYTES as u16)
+                    && udp.get(udp::LENGTH) == self.udp_length
+            }
+            IpVersion::V6 => {
+                let Some(udp) = Udp::at(frame, IP + Ipv6::BYTES) else { return false };
+                let (Some(ip), Some(ethernet)) = (Ipv6::at(frame, IP), Ethernet::at(frame, 0)) else { return false };
+                ethernet.get(ethernet::TYPE) == ethertype::IPV6
+                    && ip.get(ipv6::NEXT_HEADER) == ip_protocol::UDP
+                    && ip.get(ipv6::PAYLOAD_LENGTH) == self.udp_length
+                    && udp.get(udp::LENGTH) == self.udp_length
+            }
+        }
     }
 
     /// Whether addresses and ports are those of a flow of ours, whatever the signature says.
     pub fn is_addressed_as_ours(&self, frame: &[u8]) -> bool {
-        let Some(Header { version, udp, source, destination }) = parse_header(frame) else { return false };
-        let Some([a, b, c, d]) = frame.get(udp..).and_then(|rest| rest.first_chunk()) else { return false };
+        let Some(Addresses { version, source, destination, udp }) = addresses(frame) else { return false };
+        let Some(header) = Udp::at(frame, udp) else { return false };
         version == self.version
             && self.source_address.contains(source)
             && self.destination_address.contains(destination)
-            && self.source_port.contains(u16::from_be_bytes([*a, *b]).into())
-            && self.destination_port.contains(u16::from_be_bytes([*c, *d]).into())
+            && self.source_port.contains(header.get(udp::SOURCE_PORT).into())
+            && self.destination_port.contains(header.get(udp::DESTINATION_PORT).into())
     }
 }
 
@@ -186,61 +217,70 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
 
 /// The smallest such frame, with FCS, that holds headers and signature.
 pub fn minimum_frame_bytes(version: IpVersion) -> u32 {
-    (ETHERNET_BYTES + ip_header_bytes(version) + UDP_BYTES + SIGNATURE_BYTES) as u32 + FCS_BYTES
+    (Ethernet::BYTES + ip_header_bytes(version) + Udp::BYTES + SIGNATURE_BYTES) as u32 + FCS_BYTES
 }
 
 /// Where the signature of such a frame would be; `None` where the frame is no UDP, or tagged.
 #[inline]
 pub fn signature_offset(frame: &[u8]) -> Option<usize> {
-    match (frame.get(12)?, frame.get(13)?) {
-        (0x08, 0x00) if frame.get(23) == Some(&UDP_PROTOCOL) && frame[14] >> 4 == 4 => {
-            Some(ETHERNET_BYTES + usize::from(frame[14] & 0x0F) * 4 + UDP_BYTES)
+    let at = Ethernet::BYTES;
+    match Ethernet::at(frame, 0)?.get(ethernet::TYPE) {
+        ethertype::IPV4 => {
+            let ip = Ipv4::at(frame, at)?;
+            let is_udp = ip.get(ipv4::PROTOCOL) == ip_protocol::UDP && ip.get(ipv4::VERSION) == 4;
+            is_udp.then(|| at + ip.header_bytes() + Udp::BYTES)
         }
-        (0x86, 0xDD) if frame.get(20) == Some(&UDP_PROTOCOL) => Some(ETHERNET_BYTES + 40 + UDP_BYTES),
+        ethertype::IPV6 => {
+            let is_udp = Ipv6::at(frame, at)?.get(ipv6::NEXT_HEADER) == ip_protocol::UDP;
+            is_udp.then_some(at + Ipv6::BYTES + Udp::BYTES)
+        }
         _ => None,
     }
 }
 
-struct Header {
+/// The addresses of a frame, and where its UDP header is.
+struct Addresses {
     version: IpVersion,
-    udp: usize,
     source: u128,
     destination: u128,
+    /// Where the UDP header begins.
+    udp: usize,
 }
 
-fn parse_header(frame: &[u8]) -> Option<Header> {
-    let udp = signature_offset(frame)? - UDP_BYTES;
-    let number = |bytes: &[u8]| bytes.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
-    let (version, source, destination) = match frame[12] {
-        0x08 => (IpVersion::V4, frame.get(26..30)?, frame.get(30..34)?),
-        _ => (IpVersion::V6, frame.get(22..38)?, frame.get(38..54)?),
+fn addresses(frame: &[u8]) -> Option<Addresses> {
+    let udp = signature_offset(frame)? - Udp::BYTES;
+    let (version, source, destination) = match Ethernet::at(frame, 0)?.get(ethernet::TYPE) {
+        ethertype::IPV4 => {
+            let ip = Ipv4::at(frame, Ethernet::BYTES)?;
+            (IpVersion::V4, ip.get(ipv4::SOURCE).into(), ip.get(ipv4::DESTINATION).into())
+        }
+        _ => {
+            let ip = Ipv6::at(frame, Ethernet::BYTES)?;
+            (IpVersion::V6, ip.get(ipv6::SOURCE), ip.get(ipv6::DESTINATION))
+        }
     };
-    Some(Header { version, udp, source: number(source), destination: number(destination) })
+    Some(Addresses { version, source, destination, udp })
 }
 
 fn ip_header_bytes(version: IpVersion) -> usize {
     match version {
-        IpVersion::V4 => 20,
-        IpVersion::V6 => 40,
+        IpVersion::V4 => Ipv4::BYTES,
+        IpVersion::V6 => Ipv6::BYTES,
     }
 }
 
-/// RFC 791 3.1, without addresses and checksum.
-fn fill_ipv4(bytes: &mut [u8], hop_limit: u8) {
-    let total_length = (bytes.len() - ETHERNET_BYTES) as u16;
-    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
-    bytes[14] = 0x45;
-    bytes[16..18].copy_from_slice(&total_length.to_be_bytes());
-    bytes[20] = 0x40; // Do not fragment: a fragment would be neither ours nor lost.
-    bytes[22] = hop_limit;
-    bytes[23] = UDP_PROTOCOL;
+/// IPv4's header, without addresses and checksum.
+fn append_ipv4(bytes: &mut Vec<u8>, hop_limit: u8, udp_length: u16) {
+    let mut header = Ipv4::append(bytes);
+    header.begin(ip_protocol::UDP);
+    header.set(ipv4::TOTAL_LENGTH, (Ipv4::BYTES + usize::from(udp_length)) as u16);
+    header.set(ipv4::HOP_LIMIT, hop_limit);
 }
 
-/// RFC 8200 3, without addresses.
-fn fill_ipv6(bytes: &mut [u8], hop_limit: u8, udp_length: u16) {
-    bytes[12..14].copy_from_slice(&[0x86, 0xDD]);
-    bytes[14] = 0x60;
-    bytes[18..20].copy_from_slice(&udp_length.to_be_bytes());
-    bytes[20] = UDP_PROTOCOL;
-    bytes[21] = hop_limit;
+/// IPv6's header, without addresses.
+fn append_ipv6(bytes: &mut Vec<u8>, hop_limit: u8, udp_length: u16) {
+    let mut header = Ipv6::append(bytes);
+    header.begin(ip_protocol::UDP);
+    header.set(ipv6::PAYLOAD_LENGTH, udp_length);
+    header.set(ipv6::HOP_LIMIT, hop_limit);
 }

@@ -1,16 +1,16 @@
-//! A port that answers those who look for its addresses, around any other port. What it answers is nobody's frame: the analyser never
-//! sees the question, and the answer is not among what was sent.
+//! A port that answers those who look for its addresses, around any other port. What it answers is nobody's frame: the
+//! analyser never sees the question, and the answer is not among what was sent.
 
 use std::time::Instant;
 
 use super::neighbours::{Addresses, Protocol, answer, may_ask};
 use crate::port::{Frame, Port, PortCounters, PortFacts};
 
-/// Somebody who asks more often than this for long is not answered: a flood of questions must not become one of answers.
+/// The rate beyond which questions are not answered any more: a flood of questions must not become one of answers.
 const ANSWERS_PER_S: f64 = 1000.0;
 const MOST_ANSWERS_AT_ONCE: f64 = 256.0;
 
-/// See the module.
+/// A port that answers questions for its addresses, around another port.
 pub struct AnsweringPort {
     inner: Box<dyn Port>,
     addresses: Addresses,
@@ -26,7 +26,7 @@ struct Counts {
     unanswered: u64,
 }
 
-/// A token bucket.
+/// A token bucket that limits the answers.
 #[derive(Debug)]
 struct Limit {
     tokens: f64,
@@ -50,7 +50,7 @@ impl AnsweringPort {
         Self { inner, addresses, limit, counts: Counts::default() }
     }
 
-    /// Whether the frame was a question to us.
+    /// Answers the frame where it is a question for one of our addresses; returns whether it is.
     #[cold]
     fn handle(&mut self, frame: &[u8]) -> bool {
         let Some((protocol, reply)) = answer(frame, &self.addresses) else { return false };

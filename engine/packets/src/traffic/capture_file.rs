@@ -8,7 +8,7 @@ use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::Block;
 
-/// What a file may hold.
+/// The largest file that is read.
 const LARGEST_FILE_BYTES: u64 = 256 << 20;
 const MOST_FRAMES: usize = 1 << 20;
 /// The first bytes of a pcapng file: the type of its section header.

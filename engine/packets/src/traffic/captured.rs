@@ -1,45 +1,45 @@
 //! The frames of a file as a stream: one after another, over and over, each with our signature in its payload.
 //!
-//! Frames between the same addresses and ports are one flow. The lengths and checksums of the outermost headers are made
-//! right; everything else is sent as it was captured.
+//! Frames between the same addresses and ports are one flow. The lengths and checksums of the outermost headers are
+//! made right; everything else is sent as it was captured.
 
 use std::collections::{HashMap, HashSet};
 
 use nicbench_protocol::StreamRequest;
 
 use super::Choice;
-use super::addressed::{Addressed, Key};
+use super::address_match::{AddressMatch, FlowKey};
 use super::capture_file;
-use super::headers::{Headers, TCP, UDP, walk, word};
-use super::search::Search;
+use super::header_stack::ComputedHeader;
 use super::shape::Shape;
-use super::stack::Part;
+use super::signature_search::SignatureSearch;
 use crate::addresses::parse_mac;
 use crate::error::{EngineError, ErrorKind};
 use crate::signature::SIGNATURE_BYTES;
-use crate::template::FCS_BYTES;
+use crate::wire::ethernet::{self, FCS_BYTES};
+use crate::wire::{Ethernet, Header, Headers, Udp, ip_protocol, udp};
 
-/// See the module.
+/// The frames of a file as a stream.
 #[derive(Debug, Clone)]
 pub struct Captured {
     bytes: Vec<u8>,
-    frames: Vec<One>,
+    frames: Vec<CapturedFrame>,
     /// Per flow: its frames, in the order of the file.
     flows: Vec<Vec<u32>>,
-    /// As long as the longest frame.
+    /// Zeros, as many as the longest frame has bytes.
     blank: Vec<u8>,
     shortest: usize,
-    search: Search,
-    addressed: Addressed,
+    search: SignatureSearch,
+    addressed: AddressMatch,
 }
 
 #[derive(Debug, Clone)]
-struct One {
-    /// Where it begins in `bytes`.
+struct CapturedFrame {
+    /// The frame's first byte in `bytes`.
     at: usize,
     shape: Shape,
     flow: u32,
-    /// Its number within its flow.
+    /// The frame's number within its flow.
     turn: u32,
 }
 
@@ -70,12 +70,12 @@ impl Captured {
     }
 
     fn new(frames: &[Vec<u8>], found: &[(Headers, usize)], offset: Option<u32>) -> Self {
-        let mut flow_of: HashMap<Key, u32> = HashMap::new();
+        let mut flow_of: HashMap<FlowKey, u32> = HashMap::new();
         let mut flows: Vec<Vec<u32>> = Vec::new();
         let mut bytes = Vec::new();
         let mut all = Vec::new();
         for (index, (frame, (headers, signature))) in frames.iter().zip(found).enumerate() {
-            let key = Key::of(frame, headers);
+            let key = FlowKey::of(frame, headers);
             let flow = *flow_of.entry(key).or_insert(flows.len() as u32);
             if flow as usize == flows.len() {
                 flows.push(Vec::new());
@@ -84,10 +84,10 @@ impl Captured {
             flows[flow as usize].push(index as u32);
             let parts = parts(frame, headers);
             let shape = Shape::new(frame, &parts, (*signature, headers.end), &[], headers.payload);
-            all.push(One { at: bytes.len(), shape, flow, turn });
+            all.push(CapturedFrame { at: bytes.len(), shape, flow, turn });
             bytes.extend(frame);
         }
-        let search = offset.map_or(Search::End, |offset| Search::At(offset as usize));
+        let search = offset.map_or(SignatureSearch::End, |offset| SignatureSearch::At(offset as usize));
         let lengths = || frames.iter().map(Vec::len);
         Self {
             bytes,
@@ -96,7 +96,7 @@ impl Captured {
             blank: vec![0; lengths().max().unwrap_or(0)],
             shortest: lengths().min().unwrap_or(0),
             search,
-            addressed: Addressed::OneOf(flow_of.into_keys().collect::<HashSet<_>>()),
+            addressed: AddressMatch::OneOf(flow_of.into_keys().collect::<HashSet<_>>()),
         }
     }
 
@@ -108,13 +108,13 @@ impl Captured {
         &self.blank
     }
 
-    pub fn search(&self) -> Search {
+    pub fn search(&self) -> SignatureSearch {
         self.search
     }
 
     /// The number, from 1, and the size with FCS of the first frame outside of `sizes`.
     pub fn outside(&self, sizes: std::ops::RangeInclusive<u32>) -> Option<(usize, u32)> {
-        let size = |one: &One| one.shape.length as u32 + FCS_BYTES;
+        let size = |one: &CapturedFrame| one.shape.length as u32 + FCS_BYTES;
         let index = self.frames.iter().position(|one| !sizes.contains(&size(one)))?;
         Some((index + 1, size(&self.frames[index])))
     }
@@ -124,8 +124,8 @@ impl Captured {
         (self.shortest as u32 + FCS_BYTES, self.blank.len() as u32 + FCS_BYTES)
     }
 
-    /// The frame at `position` of the stream. Laps begin anew where 32 bits of a flow's sequence end, so that the sequence says which frame
-    /// it is for ever.
+    /// The frame at `position` of the stream. Laps begin anew where 32 bits of a flow's sequence end, so that the
+    /// sequence says which frame it is for ever.
     pub fn choose(&self, position: u64) -> Choice {
         let count = self.frames.len() as u64;
         let (lap, index) = (position / count, (position % count) as usize);
@@ -140,7 +140,7 @@ impl Captured {
         &self.frames[index].shape
     }
 
-    /// As captured.
+    /// The frame as it was captured, with its addresses replaced where that was asked for.
     pub fn frame(&self, index: usize) -> &[u8] {
         let one = &self.frames[index];
         &self.bytes[one.at..one.at + one.shape.length]
@@ -157,20 +157,21 @@ impl Captured {
     }
 }
 
-/// The file's MAC addresses are kept where none are given.
+/// Sets the MAC addresses of `request`; those of the file are kept where none are given.
 fn set_macs(request: &StreamRequest, frame: &mut [u8]) -> Result<(), EngineError> {
     let place = format!("stream {}", request.name);
-    for (text, range) in [(&request.destination_mac, 0..6), (&request.source_mac, 6..12)] {
-        if let (false, Some(bytes)) = (text.is_empty(), frame.get_mut(range)) {
-            bytes.copy_from_slice(&parse_mac(text, &place)?);
+    let Some(mut header) = Ethernet::at_mut(frame, 0) else { return Ok(()) };
+    for (text, field) in [(&request.destination_mac, ethernet::DESTINATION), (&request.source_mac, ethernet::SOURCE)] {
+        if !text.is_empty() {
+            header.set(field, parse_mac(text, &place)?);
         }
     }
     Ok(())
 }
 
-/// The headers, and where the signature goes; otherwise why it cannot.
+/// Finds the headers and the place of the signature; otherwise says why there is none.
 fn signature_place(frame: &[u8], offset: Option<u32>) -> Result<(Headers, usize), String> {
-    let headers = walk(frame, 0).ok_or("has no room for Ethernet's header")?;
+    let headers = Headers::find(frame, 0).ok_or("has no room for Ethernet's header")?;
     let room = headers.end.saturating_sub(headers.payload);
     let signature = match offset {
         Some(offset) => offset as usize,
@@ -186,18 +187,18 @@ fn signature_place(frame: &[u8], offset: Option<u32>) -> Result<(Headers, usize)
     Ok((headers, signature))
 }
 
-fn parts(frame: &[u8], headers: &Headers) -> Vec<Part> {
+fn parts(frame: &[u8], headers: &Headers) -> Vec<ComputedHeader> {
     let Some(ip) = headers.ip else { return Vec::new() };
-    let mut parts = vec![if ip.is_v6 { Part::Ipv6 { at: ip.at } } else { Part::Ipv4 { at: ip.at } }];
-    let addresses_at = ip.addresses().start;
+    let mut parts =
+        vec![if ip.is_v6 { ComputedHeader::Ipv6 { at: ip.at } } else { ComputedHeader::Ipv4 { at: ip.at } }];
     match headers.transport {
-        Some(transport) if transport.protocol == UDP => {
+        Some(transport) if transport.protocol == ip_protocol::UDP => {
             let at = transport.at;
-            let checksum = ip.is_v6 || word(frame, at + 6) != Some(0);
-            parts.push(Part::Udp { at, addresses_at, is_v6: ip.is_v6, checksum });
+            let checksum = ip.is_v6 || Udp::at(frame, at).is_none_or(|header| header.get(udp::CHECKSUM) != 0);
+            parts.push(ComputedHeader::Udp { at, ip, checksum });
         }
-        Some(transport) if transport.protocol == TCP => {
-            parts.push(Part::Tcp { at: transport.at, addresses_at, is_v6: ip.is_v6 });
+        Some(transport) if transport.protocol == ip_protocol::TCP => {
+            parts.push(ComputedHeader::Tcp { at: transport.at, ip });
         }
         _ => {}
     }

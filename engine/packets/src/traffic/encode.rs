@@ -2,13 +2,17 @@
 
 use nicbench_protocol::{Field, First, IpVersion};
 
-use super::field::{Order, Place, Values, put};
-use super::stack::Part;
+use super::header_stack::ComputedHeader;
+use super::varied_field::{Order, Values, VariedField};
 use crate::addresses::{parse_ip, parse_mac};
 use crate::error::{EngineError, ErrorKind};
 use crate::signature::scramble;
+use crate::wire::headers::Ip;
+use crate::wire::{Ethernet, Header, Ipv4, Ipv6, Named, Span, Tcp, Udp, Vlan, Vxlan};
+use crate::wire::{ethernet, ipv4, ipv6, tcp, udp, vlan, vxlan};
+use crate::wire::{read_number, write_number};
 
-/// What a field's text or number must be.
+/// The kind of value that a field takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,
@@ -17,16 +21,16 @@ enum Kind {
     Ipv6,
 }
 
-/// The header bytes so far.
+/// Encodes layers to header bytes, one after the other.
 pub struct Encoder<'a> {
     stream: &'a str,
     pub bytes: Vec<u8>,
-    pub parts: Vec<Part>,
-    pub places: Vec<Place>,
+    pub parts: Vec<ComputedHeader>,
+    pub places: Vec<VariedField>,
     /// End of the outermost Ethernet header and its tags.
     pub link_bytes: usize,
-    /// Of the last IP header: where its addresses are, and its version.
-    addresses: (usize, bool),
+    /// Where the last IP header is.
+    ip: Ip,
     link_is_open: bool,
     flows_per_value: u64,
 }
@@ -39,101 +43,96 @@ impl<'a> Encoder<'a> {
             parts: Vec::new(),
             places: Vec::new(),
             link_bytes: 0,
-            addresses: (0, false),
+            ip: Ip { at: 0, is_v6: false, protocol: 0 },
             link_is_open: true,
             flows_per_value: 1,
         }
     }
 
-    pub fn word(&mut self, word: u16) {
-        self.bytes.extend(word.to_be_bytes());
+    /// Ethernet's header (IEEE 802.3 3.2); `ethertype` is that of the next layer.
+    pub fn ethernet(&mut self, source: &Field, destination: &Field, ethertype: u16) -> Result<(), EngineError> {
+        let at = self.bytes.len();
+        Ethernet::append(&mut self.bytes).set(ethernet::TYPE, ethertype);
+        self.encode("ethernet destination", destination, Kind::Mac, at, ethernet::DESTINATION)?;
+        self.encode("ethernet source", source, Kind::Mac, at, ethernet::SOURCE)?;
+        self.extend_link();
+        Ok(())
     }
 
-    pub fn mac(&mut self, name: &str, field: &Field) -> Result<(), EngineError> {
-        self.whole(&format!("ethernet {name}"), field, Kind::Mac, 6)
-    }
-
-    /// The outermost Ethernet header, tags included, ends here so far.
-    pub fn end_of_link(&mut self) {
-        if self.link_is_open {
-            self.link_bytes = self.bytes.len();
-        }
-    }
-
-    /// IEEE 802.1Q 9.6: priority, drop eligibility, identifier. The tag's type was written by the layer before it.
-    pub fn tag(&mut self, tpid: u16, id: &Field, priority: &Field) -> Result<(), EngineError> {
-        if ![0x8100, 0x88A8, 0x9100].contains(&tpid) {
+    /// IEEE 802.1Q 9.6. `tpid` is the tag's own type, which the layer before it holds; `ethertype` that of the next
+    /// layer.
+    pub fn vlan(&mut self, tpid: u16, id: &Field, priority: &Field, ethertype: u16) -> Result<(), EngineError> {
+        if !vlan::is_tag(tpid) {
             let message = format!("vlan tpid is {tpid:#06x}");
             return Err(self.refuse(&message, "use 0x8100 (33024), 0x88a8 (34984) or 0x9100 (37120)"));
         }
         let at = self.bytes.len();
-        self.word(0);
-        self.bits("vlan id", id, (at, 2), 0, 12)?;
-        self.bits("vlan priority", priority, (at, 2), 13, 3)
+        Vlan::append(&mut self.bytes).set(vlan::TYPE, ethertype);
+        self.encode("vlan id", id, Kind::Number, at, vlan::ID)?;
+        self.encode("vlan priority", priority, Kind::Number, at, vlan::PRIORITY)?;
+        self.extend_link();
+        Ok(())
     }
 
-    /// RFC 791 3.1; fields: type of service, identification, time to live.
+    /// IPv4's header (RFC 791 3.1); fields: type of service, identification, time to live.
     pub fn ipv4(&mut self, addresses: [&Field; 2], fields: [&Field; 3], protocol: u8) -> Result<(), EngineError> {
-        let at = self.bytes.len();
-        self.link_is_open = false;
-        // Do not fragment: a fragment would be neither ours nor lost.
-        self.bytes.extend([0x45, 0, 0, 0, 0, 0, 0x40, 0, 0, protocol, 0, 0]);
-        self.whole("ipv4 source", addresses[0], Kind::Ipv4, 4)?;
-        self.whole("ipv4 destination", addresses[1], Kind::Ipv4, 4)?;
-        self.bits("ipv4 traffic_class", fields[0], (at + 1, 1), 0, 8)?;
-        self.bits("ipv4 identification", fields[1], (at + 4, 2), 0, 16)?;
-        self.bits("ipv4 hop_limit", fields[2], (at + 8, 1), 0, 8)?;
-        self.addresses = (at + 12, false);
-        self.parts.push(Part::Ipv4 { at });
+        let at = self.begin_ip(false, protocol);
+        Ipv4::append(&mut self.bytes).begin(protocol);
+        let ([source, destination], [traffic_class, identification, hop_limit]) = (addresses, fields);
+        self.encode("ipv4 source", source, Kind::Ipv4, at, ipv4::SOURCE)?;
+        self.encode("ipv4 destination", destination, Kind::Ipv4, at, ipv4::DESTINATION)?;
+        self.encode("ipv4 traffic_class", traffic_class, Kind::Number, at, ipv4::TRAFFIC_CLASS)?;
+        self.encode("ipv4 identification", identification, Kind::Number, at, ipv4::IDENTIFICATION)?;
+        self.encode("ipv4 hop_limit", hop_limit, Kind::Number, at, ipv4::HOP_LIMIT)?;
+        self.parts.push(ComputedHeader::Ipv4 { at });
         Ok(())
     }
 
-    /// RFC 8200 3; fields: traffic class, flow label, hop limit.
+    /// IPv6's header (RFC 8200 3); fields: traffic class, flow label, hop limit.
     pub fn ipv6(&mut self, addresses: [&Field; 2], fields: [&Field; 3], protocol: u8) -> Result<(), EngineError> {
-        let at = self.bytes.len();
-        self.link_is_open = false;
-        self.bytes.extend([0x60, 0, 0, 0, 0, 0, protocol, 0]);
-        self.whole("ipv6 source", addresses[0], Kind::Ipv6, 16)?;
-        self.whole("ipv6 destination", addresses[1], Kind::Ipv6, 16)?;
-        self.bits("ipv6 traffic_class", fields[0], (at, 4), 20, 8)?;
-        self.bits("ipv6 flow_label", fields[1], (at, 4), 0, 20)?;
-        self.bits("ipv6 hop_limit", fields[2], (at + 7, 1), 0, 8)?;
-        self.addresses = (at + 8, true);
-        self.parts.push(Part::Ipv6 { at });
+        let at = self.begin_ip(true, protocol);
+        Ipv6::append(&mut self.bytes).begin(protocol);
+        let ([source, destination], [traffic_class, flow_label, hop_limit]) = (addresses, fields);
+        self.encode("ipv6 source", source, Kind::Ipv6, at, ipv6::SOURCE)?;
+        self.encode("ipv6 destination", destination, Kind::Ipv6, at, ipv6::DESTINATION)?;
+        self.encode("ipv6 traffic_class", traffic_class, Kind::Number, at, ipv6::TRAFFIC_CLASS)?;
+        self.encode("ipv6 flow_label", flow_label, Kind::Number, at, ipv6::FLOW_LABEL)?;
+        self.encode("ipv6 hop_limit", hop_limit, Kind::Number, at, ipv6::HOP_LIMIT)?;
+        self.parts.push(ComputedHeader::Ipv6 { at });
         Ok(())
     }
 
-    /// RFC 768. What carries VXLAN goes without checksum (RFC 7348 5, RFC 6935 5).
+    /// UDP's header (RFC 768). What carries VXLAN goes without checksum (RFC 7348 5, RFC 6935 5).
     pub fn udp(&mut self, source: &Field, destination: &Field, sum: bool, carries: bool) -> Result<(), EngineError> {
-        let at = self.bytes.len();
-        self.whole("udp source", source, Kind::Number, 2)?;
-        self.whole("udp destination", destination, Kind::Number, 2)?;
-        self.bytes.extend([0; 4]);
-        let (addresses_at, is_v6) = self.addresses;
-        self.parts.push(Part::Udp { at, addresses_at, is_v6, checksum: !carries && (sum || is_v6) });
+        let (at, ip) = (self.bytes.len(), self.ip);
+        Udp::append(&mut self.bytes);
+        self.encode("udp source", source, Kind::Number, at, udp::SOURCE_PORT)?;
+        self.encode("udp destination", destination, Kind::Number, at, udp::DESTINATION_PORT)?;
+        self.parts.push(ComputedHeader::Udp { at, ip, checksum: !carries && (sum || ip.is_v6) });
         Ok(())
     }
 
-    /// RFC 9293 3.1, without options; fields: sequence number, acknowledgement number.
+    /// TCP's header (RFC 9293 3.1), without options; fields: sequence number, acknowledgement number.
     pub fn tcp(&mut self, ports: [&Field; 2], fields: [&Field; 2], flags: u8, window: u16) -> Result<(), EngineError> {
-        let at = self.bytes.len();
-        self.whole("tcp source", ports[0], Kind::Number, 2)?;
-        self.whole("tcp destination", ports[1], Kind::Number, 2)?;
-        self.whole("tcp sequence", fields[0], Kind::Number, 4)?;
-        self.whole("tcp acknowledgement", fields[1], Kind::Number, 4)?;
-        self.bytes.extend([0x50, flags]);
-        self.word(window);
-        self.bytes.extend([0; 4]);
-        let (addresses_at, is_v6) = self.addresses;
-        self.parts.push(Part::Tcp { at, addresses_at, is_v6 });
+        let (at, ip) = (self.bytes.len(), self.ip);
+        let mut header = Tcp::append(&mut self.bytes);
+        header.begin();
+        header.set(tcp::FLAGS, flags);
+        header.set(tcp::WINDOW, window);
+        let ([source, destination], [sequence, acknowledgement]) = (ports, fields);
+        self.encode("tcp source", source, Kind::Number, at, tcp::SOURCE_PORT)?;
+        self.encode("tcp destination", destination, Kind::Number, at, tcp::DESTINATION_PORT)?;
+        self.encode("tcp sequence", sequence, Kind::Number, at, tcp::SEQUENCE)?;
+        self.encode("tcp acknowledgement", acknowledgement, Kind::Number, at, tcp::ACKNOWLEDGEMENT)?;
+        self.parts.push(ComputedHeader::Tcp { at, ip });
         Ok(())
     }
 
-    /// RFC 7348 5: the flag I says that the identifier is valid.
+    /// VXLAN's header (RFC 7348 5).
     pub fn vxlan(&mut self, vni: &Field) -> Result<(), EngineError> {
         let at = self.bytes.len();
-        self.bytes.extend([0x08, 0, 0, 0, 0, 0, 0, 0]);
-        self.bits("vxlan vni", vni, (at + 4, 3), 0, 24)
+        Vxlan::append(&mut self.bytes).set(vxlan::FLAGS, vxlan::VNI_IS_VALID);
+        self.encode("vxlan vni", vni, Kind::Number, at, vxlan::VNI)
     }
 
     pub fn raw(&mut self, hex: &str) -> Result<(), EngineError> {
@@ -146,40 +145,37 @@ impl<'a> Encoder<'a> {
         let digits = digits.ok_or_else(|| self.refuse("raw hex is no row of bytes", "write pairs of digits 0 to f"))?;
         if self.link_is_open && self.link_bytes == 0 {
             // Raw from the first byte on: the two addresses are the router's to change.
-            self.link_bytes = 12;
+            self.link_bytes = ethernet::ADDRESSES.range(0).end;
         }
         self.bytes.extend(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]));
         Ok(())
     }
 
-    /// A field of whole bytes at the end of what is written.
-    fn whole(&mut self, name: &str, field: &Field, kind: Kind, bytes: usize) -> Result<(), EngineError> {
-        let at = self.bytes.len();
-        self.bytes.resize(at + bytes, 0);
-        self.place(name, field, kind, (at, bytes), 0, 8 * bytes as u32)
+    /// An IP header begins here: the outermost Ethernet header with its tags is over. Returns where.
+    fn begin_ip(&mut self, is_v6: bool, protocol: u8) -> usize {
+        self.link_is_open = false;
+        self.ip = Ip { at: self.bytes.len(), is_v6, protocol };
+        self.ip.at
     }
 
-    /// A field of some bits in bytes that are written already.
-    fn bits(
-        &mut self,
-        name: &str,
-        field: &Field,
-        at: (usize, usize),
-        shift: u32,
-        bits: u32,
-    ) -> Result<(), EngineError> {
-        self.place(name, field, Kind::Number, at, shift, bits)
+    /// The outermost Ethernet header, tags included, reaches to here so far.
+    fn extend_link(&mut self) {
+        if self.link_is_open {
+            self.link_bytes = self.bytes.len();
+        }
     }
 
-    fn place(
+    /// Writes a field of the header that begins at byte `at`, or notes that it differs between flows.
+    fn encode<H>(
         &mut self,
         name: &str,
         field: &Field,
         kind: Kind,
-        (at, bytes): (usize, usize),
-        shift: u32,
-        bits: u32,
+        at: usize,
+        place: impl Named<H>,
     ) -> Result<(), EngineError> {
+        let Span { at: within, bytes, shift, bits } = place.span();
+        let bytes = at + within..at + within + bytes;
         let mask = if bits == 128 { u128::MAX } else { (1 << bits) - 1 };
         let values = self.values(name, field, kind)?;
         if values.last() > mask {
@@ -187,9 +183,9 @@ impl<'a> Encoder<'a> {
             return Err(self.refuse(&message, &format!("stay at or below {mask}")));
         }
         if values.count > 1 {
-            self.places.push(Place { bytes: at..at + bytes, shift, mask, values });
+            self.places.push(VariedField { bytes, shift, mask, values });
         } else {
-            put(&mut self.bytes[at..at + bytes], shift, mask, values.first);
+            write_number(&mut self.bytes[bytes], shift, mask, values.first);
         }
         Ok(())
     }
@@ -231,7 +227,7 @@ impl<'a> Encoder<'a> {
         let place = format!("stream {}: {name}", self.stream);
         match kind {
             Kind::Number => Err(self.refuse(&format!("{name} is {text:?}"), "write a number")),
-            Kind::Mac => parse_mac(text, &place).map(|mac| super::headers::number(&mac)),
+            Kind::Mac => parse_mac(text, &place).map(|mac| read_number(&mac)),
             Kind::Ipv4 => parse_ip(text, IpVersion::V4, &place),
             Kind::Ipv6 => parse_ip(text, IpVersion::V6, &place),
         }

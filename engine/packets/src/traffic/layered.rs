@@ -3,25 +3,27 @@
 use nicbench_protocol::{Field, First, IpVersion, Layer, StreamRequest, Varied};
 
 use super::Choice;
-use super::addressed::Addressed;
-use super::search::Search;
+use super::address_match::AddressMatch;
+use super::header_stack::{ComputedHeader, HeaderStack, build};
 use super::shape::Shape;
+use super::signature_search::SignatureSearch;
 use super::sizes::Sizes;
-use super::stack::{Part, Stack, build};
 use crate::error::EngineError;
 use crate::signature::SIGNATURE_BYTES;
-use crate::template::{Bounds, FCS_BYTES};
+use crate::template::Bounds;
+use crate::wire::ethernet::FCS_BYTES;
+use crate::wire::{tcp, udp};
 
-/// See the module.
+/// The frames of a stream of layers.
 #[derive(Debug, Clone)]
 pub struct Layered {
-    stack: Stack,
+    stack: HeaderStack,
     /// The largest frame; smaller ones are its beginning.
     bytes: Vec<u8>,
     sizes: Sizes,
-    /// As `sizes`, ascending.
+    /// A shape for each of `sizes`, ascending.
     shapes: Vec<Shape>,
-    addressed: Addressed,
+    addressed: AddressMatch,
 }
 
 impl Layered {
@@ -41,7 +43,7 @@ impl Layered {
             Shape::new(&bytes[..length], &stack.parts, (signature, length), &varied, stack.untouched_from)
         };
         let shapes: Vec<Shape> = sizes.frame_bytes.iter().map(shape).collect();
-        let addressed = Addressed::like(&stack);
+        let addressed = AddressMatch::like(&stack);
         let mut layered = Self { stack, bytes, sizes, shapes, addressed };
         let mut constant = layered.bytes.clone();
         layered.compose(0, &mut constant);
@@ -59,7 +61,7 @@ impl Layered {
         let shape = &self.shapes[self.shapes.len() - 1];
         self.write_flow(flow, frame);
         shape.write_lengths(frame);
-        shape.write_checks(frame);
+        shape.write_checksums(frame);
     }
 
     pub fn write_flow(&self, flow: u32, frame: &mut [u8]) {
@@ -70,7 +72,7 @@ impl Layered {
         self.stack.header.len()
     }
 
-    pub fn search(&self) -> Search {
+    pub fn search(&self) -> SignatureSearch {
         self.stack.search
     }
 
@@ -87,7 +89,7 @@ impl Layered {
         &self.shapes[index]
     }
 
-    /// Whether the whole of what nobody may change is as sent in this flow.
+    /// Whether all bytes that nobody on the way may change are as sent in this flow.
     pub fn is_intact(&self, frame: &[u8], flow: u32) -> bool {
         let Ok(index) = self.shapes.binary_search_by_key(&frame.len(), |shape| shape.length) else { return false };
         let untouched = self.stack.places.iter().filter(|place| place.bytes.start >= self.stack.untouched_from);
@@ -102,8 +104,8 @@ impl Layered {
     /// Where the only checksum lies that covers the signature at an even place; `None` where there is none.
     pub fn payload_checksum(&self) -> Option<usize> {
         self.stack.parts.iter().rev().find_map(|part| match *part {
-            Part::Udp { at, checksum: true, .. } => Some(at + 6),
-            Part::Tcp { at, .. } => Some(at + 16),
+            ComputedHeader::Udp { at, checksum: true, .. } => Some(udp::CHECKSUM.offset(at)),
+            ComputedHeader::Tcp { at, .. } => Some(tcp::CHECKSUM.offset(at)),
             _ => None,
         })
     }
@@ -119,7 +121,7 @@ impl Layered {
         let mut blank = frame.to_vec();
         blank[self.stack.header.len()..self.stack.header.len() + SIGNATURE_BYTES].fill(0);
         let shape = &self.shapes[self.shapes.len() - 1];
-        self.payload_checksum().map_or(0, |at| !shape.check_at(at, &blank))
+        self.payload_checksum().map_or(0, |at| !shape.checksum_at_place(at, &blank))
     }
 }
 

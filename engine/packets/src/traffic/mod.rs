@@ -1,31 +1,31 @@
-//! Frames beyond Ethernet, IP and UDP of one size: layers, mixes of sizes, frames of a file; and neighbours that ask for us.
+//! Frames beyond Ethernet, IP and UDP of one size: layers, mixes of sizes, frames of a file; and neighbours that ask
+//! for us.
 
-pub mod addressed;
+pub mod address_match;
 pub mod answering_port;
 pub mod capture_file;
 pub mod captured;
-pub mod checks;
+pub mod checksums;
 pub mod encode;
-pub mod field;
-pub mod headers;
+pub mod header_stack;
 pub mod layered;
 pub mod neighbours;
-pub mod search;
 pub mod shape;
+pub mod signature_search;
 pub mod sizes;
-pub mod stack;
+pub mod varied_field;
 
 pub use captured::Captured;
 pub use layered::Layered;
-pub use search::{Elsewhere, Search};
 pub use shape::Shape;
+pub use signature_search::{OtherSearches, SignatureSearch};
 
-/// Which frame of a stream comes next.
+/// Which frame of a stream is sent next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     pub shape: usize,
-    /// From 0 within the stream.
+    /// The flow, from 0 within the stream.
     pub flow: u32,
-    /// Of the flow, its lower 32 bits.
+    /// The lower 32 bits of the flow's sequence.
     pub sequence: u32,
 }

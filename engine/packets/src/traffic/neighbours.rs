@@ -1,20 +1,19 @@
-//! Answers to those who look for our addresses: ARP (RFC 826) and IPv6 neighbour discovery (RFC 4861). Pure: a frame in, a frame out.
+//! Answers to those who look for our addresses: ARP (RFC 826) and IPv6 neighbour discovery (RFC 4861). Pure: a frame
+//! in, a frame out.
 
 use std::net::IpAddr;
 
 use nicbench_protocol::AddressRange;
 
-use super::headers::{ARP, ICMPV6, IPV6, walk, word};
-use crate::checksum;
 use crate::error::{EngineError, ErrorKind};
+use crate::wire::ethernet::{self, Mac};
+use crate::wire::ndp::{self, LinkLayerAddress, NeighbourMessage};
+use crate::wire::{Arp, Ethernet, Header, Headers, Ipv6, arp, ethertype, ip_protocol, ipv6};
 
-const SOLICITATION: u8 = 135;
-const ADVERTISEMENT: u8 = 136;
-const SMALLEST_FRAME_BYTES: usize = 60;
-const ALL_NODES: [u8; 16] = [0xFF, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-const ALL_NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
+/// Ethernet's shortest frame without FCS: the port does not pad.
+const SHORTEST_FRAME: usize = (ethernet::SHORTEST_FRAME_BYTES - ethernet::FCS_BYTES) as usize;
 
-/// By which protocol somebody asked.
+/// The protocol of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     Arp,
@@ -24,13 +23,13 @@ pub enum Protocol {
 /// A port's own addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
-    mac: [u8; 6],
+    mac: Mac,
     ranges: Vec<(IpAddr, u32)>,
 }
 
 impl Addresses {
     /// `port` is named in errors; `mac` is its address.
-    pub fn new(port: &str, mac: Option<[u8; 6]>, ranges: &[AddressRange]) -> Result<Self, EngineError> {
+    pub fn new(port: &str, mac: Option<Mac>, ranges: &[AddressRange]) -> Result<Self, EngineError> {
         let refuse =
             |what: String, next: &str| EngineError::new(ErrorKind::BadRequest, format!("port {port}: {what}"), next);
         let mac = mac.ok_or_else(|| {
@@ -58,104 +57,108 @@ impl Addresses {
 /// Whether a frame may ask for a neighbour at all: cheap, for every frame that is received.
 #[inline]
 pub fn may_ask(frame: &[u8]) -> bool {
-    // Behind a tag the same; the type of the tag is as rare here as ARP's.
-    match frame.get(12..14) {
-        Some([0x86, 0xDD]) => frame.get(20) == Some(&ICMPV6),
-        Some([0x08, 0x00]) | None => false,
-        Some(_) => true,
+    let Some(ethernet) = Ethernet::at(frame, 0) else { return false };
+    match ethernet.get(ethernet::TYPE) {
+        ethertype::IPV6 => {
+            Ipv6::at(frame, Ethernet::BYTES).is_some_and(|ip| ip.get(ipv6::NEXT_HEADER) == ip_protocol::ICMPV6)
+        }
+        ethertype::IPV4 => false,
+        // A tag, behind which anything may be, is as rare here as ARP.
+        _ => true,
     }
 }
 
 /// The answer to `frame`, where it asks for one of `ours`.
 pub fn answer(frame: &[u8], ours: &Addresses) -> Option<(Protocol, Vec<u8>)> {
-    let headers = walk(frame, 0)?;
+    let headers = Headers::find(frame, 0)?;
     match headers.ethertype {
-        ARP => Some((Protocol::Arp, arp(frame, headers.type_at, ours)?)),
-        IPV6 => Some((Protocol::NeighbourDiscovery, neighbour_discovery(frame, headers.type_at, ours)?)),
+        ethertype::ARP => Some((Protocol::Arp, answer_arp(frame, headers.network, ours)?)),
+        ethertype::IPV6 => Some((Protocol::NeighbourDiscovery, answer_solicitation(frame, headers.network, ours)?)),
         _ => None,
     }
 }
 
-/// RFC 826, "Packet Reception".
-fn arp(frame: &[u8], type_at: usize, ours: &Addresses) -> Option<Vec<u8>> {
-    let at = type_at + 2;
-    let request = frame.get(at..at + 28)?;
-    // Ethernet, IPv4, lengths of their addresses, request.
-    if request[..8] != [0, 1, 0x08, 0, 6, 4, 0, 1] {
+/// RFC 826, "Packet Reception". The message begins at byte `at`.
+fn answer_arp(frame: &[u8], at: usize, ours: &Addresses) -> Option<Vec<u8>> {
+    let request = Arp::at(frame, at)?;
+    let target = request.get(arp::TARGET_IP);
+    if !request.is_request() || !ours.contains(IpAddr::from(target)) {
         return None;
     }
-    let (sender, target): ([u8; 10], [u8; 4]) = (*request[8..].first_chunk()?, *request[24..].first_chunk()?);
-    if !ours.contains(IpAddr::from(target)) {
-        return None;
-    }
-    let mut reply = link_header(frame, type_at, &sender[..6], ours);
-    reply.extend([0, 1, 0x08, 0, 6, 4, 0, 2]);
-    reply.extend(ours.mac);
-    reply.extend(target);
-    reply.extend(sender);
-    reply.resize(reply.len().max(SMALLEST_FRAME_BYTES), 0);
-    Some(reply)
+    let asker = request.get(arp::SENDER_MAC);
+    let mut frame = link_header(&frame[..at], asker, ours)?;
+    let mut reply = Arp::append(&mut frame);
+    reply.begin(arp::REPLY);
+    reply.set(arp::SENDER_MAC, ours.mac);
+    reply.set(arp::SENDER_IP, target);
+    reply.set(arp::TARGET_MAC, asker);
+    reply.set(arp::TARGET_IP, request.get(arp::SENDER_IP));
+    frame.resize(frame.len().max(SHORTEST_FRAME), 0);
+    Some(frame)
 }
 
-/// RFC 4861 7.1.1 says which solicitations are valid, 7.2.4 how they are answered.
-fn neighbour_discovery(frame: &[u8], type_at: usize, ours: &Addresses) -> Option<Vec<u8>> {
-    let at = type_at + 2;
-    let header = frame.get(at..at + 40)?;
-    let length = usize::from(word(header, 4)?);
-    let message = frame.get(at + 40..at + 40 + length)?;
-    let is_valid = header[6] == ICMPV6
-        && header[7] == 255
-        && length >= 24
-        && message[..2] == [SOLICITATION, 0]
-        && icmp_checksum(&header[8..40], message) == 0;
-    let target: [u8; 16] = *message.get(8..)?.first_chunk()?;
+/// RFC 4861 7.1.1 says which solicitations are valid, 7.2.4 how they are answered. IPv6's header begins at byte `at`.
+fn answer_solicitation(frame: &[u8], at: usize, ours: &Addresses) -> Option<Vec<u8>> {
+    let ip = Ipv6::at(frame, at)?;
+    let message_at = at + Ipv6::BYTES;
+    let message = frame.get(message_at..message_at + usize::from(ip.get(ipv6::PAYLOAD_LENGTH)))?;
+    let solicitation = NeighbourMessage::at(message, 0)?;
+    let is_valid = ip.get(ipv6::NEXT_HEADER) == ip_protocol::ICMPV6
+        && ip.get(ipv6::HOP_LIMIT) == ndp::HOP_LIMIT
+        && (solicitation.get(ndp::TYPE), solicitation.get(ndp::CODE)) == (ndp::SOLICITATION, 0)
+        && ndp::icmpv6_checksum(&ip, message) == 0;
+    let target = solicitation.get(ndp::TARGET);
     if !is_valid || !ours.contains(IpAddr::from(target)) {
         return None;
     }
-    let source: [u8; 16] = *header[8..].first_chunk()?;
-    // Nobody's address: somebody asks whether he may take it (RFC 4862 5.4.3); he is told by all nodes' address.
-    let is_probe = source == [0; 16];
-    let (destination, mac, flags) = if is_probe {
-        (ALL_NODES, ALL_NODES_MAC, 0x20)
-    } else {
-        (source, source_link_address(message).unwrap_or(*frame[6..].first_chunk()?), 0x60)
-    };
-    let mut reply = link_header(frame, type_at, &mac, ours);
-    reply.extend([0x60, 0, 0, 0, 0, 32, ICMPV6, 255]);
-    reply.extend(target);
-    reply.extend(destination);
-    let mut message = vec![ADVERTISEMENT, 0, 0, 0, flags, 0, 0, 0];
-    message.extend(target);
-    message.extend([2, 1]); // Target link-layer address, in units of 8 bytes (4.6.1).
-    message.extend(ours.mac);
-    let checksum = icmp_checksum(&[target, destination].concat(), &message);
-    message[2..4].copy_from_slice(&checksum.to_be_bytes());
-    reply.extend(message);
-    Some(reply)
-}
-
-/// RFC 4443 2.3.
-fn icmp_checksum(addresses: &[u8], message: &[u8]) -> u16 {
-    let start = message.len() as u64 + u64::from(ICMPV6);
-    checksum::finish(checksum::add(checksum::add(start, addresses), message))
-}
-
-/// RFC 4861 4.6.1: the option of type 1, if any.
-fn source_link_address(message: &[u8]) -> Option<[u8; 6]> {
-    let mut options = message.get(24..)?;
-    loop {
-        let (kind, length) = (*options.first()?, usize::from(*options.get(1)?) * 8);
-        let option = options.get(..length).filter(|_| length > 0)?;
-        if kind == 1 {
-            return option.get(2..)?.first_chunk().copied();
-        }
-        options = &options[length..];
+    // Without a source address somebody asks whether the address is free (RFC 4862 5.4.3): the answer goes to all
+    // nodes.
+    let source = ip.get(ipv6::SOURCE);
+    if source == 0 {
+        return advertisement(&frame[..at], ndp::ALL_NODES_MAC, ndp::ALL_NODES, ndp::OVERRIDE, target, ours);
     }
+    let mac = match ndp::source_link_layer_address(message) {
+        Some(mac) => mac,
+        None => Ethernet::at(frame, 0)?.get(ethernet::SOURCE),
+    };
+    advertisement(&frame[..at], mac, source, ndp::SOLICITED | ndp::OVERRIDE, target, ours)
 }
 
-/// Ethernet's header back to `destination`, with the tags that the question had.
-fn link_header(frame: &[u8], type_at: usize, destination: &[u8], ours: &Addresses) -> Vec<u8> {
-    [destination, &ours.mac, &frame[12..type_at + 2]].concat()
+/// RFC 4861 4.4, as the answer to a solicitation whose frame begins with `link`.
+fn advertisement(
+    link: &[u8],
+    mac: Mac,
+    destination: u128,
+    flags: u8,
+    target: [u8; 16],
+    ours: &Addresses,
+) -> Option<Vec<u8>> {
+    let mut message = Vec::new();
+    let mut advertisement = NeighbourMessage::append(&mut message);
+    advertisement.set(ndp::TYPE, ndp::ADVERTISEMENT);
+    advertisement.set(ndp::FLAGS, flags);
+    advertisement.set(ndp::TARGET, target);
+    LinkLayerAddress::append(&mut message).begin(ndp::TARGET_LINK_LAYER_ADDRESS, ours.mac);
+    let mut frame = link_header(link, mac, ours)?;
+    let mut ip = Ipv6::append(&mut frame);
+    ip.begin(ip_protocol::ICMPV6);
+    ip.set(ipv6::PAYLOAD_LENGTH, message.len() as u16);
+    ip.set(ipv6::HOP_LIMIT, ndp::HOP_LIMIT);
+    ip.set(ipv6::SOURCE, u128::from_be_bytes(target));
+    ip.set(ipv6::DESTINATION, destination);
+    let checksum = ndp::icmpv6_checksum(&ip, &message);
+    NeighbourMessage::at_mut(&mut message, 0)?.set(ndp::CHECKSUM, checksum);
+    frame.extend(message);
+    Some(frame)
+}
+
+/// Ethernet's header and tags of the answer: those of the question, `link`, back to `destination`.
+fn link_header(link: &[u8], destination: Mac, ours: &Addresses) -> Option<Vec<u8>> {
+    let mut answer = link.to_vec();
+    let mut ethernet = Ethernet::at_mut(&mut answer, 0)?;
+    ethernet.set(ethernet::DESTINATION, destination);
+    ethernet.set(ethernet::SOURCE, ours.mac);
+    Some(answer)
 }
 
 #[cfg(test)]

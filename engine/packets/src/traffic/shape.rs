@@ -1,34 +1,35 @@
-//! One frame of a stream as it is before flow and signature: its length, what that changes, and what the receiver compares.
+//! What all frames of one size have in common: lengths, checksums, and the bytes that the receiver compares.
 
 use std::ops::Range;
 
-use super::checks::{Check, checks};
-use super::stack::Part;
+use super::checksums::{FrameChecksum, checksums};
+use super::header_stack::ComputedHeader;
 use crate::signature::SIGNATURE_BYTES;
+use crate::wire::{Header, Ipv6, ipv4, ipv6, is_u16_at, udp, write_u16};
 
-/// See the module.
+/// What all frames of one size have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// Without FCS.
+    /// The length of the frame, without FCS.
     pub length: usize,
     /// Where the payload ends; behind it is padding.
     end: usize,
     pub signature: usize,
-    /// Length fields.
+    /// The length fields: place and value.
     lengths: Vec<(usize, u16)>,
-    checks: Vec<Check>,
+    checksums: Vec<FrameChecksum>,
     /// Checksums and length fields that nobody on the way may change begin here.
     untouched_from: usize,
-    /// What is compared byte by byte.
+    /// The bytes that the receiver compares one by one.
     compared: Vec<Range<usize>>,
 }
 
 impl Shape {
-    /// The shape of `frame`, whose parts end at `end`. Flows differ in `varied`; whoever forwards it leaves alone what is behind
-    /// `untouched_from`.
+    /// The shape of `frame`, whose parts end at `end`. Flows differ in `varied`; whoever forwards it leaves alone what
+    /// is behind `untouched_from`.
     pub fn new(
         frame: &[u8],
-        parts: &[Part],
+        parts: &[ComputedHeader],
         (signature, end): (usize, usize),
         varied: &[Range<usize>],
         untouched_from: usize,
@@ -40,16 +41,16 @@ impl Shape {
         variable.push(signature..signature + SIGNATURE_BYTES);
         variable.sort_by_key(|range| (range.start, range.end));
         variable.dedup();
-        let checks = checks(&filled, parts, end, &variable);
+        let checksums = checksums(&filled, parts, end, &variable);
         let mut holes = variable;
-        holes.extend(checks.iter().map(|check| check.at..check.at + 2));
-        holes.extend(lengths.iter().map(|(at, _)| *at..at + 2));
+        holes.extend(checksums.iter().map(FrameChecksum::range));
+        holes.extend(lengths.iter().map(|(at, _)| *at..at + size_of::<u16>()));
         holes.sort_by_key(|range| range.start);
         let compared = without(untouched_from..end, &holes);
-        Self { length: frame.len(), end, signature, lengths, checks, untouched_from, compared }
+        Self { length: frame.len(), end, signature, lengths, checksums, untouched_from, compared }
     }
 
-    /// Writes what the length changes.
+    /// Writes the length fields.
     #[inline]
     pub fn write_lengths(&self, frame: &mut [u8]) {
         put_lengths(frame, &self.lengths);
@@ -57,10 +58,10 @@ impl Shape {
 
     /// Writes every checksum of a frame that is otherwise complete, inner ones first.
     #[inline]
-    pub fn write_checks(&self, frame: &mut [u8]) {
-        for check in &self.checks {
+    pub fn write_checksums(&self, frame: &mut [u8]) {
+        for check in &self.checksums {
             let checksum = check.of(frame);
-            frame[check.at..check.at + 2].copy_from_slice(&checksum.to_be_bytes());
+            write_u16(frame, check.at, checksum);
         }
     }
 
@@ -69,35 +70,35 @@ impl Shape {
     pub fn is_intact(&self, frame: &[u8], sent: &[u8]) -> bool {
         // Padding may be cut or made anew on the way.
         let fits = frame.len() == self.length || (self.end < self.length && frame.len() >= self.end);
-        fits && self.lengths.iter().all(|(at, length)| frame[*at..at + 2] == length.to_be_bytes())
+        fits && self.lengths.iter().all(|(at, length)| is_u16_at(frame, *at, *length))
             && self.compared.iter().all(|range| frame[range.clone()] == sent[range.clone()])
-            && self.untouched_checks().all(|check| frame[check.at..check.at + 2] == check.of(frame).to_be_bytes())
+            && self.untouched_checksums().all(|check| is_u16_at(frame, check.at, check.of(frame)))
     }
 
     /// The checksum at this place of a frame; 0 where there is none.
-    pub fn check_at(&self, at: usize, frame: &[u8]) -> u16 {
-        self.checks.iter().find(|check| check.at == at).map_or(0, |check| check.sum_of(frame))
+    pub fn checksum_at_place(&self, at: usize, frame: &[u8]) -> u16 {
+        self.checksums.iter().find(|check| check.at == at).map_or(0, |check| check.sum_of(frame))
     }
 
     /// Checksums in what is carried: whoever forwards the frame has no business there.
-    fn untouched_checks(&self) -> impl Iterator<Item = &Check> {
-        self.checks.iter().filter(|check| check.at >= self.untouched_from)
+    fn untouched_checksums(&self) -> impl Iterator<Item = &FrameChecksum> {
+        self.checksums.iter().filter(|check| check.at >= self.untouched_from)
     }
 }
 
-fn lengths(parts: &[Part], end: usize) -> Vec<(usize, u16)> {
-    let field = |part: &Part| match *part {
-        Part::Ipv4 { at } => Some((at + 2, (end - at) as u16)),
-        Part::Ipv6 { at } => Some((at + 4, (end - at - 40) as u16)),
-        Part::Udp { at, .. } => Some((at + 4, (end - at) as u16)),
-        Part::Tcp { .. } => None,
+fn lengths(parts: &[ComputedHeader], end: usize) -> Vec<(usize, u16)> {
+    let field = |part: &ComputedHeader| match *part {
+        ComputedHeader::Ipv4 { at } => Some((ipv4::TOTAL_LENGTH.offset(at), (end - at) as u16)),
+        ComputedHeader::Ipv6 { at } => Some((ipv6::PAYLOAD_LENGTH.offset(at), (end - at - Ipv6::BYTES) as u16)),
+        ComputedHeader::Udp { at, .. } => Some((udp::LENGTH.offset(at), (end - at) as u16)),
+        ComputedHeader::Tcp { .. } => None,
     };
     parts.iter().filter_map(field).collect()
 }
 
 fn put_lengths(frame: &mut [u8], lengths: &[(usize, u16)]) {
     for (at, length) in lengths {
-        frame[*at..at + 2].copy_from_slice(&length.to_be_bytes());
+        write_u16(frame, *at, *length);
     }
 }
 

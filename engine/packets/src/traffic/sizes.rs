@@ -8,7 +8,7 @@ use crate::signature::scramble;
 const MOST_SIZES: usize = 16_384;
 const MOST_WEIGHT: u64 = 65_536;
 
-/// See the module. Sizes count the FCS; they are ascending and distinct.
+/// The sizes of a stream's frames, FCS included, ascending and distinct, and their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sizes {
     pub frame_bytes: Vec<u32>,
@@ -88,7 +88,7 @@ fn greatest_common_divisor(left: u32, right: u32) -> u32 {
     if right == 0 { left } else { greatest_common_divisor(right, left % right) }
 }
 
-/// Fisher and Yates.
+/// Shuffles a period (Fisher and Yates).
 fn shuffle(period: &mut [u32], seed: u64) {
     for index in (1..period.len()).rev() {
         let drawn = scramble(seed ^ scramble(index as u64));

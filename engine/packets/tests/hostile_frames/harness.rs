@@ -59,7 +59,8 @@ impl Bytes<'_> {
     }
 }
 
-/// Judges the frames that `input` describes, and asserts what holds for all of them. Returns how many frames there were.
+/// Judges the frames that `input` describes, and asserts what holds for all of them. Returns how many frames there
+/// were.
 pub fn judge(input: &[u8]) -> u64 {
     let streams = streams();
     let signer = Signer::new(RUN_KEY, TRIAL);

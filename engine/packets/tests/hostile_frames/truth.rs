@@ -1,4 +1,5 @@
-//! Traffic with known fates, hostile frames among it, judged in bursts; and the same counts kept without any cleverness.
+//! Traffic with known fates, hostile frames among it, judged in bursts; and the same counts kept without any
+//! cleverness.
 
 use std::collections::HashMap;
 
@@ -233,7 +234,8 @@ fn arrival(
     frame
 }
 
-/// A signature of 32 bits looks, once in four billion times, like that of each of the trials so far; such frames are not sent.
+/// A signature of 32 bits looks, once in four billion times, like that of each of the trials so far; such frames are
+/// not sent.
 fn is_nobodys(frame: &[u8], offset: usize) -> bool {
     let payload = frame.get(offset..).and_then(|rest| rest.first_chunk());
     payload.is_some_and(|payload| Signer::new(RUN_KEY, TRIAL).read(payload) == Owner::Unknown)

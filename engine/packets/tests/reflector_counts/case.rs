@@ -14,7 +14,7 @@ const SMALLEST_LAYERED: u64 = 160;
 const LARGEST: u64 = 1518;
 const RECORDS: usize = 1 << 20;
 
-/// See the module.
+/// One case: streams and the faults that they meet.
 #[derive(Debug)]
 pub struct Case {
     pub streams: Vec<Stream>,

@@ -101,7 +101,7 @@ fn check_counts(outcome: &Outcome, index: usize, stream: &StreamReading, expecte
 
 /// Each frame's latency is known but for the last hop, from the forwarder's send to the tester's look at the clock.
 fn check_latency(case: &Case, outcome: &Outcome, stream: &StreamReading, records: &[Record]) -> Result<(), String> {
-    let received = expectation::received(records);
+    let received = expectation::received_records(records);
     let windows: Vec<_> = received
         .iter()
         .filter_map(|(record, signature)| Some(outcome.window(record.sent_ns?, signature.time_ns)))

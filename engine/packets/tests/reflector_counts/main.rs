@@ -1,7 +1,8 @@
-//! What the reference forwarder injects is what the tester reports: seeded cases of mixed faults on `net_ring`, the tester's counts
-//! against those derived from the forwarder's log.
+//! What the reference forwarder injects is what the tester reports: seeded cases of mixed faults on `net_ring`, the
+//! tester's counts against those derived from the forwarder's log.
 //!
-//! `NICBENCH_FAULT_SEED` repeats a run, `NICBENCH_FAULT_CASES` sets how many cases there are (50; `make soak` runs 500).
+//! `NICBENCH_FAULT_SEED` repeats a run, `NICBENCH_FAULT_CASES` sets how many cases there are (50; `make soak` runs
+//! 500).
 #![cfg(feature = "dpdk")]
 
 mod case;

@@ -1,5 +1,5 @@
-//! Tester and reference forwarder in one process and one EAL, joined by rings of DPDK's `net_ring`, and stepped in one loop: nothing
-//! but the faults that are asked for can lose, copy or reorder a frame, and every time is on one clock.
+//! Tester and reference forwarder in one process and one EAL, joined by rings of DPDK's `net_ring`, and stepped in one
+//! loop: nothing but the faults that are asked for can lose, copy or reorder a frame, and every time is on one clock.
 #![cfg(feature = "dpdk")]
 #![allow(dead_code)] // Each test binary uses its own part.
 
@@ -96,8 +96,8 @@ impl Middle {
     }
 }
 
-/// A port of the tester. The first of them gives the forwarder a turn whenever the tester looks for frames, so that what leaves in a
-/// turn has been received, by every port, before the next.
+/// A port of the tester. The first of them gives the forwarder a turn whenever the tester looks for frames, so that
+/// what leaves in a turn has been received, by every port, before the next.
 struct TesterEnd {
     end: End,
     clock: Rc<TscClock>,
@@ -166,7 +166,7 @@ impl Port for TesterEnd {
 struct NoOrders;
 
 impl Orders for NoOrders {
-    fn waiting(&self) -> bool {
+    fn is_waiting(&self) -> bool {
         false
     }
 

@@ -1,1 +1,1 @@
-"""The commands, one file each: ``register(app)`` adds it to the command line."""
+"""The commands, one file each, whose ``register(app)`` adds it to the command line."""

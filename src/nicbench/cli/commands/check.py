@@ -1,4 +1,4 @@
-"""``nicbench check RUN --against RUN|TAG``: whether a run is worse than others before it. For people and for CI."""
+"""``nicbench check RUN --against RUN|TAG``: reports whether a run is worse than earlier ones, for people and CI."""
 
 from __future__ import annotations
 
@@ -9,32 +9,30 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference, runs_under
 from nicbench.cli.output import FORMAT, print_json, results, say
-from nicbench.cli.run_index import runs_under
-from nicbench.diff.compare import Difference, differences
-from nicbench.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
-from nicbench.regressions.check import Check, Row, check
-from nicbench.regressions.comparable import objections
-from nicbench.regressions.judge import Outcome
-from nicbench.regressions.measured import Measured, finished_run
+from nicbench.compare.finished_runs import Measured, finished_run, objections
+from nicbench.compare.regressions import Check, Outcome, Row, check
+from nicbench.compare.run_differences import Difference, differences
+from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
 from nicbench.stats.numerals import figures
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
-from nicbench.store.reference import open_run, path_of
+from nicbench.store.listing import open_run, path_of
 
 _MOST_RUNS: Final = 50
-"""Of a tag: the newest."""
+"""The most runs of a tag that are compared: the newest ones."""
 _MOST_DIFFERENCES: Final = 12
 
 _Against = Annotated[
     str,
-    typer.Option("--against", metavar="RUN|TAG", help="What it is compared with: a run, or all runs with a tag."),
+    typer.Option("--against", metavar="RUN|TAG", help="The run to compare with, or a tag for all its runs."),
 ]
 _Tolerance = Annotated[
-    float, typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=100.0, help="A change up to here is none.")
+    float,
+    typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=100.0, help="The greatest change that does not count."),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Compare what is not comparable; why it is not, is said.")]
+_Force = Annotated[bool, typer.Option("--force", help="Compare even what is not comparable, and say why it is not.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -50,7 +48,7 @@ def _check(
     output: Output = DEFAULT_OUTPUT,
     json: Json = False,
 ) -> None:
-    """Tell whether a run is worse than another, or than those with a tag: status 6 where it is, 5 if unknown."""
+    """Check whether a run is worse than another, or than those with a tag: status 6 where it is, 5 if unknown."""
     folder = open_run(run, output)
     measured = finished_run(folder)
     if isinstance(measured, str):
@@ -79,7 +77,10 @@ def _check(
 
 
 def _others(against: str, output: Path, folder: RunFolder) -> list[Measured]:
-    """Oldest first. UsageError where there is none, CannotTellError where none of them is whole."""
+    """Opens the runs to compare with, oldest first.
+
+    UsageError where there is none, CannotTellError where none of them is complete.
+    """
     if path_of(against, output).exists():
         other = open_run(against, output)
         found = [finished_run(other)] if other.path != folder.path else []
@@ -91,20 +92,22 @@ def _others(against: str, output: Path, folder: RunFolder) -> list[Measured]:
                 place=repr(against),
                 next_step="`nicbench list` shows runs and tags; `nicbench tag RUN NAME` gives one",
             )
-        found = [_whole(path) for path in tagged[-_MOST_RUNS - 1 :] if path.resolve() != folder.path][-_MOST_RUNS:]
+        found = [_open_complete(path) for path in tagged[-_MOST_RUNS - 1 :] if path.resolve() != folder.path][
+            -_MOST_RUNS:
+        ]
     if not found:
         raise UsageError("would be compared with itself", place=str(folder.path), next_step="name another run")
-    for trouble in found:
-        if isinstance(trouble, str):
-            say(f"note: left out: {trouble}")
-    whole = [one for one in found if not isinstance(one, str)]
-    if not whole:
+    for reason in found:
+        if isinstance(reason, str):
+            say(f"note: left out: {reason}")
+    complete = [one for one in found if not isinstance(one, str)]
+    if not complete:
         raise CannotTellError("nothing to compare with is whole", place=against, next_step="name a finished run")
-    return whole
+    return complete
 
 
-def _whole(path: Path) -> Measured | str:
-    """As ``finished_run``, and a sentence also of a damaged run: it is one of many."""
+def _open_complete(path: Path) -> Measured | str:
+    """Opens a run as ``finished_run`` does; returns a sentence also for a damaged run, as it is one of many."""
     try:
         return finished_run(open_run(str(path), path.parent))
     except NicbenchError as error:
@@ -176,8 +179,8 @@ def _print(
     for reason in reasons:
         console.print(escape(f"not comparable, forced: {clean(reason)}"), soft_wrap=True)
     counts = {outcome: len(found.of(outcome)) for outcome in Outcome}
-    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing to compare"
-    console.print(f"{len(found.rows)} values: {told}\n")
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing to compare"
+    console.print(f"{len(found.rows)} values: {counted}\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for head in ("what", "value", "before", "now", "change", "", "why"):
         table.add_column(head, overflow="fold", justify="right" if head in ("before", "now", "change") else "left")

@@ -1,4 +1,4 @@
-"""``nicbench compare RUN RUN...``: runs and published results side by side, what differs between them first."""
+"""``nicbench compare RUN RUN...``: shows runs and published results side by side, what differs between them first."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli.options import DEFAULT_OUTPUT, Formats, Json, Output, kinds, runs_under
 from nicbench.cli.output import print_json, results, say
-from nicbench.cli.report_formats import Formats, kinds
-from nicbench.cli.run_index import runs_under
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
 from nicbench.report import Format
 
 if TYPE_CHECKING:
-    from nicbench.beside.matching import Matched
-    from nicbench.beside.objections import Objection
+    from nicbench.compare.matching import Matched
+    from nicbench.compare.objections import Objection
 
 PAGE: Final = "comparison"
 
@@ -28,15 +26,15 @@ _Runs = Annotated[
     list[str],
     typer.Argument(
         metavar="[NAME=]RUN[:CONFIGURATION] ...",
-        help="Folder, id under --output, `latest`, tag (all its runs) or `reference:NAME`. NAME= is what it is called.",
+        help="Folder, id under --output, `latest`, tag (all its runs) or `reference:NAME`. NAME= names it on the page.",
         show_default=False,
     ),
 ]
 _Out = Annotated[
-    Path, typer.Option("--out", metavar="FILE|DIR", help=f"Where the page goes: a folder gets {PAGE}.html.")
+    Path, typer.Option("--out", metavar="FILE|DIR", help=f"The file of the page, or its folder, for {PAGE}.html.")
 ]
 _Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The page's title.")]
-_Force = Annotated[bool, typer.Option("--force", help="Compare what is not comparable; the page says so in red.")]
+_Force = Annotated[bool, typer.Option("--force", help="Compare even what is not comparable; the page says so in red.")]
 _PerPort = Annotated[
     bool, typer.Option("--per-port", help="Divide rates that are a sum of ports by their number; the page says so.")
 ]
@@ -57,23 +55,23 @@ def _compare(
     output: Output = DEFAULT_OUTPUT,
     json: Json = False,
 ) -> None:
-    """Lay two or more runs, or published results, side by side: what differs first, then every value."""
-    # Here: what draws and reads takes a second to load, and no other command needs it.
-    from nicbench.beside.conditions import conditions_of
-    from nicbench.beside.matching import matched
-    from nicbench.beside.naming import named
-    from nicbench.beside.objections import objections
-    from nicbench.beside.opening import entries_of
-    from nicbench.beside.per_port import per_port as divided
-    from nicbench.beside.settings import settings
-    from nicbench.cli.compared_document import document
-    from nicbench.cli.compared_table import print_comparison
-    from nicbench.report.beside.answer import title_of
-    from nicbench.report.beside.page import page_of, render_page
-    from nicbench.report.formats import write_page
+    """Compare two or more runs, or published results, side by side: what differs first, then every value."""
+    # Imported here: these take a second to load, and no other command needs them.
+    from nicbench.cli.comparison import document, print_comparison
+    from nicbench.compare.conditions import conditions_of
+    from nicbench.compare.entry import named
+    from nicbench.compare.matching import matched
+    from nicbench.compare.merged_summary import per_port as divided
+    from nicbench.compare.objections import objections
+    from nicbench.compare.opening import entries_of
+    from nicbench.compare.settings import settings
+    from nicbench.report.answer.of_entries import title_of
+    from nicbench.report.beside.layout import document as page_document
+    from nicbench.report.beside.page import page_of
+    from nicbench.report.formats import write
 
     stem, wanted = _place(out, formats)
-    entries = named(entries_of(runs, output, partial(_tagged, output), damaged=force))
+    entries = named(entries_of(runs, output, partial(_find_tagged, output), damaged=force))
     remarks: tuple[str, ...] = ()
     if per_port:
         entries, remarks = divided(entries)
@@ -89,7 +87,7 @@ def _compare(
         remarks=remarks,
         command=shlex.join(["nicbench", *sys.argv[1:]]),
     )
-    paths = write_page(render_page(page), wanted, stem, f"comparison of {len(found.entries)} results")
+    paths = write(page_document(page), wanted, stem, f"comparison of {len(found.entries)} results")
     if json:
         print_json(document(found, against, known, page, [str(path) for path in paths.values()]))
     else:
@@ -97,18 +95,18 @@ def _compare(
     say(f"\ncomparison: {', '.join(str(path) for path in paths.values())}")
 
 
-def _tagged(output: Path, tag: str) -> list[Path]:
-    """The runs that have the tag, oldest first."""
+def _find_tagged(output: Path, tag: str) -> list[Path]:
+    """Returns the runs with the tag, oldest first."""
     return [run.path for run in runs_under(output).runs if tag in run.tags]
 
 
 def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ...]]:
-    """The files to write: their path without its ending, and which. UsageError where they would stand in a run folder.
+    """Returns the path without its suffix, and the formats. UsageError where the files would be in a run folder.
 
-    A file's ending says the format where none is asked for.
+    A file's suffix gives the format where none is asked for.
     """
+    from nicbench.store.files import JOURNAL
     from nicbench.store.folder import is_run_folder
-    from nicbench.store.names import JOURNAL
 
     endings = {f".{kind.value}": kind for kind in Format}
     is_file = not out.is_dir() and out.suffix != ""
@@ -124,7 +122,7 @@ def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ..
             "there is no such folder", place=str(stem.parent), next_step="make it, or name another by --out"
         )
     for folder in stem.resolve().parents:
-        if is_run_folder(folder) and (folder / JOURNAL).exists():  # a bench file alone lies in many folders
+        if is_run_folder(folder) and (folder / JOURNAL).exists():  # a bench file alone does not make a run folder
             raise UsageError(
                 "is a run's folder: a comparison is no part of a run",
                 place=str(folder),
@@ -134,7 +132,7 @@ def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ..
 
 
 def _refuse(found: Matched, against: Sequence[Objection], *, force: bool) -> None:
-    """UsageError with every reason: where nothing is in common also with ``--force``, for there is nothing to show."""
+    """Raises UsageError with every reason; where nothing is in common also with ``--force``."""
     if not found.common:
         tests = "; ".join(
             f"{entry.name}: {', '.join(dict.fromkeys(result.test or result.method for result in entry.results))}"

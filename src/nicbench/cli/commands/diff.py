@@ -1,4 +1,4 @@
-"""``nicbench diff RUN RUN``: what differs between two runs, most important first."""
+"""``nicbench diff RUN RUN``: shows what differs between two runs, most important first."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rich.table import Table
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.diff.compare import Difference, Differences, differences
-from nicbench.diff.words import NOT_RECORDED, shown
-from nicbench.errors import UsageError
+from nicbench.compare.importance import NOT_RECORDED, shown
+from nicbench.compare.run_differences import Difference, Differences, differences
+from nicbench.core.errors import UsageError
 from nicbench.store.folder import RunFolder
-from nicbench.store.reference import open_run
+from nicbench.store.listing import open_run
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 _One = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id under --output, or `latest`.")]
-_Other = Annotated[str, typer.Argument(metavar="RUN", help="The run to lay beside it.")]
+_Other = Annotated[str, typer.Argument(metavar="RUN", help="The run to compare it with.")]
 
 
 def _diff(one: _One, other: _Other, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:

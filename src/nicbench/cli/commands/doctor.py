@@ -1,4 +1,4 @@
-"""``nicbench doctor``: what this machine has and lacks, and the command that mends it. Changes nothing."""
+"""``nicbench doctor``: shows what this machine has and lacks, with the command that fixes it. Changes nothing."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rich.markup import escape
 from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import Json
 from nicbench.cli.output import FORMAT, print_json, results
+from nicbench.core.errors import NotReadyError
 from nicbench.doctor.base import Check, State
 from nicbench.doctor.build import build_on_this_machine
 from nicbench.doctor.diagnose import diagnose_this_machine
-from nicbench.errors import NotReadyError
 
 STYLES: Final = {State.OK: "green", State.WARNING: "yellow", State.MISSING: "red"}
 _STATE_WIDTH: Final = max(len(state.value) for state in State) + 1
 _LEAST_ROOM: Final = 30
-"""A terminal narrower than that wraps by itself."""
+"""The least width of texts; narrower terminals wrap by themselves."""
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +49,7 @@ def _doctor(json: Json = False, build: Build = None) -> None:
 
 
 def _print(checks: Sequence[Check]) -> None:
-    """What is worst stands last, where a reader looks first; a text stays in its column, a command in one piece."""
+    """Prints the checks, the worst last, where a reader looks first; texts stay in their column, commands unwrapped."""
     console = results()
     width = max((len(check.name) for check in checks), default=0)
     indent = " " * (_STATE_WIDTH + width + 3)
@@ -60,7 +60,7 @@ def _print(checks: Sequence[Check]) -> None:
         text = f"\n{indent}".join(wrap(check.text, room, break_long_words=False, break_on_hyphens=False))
         console.print(f"{state} {escape(check.name):<{width}}  {escape(text)}", soft_wrap=True)
         if check.mend_command is not None:
-            console.print(f"{indent}mend: {escape(check.mend_command)}", soft_wrap=True)
+            console.print(f"{indent}fix: {escape(check.mend_command)}", soft_wrap=True)
     lacking = sum(check.state is State.MISSING for check in checks)
     warned = sum(check.state is State.WARNING for check in checks)
     warnings = f"; {warned} {'warning' if warned == 1 else 'warnings'}" if warned else ""

@@ -1,4 +1,4 @@
-"""``nicbench export RUN --to KIND``: a run's results as a file for other programs."""
+"""``nicbench export RUN --to KIND``: writes a run's results as a file for other programs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Annotated, Final
 
 import typer
 
-from nicbench.cli.import_options import choice
+from nicbench.cli.imports import choice
 from nicbench.cli.options import DEFAULT_OUTPUT
 from nicbench.cli.output import results, say, write_bytes
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.registry import find
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import TABLES, ExportSource
-from nicbench.registry import find
-from nicbench.store.files import writing_atomically
+from nicbench.store.files import JOURNAL, writing_atomically
 from nicbench.store.folder import is_run_folder
-from nicbench.store.names import JOURNAL
-from nicbench.store.reference import open_run
+from nicbench.store.listing import open_run
 
 _STDOUT: Final = "-"
 
@@ -82,19 +81,19 @@ def _export(
 
 
 def _refuse(path: Path) -> None:
-    """UsageError where the file cannot be there, or is no place for it."""
+    """Raises UsageError where the file cannot be written, or must not be."""
     parent = path.absolute().parent
     if not parent.is_dir():
         raise UsageError("there is no such folder", place=str(parent), next_step="make it, or name another --output")
     if path.is_dir():
         raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --output")
-    if path.exists() and not path.is_file():  # /dev/stdout is a link to one
+    if path.exists() and not path.is_file():  # such as /dev/stdout, a link to a pipe
         raise UsageError(
             "is a pipe or a device, and no file takes its place",
             place=str(path),
             next_step=f"name a file, or `--output {_STDOUT}` for stdout",
         )
-    # A bench file alone makes no run: it may well lie where the user works.
+    # A bench file alone makes no run folder: it may lie where the user works.
     if any(is_run_folder(folder) and (folder / JOURNAL).exists() for folder in (parent, *parent.parents)):
         raise UsageError(
             "lies in the folder of a run, whose files are checked against what was measured",

@@ -1,4 +1,4 @@
-"""``nicbench import FILE... --method NAME``: a run folder of results that somebody else measured."""
+"""``nicbench import FILE... --method NAME``: makes a run folder of results that somebody else measured."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 import typer
 
-from nicbench.cli import import_options as read
-from nicbench.cli.imported_run import keep_import, show_import
+from nicbench.cli import imports as read
+from nicbench.cli.imports import keep_import, show_import
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.registry import find
 from nicbench.importing.cells import DELIMITERS
+from nicbench.importing.columns import ImportOptions
 from nicbench.importing.files import Dialect, given_files, import_files
 from nicbench.importing.folder import name_of, provenance, summary_of
 from nicbench.importing.formats.base import Format
 from nicbench.importing.monitored import FORMAT, METHOD, is_recording, monitored
-from nicbench.importing.numbers import THOUSANDS
-from nicbench.importing.options import ImportOptions
 from nicbench.importing.results import ImportedResults, method_of
+from nicbench.importing.units import THOUSANDS
 from nicbench.methods.base import Method
-from nicbench.registry import find
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +56,7 @@ def _import(
     output: Output = DEFAULT_OUTPUT,
     json: Json = False,
 ) -> None:
-    """Make a run of results that somebody else measured, marked as such, with the tables and charts of our own."""
+    """Make a run of results that somebody else measured, marked as such, with the usual tables and charts."""
     tables = [path for path in paths if not is_recording(path)]
     own_names = [(path, None) for path in paths if is_recording(path)]
     named = [*own_names, *read.recordings("--with-monitor", with_monitor or ())]
@@ -90,7 +90,7 @@ def _import(
         method = kind.kind
     known = provenance(files, found, machines, source=source, year=year, device=device, method=method, format=form)
     summary = summary_of(title or Path(name_of(paths[0])).stem, found, known)
-    said = {
+    stored = {
         "method": method,
         "format": form,
         "pdr_loss_ratio": options.loss_ratio,
@@ -100,14 +100,14 @@ def _import(
     if dry_run:
         show_import(summary, found, machines, as_json=json)
     else:
-        keep_import(output, files, summary, said, as_json=json, machines=machines)
+        keep_import(output, files, summary, stored, as_json=json, machines=machines)
 
 
 def _method_of(name: str | None, tables: Sequence[Path]) -> type[Method] | None:
-    """None where no file is one of results: machines were only watched."""
+    """Returns the method; None where no file has results, and there are only recordings of machines."""
     if tables and name is None:
         raise UsageError(
-            "what was measured is not said", place=str(tables[0]), next_step="add --method, for example throughput"
+            "the method is not given", place=str(tables[0]), next_step="add --method, for example throughput"
         )
     if name is not None and not tables:
         raise UsageError(

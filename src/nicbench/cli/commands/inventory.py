@@ -1,4 +1,4 @@
-"""``nicbench inventory``: what this machine is, or the machines of a bench file. Changes nothing."""
+"""``nicbench inventory``: shows the facts of this machine, or of the machines of a bench file. Changes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nicbench.bench_file import load
 from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import Json, Redact
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.inventory.machines import inventory_of
+from nicbench.stages.inventory import inventory_of
 
 
 def register(app: typer.Typer) -> None:
@@ -24,12 +24,12 @@ def register(app: typer.Typer) -> None:
 
 _Bench = Annotated[
     Path | None,
-    typer.Argument(metavar="[BENCH.yaml]", help="Tell of its hosts, in place of this one.", show_default=False),
+    typer.Argument(metavar="[BENCH.yaml]", help="Show its hosts instead of this machine.", show_default=False),
 ]
 
 
 def _inventory(bench: _Bench = None, json: Json = False, redact: Redact = False) -> None:
-    """Print what this machine is: the facts that a report discloses."""
+    """Print the facts of this machine that a report discloses."""
     found = run_to_the_end(inventory_of(None if bench is None else load(bench), redact=redact))
     if json:
         print_json({"format": FORMAT, "hosts": found})
@@ -38,7 +38,7 @@ def _inventory(bench: _Bench = None, json: Json = False, redact: Redact = False)
 
 
 def _print(console: Console, found: dict[str, Any]) -> None:
-    from nicbench.report.facts import columns, label_of  # here: a report loads the charts, which takes a second
+    from nicbench.report.facts import columns, label_of  # imported here, as charts take a second to load
     from nicbench.report.system_table import system_table
 
     for name, facts in found.items():

@@ -1,4 +1,4 @@
-"""``nicbench lab up|list|shell|down``: keeps a lab, and the DUT in it, for experiments by hand, and removes it."""
+"""``nicbench lab up|list|shell|down``: keeps a lab, with the DUT in it, for manual experiments, and removes it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import typer
 from nicbench.bench_file import BenchFile, load
 from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.output import results, say
-from nicbench.errors import UsageError
-from nicbench.events import Bus, Note
-from nicbench.labs.base import EndpointTestbed, Testbed
+from nicbench.core.errors import UsageError
+from nicbench.core.events import Bus, Note
+from nicbench.core.units import format_bits_per_s
 from nicbench.store.folder import slug
+from nicbench.testbed.labs.base import EndpointTestbed, Testbed
 from nicbench.tuning.restore import kept_runs, restore
 from nicbench.tuning.stack import UndoStack
-from nicbench.units import format_bits_per_s
 
 PREFIX = "lab-"
 _SANDBOX = "vm"
@@ -29,13 +29,13 @@ LabName = Annotated[str | None, typer.Argument(metavar="NAME", help="The lab; ma
 
 ConfigurationName = Annotated[
     str | None,
-    typer.Option("--configuration", metavar="NAME", help="Which one of several."),
+    typer.Option("--configuration", metavar="NAME", help="The configuration, where the file has several."),
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    labs = typer.Typer(help="Keep a lab for experiments by hand, or remove it.", no_args_is_help=True)
+    labs = typer.Typer(help="Keep a lab for manual experiments, or remove it.", no_args_is_help=True)
     labs.command("up")(_up)
     labs.command("list")(_list)
     labs.command("shell", context_settings={"allow_interspersed_args": False})(_shell)
@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
 def _up(bench: BenchToKeep, configuration: ConfigurationName = None) -> None:
     """Make the lab, or the hosts and ports, and the DUT of a bench file, and leave them there until `lab down`."""
     if str(bench) == _SANDBOX and not bench.exists():
-        bench = Path(str(files("nicbench.vm") / "sandbox.yaml"))
+        bench = Path(str(files("nicbench.testbed.vm") / "sandbox.yaml"))
     bench_file = _configuration(load(bench), configuration)
     if not _makes_something(bench_file):
         step = "use a bench file whose lab is made, such as `veth` or `clients`, or whose hosts or ports are"
@@ -65,7 +65,7 @@ def _up(bench: BenchToKeep, configuration: ConfigurationName = None) -> None:
 
 def _list() -> None:
     """Print the labs that are up, and their hosts."""
-    from nicbench.stages.kept import hosts_of_lab  # as in _made
+    from nicbench.stages.lab_shell import hosts_of_lab  # imported here, as in _make_testbed
 
     kept = kept_runs()
     for name in kept:
@@ -75,31 +75,33 @@ def _list() -> None:
 
 
 def _shell(
-    command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="What to run; a shell.")] = None,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="The command to run; the default is a shell.")
+    ] = None,
     lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="The lab, where several are up.")] = None,
     host: Annotated[str | None, typer.Option("--host", metavar="HOST", help="One of its hosts.")] = None,
 ) -> None:
     """Run a command, or a shell, on a host of a lab that is up."""
-    from nicbench.stages.kept import host_of_lab, run_in_lab  # as in _made
+    from nicbench.stages.lab_shell import host_of_lab, run_in_lab  # imported here, as in _make_testbed
 
     def show(piece: bytes) -> None:
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
 
-    raise typer.Exit(run_to_the_end(run_in_lab(host_of_lab(_the_one(lab), host), command or (), show)))
+    raise typer.Exit(run_to_the_end(run_in_lab(host_of_lab(_require_lab(lab), host), command or (), show)))
 
 
 def _makes_something(bench: BenchFile) -> bool:
-    """A lab on a machine; or virtual machines, namespaces and addresses."""
-    from nicbench.stages import hosts, ports  # as in _made
+    """Returns whether the bench file makes a lab on a machine, virtual machines, namespaces or addresses."""
+    from nicbench.stages import hosts  # imported here, as in _make_testbed
 
     if bench.lab is not None:
         return bool(bench.lab.plugin.touches_machine)
-    return hosts.starts_hosts(bench) or ports.makes_ports(bench)
+    return hosts.starts_hosts(bench) or hosts.makes_ports(bench)
 
 
 def _configuration(bench: BenchFile, name: str | None) -> BenchFile:
-    """The one that is asked for; a lab holds one."""
+    """Returns the configuration asked for: a lab holds one."""
     known = [each.configuration for each in bench.compared]
     if name is None and not known:
         return bench
@@ -112,14 +114,14 @@ def _configuration(bench: BenchFile, name: str | None) -> BenchFile:
 
 def _down(name: LabName = None) -> None:
     """Remove a lab that `lab up` made."""
-    lab = _the_one(name)
+    lab = _require_lab(name)
     for sentence in run_to_the_end(restore(lab)):
         results().print(sentence, markup=False, soft_wrap=True)
     if lab not in kept_runs():
         results().print(f"{lab} is down", markup=False)
 
 
-def _the_one(name: str | None) -> str:
+def _require_lab(name: str | None) -> str:
     kept = kept_runs()
     if name is None and len(kept) == 1:
         return kept[0]
@@ -131,32 +133,32 @@ def _the_one(name: str | None) -> str:
 
 
 async def _keep(bench: BenchFile, name: str) -> Testbed | EndpointTestbed:
-    from nicbench.stages.hosts import making_in_words  # as in _made
-    from nicbench.stages.kept import write_hosts
-    from nicbench.stages.sharing import claims, taken
+    from nicbench.stages.hosts import describe_making  # imported here, as in _make_testbed
+    from nicbench.stages.lab_shell import write_hosts
+    from nicbench.stages.machine import claims, hold_machines
 
     changes, bus = UndoStack(name, None), Bus()
     bus.subscribe(lambda event: say(event.text) if isinstance(event, Note) else None)
-    async with taken(name, claims(bench), bus):
+    async with hold_machines(name, claims(bench), bus):
         try:
-            say(making_in_words(bench))
-            testbed = await _made(bench, changes)
+            say(describe_making(bench))
+            testbed = await _make_testbed(bench, changes)
             await write_hosts(changes, name, testbed)
             await changes.keep()
-        except BaseException:  # an interruption too: half a lab is not kept
+        except BaseException:  # also after an interruption: half a lab is not kept
             for trouble in await changes.undo_all():
                 say(f"warning: {trouble}")
             raise
     return testbed
 
 
-async def _made(bench: BenchFile, changes: UndoStack) -> Testbed | EndpointTestbed:
-    """What a run of the bench file would stand on."""
-    from nicbench.stages import endpoints, testbed  # here: only this command and `run` make anything
+async def _make_testbed(bench: BenchFile, changes: UndoStack) -> Testbed | EndpointTestbed:
+    """Makes what a run of the bench file would use."""
+    from nicbench.stages import testbed  # imported here, as only this command and `run` need it
 
     if bench.measures == "rounds":
-        ends = await endpoints.make_endpoints(bench, changes)
-        await endpoints.make_server(bench, ends, changes)
+        ends = await testbed.make_endpoints(bench, changes)
+        await testbed.make_server(bench, ends, changes)
         return ends
     _, ports = await testbed.make_testbed(bench, changes)
     await testbed.make_dut(bench, ports, changes)
@@ -164,23 +166,23 @@ async def _made(bench: BenchFile, changes: UndoStack) -> Testbed | EndpointTestb
 
 
 def _facts(testbed: Testbed | EndpointTestbed) -> list[tuple[str, str]]:
-    """What one needs to work in it: namespaces, interfaces, settings; one line each."""
+    """Lists what one needs to work in the lab: namespaces, interfaces, settings; one line each."""
     facts = {**testbed.facts, "hosts": _without_commands(testbed.facts.get("hosts", {}))}
     if isinstance(testbed, EndpointTestbed):
         if isinstance(facts.get("rate"), int | float):
             facts = {**facts, "rate": format_bits_per_s(facts["rate"])}
         facts = {**facts, "addresses": {name: end.facts.address for name, end in testbed.endpoints.items()}}
-    return [(name.replace("_", " "), _in_words(value)) for name, value in facts.items() if value not in ({}, None)]
+    return [(name.replace("_", " "), _format_value(value)) for name, value in facts.items() if value not in ({}, None)]
 
 
 def _without_commands(hosts: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
-    """Command lines of pages are for the report."""
+    """Drops the command lines that started hosts, which are only for the report."""
     return {name: {key: fact for key, fact in made.items() if key != "command"} for name, made in hosts.items()}
 
 
-def _in_words(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_in_words(part)}" for key, part in value.items())
+        return ", ".join(f"{key} {_format_value(part)}" for key, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(_in_words(part) for part in value)
+        return ", ".join(_format_value(part) for part in value)
     return str(value)

@@ -1,4 +1,4 @@
-"""``nicbench list``: the runs there are, one row each, and the search among them. A damaged run is a row too."""
+"""``nicbench list``: lists the runs, or searches them, one row each; a damaged run has a row too."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Annotated, Final
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, runs_under
 from nicbench.cli.output import FORMAT, results, say
-from nicbench.cli.run_index import runs_under
+from nicbench.core.redaction import visible_in_json
 from nicbench.store.headline import RunHeadline
-from nicbench.store.search import Search, found, moment
-from nicbench.visible import visible_in_json
+from nicbench.store.index import Search, found, moment
 
 _WIDE: Final = 120
-"""Columns that a table of runs takes, whose names are long; a narrower terminal has some lines for each."""
+"""The least width for a table of runs; on narrower terminals each run takes several lines."""
 _MOST_FOLDED: Final = 200
-"""Runs whose table is fitted to the terminal; more of them are printed as they are, for fitting takes its time."""
+"""The most runs whose table is fitted to the terminal, which is slow; more are printed without fitting."""
 _HEADS: Final = ("run", "date (UTC)", "title", "verdict", "tags", "headline")
 
 
@@ -32,14 +31,20 @@ _Words = Annotated[
     list[str] | None,
     typer.Argument(metavar="WORD...", help="Only runs with these words: in title, id, tags, cards, kernel, methods."),
 ]
-_Card = Annotated[list[str] | None, typer.Option("--card", help="Only of a card with this in its name or PCI number.")]
-_Kernel = Annotated[list[str] | None, typer.Option("--kernel", help="Only of this kernel: 6.1 is 6.1.90, not 6.18.")]
-_Driver = Annotated[list[str] | None, typer.Option("--driver", help="Only of a driver with this in its name.")]
-_Tag = Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag.")]
-_MethodOf = Annotated[list[str] | None, typer.Option("--method", help="Only with results of this method.")]
-_Since = Annotated[str | None, typer.Option("--since", metavar="DATE", help="Only from 2026, 2026-01, 2026-01-31 on.")]
-_Until = Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only until then, that day included.")]
-_Rebuild = Annotated[bool, typer.Option("--rebuild", help="Make the index of the runs anew from their folders.")]
+_Card = Annotated[
+    list[str] | None, typer.Option("--card", help="Only runs of a card with this in its name or PCI number.")
+]
+_Kernel = Annotated[
+    list[str] | None, typer.Option("--kernel", help="Only runs of this kernel: 6.1 finds 6.1.90, not 6.18.")
+]
+_Driver = Annotated[list[str] | None, typer.Option("--driver", help="Only runs of a driver with this in its name.")]
+_Tag = Annotated[list[str] | None, typer.Option("--tag", help="Only runs with this tag.")]
+_MethodOf = Annotated[list[str] | None, typer.Option("--method", help="Only runs with results of this method.")]
+_Since = Annotated[
+    str | None, typer.Option("--since", metavar="DATE", help="Only runs since 2026, 2026-01, 2026-01-31.")
+]
+_Until = Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only runs until then, that day included.")]
+_Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index of the runs from their folders.")]
 
 
 def _list(
@@ -79,7 +84,7 @@ def _list(
 
 
 def _print_json(runs: Sequence[RunHeadline]) -> None:
-    """One document with a run on each line: indented, ten thousand runs would take a second."""
+    """Prints one document with a run on each line: indenting ten thousand runs would take a second."""
     rows = ",\n".join(json_format.dumps(run.plain(), ensure_ascii=False) for run in runs)
     sys.stdout.write(visible_in_json(f'{{"format": "{FORMAT}", "runs": [\n{rows}\n]}}\n'))
     sys.stdout.flush()
@@ -91,7 +96,7 @@ def _print(runs: Sequence[RunHeadline]) -> None:
     if len(rows) > _MOST_FOLDED:
         _print_long([[row[number] for number in shown] for row in (_HEADS, *rows)])
         return
-    from rich.markup import escape  # here: ten thousand runs are listed before rich is loaded
+    from rich.markup import escape  # imported here, as rich loads slowly and long lists do not need it
     from rich.table import Table
 
     console = results()
@@ -116,8 +121,8 @@ def _print_long(rows: Sequence[Sequence[str]]) -> None:
     sys.stdout.flush()
 
 
-def _trouble(told: str) -> str:
-    return "of a newer nicbench" if "newer nicbench" in told and not told.startswith("damaged") else "damaged"
+def _describe_trouble(trouble: str) -> str:
+    return "of a newer nicbench" if "newer nicbench" in trouble and not trouble.startswith("damaged") else "damaged"
 
 
 def _row(run: RunHeadline) -> tuple[str, str, str, str, str, str]:
@@ -126,7 +131,7 @@ def _row(run: RunHeadline) -> tuple[str, str, str, str, str, str]:
         run.run_id,
         (run.started or "-")[:16].replace("T", " "),
         run.title or "-",
-        _trouble(run.trouble) if run.trouble else state,
+        _describe_trouble(run.trouble) if run.trouble else state,
         ", ".join(run.tags),
         run.trouble or run.headline or "-",
     )

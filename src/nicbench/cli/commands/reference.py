@@ -9,18 +9,28 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.cli.imported_run import keep_import
+from nicbench.cli.imports import keep_import
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.importing.cells import Sheet
-from nicbench.reference.descriptor import DataSet, data_set, data_sets
-from nicbench.reference.reading import PlacedErratum, command_line, errata_of, plain, sheet_of
-from nicbench.reference.summary import as_run
+from nicbench.importing.reference.data_sets import (
+    DataSet,
+    PlacedErratum,
+    as_run,
+    command_line,
+    data_set,
+    data_sets,
+    errata_of,
+    plain,
+    sheet_of,
+)
 
 MOST_ROWS_SHOWN = 40
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="As `nicbench reference list` has it.", show_default=False)]
-AllRows = Annotated[bool, typer.Option("--all", help=f"Every row, not the first {MOST_ROWS_SHOWN}.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="A name that `nicbench reference list` shows.", show_default=False)
+]
+AllRows = Annotated[bool, typer.Option("--all", help=f"Show every row, not only the first {MOST_ROWS_SHOWN}.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +59,7 @@ def _list(json: Json = False) -> None:
 
 
 def _show(name: Name, json: Json = False, every_row: AllRows = False) -> None:
-    """Show one of them: where it is from, its rows as they are printed, and its errata."""
+    """Show a data set: its source, its rows as printed, and its errata."""
     chosen = data_set(name)
     if json:
         print_json({"format": FORMAT, **plain(chosen)})
@@ -66,9 +76,9 @@ def _show(name: Name, json: Json = False, every_row: AllRows = False) -> None:
 
 
 def _import(name: Name, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
-    """Make a run folder of one of them, marked as not measured by nicbench."""
+    """Make a run folder of a data set, marked as not measured by nicbench."""
     made = as_run(data_set(name))
-    keep_import(output, made.files, made.summary, made.said, as_json=json)
+    keep_import(output, made.files, made.summary, made.options, as_json=json)
 
 
 def _headline(one: DataSet) -> dict[str, object]:

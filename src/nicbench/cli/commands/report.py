@@ -1,4 +1,4 @@
-"""``nicbench report RUN``: builds the report again, from the run folder alone, as a page, PDF or Markdown."""
+"""``nicbench report RUN``: builds the report again, from the run folder alone, as HTML, PDF or Markdown."""
 
 from __future__ import annotations
 
@@ -8,31 +8,29 @@ from typing import Annotated
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
+from nicbench.cli.options import DEFAULT_OUTPUT, Formats, Json, Output, RunReference, kinds
 from nicbench.cli.output import FORMAT, print_json, results, say
-from nicbench.cli.report_formats import Formats, kinds
-from nicbench.errors import HostError, NicbenchError
-from nicbench.model.report_wishes import Layout
+from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.report_options import Layout
 from nicbench.report import Format
-from nicbench.store.folder import RunFolder
-from nicbench.store.quarantine import refuse_damaged
-from nicbench.store.reference import open_run
+from nicbench.store.folder import RunFolder, refuse_damaged
+from nicbench.store.listing import open_run
 
 _Layout = Annotated[
     Layout | None,
-    typer.Option("--layout", help="How it is laid out.", show_default="as the bench file says, or `study`"),
+    typer.Option("--layout", help="The layout of the report.", show_default="as the bench file says, or `study`"),
 ]
 _Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
         metavar="DIR",
-        help="The folder to put it into; made where it is missing.",
+        help="The folder for the report; made if missing.",
         show_default="the run's own",
     ),
 ]
 _Damaged = Annotated[
-    bool, typer.Option("--damaged", help="Build it of a damaged run as well; the page says what is damaged.")
+    bool, typer.Option("--damaged", help="Build it also for a damaged run; the page says what is damaged.")
 ]
 
 
@@ -57,20 +55,20 @@ def _report(
         refuse_damaged(folder, "put the files back from a copy, or look at the run as it is with --damaged")
     for difference in folder.differences():
         say(f"warning: {difference}")
-    paths = _built(folder, wanted, layout, out, damaged=damaged)
+    paths = _build(folder, wanted, layout, out, damaged=damaged)
     if json:
-        told = {str(kind): str(path) for kind, path in paths.items()}
-        print_json({"format": FORMAT, "report": str(paths[wanted[0]]), "reports": told})
+        paths_by_kind = {str(kind): str(path) for kind, path in paths.items()}
+        print_json({"format": FORMAT, "report": str(paths[wanted[0]]), "reports": paths_by_kind})
     else:
         for path in paths.values():
             results().print(str(path), markup=False, soft_wrap=True)
 
 
-def _built(
+def _build(
     folder: RunFolder, kinds: tuple[Format, ...], layout: Layout | None, out: Path | None, *, damaged: bool
 ) -> Mapping[Format, Path]:
-    """The report. What fails on a damaged folder is the damage and no fault of the program."""
-    from nicbench.report import build_formats  # here: charts take a second to load
+    """Builds the report; a failure on a damaged folder is reported as damage, not as a fault of the program."""
+    from nicbench.report import build_formats  # imported here, as charts take a second to load
 
     try:
         return build_formats(folder.path, kinds, layout, out)

@@ -1,4 +1,4 @@
-"""``nicbench restore RUN``: undoes what a run left behind when it was killed."""
+"""``nicbench restore RUN``: undoes what a killed run left behind."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import DEFAULT_OUTPUT, Output, RunReference
 from nicbench.cli.output import results
-from nicbench.errors import UsageError
-from nicbench.store.reference import LATEST, open_run
+from nicbench.core.errors import UsageError
+from nicbench.store.listing import LATEST, open_run
 from nicbench.tuning.lock import forget_dead_holder, locked_by
 from nicbench.tuning.record import RUNTIME_FOLDER, record_path
 from nicbench.tuning.restore import restore, run_id_of
@@ -26,19 +26,19 @@ def _restore(run: RunReference, output: Output = DEFAULT_OUTPUT) -> None:
     reference = _reference(run, output)
     for sentence in run_to_the_end(restore(reference, RUNTIME_FOLDER)):
         results().print(sentence, markup=False, soft_wrap=True)
-    # Only once its changes are undone: the next run finds them by the lock as well.
+    # The lock goes last: the next run finds changes that are not undone by the lock as well.
     run_id = run_id_of(reference)
     if not record_path(RUNTIME_FOLDER, run_id).exists() and forget_dead_holder(run_id, RUNTIME_FOLDER):
         results().print(f"{run_id}: its lock of this machine was removed", markup=False, soft_wrap=True)
 
 
 def _reference(run: str, output: Path) -> str:
-    """The run by the traces it left on this machine, or else by its folder; UsageError where there is neither."""
+    """Finds the run by its traces on this machine, or else by its folder; UsageError where there is neither."""
     if run != LATEST:
         run_id = run_id_of(run)
         if record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or locked_by(run_id, RUNTIME_FOLDER):
             return run
-    folder = open_run(run, output, damaged=True)  # what it changed is undone whatever became of its results
+    folder = open_run(run, output, damaged=True)  # its changes are undone whatever became of its results
     if folder.is_imported:
         raise UsageError(
             "this run was imported, not measured by nicbench: it changed nothing that could be restored",

@@ -1,4 +1,4 @@
-"""``nicbench resume RUN``: goes on with a run that was interrupted; no trial is made twice."""
+"""``nicbench resume RUN``: continues a run that was interrupted; no trial is made twice."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable
 import typer
 
 from nicbench.bench_file import load
-from nicbench.cli.conduct import conduct
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, Output, Redact, RunReference, Wait
+from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, NoReport, Output, Redact, RunReference, Wait
 from nicbench.cli.output import say
-from nicbench.errors import UsageError
-from nicbench.events import Event, RunFinished, RunStarted
+from nicbench.cli.running import conduct
+from nicbench.core.errors import UsageError
+from nicbench.core.events import Event, RunFinished, RunStarted
+from nicbench.store.files import BENCH
 from nicbench.store.folder import RunFolder
-from nicbench.store.names import BENCH
-from nicbench.store.reference import open_run
+from nicbench.store.listing import open_run
 
 
 def register(app: typer.Typer) -> None:
@@ -28,11 +28,12 @@ def _resume(
     output: Output = DEFAULT_OUTPUT,
     json: Json = False,
     no_progress: NoProgress = False,
+    no_report: NoReport = False,
     redact: Redact = False,
     wait: Wait = 0.0,
 ) -> None:
-    """Go on with an interrupted run, from its last trial or round."""
-    folder = open_run(run, output, damaged=True)  # which is refused below, for more reasons
+    """Continue an interrupted run, from its last trial or round."""
+    folder = open_run(run, output, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
     refuse_tampering(folder)
     if is_complete(folder.journal.events()):
@@ -49,11 +50,12 @@ def _resume(
         redact=redact,
         resumed=True,
         wait_s=wait,
+        with_report=not no_report,
     )
 
 
 def refuse_imported(folder: RunFolder) -> None:
-    """UsageError where nothing of the run was measured here."""
+    """Raises UsageError where the run was imported, and nothing was measured here."""
     if folder.is_imported:
         raise UsageError(
             "this run was imported, not measured by nicbench: there is nothing to resume",
@@ -63,9 +65,9 @@ def refuse_imported(folder: RunFolder) -> None:
 
 
 def refuse_tampering(folder: RunFolder) -> None:
-    """UsageError where files of the folder are no longer what the run left: resuming would vouch for them anew.
+    """Raises UsageError where files of the folder were changed after the run: resuming would vouch for them.
 
-    Also where there is what no run makes, a link or a pipe: a run writes to its folder, as root.
+    A link or a pipe, which no run makes, is refused as well: a run writes to its folder, as root.
     """
     differences = folder.differences()
     if differences:
@@ -77,10 +79,10 @@ def refuse_tampering(folder: RunFolder) -> None:
 
 
 def is_complete(events: Iterable[Event]) -> bool:
-    """Whether the run ended by itself."""
+    """Returns whether the run ended by itself."""
     return any(isinstance(event, RunFinished) and event.complete for event in deque(events, maxlen=1))
 
 
 def was_redacted(events: Iterable[Event]) -> bool:
-    """Whether the run was begun with ``--redact``."""
+    """Returns whether the run was begun with ``--redact``."""
     return any(isinstance(event, RunStarted) and event.redacted for event in events)

@@ -1,4 +1,4 @@
-"""``nicbench run BENCH.yaml``: from a bench file to a report."""
+"""``nicbench run BENCH.yaml``: runs the tests of a bench file and writes the report."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ import typer
 
 from nicbench.bench_file import load
 from nicbench.cli.commands.tune import show_tuning
-from nicbench.cli.conduct import conduct
-from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, Output, Redact, Wait
+from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, NoReport, Output, Redact, Wait
 from nicbench.cli.output import results, say
 from nicbench.cli.plan_table import print_plan
+from nicbench.cli.running import conduct
 from nicbench.store.folder import RunFolder
-from nicbench.store.tags import add_tag, checked
+from nicbench.store.tags import add_tag, check_tag
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and what would be tuned; change nothing.")]
-
-
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", metavar="NAME", help="Give the run this name to find it by (repeatable).")
 ]
@@ -33,13 +31,14 @@ def _run(
     output: Output = DEFAULT_OUTPUT,
     json: Json = False,
     no_progress: NoProgress = False,
+    no_report: NoReport = False,
     redact: Redact = False,
     wait: Wait = 0.0,
     tag: Tags = None,
     dry_run: DryRun = False,
 ) -> None:
     """Run every test of a bench file and write a report."""
-    tags = [checked(name) for name in tag or ()]
+    tags = [check_tag(name) for name in tag or ()]
     bench_file = load(bench)
     if dry_run:
         if not json:
@@ -50,4 +49,12 @@ def _run(
     for name in tags:
         add_tag(folder.path, name)
     say(f"run folder: {folder.path}")
-    conduct(bench_file, folder, as_json=json, with_progress=not no_progress, redact=redact, wait_s=wait)
+    conduct(
+        bench_file,
+        folder,
+        as_json=json,
+        with_progress=not no_progress,
+        redact=redact,
+        wait_s=wait,
+        with_report=not no_report,
+    )

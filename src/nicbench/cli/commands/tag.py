@@ -1,4 +1,4 @@
-"""``nicbench tag RUN NAME``: a name that a person gives a run, to find it by."""
+"""``nicbench tag RUN NAME``: gives a run a name to find it by."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.store.reference import open_run
+from nicbench.store.listing import open_run
 from nicbench.store.tags import add_tag, remove_tag, tags_of
 
 
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 _Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tag; without it, the run's tags are shown.")]
-_Remove = Annotated[bool, typer.Option("--remove", help="Take this tag away.")]
+_Remove = Annotated[bool, typer.Option("--remove", help="Remove this tag.")]
 
 
 def _tag(
@@ -28,7 +28,7 @@ def _tag(
     output: Output = DEFAULT_OUTPUT,
     json: Json = False,
 ) -> None:
-    """Give a run a name to find it by (`list --tag`, `check --against`), or take one away."""
+    """Give a run a name to find it by (`list --tag`, `check --against`), or remove one."""
     folder = open_run(run, output, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
     if name is None:
         if remove:

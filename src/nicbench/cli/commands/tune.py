@@ -1,4 +1,4 @@
-"""``nicbench tune BENCH.yaml``: what a run would tune on its hosts. Changes nothing."""
+"""``nicbench tune BENCH.yaml``: shows what a run would tune on its hosts. Changes nothing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from nicbench.bench_file import BenchFile, load
 from nicbench.cli.interruption import run_to_the_end
 from nicbench.cli.options import BenchPath, Json
 from nicbench.cli.output import print_json, results
-from nicbench.cli.tuning_table import print_tuning, tuning_document
-from nicbench.errors import NotReadyError
-from nicbench.model.tuning import Outcome
+from nicbench.cli.plan_table import print_tuning, tuning_document
+from nicbench.core.errors import NotReadyError
+from nicbench.core.tuning import Outcome
 
 
 def register(app: typer.Typer) -> None:
@@ -24,8 +24,8 @@ def _tune(bench: BenchPath, json: Json = False) -> None:
 
 
 def show_tuning(bench: BenchFile, *, as_json: bool) -> None:
-    """The dry run, also of ``run --dry-run``."""
-    from nicbench.stages.tuning_plan import planned_settings  # here: it loads the parts of a run
+    """Prints the dry run of tuning, also for ``run --dry-run``."""
+    from nicbench.stages.tuning import planned_settings  # imported here, as it loads the parts of a run
 
     settings = run_to_the_end(planned_settings(bench))
     if as_json:

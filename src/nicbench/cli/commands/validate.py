@@ -12,7 +12,7 @@ from nicbench.cli.failure import CrashError, report
 from nicbench.cli.options import Json
 from nicbench.cli.output import print_json, results, say
 from nicbench.cli.plan_table import plan_document, print_plan
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
 
 BenchPaths = Annotated[
     list[Path], typer.Argument(metavar="BENCH.yaml ...", help="One or more bench files.", show_default=False)
@@ -35,7 +35,7 @@ def _validate(benches: BenchPaths, json: Json = False) -> None:
 
 
 def _validate_each(benches: list[Path]) -> None:
-    """A wrong file, or one that we fail at, does not keep the others from being checked."""
+    """Checks each file, even where others are wrong or nicbench fails at them."""
     wrong = failed = 0
     for path in benches:
         try:
@@ -44,16 +44,16 @@ def _validate_each(benches: list[Path]) -> None:
             report(error, as_json=False)
             wrong += 1
         except OSError:
-            raise  # of the output: there is nobody to tell
+            raise  # of the output itself, so that nothing more can be printed
         except Exception as error:
             say(f"{path}:")
             report(CrashError.of(error), as_json=False)
             failed += 1
     if failed:
         message = f"nicbench failed at {failed} of {len(benches)} bench files"
-        raise CrashError(message, next_step="see what is said of each above")
+        raise CrashError(message, next_step="see the messages above")
     if wrong:
-        raise UsageError(f"{wrong} of {len(benches)} bench files are wrong", next_step="see what is said of each above")
+        raise UsageError(f"{wrong} of {len(benches)} bench files are wrong", next_step="see the messages above")
 
 
 def _show(bench_file: BenchFile, as_json: bool) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nicbench.adapters.pci import PATTERNS, parse_pci
 from nicbench.doctor.checks._interfaces import Interface
 from nicbench.hosts.base import Host
+from nicbench.system.adapters.pci import PATTERNS, parse_pci
 
 Adapters = dict[str, dict[str, Any]]
 
 
 async def adapters(host: Host) -> Adapters:
-    """By their addresses, as ``nicbench.adapters.pci`` tells them; empty where there is no such bus."""
+    """By their addresses, as ``nicbench.system.adapters.pci`` tells them; empty where there is no such bus."""
     done = await host.run(("sh", "-c", f'grep -sH "" {" ".join(PATTERNS)}; true'), check=False)
     return parse_pci(done.stdout)
 
@@ -24,7 +24,7 @@ def without_way_out(found: Adapters, interfaces: Iterable[Interface]) -> Adapter
     return {address: adapter for address, adapter in found.items() if address not in taken}
 
 
-def called(address: str, interfaces: Iterable[Interface]) -> str:
+def name_adapter(address: str, interfaces: Iterable[Interface]) -> str:
     """``eth1 (0000:03:00.1)``, or the address alone."""
     names = [one.name for one in interfaces if one.pci_address == address]
     return f"{', '.join(names)} ({address})" if names else address

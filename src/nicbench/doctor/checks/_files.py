@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from nicbench.core.errors import UnknownFactError
+from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
-from nicbench.inventory._asking import values_of
-from nicbench.inventory.base import UnknownFactError
-from nicbench.labs._cores import core_map, cpus_of_status
+from nicbench.testbed.labs.base import core_map, cpus_of_status
 
 
 async def values(host: Host, *patterns: str) -> dict[str, str]:

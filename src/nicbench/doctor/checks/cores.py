@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.hosts.base import Host
-from nicbench.labs._cores import core_map, cpus_of_status
+from nicbench.testbed.labs.base import core_map, cpus_of_status
 
 
 class Cores(Examination):
@@ -20,13 +20,13 @@ def judge(cpus: tuple[int, ...]) -> Check:
     """The map that a lab on this machine would use."""
     name = "cores"
     cores = core_map(cpus, dut_apart=True)
-    roles = f"tester on CPU {cores.worker}, DUT on {_listed(cores.dut)}, everything else on "
+    roles = f"tester on CPU {cores.worker}, DUT on {_list_text(cores.dut)}, everything else on "
     if cores.shared:
         return warning(name, f"one CPU only: {roles}the same; runs are labelled `shared cores`")
     if not cores.housekeeping:
         return ok(name, f"{roles}both: the controller sleeps during a trial")
-    return ok(name, f"{roles}{_listed(cores.housekeeping)}")
+    return ok(name, f"{roles}{_list_text(cores.housekeeping)}")
 
 
-def _listed(cpus: tuple[int, ...]) -> str:
+def _list_text(cpus: tuple[int, ...]) -> str:
     return ", ".join(str(cpu) for cpu in cpus)

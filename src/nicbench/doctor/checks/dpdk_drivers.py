@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._adapters import Adapters, adapters, called, without_way_out
+from nicbench.doctor.checks._adapters import Adapters, adapters, name_adapter, without_way_out
 from nicbench.doctor.checks._interfaces import Interface, interfaces
 from nicbench.hosts.base import Host
 
@@ -53,11 +53,10 @@ def judge(
     if driver := next((driver for driver in _TAKING if driver in loaded), None):
         text = f"{driver} is loaded and no card is bound to it: only ports on the kernel's drivers can be measured"
         before = "" if iommu or driver != "vfio-pci" else f"echo 1 > /sys/module/vfio/parameters/{_UNSAFE} && "
-        return warning(_NAME, f"{text}. To hand it {called(address, known)}:", before + bind.format(driver))
+        return warning(_NAME, f"{text}. To hand it {name_adapter(address, known)}:", before + bind.format(driver))
     if driver := next((driver for driver in _TAKING if driver in loadable), None):
-        text = (
-            f"none is loaded: only ports on the kernel's drivers can be measured. To hand it {called(address, known)}:"
-        )
+        card = name_adapter(address, known)
+        text = f"none is loaded: only ports on the kernel's drivers can be measured. To hand it {card}:"
         before = "" if iommu or driver != "vfio-pci" else f"modprobe vfio {_UNSAFE}=1 && "
         return warning(_NAME, text, f"{before}modprobe {driver} && {bind.format(driver)}")
     return warning(_NAME, f"this kernel has none of {', '.join(_TAKING)}: ports are measured over AF_XDP only")

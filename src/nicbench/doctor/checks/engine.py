@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.doctor.base import Check, Examination, missing, ok, warning
-from nicbench.engine.binary import find_binary
+from nicbench.engine.binaries import find_binary
 from nicbench.engine.client import EngineClient
-from nicbench.errors import NicbenchError, NotReadyError
 from nicbench.hosts.base import Host
 
 _PACKETS = "nicbench-packets"
@@ -24,13 +24,13 @@ class Engine(Examination):
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
         return (
-            await _examined(host, _PACKETS, judge),
-            await _examined(host, _MONITOR, judge_monitor),
-            await _examined(host, _FRAMES, judge_frames),
+            await _examine(host, _PACKETS, judge),
+            await _examine(host, _MONITOR, judge_monitor),
+            await _examine(host, _FRAMES, judge_frames),
         )
 
 
-async def _examined(host: Host, program: str, judged: Callable[[dict[str, Any]], Check]) -> Check:
+async def _examine(host: Host, program: str, judged: Callable[[dict[str, Any]], Check]) -> Check:
     # Without a monitor runs lack a section of the report, without frames a method; without the engine there are none.
     name, absent = ("engine", missing) if program == _PACKETS else (program.removeprefix("nicbench-"), warning)
     try:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nicbench.adapters.time_stamping import parse_time_stamping
 from nicbench.doctor.base import Check, Examination, ok
 from nicbench.doctor.checks._interfaces import to_measure_on
 from nicbench.hosts.base import Host
-from nicbench.inventory.base import NOT_UNDERSTOOD
+from nicbench.system.adapters.ethtool_link import parse_time_stamping
+from nicbench.system.inventory.base import NOT_UNDERSTOOD
 
 _NAME = "hardware clock"
 _BY_SOFTWARE = "latencies are stamped by software, with the TSC"

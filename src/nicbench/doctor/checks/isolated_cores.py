@@ -5,11 +5,11 @@ Source: Documentation/admin-guide/kernel-parameters.txt (isolcpus, nohz_full, rc
 
 from __future__ import annotations
 
+from nicbench.core.cpus import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._files import measuring_of
 from nicbench.hosts.base import Host
-from nicbench.labs._cores import cpus_of_status
-from nicbench.model.cpu_list import cpu_list, parse_cpu_list
+from nicbench.testbed.labs.base import cpus_of_status
 
 _CPUS = "/sys/devices/system/cpu/"
 # With fewer there is no core to set aside: tester, DUT, and two for everything else.

@@ -6,26 +6,26 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import nicbench.duts
+import nicbench.testbed.duts
+from nicbench.core.errors import NicbenchError
 from nicbench.doctor.base import Check, Examination, missing, ok
-from nicbench.errors import NicbenchError
 from nicbench.hosts.base import Host
 from nicbench.tuning.bpf import compile_program
 
 # Tried in a namespace without a name, which ends with the shell: nothing remains.
 _VETH = "ip link add name nbdoc0 type veth peer name nbdoc1"
 _XDP_SOCKET = "import socket; socket.socket(44, socket.SOCK_RAW).close()"  # 44 is AF_XDP
-_PROGRAM = Path(nicbench.duts.__file__).with_name("pass.bpf.c")
+_PROGRAM = Path(nicbench.testbed.duts.__file__).with_name("pass.bpf.c")
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A feature, the command that tries it, what lacks without it, and what may mend it."""
+    """A feature, the command that tries it, what lacks without it, and what may fix it."""
 
     name: str
     command: tuple[str, ...]
     lacks: str
-    mend: str | None
+    fix: str | None
 
 
 class Kernel(Examination):
@@ -60,7 +60,7 @@ async def _try(host: Host, trial: _Trial) -> Check:
         return missing(trial.name, f"{error.message}: {trial.lacks}", error.next_step)
     if done.status == 0:
         return ok(trial.name, "work")
-    return missing(trial.name, f"{_reason(done.stderr)}: {trial.lacks}", trial.mend)
+    return missing(trial.name, f"{_reason(done.stderr)}: {trial.lacks}", trial.fix)
 
 
 async def _try_xdp_program(host: Host) -> Check:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nicbench.adapters.link_settings import parse_link_settings
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._interfaces import to_measure_on
 from nicbench.hosts.base import Host
-from nicbench.inventory.base import NOT_UNDERSTOOD
+from nicbench.system.adapters.ethtool_link import parse_link_settings
+from nicbench.system.inventory.base import NOT_UNDERSTOOD
 
 _NAME = "link"
 _MODE = re.compile(r"^(\d{2,7})base")
@@ -36,7 +36,7 @@ class Links(Examination):
 
 
 def judge(device: str, settings: Mapping[str, Any]) -> Check:
-    """``settings`` as ``nicbench.adapters.link_settings`` tells them."""
+    """``settings`` as ``nicbench.system.adapters.ethtool_link`` tells them."""
     name = f"{_NAME} of {device}"
     if settings["link"] is False:
         why = f" ({settings['why_no_link']})" if settings["why_no_link"] else ""
@@ -45,15 +45,15 @@ def judge(device: str, settings: Mapping[str, Any]) -> Check:
     if speed is None:
         return ok(name, "its driver does not say a speed: give `link:` in the bench file")
     if settings["duplex"] == "half":
-        text = f"{_said(speed)} at half duplex: sending and receiving share it, so no result is that of a port"
+        text = f"{_gbps(speed)} at half duplex: sending and receiving share it, so no result is that of a port"
         return warning(name, text, f"ethtool --change {device} autoneg on")
     if most is None or speed >= most:
-        return ok(name, f"{_said(speed)}, {'duplex unknown' if settings['duplex'] is None else 'full duplex'}")
-    text = f"runs at {_said(speed)} and could at {_said(most)}: the line limits what the port and the DUT could carry"
+        return ok(name, f"{_gbps(speed)}, {'duplex unknown' if settings['duplex'] is None else 'full duplex'}")
+    text = f"runs at {_gbps(speed)} and could at {_gbps(most)}: the line limits what the port and the DUT could carry"
     partner, offered = fastest(settings["partner_modes"]), fastest(settings["advertised_modes"])
     if partner is not None and partner < most:
         return warning(
-            name, f"{text}. The other end offers {_said(partner)} at most: change it, the cable or transceiver"
+            name, f"{text}. The other end offers {_gbps(partner)} at most: change it, the cable or transceiver"
         )
     if settings["autonegotiation"] is False or (offered is not None and offered < most):
         return warning(name, f"{text}. It is set so; to let both ends agree:", f"ethtool --change {device} autoneg on")
@@ -65,5 +65,5 @@ def fastest(modes: Iterable[str]) -> int | None:
     return max((int(found[1]) * 1_000_000 for mode in modes if (found := _MODE.match(mode))), default=None)
 
 
-def _said(bits_per_s: int) -> str:
+def _gbps(bits_per_s: int) -> str:
     return f"{bits_per_s / 1e9:g} Gb/s" if bits_per_s >= 1e9 else f"{bits_per_s / 1e6:g} Mb/s"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from nicbench.core.cpus import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._adapters import Adapters, adapters, called, without_way_out
+from nicbench.doctor.checks._adapters import Adapters, adapters, name_adapter, without_way_out
 from nicbench.doctor.checks._files import measuring_cpus, values
 from nicbench.doctor.checks._interfaces import Interface, interfaces
 from nicbench.hosts.base import Host
-from nicbench.model.cpu_list import cpu_list, parse_cpu_list
 
 _NAME = "NUMA"
 
@@ -36,7 +36,7 @@ def judge(nodes: int, found: Adapters, known: Collection[Interface], measuring: 
     if not placed:
         return (ok(_NAME, f"{nodes} nodes, and no network adapter to measure with tells at which it is"),)
     return tuple(
-        _judge_one(called(address, known), adapter["numa_node"], adapter["local_cpus"], measuring)
+        _judge_one(name_adapter(address, known), adapter["numa_node"], adapter["local_cpus"], measuring)
         for address, adapter in placed.items()
     )
 

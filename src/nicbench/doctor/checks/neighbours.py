@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.judging import Thresholds
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._files import measuring_cpus
-from nicbench.engine.binary import find_binary
-from nicbench.errors import HostError, NicbenchError
+from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
-from nicbench.judge.thresholds import Thresholds
 
 _NAME, _MEND = "noisy neighbours", "make install"
 _WARM_UP_S, _LOOK_S, _ANSWER_S = 0.3, 1.0, 5.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.doctor.base import Check, Examination, missing, ok, warning
 from nicbench.doctor.package_list import Package, installed_packages, packages_file, parse_packages
-from nicbench.engine.binary import find_binary
-from nicbench.errors import NicbenchError, NotReadyError
+from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
 
 

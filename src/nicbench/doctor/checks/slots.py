@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._adapters import Adapters, adapters, called, without_way_out
+from nicbench.doctor.checks._adapters import Adapters, adapters, name_adapter, without_way_out
 from nicbench.doctor.checks._interfaces import Interface, interfaces
 from nicbench.hosts.base import Host
 
@@ -31,22 +31,22 @@ def judge(found: Adapters, known: Collection[Interface]) -> tuple[Check, ...]:
     told = {address: adapter for address, adapter in found.items() if adapter["link"]}
     if not told:
         return (ok(_NAME, "no network adapter to measure with tells of its link"),)
-    return tuple(_judge_one(called(address, known), adapter) for address, adapter in told.items())
+    return tuple(_judge_one(name_adapter(address, known), adapter) for address, adapter in told.items())
 
 
 def _judge_one(who: str, adapter: Mapping[str, Any]) -> Check:
     name = f"{_NAME} of {who}"
     link, possible, slot = adapter["link"], adapter["link_possible"], adapter["slot_possible"]
     if possible is None or link["bandwidth_bits_per_s"] >= possible["bandwidth_bits_per_s"]:
-        return ok(name, f"{_said(link)}{'' if possible is None else ', all that the card can'}")
-    text = f"{_said(link)}, and the card could {_said(possible)}: frames beyond that rate are lost in the card"
+        return ok(name, f"{_describe(link)}{'' if possible is None else ', all that the card can'}")
+    text = f"{_describe(link)}, and the card could {_describe(possible)}: frames beyond that rate are lost in the card"
     if slot is not None and slot["bandwidth_bits_per_s"] < possible["bandwidth_bits_per_s"]:
-        return warning(name, f"{text}. Its slot gives {_said(slot)} at most: put it into a faster one")
+        return warning(name, f"{text}. Its slot gives {_describe(slot)} at most: put it into a faster one")
     # Where the slot does not say either, nothing else is known of it.
     return warning(name, f"{text}. Reseat it, and look whether the BIOS limits the slot's speed or splits its lanes")
 
 
-def _said(link: Mapping[str, Any]) -> str:
+def _describe(link: Mapping[str, Any]) -> str:
     return (
         f"x{link['lanes']} at {link['speed_gt_per_s']:g} GT/s ({link['bandwidth_bits_per_s'] / 1e9:.1f} Gb/s each way)"
     )

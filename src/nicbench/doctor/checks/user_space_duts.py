@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.duts import _l3fwd_build as l3fwd
 from nicbench.hosts.base import Host
+from nicbench.testbed import l3fwd_build as l3fwd
 
 
 class UserSpaceDuts(Examination):
@@ -15,7 +15,7 @@ class UserSpaceDuts(Examination):
     async def examine(self, host: Host) -> tuple[Check, ...]:
         found = await host.run(("sh", "-c", "command -v dpdk-testpmd"), check=False)
         has_sources = await host.read_file(f"{l3fwd.SOURCES}/l3fwd/main.c") is not None
-        return (judge_testpmd(found.stdout.strip()), judge_l3fwd(l3fwd.built(), has_sources=has_sources))
+        return (judge_testpmd(found.stdout.strip()), judge_l3fwd(l3fwd.read_build(), has_sources=has_sources))
 
 
 def judge_testpmd(path: str) -> Check:

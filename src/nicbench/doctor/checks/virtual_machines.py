@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 
+from nicbench.core.errors import NotReadyError
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.errors import NotReadyError
-from nicbench.hosts._vm_options import VmOptions
 from nicbench.hosts.base import Host
-from nicbench.inventory.meminfo import parse_meminfo
-from nicbench.vm.accelerator import kvm_works
-from nicbench.vm.emulator import Emulator, find_emulator
-from nicbench.vm.kernel import FETCH_COMMAND, Kernel, find_kernel
+from nicbench.hosts.options import VmOptions
+from nicbench.system.inventory.meminfo import parse_meminfo
+from nicbench.testbed.vm.emulator import Emulator, find_emulator, kvm_works
+from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, find_kernel
 
 _KVM = "/dev/kvm"
 _ORDINARY_GUEST_BYTES = int(VmOptions().memory)

@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
+from nicbench.core.plan import ThresholdRow
+from nicbench.core.result import ResultVerdict
+from nicbench.core.round import Round
+from nicbench.core.trial import Trial
+from nicbench.core.verdict import Finding
 from nicbench.export.document import ExportDocument, ExportedResult
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
 from nicbench.export.tables import plain
 from nicbench.export.text import without_controls
-from nicbench.model.plan import ThresholdRow
-from nicbench.model.result import ResultVerdict
-from nicbench.model.round import Round
-from nicbench.model.trial import Trial
-from nicbench.model.verdict import Finding
-from nicbench.stats.ratios import Agreement
+from nicbench.stats.intervals import Agreement
 
 _THRESHOLDS: Final = "thresholds"
 _UNRELIABLE: Final = (ResultVerdict.DISTURBED.value, ResultVerdict.INCOMPLETE.value)

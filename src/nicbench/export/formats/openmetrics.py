@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Final
 
+from nicbench.core.result import ResultVerdict
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
 from nicbench.export.tables import plain
 from nicbench.export.text import without_controls
-from nicbench.model.result import ResultVerdict
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]+")
 _RUN_INFO: Final = "nicbench_run"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, BinaryIO, Final
 
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
 from nicbench.export.tables import LARGEST_EXACT, Cell, Column, Table

@@ -1,1 +1,1 @@
-"""The files that testers export: each format is a file here, found by its ``kind``."""
+"""Formats of files that testers export: each is a file here, found by its ``kind``."""

@@ -1,4 +1,4 @@
-"""A format: from what a tester exports to a sheet with the headings of the method. Pure; it reads no file."""
+"""The interface of formats: from what a tester exports to a sheet with the headings of the method."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from nicbench.importing.cells import Sheet, read_sheet
-from nicbench.importing.options import ImportOptions
+from nicbench.importing.columns import ImportOptions
 
 
 class Format(ABC):
@@ -17,16 +17,16 @@ class Format(ABC):
 
     @classmethod
     def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
-        """The file as it is, before rows are chosen: a CSV, unless the tester writes something else.
+        """Parses the file before rows are chosen: a CSV, unless the tester writes something else.
 
-        WrongFileError with a place where it is none.
+        WrongFileError with a position where it is none.
         """
         return read_sheet(text, path, delimiter, heading_line)
 
     @classmethod
     @abstractmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
-        """The rows and columns of ``method`` in a file that was read as it is; cells keep their places.
+        """Returns the rows and columns of ``method`` in a parsed file; cells keep their positions.
 
-        WrongFileError with a place where the file is not of this format.
+        WrongFileError with a position where the file is not of this format.
         """

@@ -1,23 +1,23 @@
 """The JSON of an iperf3 client (``iperf3 -c .. -J``, 3.0 and later): a row for each direction of a test.
 
-It is read by the parser that reads iperf3 when nicbench runs it, and refused by the same rules. A throughput is what
-the receiver got, where iperf3 says so. Its CPU time is that of its own process, not how busy the machine was.
+It is parsed and checked by the same code as when nicbench runs iperf3. The throughput is what the receiver got, where
+iperf3 reports it. The CPU time is that of the iperf3 process, not the load of the machine.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.problems import Position, Problem, WrongFileError
+from nicbench.core.round import Ask, Direction, Flow, Job
 from nicbench.importing.cells import Cell, Sheet
-from nicbench.importing.formats._json_places import place_of
+from nicbench.importing.columns import ImportOptions
+from nicbench.importing.formats._shared import place_of
 from nicbench.importing.formats.base import Format
-from nicbench.importing.options import ImportOptions
-from nicbench.model.round import Ask, Direction, Flow, Job
-from nicbench.problems import Position, Problem, WrongFileError
 from nicbench.workloads.base import Output, WorkloadError
-from nicbench.workloads.plausible import implausible
-from nicbench.workloads.tools._reading import Reading, json_object
+from nicbench.workloads.plausible import find_implausible
+from nicbench.workloads.tool_output import Reading, json_object
 from nicbench.workloads.tools.iperf3 import Iperf3
 
 _HEADS: Final = ("tool", "mode", "direction", "port", "throughput [b/s]", "retransmissions", "datagrams lost [%]")
@@ -27,7 +27,7 @@ _LONGEST_NAME: Final = 200
 
 
 class Iperf3Json(Format):
-    """One test for each file; several files make one run."""
+    """Reads one test from each file; several files make one run."""
 
     kind: ClassVar[str] = "iperf3"
     about: ClassVar[str] = "JSON of an iperf3 client (-J), one test for each file"
@@ -36,12 +36,12 @@ class Iperf3Json(Format):
     def cells(cls, text: str, path: str, delimiter: str | None, heading_line: int) -> Sheet:
         try:
             whole = Reading(json_object(text, "iperf3"), "iperf3")
-            said = Iperf3().complaint(Output(text))
-            if said is not None:
-                raise WorkloadError(f"iperf3 failed: {said}")
+            complaint = Iperf3().complaint(Output(text))
+            if complaint is not None:
+                raise WorkloadError(f"iperf3 failed: {complaint}")
             job = _job(whole)
             figures = Iperf3().parse(job, Output(text), None)
-            wrong = implausible(job, figures)
+            wrong = find_implausible(job, figures)
         except WorkloadError as error:
             hint = "is it the output of one `iperf3 -c .. -J`, whole?"
             raise WrongFileError(path, [Problem(place_of(error, text), error.message, hint)]) from error
@@ -52,7 +52,7 @@ class Iperf3Json(Format):
         rows = []
         for number, flow in enumerate(figures.flows):
             place = _place(text, f"sum_received{'_bidir_reverse' if number else ''}")
-            rows.append(tuple(Cell(said, place) for said in _row(start, job, flow)))
+            rows.append(tuple(Cell(text_of_cell, place) for text_of_cell in _row(start, job, flow)))
         first = Position(1, 1)
         return Sheet(tuple(Cell(head, first) for head in _HEADS), tuple(rows), _LEFT_OUT)
 
@@ -66,7 +66,7 @@ class Iperf3Json(Format):
 
 
 def _job(whole: Reading) -> Job:
-    """What was asked of iperf3, by its own word."""
+    """Reconstructs the job of iperf3 from its own report."""
     start = whole.part("start")
     if start.has("accepted_connection"):
         raise WorkloadError("this was written by iperf3's server, which does not know what the client received")
@@ -90,7 +90,7 @@ def _job(whole: Reading) -> Job:
 
 
 def _row(start: Reading, job: Job, flow: Flow) -> tuple[str, ...]:
-    """In the order of ``_HEADS``."""
+    """Returns the cells in the order of ``_HEADS``."""
     ask = job.ask
     way = _WORDS[flow.direction]
     words = f"{ask.transport.upper()} {'both ways at once, ' if ask.direction == 'both' else ''}{way}"
@@ -125,11 +125,11 @@ def _number(value: float | None) -> str:
 
 
 def _name(text: str) -> str:
-    """A text of the file, on one line and not endless: it goes to headings."""
+    """Returns a text of the file on one line and of limited length, for headings."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:_LONGEST_NAME]).split()) or "-"
 
 
 def _place(text: str, name: str) -> Position:
-    """Where a key stands for the last time; the beginning where it does not."""
+    """Returns the position of the last occurrence of a key; the beginning where there is none."""
     at = max(text.rfind(f'"{name}"'), 0)
     return Position(text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1)

@@ -1,8 +1,8 @@
 """AggregateResults.csv of IxNetwork's QuickTests RFC 2544 (Keysight, Ixia): a row for each trial and frame size.
 
-The headings are those that DPDK's test suite and OPNFV's vswitchperf read, each of them a public program that runs
-these tests; the units stand in them. ``Agg`` before a name, of all ports, is left away: iteration.csv has none.
-Of several trials one must be chosen: --where Trial=1.
+The headings, with their units, are those that DPDK's test suite and OPNFV's vswitchperf read: both are public programs
+that run these tests. ``Agg`` before a name (all ports) is dropped, as iteration.csv does not have it. Of several trials
+one must be chosen: --where Trial=1.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from nicbench.importing.cells import Sheet
-from nicbench.importing.formats._renamed import Names, renamed
+from nicbench.importing.columns import ImportOptions
+from nicbench.importing.formats._shared import Names, rename_columns
 from nicbench.importing.formats.base import Format
-from nicbench.importing.options import ImportOptions
 
 _LOADED: Final = {
     "Framesize": "frame size",
@@ -44,13 +44,13 @@ _NAMES: Final[Names] = MappingProxyType(
         },
     }
 )
-_OF_A_PDR: Final = MappingProxyType(
+_PDR_NAMES: Final = MappingProxyType(
     {"Rx Throughput (fps)": "PDR [fps]", "Rx Throughput (% Line Rate)": "PDR % of line rate"}
 )
 
 
 class IxNetwork(Format):
-    """Where a loss was allowed (``--pdr-loss``), the rates of a throughput test are a PDR."""
+    """Reads IxNetwork's table; where a loss was allowed (``--pdr-loss``), the rates of a throughput test are a PDR."""
 
     kind: ClassVar[str] = "ixnetwork"
     about: ClassVar[str] = "AggregateResults.csv of an RFC 2544 QuickTest (Keysight, Ixia)"
@@ -59,5 +59,5 @@ class IxNetwork(Format):
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
         names = {kind: dict(of_kind) for kind, of_kind in _NAMES.items()}
         if options.loss_ratio:
-            names["throughput"] |= _OF_A_PDR
-        return renamed(sheet, path, names, method, "IxNetwork", lambda head: head.removeprefix("Agg "))
+            names["throughput"] |= _PDR_NAMES
+        return rename_columns(sheet, path, names, method, "IxNetwork", lambda head: head.removeprefix("Agg "))

@@ -1,17 +1,17 @@
-"""A table with a figure on each row: ``metric`` (or ``statistic``), ``value`` and ``unit``, and what that is of."""
+"""A table with one figure in each row: ``metric`` (or ``statistic``), ``value`` and ``unit``, and its point."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from nicbench.core.problems import Problem, WrongFileError
 from nicbench.importing.cells import Cell, Sheet
+from nicbench.importing.columns import ImportOptions
 from nicbench.importing.formats.base import Format
-from nicbench.importing.options import ImportOptions
-from nicbench.problems import Problem, WrongFileError
 
 
 class Long(Format):
-    """Turned: rows that agree in the other columns become one row, each metric a column."""
+    """Pivots the table: rows that agree in the other columns become one row, each metric a column."""
 
     kind: ClassVar[str] = "long"
     about: ClassVar[str] = "columns metric, value and unit: a figure on each row"
@@ -27,13 +27,13 @@ class Long(Format):
             )
         keys = [number for number in range(len(sheet.heads)) if number not in (metric, value, unit)]
         points: dict[tuple[str, ...], dict[str, Cell]] = {}
-        told: dict[tuple[str, ...], list[Cell]] = {}
+        first_cells: dict[tuple[str, ...], list[Cell]] = {}
         heads: dict[str, Cell] = {}
         problems = []
         for row in sheet.rows:
             texts = tuple(row[key].text for key in keys)
             point = points.setdefault(texts, {})
-            told.setdefault(texts, [row[key] for key in keys])  # where it stands first
+            first_cells.setdefault(texts, [row[key] for key in keys])  # keeps the first row's cells
             name, cell = row[metric].text, row[value]
             if name in point:
                 first = point[name].position.line
@@ -46,5 +46,5 @@ class Long(Format):
         rows = []
         for texts, figures in points.items():
             place = next(iter(figures.values())).position
-            rows.append((*told[texts], *(figures.get(name, Cell("", place)) for name in heads)))
+            rows.append((*first_cells[texts], *(figures.get(name, Cell("", place)) for name in heads)))
         return Sheet((*(sheet.heads[key] for key in keys), *heads.values()), tuple(rows))

@@ -1,16 +1,16 @@
-"""A table whose headings name what is in it: as anybody writes one by hand, or exports it from a spreadsheet."""
+"""A table whose headings name its columns: written by hand, or exported from a spreadsheet."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from nicbench.importing.cells import Sheet
+from nicbench.importing.columns import ImportOptions
 from nicbench.importing.formats.base import Format
-from nicbench.importing.options import ImportOptions
 
 
 class Plain(Format):
-    """Taken as it is."""
+    """Takes the table as it is."""
 
     kind: ClassVar[str] = "plain"
     about: ClassVar[str] = "headings name the columns and their units"

@@ -1,8 +1,8 @@
 """RFC 2544 results of Spirent TestCenter: its detailed summary view as CSV, a row for each iteration of a search.
 
 The headings are those that OPNFV's vswitchperf, to which Spirent contributed, writes from that view and reads again.
-A throughput is the iteration of highest load that TestCenter passed; a frame size of which none passed has no rate. Of
-several trials one must be chosen: --where TrialNumber=1.
+The throughput is the iteration of highest load that TestCenter passed; a frame size of which none passed has no rate.
+Of several trials one must be chosen: --where TrialNumber=1.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from nicbench.importing.cells import Cell, Sheet
-from nicbench.importing.formats._renamed import Names, renamed
+from nicbench.importing.columns import ImportOptions
+from nicbench.importing.formats._shared import Names, rename_columns
 from nicbench.importing.formats.base import Format
-from nicbench.importing.options import ImportOptions
 
 _SIZES: Final = {"ConfiguredFrameSize": "frame size", "FrameSize": "frame size"}
 _LOSSES: Final = dict.fromkeys(("PercentLoss", "PercentLoss(%)", "PercentFrameLoss(%)"), "loss [%]")
@@ -36,7 +36,7 @@ _NAMES: Final[Names] = MappingProxyType(
         "frame-loss": {**_LOADED, "TxFrameCount": "offered frames", "RxFrameCount": "returned frames"},
     }
 )
-_OF_A_PDR: Final = MappingProxyType({"ForwardingRate(fps)": "PDR [fps]", "Throughput(%)": "PDR % of line rate"})
+_PDR_NAMES: Final = MappingProxyType({"ForwardingRate(fps)": "PDR [fps]", "Throughput(%)": "PDR % of line rate"})
 _FIGURES: Final = ("frame rate [fps]", "% of line rate", "PDR [fps]", "PDR % of line rate", "loss [%]")
 _RESULT: Final = "Result"
 _TRIAL: Final = "TrialNumber"
@@ -44,7 +44,7 @@ _PASSED: Final = "passed"
 
 
 class TestCenter(Format):
-    """Where a loss was allowed (``--pdr-loss``), the rates of a throughput test are a PDR."""
+    """Reads TestCenter's table; where a loss was allowed (``--pdr-loss``), the rates of a throughput test are a PDR."""
 
     kind: ClassVar[str] = "testcenter"
     about: ClassVar[str] = "RFC 2544 results of Spirent TestCenter, its detailed summary view"
@@ -53,11 +53,11 @@ class TestCenter(Format):
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
         names = {kind: dict(of_kind) for kind, of_kind in _NAMES.items()}
         if options.loss_ratio:
-            names["throughput"] |= _OF_A_PDR
+            names["throughput"] |= _PDR_NAMES
         if method != "throughput" or sheet.index_of(_RESULT) is None:
-            return renamed(sheet, path, names, method, "TestCenter")
+            return rename_columns(sheet, path, names, method, "TestCenter")
         chosen, passed = _best(sheet)
-        found = renamed(chosen, path, names, method, "TestCenter")
+        found = rename_columns(chosen, path, names, method, "TestCenter")
         figures = [number for number, head in enumerate(found.heads) if head.text in _FIGURES]
         rows = [
             row
@@ -69,7 +69,7 @@ class TestCenter(Format):
 
 
 def _best(sheet: Sheet) -> tuple[Sheet, list[bool]]:
-    """The passed iteration of highest load of each trial and frame size, or any where none passed; and which did."""
+    """Returns, for each trial and frame size, the passed iteration of highest load (or any), and whether it passed."""
     size = next((index for name in _SIZES if (index := sheet.index_of(name)) is not None), None)
     load = next((index for name in _LOADS if (index := sheet.index_of(name)) is not None), None)
     result = sheet.index_of(_RESULT)
@@ -87,7 +87,7 @@ def _best(sheet: Sheet) -> tuple[Sheet, list[bool]]:
 
 
 def _load(text: str) -> float:
-    """For comparing; what is no number is told where it is read."""
+    """Returns the load for comparison; invalid numbers are reported where the cell is read."""
     try:
         return float(text)
     except ValueError:

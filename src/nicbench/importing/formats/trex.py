@@ -1,8 +1,8 @@
 """Statistics of Cisco TRex's stateless client as JSON: what ``STLClient.get_stats()`` returns, dumped.
 
-The fields are those of TRex's own examples and of the tester ``trex``; no complete export was at hand. Of all ports
-together come frames sent and received and the share lost, of each packet group of a latency stream its latencies in
-microseconds. TRex does not say which frames it sent at which load: ``--set`` has to.
+The fields are those of TRex's own examples and of the tester ``trex``; no complete export was available. All ports
+together give frames sent and received and the share lost; each packet group of a latency stream gives its latencies in
+microseconds. TRex does not report the frame size and the load, so ``--set`` has to state them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from nicbench.errors import UsageError
+from nicbench.core.errors import UsageError
+from nicbench.core.problems import Position, Problem, WrongFileError
 from nicbench.importing.cells import MOST_ROWS, Cell, Sheet
-from nicbench.importing.formats._json_places import place_of
+from nicbench.importing.columns import ImportOptions
+from nicbench.importing.formats._shared import place_of
 from nicbench.importing.formats.base import Format
-from nicbench.importing.options import ImportOptions
-from nicbench.problems import Position, Problem, WrongFileError
 from nicbench.workloads.base import WorkloadError
-from nicbench.workloads.tools._reading import Reading, json_object
+from nicbench.workloads.tool_output import Reading, json_object
 
 GROUP: Final = "packet group"
 _COUNTS: Final = ("offered frames", "returned frames", "loss [%]")
@@ -28,7 +28,7 @@ _ALL_PORTS: Final = "all ports"
 
 
 class TrexStatistics(Format):
-    """One trial for each file."""
+    """Reads one trial from each file."""
 
     kind: ClassVar[str] = "trex"
     about: ClassVar[str] = "statistics of TRex's stateless client as JSON, one trial for each file"
@@ -44,7 +44,7 @@ class TrexStatistics(Format):
             raise WrongFileError(path, [Problem(Position(1, 1), f"has more than {MOST_ROWS} packet groups", None)])
         first = Position(1, 1)
         heads = tuple(Cell(head, first) for head in _HEADS)
-        return Sheet(heads, tuple(tuple(Cell(said, first) for said in row) for row in rows))
+        return Sheet(heads, tuple(tuple(Cell(text_of_cell, first) for text_of_cell in row) for row in rows))
 
     @classmethod
     def sheet(cls, sheet: Sheet, path: str, method: str, options: ImportOptions) -> Sheet:
@@ -69,7 +69,7 @@ class TrexStatistics(Format):
 
 
 def _rows(stats: Reading) -> list[tuple[str, ...]]:
-    """In the order of ``_HEADS``: all ports together, then each packet group that has latencies."""
+    """Returns rows in the order of ``_HEADS``: all ports together, then each packet group that has latencies."""
     total = stats.part("total")
     sent, received = total.number("opackets"), total.number("ipackets")
     lost_percent = 100.0 * (sent - received) / sent if sent > 0 else None
@@ -77,11 +77,11 @@ def _rows(stats: Reading) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [(_ALL_PORTS, *map(_text, (sent, received, lost_percent)), *blank)]
     groups = stats.maybe("latency")
     for group in groups.names() if groups else ():
-        if groups is None or not group.isdecimal():  # "global": errors of no group
+        if groups is None or not group.isdecimal():  # "global" has the errors of no group
             continue
         latency = groups.part(group).part("latency")
-        told = (latency.maybe_number(name) for name in ("total_min", "average", "total_max"))
-        rows.append((group[:20], *blank, *(_text(value) for value in told)))
+        latencies = (latency.maybe_number(name) for name in ("total_min", "average", "total_max"))
+        rows.append((group[:20], *blank, *(_text(value) for value in latencies)))
     return rows
 
 

@@ -6,23 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nicbench import __version__
-from nicbench.beside.entry import Entry
-from nicbench.beside.matching import Matched, Point
-from nicbench.beside.merging import merged, one_basis, plan_of_all
-from nicbench.beside.objections import Objection
-from nicbench.beside.settings import Settings
-from nicbench.model.result import Summary
-from nicbench.report.beside.answer import FEW, sentences
+from nicbench.compare.entry import Entry
+from nicbench.compare.matching import Matched, Point
+from nicbench.compare.merged_summary import merged, one_basis, plan_of_all
+from nicbench.compare.objections import Objection
+from nicbench.compare.settings import Settings
+from nicbench.core.result import Summary
+from nicbench.report.answer.of_entries import FEW, sentences
 from nicbench.report.beside.rows import EntryRow, SettingRow, columns_of, entry_rows, setting_rows
 from nicbench.report.beside.values import ValueTable, value_tables
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.editors.study import Study, editors_parts, studies
-from nicbench.report.html import rendered
 from nicbench.report.imported import ErratumRow, errata_rows
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
+from nicbench.report.section import Section
 from nicbench.report.statistics.view import statistics_view
-from nicbench.report.tables import Section
 
 SERIES = 7
 """So many lines or bars of one chart can be told apart; more are drawn as small multiples, and tabled as heat."""
@@ -124,11 +123,6 @@ def page_of(
     )
 
 
-def render_page(page: Page) -> str:
-    """The HTML file."""
-    return rendered(page.report, "beside.html.j2", page=page)
-
-
 def _without_details(compared: Comparison, many: bool) -> Comparison:
     """Instances of film frames are shown by their study; of many entries no curve with a line for each is drawn."""
     own = editors_parts()
@@ -143,17 +137,17 @@ def _shared_goals(compared: Comparison) -> tuple[Comparison, tuple[Lonely, ...]]
     tables, lonely = [], []
     for table in compared.rates:
         has = {
-            goal.key: tuple(
+            goal.value: tuple(
                 name
                 for place, name in enumerate(table.names)
-                if any(row.cells[goal.key][place].results for row in table.rows)
+                if any(row.cells[goal.value][place].results for row in table.rows)
             )
             for goal in table.goals
         }
         lonely += [
-            Lonely(f"{table.test}: {goal.name}", has[goal.key]) for goal in table.goals if len(has[goal.key]) < 2
+            Lonely(f"{table.test}: {goal.name}", has[goal.value]) for goal in table.goals if len(has[goal.value]) < 2
         ]
-        tables.append(replace(table, goals=tuple(goal for goal in table.goals if len(has[goal.key]) > 1)))
+        tables.append(replace(table, goals=tuple(goal for goal in table.goals if len(has[goal.value]) > 1)))
     return replace(compared, rates=tuple(table for table in tables if table.goals)), tuple(lonely)
 
 
@@ -179,8 +173,6 @@ def _report(
         details=tuple(details),
         statements=(),
         labels=(),
-        throughput=(),
-        latency=(),
         sections=(),
         other_results=(),
         ceilings=(),

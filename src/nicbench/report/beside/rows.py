@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.beside.entry import Entry, Origin
-from nicbench.beside.settings import Setting
-from nicbench.diff.words import shown
-from nicbench.model.turn import DEFAULT
+from nicbench.compare.entry import Entry, Origin
+from nicbench.compare.importance import shown
+from nicbench.compare.settings import Setting
+from nicbench.core.turn import DEFAULT
+from nicbench.core.units import format_bits_per_s
 from nicbench.report.numbers import UNKNOWN
-from nicbench.units import format_bits_per_s
 
 _LONGEST = 90
 
@@ -37,7 +37,7 @@ def entry_rows(entries: Sequence[Entry]) -> tuple[EntryRow, ...]:
             number=number,
             name=entry.name,
             run=entry.run_id if entry.configuration == DEFAULT else f"{entry.run_id}: {entry.configuration}",
-            told=dict(zip(HEADS, _told(entry), strict=True)),
+            told=dict(zip(HEADS, _texts_of(entry), strict=True)),
         )
         for number, entry in enumerate(entries, 1)
     )
@@ -48,7 +48,7 @@ def columns_of(rows: Sequence[EntryRow]) -> tuple[str, ...]:
     return tuple(head for head in HEADS if len({row.told[head] for row in rows}) > 1)
 
 
-def _told(entry: Entry) -> tuple[str, ...]:
+def _texts_of(entry: Entry) -> tuple[str, ...]:
     machine = "; ".join(text for kind in ("processor", "kernel") for text in entry.machines.get(kind, ()))
     made = f"{entry.moment} UTC" if entry.moment else _year(entry)
     return _device(entry), machine or UNKNOWN, _link(entry), made, str(entry.runs), entry.verdict.value

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nicbench.core.frame_size import label_of
+from nicbench.core.registry import find
+from nicbench.core.result import Bounded, Result, Spread, Summary, Value, name_of_test
+from nicbench.core.table import Column
 from nicbench.methods.base import Method, main_values
-from nicbench.model.frame_size import label_of
-from nicbench.model.rate import Bounded
-from nicbench.model.result import Result, Summary, Value, name_of_test
-from nicbench.model.spread import Spread
-from nicbench.model.table import Column
-from nicbench.registry import find
 from nicbench.report.cells import number_of, texts, value_of
 from nicbench.report.editors.study import editors_parts
 from nicbench.report.numbers import UNKNOWN
+from nicbench.report.tables import in_suitable_units
 
-_LATENCY: Final = (
-    Column(value="latency_p50_ns", head="Latency, median", unit="µs", form="microseconds"),
-    Column(value="latency_p99_9_ns", head="Latency, p99.9", unit="µs", form="microseconds"),
-)
 _VIEWS: Final = frozenset({"size", "run", "part"})
 """Parameters that tell no points of one table apart."""
 
@@ -48,6 +43,8 @@ class ValueTable:
     scope: str
     corner: str
     points: tuple[str, ...]
+    is_searched: bool
+    """Whether it is a rate that a search found: such rates have a table of their own, with their intervals."""
     parameters: tuple[Mapping[str, Any], ...]
     rows: Mapping[str, tuple[ValueCell, ...]]
 
@@ -77,22 +74,22 @@ def value_tables(summary: Summary) -> tuple[ValueTable, ...]:
 
 def _columns(method: str, results: Sequence[Result]) -> list[Column]:
     """What the method prints bold or calls its main values, with heading and unit."""
-    if method == "latency":
-        return list(_LATENCY)
     kind = find("nicbench.methods", Method).get(method)
     part = results[0].parameters.get("part")
     table = next((one for one in (kind.tables() if kind else ()) if one.part == part), None)
-    known = {column.value: column for column in (table.columns if table else ())}
-    wanted = dict.fromkeys(name for result in results for name in main_values(result))
-    return [known.get(name) or _plain(name) for name in wanted]
+    if kind is None or table is None:
+        return [Column(value=name, head=name) for name in dict.fromkeys(_main_names(results))]
+    fitted = kind.table_for(table, results, {})
+    known = {column.value: column for column in reversed(fitted.columns)}
+    stated = [fitted.statement.also] if fitted.statement else []
+    wanted = dict.fromkeys((*_main_names(results), *stated))
+    columns = [known.get(name) or Column(value=name, head=name) for name in wanted]
+    suited = in_suitable_units(fitted.model_copy(update={"columns": tuple(columns), "further": ()}), results)
+    return [column.model_copy(update={"head": column.name or column.head}) for column in suited.columns]
 
 
-def _plain(name: str) -> Column:
-    """Of a value that stands in no table: a rate for a goal, or its name as it is."""
-    goal = name.removesuffix("_frames_per_s")
-    if goal != name:
-        return Column(value=name, head=goal.upper(), unit="Mpps", form="mpps")
-    return Column(value=name, head=name)
+def _main_names(results: Iterable[Result]) -> Iterator[str]:
+    return (name for result in results for name in main_values(result))
 
 
 def _table(
@@ -133,10 +130,11 @@ def _table(
         head=column.head,
         unit=_unit(column, first),
         scope=first.scope,
-        corner="Frame [bytes]" if _is_sized(first) else "",
+        corner="Frame [bytes]" if all(point.isdigit() for point in points) else "",
         points=tuple(points),
+        is_searched=column.aspect == "rate",
         parameters=tuple(next(at[name, label] for name in names if (name, label) in at).parameters for label in points),
-        rows=_heated(rows),
+        rows=_with_heat(rows),
     )
 
 
@@ -166,10 +164,6 @@ class _Unknown(dict[str, str]):
         return UNKNOWN
 
 
-def _is_sized(result: Result) -> bool:
-    return result.method == "throughput"
-
-
 def _labels(results: Sequence[Result]) -> list[str]:
     """What tells the points of these results apart, in words: the frame size, and what else is not the same in all."""
     names = dict.fromkeys(name for result in results for name in result.parameters if name not in _VIEWS)
@@ -182,14 +176,16 @@ def _labels(results: Sequence[Result]) -> list[str]:
     found = []
     for result in results:
         size = label_of(result.parameters)
-        only = sized and not telling and _is_sized(result)
+        only = sized and not telling
         first = [] if size is None else [size if only or not size.isdigit() else f"{size} B"]
-        rest = [_said(name, result.parameters.get(name)) for name in telling if result.parameters.get(name) is not None]
+        rest = [
+            _words_of(name, result.parameters.get(name)) for name in telling if result.parameters.get(name) is not None
+        ]
         found.append(", ".join([*first, *rest]) or name_of_test(result, {}))
     return found
 
 
-def _said(name: str, value: Any) -> str:
+def _words_of(name: str, value: Any) -> str:
     if name.endswith("_percent"):
         return f"{value:g} %" if isinstance(value, int | float) else f"{value} %"
     if name.endswith("_bytes"):
@@ -205,7 +201,7 @@ def _in_order(labels: Sequence[str], at: Mapping[tuple[str, str], Result]) -> li
     return sorted(labels, key=lambda label: sizes[label])
 
 
-def _heated(rows: Mapping[str, Sequence[ValueCell]]) -> dict[str, tuple[ValueCell, ...]]:
+def _with_heat(rows: Mapping[str, Sequence[ValueCell]]) -> dict[str, tuple[ValueCell, ...]]:
     columns = list(zip(*rows.values(), strict=True))
     ranges = [_range(cell.number for cell in column) for column in columns]
     return {

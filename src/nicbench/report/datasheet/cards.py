@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
-from nicbench.model.plan import Plan
+from nicbench.core.plan import Plan
 from nicbench.report import disclosure
-from nicbench.report.answer import dut_name
+from nicbench.report.answer.subject import dut_name
+from nicbench.report.declared import Shapes, dut_shapes, method_shapes, tester_shapes, traffic_shapes
 from nicbench.report.facts import label_of, named, plain
 from nicbench.report.model import Report
 from nicbench.report.system_subjects import SUBJECTS, Facts, Tell
@@ -171,7 +173,8 @@ def _declared(report: Report) -> Iterator[CardRow]:
 
 def _plan_settings(whose: str, plan: Plan) -> Iterator[CardRow]:
     disclosed = plan.dut_disclosure
-    if text := _listed({name: value for name, value in plan.dut.items() if name not in ("kind", "name")}):
+    options = {name: value for name, value in plan.dut.items() if name not in ("kind", "name")}
+    if text := _listed(options, dut_shapes(plan)):
         yield CardRow(f"Settings of the DUT{whose}", text=text)
     if text := _listed(_mapping(disclosed.get("settings"))):
         yield CardRow(f"Kernel settings of the DUT{whose}", text=text)
@@ -179,11 +182,11 @@ def _plan_settings(whose: str, plan: Plan) -> Iterator[CardRow]:
         yield CardRow(f"Command line of the DUT{whose}", code=code)
     if mapped := disclosed.get("port_queue_core_map"):
         yield CardRow(f"Port, queue and core{whose}", text="; ".join(map(str, mapped)))
-    if text := _listed(_mapping(plan.tester.get("options"))):
+    if text := _listed(_mapping(plan.tester.get("options")), tester_shapes(plan)):
         yield CardRow(f"Settings of the tester{whose}", text=text)
     if arguments := _code(plan.tester.get("eal_arguments")):
         yield CardRow(f"EAL arguments of the tester{whose}", code=tuple(arguments))
-    if text := _listed(plan.traffic):
+    if text := _listed(plan.traffic, traffic_shapes()):
         yield CardRow(f"Traffic{whose}", text=text)
 
 
@@ -191,7 +194,8 @@ def _test_settings(whose: str, plan: Plan, test: str, *, in_bits: bool) -> Itera
     for planned in plan.tests:
         if planned.name == test:
             options = disclosure.in_bits(planned.options) if in_bits else planned.options
-            yield CardRow(f"Test{whose}", text=_listed({"method": planned.method, **options}))
+            text = _listed({"method": planned.method, **options}, method_shapes(planned.method))
+            yield CardRow(f"Test{whose}", text=text)
     if plan.command:
         yield CardRow(f"Command{whose}", code=(" ".join(disclosure.command(plan)),))
 
@@ -206,10 +210,10 @@ def _tuned(report: Report) -> Iterator[CardRow]:
         )
 
 
-def _listed(values: Mapping[str, Any]) -> str:
+def _listed(values: Mapping[str, Any], shapes: Shapes = MappingProxyType({})) -> str:
     """Every value that was asked for, by its label."""
-    told = ((name, plain(name, value)) for name, value in _asked(values).items())
-    return "; ".join(f"{label_of(name)}: {text}" for name, text in told if text)
+    told = ((name, plain(name, value, shapes.get(name))) for name, value in _asked(values).items())
+    return "; ".join(f"{label_of(name, shapes.get(name))}: {text}" for name, text in told if text)
 
 
 def _asked(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from nicbench.model.result import name_of_test
+from nicbench.core.result import name_of_test
 from nicbench.report.comparison import Comparison
 from nicbench.report.model import Report
 
@@ -29,10 +29,10 @@ def sheets(report: Report) -> tuple[Sheet, ...]:
 
 def _tests_of(report: Report) -> Iterator[str]:
     """Whose results there are; of an imported run the plan may call its test otherwise."""
-    for tables in (report.throughput, report.latency, report.tails, report.sections, report.ports, report.studies):
+    for tables in (report.sections, report.tails, report.ports, report.studies):
         yield from (table.test for table in tables)
     compared = report.comparison
-    for besides in (compared.rates, compared.latencies, compared.tails, compared.sections) if compared else ():
+    for besides in (compared.rates, compared.sections, compared.tails) if compared else ():
         yield from (table.test for table in besides)
     yield from (name_of_test(result, {}) for result in report.other_results)
 
@@ -43,8 +43,6 @@ def _of_test(report: Report, test: str) -> Report:
     alone = compared is None  # each run by itself is for the study
     return replace(
         report,
-        throughput=tuple(table for table in report.throughput if alone and table.test == test),
-        latency=tuple(table for table in report.latency if alone and table.test == test),
         tails=tuple(table for table in report.tails if alone and table.test == test),
         sections=tuple(section for section in report.sections if alone and section.test == test),
         ports=tuple(table for table in report.ports if table.test == test),
@@ -59,7 +57,6 @@ def _compared(compared: Comparison, test: str) -> Comparison:
     return replace(
         compared,
         rates=tuple(table for table in compared.rates if table.test == test),
-        latencies=tuple(table for table in compared.latencies if table.test == test),
         tails=tuple(table for table in compared.tails if table.test == test),
         sections=tuple(section for section in compared.sections if section.test == test),
     )
@@ -67,5 +64,5 @@ def _compared(compared: Comparison, test: str) -> Comparison:
 
 def _has_results(report: Report) -> bool:
     compared = report.comparison
-    beside = compared and (compared.rates or compared.latencies or compared.tails or compared.sections)
+    beside = compared and (compared.rates or compared.tails or compared.sections)
     return bool(beside or report.runs_by_themselves or report.studies or report.other_results or report.ports)

@@ -1,14 +1,20 @@
-"""What a report is made of: headings, paragraphs, tables, figures and a few more, frozen, without markup."""
+"""What a report is made of: headings, paragraphs, tables, figures and a few more, frozen and without markup.
+
+A section gives its blocks; ``finishing`` makes a document of them, and html.py, pdf and markdown write it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 Tone = Literal["", "quiet", "good", "warn", "bad", "missed"]
 """How loud a text is; what it means is always in its words, too."""
-Role = Literal["", "eyebrow", "answer", "caption", "description", "author", "verdict", "footer"]
+Role = Literal["", "eyebrow", "answer", "caption", "description", "author", "question", "verdict", "footer"]
+MOST_ROWS = 400
+"""A folded part of more rows would fill more than a dozen sheets: it stays on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +31,13 @@ class Text:
     tone: Tone = ""
     link: str | None = None
     """An address, ``#`` and the id of a heading, or a file of the run folder."""
+    title: str = ""
+    """Words that a page shows beside the pointer; what they say stands elsewhere, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture as SVG in the colours of paper, and what it shows in words."""
+    """A picture as SVG whose colours are variables of the page, and what it shows in words."""
 
     svg: str
     label: str
@@ -41,7 +49,7 @@ Inlines: TypeAlias = tuple[Inline, ...]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """``level`` is 1 for a section; none is skipped."""
+    """``level`` is 1 for a section."""
 
     level: int
     inlines: Inlines
@@ -57,6 +65,14 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the results are worth: badges, and the sentence beside them."""
+
+    badges: tuple[Text, ...]
+    inlines: Inlines
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """``columns`` and ``rows`` are how many it spans; ``words`` stand left and may be broken, numbers stand right."""
 
@@ -67,43 +83,89 @@ class Cell:
     words: bool = False
     tone: Tone = ""
     indent: int = 0
+    title: str = ""
+    heat: int | None = None
+    """How dark the cell is, in percent."""
+    look: Literal["", "first", "short"] = ""
+    """``first`` of a group of columns; words that are ``short`` stand on one line."""
+
+
+RowLook = Literal["", "made", "about", "spoilt", "server"]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``look``: computed from the rows above (made), a heading of those below (about), or spoilt."""
+    """``look``: computed from the rows above (made), a heading of those below (about), spoilt, or the measured host."""
 
     cells: tuple[Cell, ...]
-    look: Literal["", "made", "about", "spoilt"] = ""
+    look: RowLook = ""
+    begins_group: bool = False
+
+
+TableLook = Literal["", "result", "heat", "sums", "broad", "measures", "facts", "system", "ledger", "testbed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Every row fills all ``columns``, cells that reach down from above counted."""
+    """Every row fills all ``columns``, cells that reach down from above counted. ``finishing`` gives the title."""
 
-    title: str
     columns: int
     head: tuple[Row, ...]
     body: tuple[Row, ...]
     caption: Inlines = ()
+    look: TableLook = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A label with its text, with lines of code, with further facts, or with a table of things side by side."""
+
+    label: Inlines
+    inlines: Inlines = ()
+    code: tuple[str, ...] = ()
+    children: tuple[Fact, ...] = ()
+    beside: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Labelled facts, some within others: nested on a page, rows that are indented on paper."""
+
+    facts: tuple[Fact, ...]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One drawing of a figure, with what stands above and below it."""
+    """One drawing of a figure, with what stands above and below it.
+
+    ``narrow`` is the same for a phone, ``numbers`` the table behind a chart: both are for screens alone.
+    """
 
     drawing: Drawing
     head: Inlines = ()
     caption: Inlines = ()
+    narrow: Drawing | None = None
+    numbers: Folded | None = None
+
+
+FigureLook = Literal["", "multiples", "of-runs", "testbed-picture"]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One drawing, or several small ones of one scale."""
+    """One drawing, or several below one another, or (``multiples``) several small ones of one scale."""
 
-    title: str
     panels: tuple[Panel, ...]
     caption: Inlines = ()
+    look: FigureLook = ""
+    title: str = ""
+
+    @property
+    def is_of_multiples(self) -> bool:
+        """Whether its panels are small and stand beside each other."""
+        return self.look in ("multiples", "of-runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +181,12 @@ class Listing:
 
     items: tuple[Inlines, ...]
     ordered: bool = False
+    look: Literal["", "findings"] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """Words and what they mean."""
+    """Words and what they mean; ``finishing`` leaves out words that the document does not use."""
 
     pairs: tuple[tuple[Inlines, Inlines], ...]
 
@@ -133,32 +196,64 @@ class Note:
     """What must not be overlooked."""
 
     blocks: tuple[Block, ...]
+    look: Literal["plainly", "forced"] = "plainly"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Folded:
-    """What a page opens when it is asked. ``rows`` are those of its tables; ``left_out``: it stays on the page."""
+    """What a page opens when it is asked; ``is_for_screens``: paper has only a sentence of it."""
 
     summary: Inlines
     blocks: tuple[Block, ...]
-    rows: int = 0
-    left_out: bool = False
+    look: Literal["", "remarks", "runs", "round", "numbers"] = ""
+    is_open: bool = False
+    is_for_screens: bool = False
+    id: str | None = None
+
+    @cached_property
+    def rows(self) -> int:
+        """Of all tables in it, heads counted."""
+        return sum(map(_rows, self.blocks))
+
+    @property
+    def left_out(self) -> bool:
+        """Whether paper has only a sentence of it."""
+        return self.is_for_screens or self.rows > MOST_ROWS
 
 
-Block: TypeAlias = Heading | Paragraph | Table | Figure | Code | Listing | Definitions | Note | Folded
+GroupLook = Literal["", "opening", "sheet", "trials", "besides"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Blocks that a style sheet treats together: a section of the page, tables that stand beside each other.
+
+    An ``opening`` section stands before the contents on paper: the question, the answer, the findings.
+    """
+
+    blocks: tuple[Block, ...]
+    look: GroupLook = ""
+
+
+Block: TypeAlias = (
+    Heading | Paragraph | Verdict | Table | Facts | Figure | Code | Listing | Definitions | Note | Folded | Group
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The whole; ``front`` is what stands before the contents."""
+    """The whole. ``header`` stands above the contents, and ``footer`` below everything."""
 
     title: str
     language: str
     generator: str
     author: str
     """Of the report, as its bench file names one; else the program."""
-    front: tuple[Block, ...]
+    header: tuple[Block, ...]
+    contents: tuple[Heading, ...]
+    """What a page has a table of contents of."""
     blocks: tuple[Block, ...]
+    footer: Inlines
     palette: Mapping[str, str]
     """The page's light colours by name: ``ink``, ``muted``, ``grid``, ..."""
 
@@ -167,3 +262,21 @@ def plain(inlines: Inlines) -> str:
     """The words alone, on one line."""
     words = "".join(each.text if isinstance(each, Text) else each.label for each in inlines)
     return " ".join(words.replace("\u200b", "").split())
+
+
+def _rows(block: Block | Fact) -> int:
+    match block:
+        case Table():
+            return len(block.head) + len(block.body)
+        case Facts():
+            return sum(map(_rows, block.facts))
+        case Fact():
+            return 1 + sum(map(_rows, block.children)) + (_rows(block.beside) if block.beside else 0)
+        case Folded():
+            return block.rows
+        case Group() | Note():
+            return sum(map(_rows, block.blocks))
+        case Figure():
+            return sum(panel.numbers.rows for panel in block.panels if panel.numbers)
+        case _:
+            return 0

@@ -1,121 +1,184 @@
-"""From what stands in a paragraph or a cell to runs of text of one look."""
+"""Makes runs of text: what others wrote is made visible, white space is collapsed, line breaks are ours alone."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+from urllib.parse import quote
 
+from nicbench.core.redaction import visible
+from nicbench.core.result import Result
 from nicbench.report.document.blocks import Drawing, Inline, Inlines, Text, Tone
-from nicbench.report.document.palette import label_of, resolved
-from nicbench.report.document.tree import SKIPPED, Element, Node
 
+Part: TypeAlias = str | Inline | Inlines | None
+"""What a line is made of; a string is text as it is."""
+BREAK: Final = Text("\n")
+PLACE_TO_BREAK: Final = "\u200b"
 _SPACE = re.compile(r"[ \t\n\r\f]+")
-_TONES: Mapping[str, Tone] = {
-    "quiet": "quiet",
-    "label": "quiet",
-    "branch": "quiet",
-    "caption": "quiet",
-    "valid": "good",
-    "disturbed": "warn",
-    "imported": "warn",
-    "incomplete": "bad",
-    "missed": "missed",
-}
-_OF_LINES = frozenset(str.split("p div li ul ol tr table dl dt dd h1 h2 h3 h4 h5 h6 details summary"))
-"""Blocks: where one stands among text, it has a line of its own."""
+_UNTIDY = re.compile(r"[\t\n\r\f]|  |^ | $")
+_AFTER = re.compile(r"(?<=[/._])(?=\w)")
+_SEVERAL_RUNS = re.compile(r"(?P<median>.*\S) \((?P<runs>[^()]* to [^()]*|\d+ of \d+ runs)\)")
+_TONES: Final[dict[str, Tone]] = {"valid": "good", "disturbed": "warn", "incomplete": "bad", "imported": "quiet"}
 
 
-@dataclass(frozen=True, slots=True)
-class Inliner:
-    """Reads text in the colours of one page."""
-
-    colours: Mapping[str, str]
-
-    def inlines(self, nodes: Iterable[Node]) -> Inlines:
-        """Runs with the white space of HTML collapsed, none at the ends."""
-        return _tidy(self._runs(nodes, Text("")))
-
-    def _runs(self, nodes: Iterable[Node], look: Text) -> Iterator[Inline]:
-        for node in nodes:
-            if isinstance(node, str):
-                yield replace(look, text=_SPACE.sub(" ", node))
-            elif node.tag == "br":
-                yield replace(look, text="\n")
-            elif node.tag == "wbr":
-                yield replace(look, text="\u200b")
-            elif node.tag == "svg":
-                yield self.drawing(node)
-            elif node.tag not in SKIPPED and not node.classes & LEFT_OUT:
-                yield from self._element(node, look)
-
-    def _element(self, node: Element, look: Text) -> Iterator[Inline]:
-        inner = self._runs(node.children, _looked(node, look))
-        if node.tag in _OF_LINES or (node.tag == "code" and "block" in node.classes):
-            yield replace(look, text="\n")
-            yield from inner
-            yield replace(look, text="\n")
-        else:
-            yield from inner
-
-    def drawing(self, node: Element) -> Drawing:
-        """A drawing in the colours of paper."""
-        svg = str(node.children[0])
-        return Drawing(resolved(svg, self.colours), label_of(svg))
+def inlines(*parts: Part) -> Inlines:
+    """The parts one after another, with white space as a page has it: one space between words, none at the ends."""
+    if len(parts) == 1 and isinstance(only := parts[0], str):
+        text = visible(only)
+        if not _UNTIDY.search(text):
+            return (Text(text),) if text else ()
+    return _tidy(_runs(parts))
 
 
-LEFT_OUT = frozenset({"narrow", "screen", "numbers"})
-"""Classes of what stays on the screen."""
+def joined(separator: str, items: Iterable[Part]) -> Inlines:
+    """The items with the separator between them."""
+    parts: list[Part] = []
+    for item in items:
+        parts += [separator, item] if parts else [item]
+    return inlines(*parts)
 
 
-def tone_of(classes: frozenset[str]) -> Tone:
-    """The loudest of an element's classes."""
-    tones = {_TONES[name] for name in classes if name in _TONES}
-    order: tuple[Tone, ...] = ("bad", "warn", "missed", "good", "quiet")
-    return next((tone for tone in order if tone in tones), "")
+def lines(items: Iterable[Part]) -> Inlines:
+    """Each item on a line of its own."""
+    parts: list[Part] = []
+    for item in items:
+        parts += [BREAK, item] if parts else [item]
+    return inlines(*parts)
 
 
-def _looked(node: Element, look: Text) -> Text:
-    classes = node.classes
-    tone = tone_of(classes) or look.tone
-    return replace(
-        look,
-        strong=look.strong or node.tag in ("b", "strong"),
-        code=look.code or node.tag in ("code", "pre"),
-        raised=look.raised or node.tag == "sup",
-        small=look.small or node.tag == "small" or "caption" in classes,
-        badge=look.badge or "badge" in classes,
-        tone=tone,
-        link=node.attributes.get("href") or look.link if node.tag == "a" else look.link,
-    )
+def strong(text: str, tone: Tone = "") -> Text:
+    """Bold."""
+    return Text(_collapsed(text), strong=True, tone=tone)
+
+
+def toned(text: str, tone: Tone, title: str = "") -> Text:
+    """As loud as its tone."""
+    return Text(_collapsed(text), tone=tone, title=visible(title))
+
+
+def small(text: str) -> Text:
+    """What stands beneath a number, or beside a name."""
+    return Text(_collapsed(text), small=True, tone="quiet")
+
+
+def badge(text: str, tone: Tone = "quiet") -> Text:
+    """A word in a frame."""
+    return Text(_collapsed(text), badge=True, tone=tone)
+
+
+def code(text: str) -> Text:
+    """A command line or a name as it is typed."""
+    return Text(_collapsed(text), code=True)
+
+
+def raised(text: str) -> Text:
+    """An exponent."""
+    return Text(text, raised=True)
+
+
+def link(text: str, target: str, title: str = "") -> Text:
+    """``target``: ``#`` and the id of a heading, or an address."""
+    return Text(_collapsed(text), link=target, title=title)
+
+
+def file_link(name: str) -> Text:
+    """The name of a file of the run folder as a link to it; a name that leads elsewhere is no link."""
+    parts = name.split("/")
+    leads_there = all(parts) and ".." not in parts and "\\" not in name
+    return Text(_collapsed(name), link=f"./{quote(name)}" if leads_there else None)
+
+
+def breakable(text: str) -> Text:
+    """A long name, which may be broken after its slashes, dots and underscores."""
+    return Text(_AFTER.sub(PLACE_TO_BREAK, _collapsed(text)))
+
+
+def breakable_code(text: str) -> Text:
+    """The same as it is typed."""
+    return replace(breakable(text), code=True)
+
+
+def capitalised(text: str) -> str:
+    """With its first letter in upper case, the others as they are."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def median_and_runs(text: str, *, is_main: bool = False) -> Inlines:
+    """The value of several runs: the median, and beneath it how far they lie apart; any other text as it is."""
+    found = _SEVERAL_RUNS.fullmatch(text)
+    if found is None:
+        return inlines(strong(text) if is_main else text)
+    median = found["median"]
+    return inlines(strong(median) if is_main else median, BREAK, small(found["runs"]))
+
+
+def mark(result: Result) -> Inlines:
+    """What stands behind a value that is not simply valid: an asterisk, or a dagger for an erratum of its source."""
+    if result.imported:
+        return (link("†", "#errata", "erratum of the source"),) if result.imported.errata else ()
+    verdict = result.verdict.value
+    return () if verdict == "valid" else (toned("*", tone_of(verdict), verdict),)
+
+
+def tone_of(verdict: str) -> Tone:
+    """How loud a verdict is."""
+    return _TONES.get(verdict, "")
+
+
+def _collapsed(text: str) -> str:
+    return _SPACE.sub(" ", visible(text))
+
+
+def _runs(parts: Iterable[Part]) -> Iterable[Inline]:
+    for part in parts:
+        if isinstance(part, str):
+            yield Text(_collapsed(part))
+        elif isinstance(part, Text | Drawing):
+            yield part
+        elif part is not None:
+            yield from part
 
 
 def _tidy(runs: Iterable[Inline]) -> Inlines:
     """Equal looks joined; one space between words over the runs' borders; no space or empty line at the ends."""
-    joined: list[Inline] = []
+    tidy: list[Inline] = []
     for run in runs:
-        last = joined[-1] if joined else None
+        last = tidy[-1] if tidy else None
         if isinstance(run, Drawing):
-            joined.append(run)
+            tidy.append(run)
             continue
         text = run.text
         ends = last.text[-1:] if isinstance(last, Text) else ("" if last else "\n")
         if ends in (" ", "\n"):
             text = text.lstrip(" ")
-        if text == "\n" and ends == "\n":
-            continue  # a block after a block begins one line, not two
-        if not text:
+        if not text or (text == "\n" and ends == "\n"):
             continue
         if text[0] == "\n" and isinstance(last, Text):
-            joined[-1] = last = replace(last, text=last.text.rstrip(" "))
-        if isinstance(last, Text) and replace(last, text="") == replace(run, text=""):
-            joined[-1] = replace(last, text=last.text + text)
+            tidy[-1] = last = replace(last, text=last.text.rstrip(" "))
+        if isinstance(last, Text) and _look(last) == _look(run):
+            tidy[-1] = replace(last, text=last.text + text)
         else:
-            joined.append(replace(run, text=text))
-    while joined and isinstance(last := joined[-1], Text):
+            tidy.append(run if text == run.text else replace(run, text=text))
+    while tidy and isinstance(last := tidy[-1], Text):
         text = last.text.rstrip(" \n")
         if text:
-            joined[-1] = replace(last, text=text)
+            tidy[-1] = last if text == last.text else replace(last, text=text)
             break
-        joined.pop()
-    return tuple(run for run in joined if not isinstance(run, Text) or run.text)
+        tidy.pop()
+    return tuple(run for run in tidy if not isinstance(run, Text) or run.text)
+
+
+def _look(run: Text) -> tuple[object, ...]:
+    return run.strong, run.code, run.raised, run.small, run.badge, run.tone, run.link, run.title
+
+
+def command(line: str) -> Text:
+    """A command line: a page breaks it between its arguments alone."""
+    return code(line)
+
+
+def commands(texts: Sequence[str]) -> Inlines:
+    """Several, each on a line of its own."""
+    return lines(map(code, texts))

@@ -1,111 +1,163 @@
-"""From a ``table`` to rows that fill a grid; a table within a cell becomes rows that are indented."""
+"""Makes blocks: cells, rows, tables whose rows fill a grid, and the short forms of paragraphs and headings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
 
-from nicbench.report.document.blocks import Cell, Inlines, Row, Table, Text, plain
-from nicbench.report.document.inlines import Inliner, tone_of
-from nicbench.report.document.tree import Element
+from nicbench.report.document.blocks import (
+    Block,
+    Cell,
+    Fact,
+    Facts,
+    Folded,
+    Heading,
+    Listing,
+    Paragraph,
+    Role,
+    Row,
+    RowLook,
+    Table,
+    TableLook,
+    Text,
+    Tone,
+    plain,
+)
+from nicbench.report.document.inlines import BREAK, Part, commands, inlines, toned
 
-_LEFT = frozenset({"facts", "testbed"})
+_OF_WORDS = frozenset({"facts", "system", "testbed"})
 """Tables of words, whatever stands in a cell."""
+_FEW_REMARKS = 4
 
 
-def read_table(element: Element, title: str, inliner: Inliner) -> Table:
-    """The table with ``title``; every row of it fills all columns."""
-    if "tree" in element.classes or any(cell.every("table") for cell in element.every("td")):
-        rows = tuple(_branches(element, inliner, 0))
-        width = max((sum(cell.columns for cell in row.cells) for row in rows), default=1)
-        return Table(title, width, (), _filled(rows, width))
-    left = bool(element.classes & _LEFT)
-    head = tuple(_row(row, inliner, left, True) for part in element.elements("thead") for row in part.elements("tr"))
-    parts = [*element.elements("tbody"), *element.elements("tfoot")]
-    body = tuple(_row(row, inliner, left, False) for part in parts for row in part.elements("tr"))
-    width = _width(head) or _width(body) or 1
-    captions = element.elements("caption")
-    caption = inliner.inlines(captions[0].children) if captions else ()
-    return Table(title, width, _filled(head, width), _filled(body, width), caption)
+def heading(level: int, *parts: Part, id: str | None = None) -> Heading:
+    """``level`` is 1 for a section of the page."""
+    return Heading(level, inlines(*parts), id)
 
 
-def _row(row: Element, inliner: Inliner, left: bool, in_head: bool) -> Row:
-    cells = tuple(_cell(cell, inliner, left, in_head) for cell in row.elements("th", "td"))
-    return Row(cells, _look(row))
+def paragraph(*parts: Part, role: Role = "") -> Paragraph:
+    """Text that belongs together."""
+    return Paragraph(inlines(*parts), role)
 
 
-def _look(row: Element) -> Literal["", "made", "about", "spoilt"]:
-    for name in ("made", "about", "spoilt"):
-        if name in row.classes:
-            return name
-    return ""
+def caption(*parts: Part) -> Paragraph:
+    """What stands above or below a table in small type."""
+    return Paragraph(inlines(*parts), "caption")
 
 
-def _cell(cell: Element, inliner: Inliner, left: bool, in_head: bool) -> Cell:
-    classes = cell.classes
-    return Cell(
-        _lines_of_code(cell, inliner),
-        columns=_span(cell, "colspan"),
-        rows=_span(cell, "rowspan"),
-        is_head=cell.tag == "th" or in_head,
-        words=left or "words" in classes or "about" in classes,
-        tone=tone_of(classes),
+def listing(items: Iterable[Part], *, ordered: bool = False) -> Listing:
+    """Items, a line each."""
+    return Listing(tuple(inlines(item) for item in items), ordered)
+
+
+def remarks(texts: Sequence[str], tone: Tone, about: str) -> Iterator[Block]:
+    """A few stand below their table; many are folded away there, and printed."""
+    star = toned("*", tone) if tone else None
+    told = tuple(caption(star, " " if star else None, text, ".") for text in texts)
+    if len(told) > _FEW_REMARKS:
+        yield Folded(inlines(star, " " if star else None, f"{len(told)} {about}"), told, "remarks")
+    else:
+        yield from told
+
+
+def cell(*parts: Part, columns: int = 1, tone: Tone = "") -> Cell:
+    """A number, mostly: it stands right."""
+    return Cell(inlines(*parts), columns, tone=tone)
+
+
+def words(*parts: Part, columns: int = 1, tone: Tone = "") -> Cell:
+    """Words, which stand left and may be broken."""
+    return Cell(inlines(*parts), columns, words=True, tone=tone)
+
+
+def name(*parts: Part, words: bool = False) -> Cell:
+    """The head of a row."""
+    return Cell(inlines(*parts), is_head=True, words=words)
+
+
+def head(text: str, unit: str | None = None, *, words: bool = False, columns: int = 1) -> Cell:
+    """The head of a column; a newline breaks the line, a unit stands in brackets on a line of its own."""
+    parts: list[Part] = []
+    for line in text.split("\n"):
+        parts += [BREAK, line] if parts else [line]
+    if unit:
+        parts += [BREAK, f"[{unit}]"]
+    return Cell(inlines(*parts), columns, is_head=True, words=words)
+
+
+def heads(*texts: str) -> tuple[Cell, ...]:
+    """The heads of columns of numbers."""
+    return tuple(map(head, texts))
+
+
+def word_heads(*texts: str) -> tuple[Cell, ...]:
+    """The heads of columns of words."""
+    return tuple(head(text, words=True) for text in texts)
+
+
+NOTHING = Cell(())
+"""Of a table's corner."""
+
+
+def row(*cells: Cell, look: RowLook = "") -> Row:
+    """Cells beside one another."""
+    return Row(cells, look)
+
+
+def table(
+    head: Iterable[Iterable[Cell]], body: Iterable[Row | Iterable[Cell]], look: TableLook = "", caption: Part = None
+) -> Table:
+    """Lines of heads, then rows; whatever they span, every row fills the table."""
+    above = tuple(_as_row(cells) for cells in head)
+    rows = tuple(_as_row(cells) for cells in body)
+    if look in _OF_WORDS:
+        above, rows = _of_words(above), _of_words(rows)
+    columns = _width(above) or _width(rows) or 1
+    return Table(columns, _filled(above, columns), _filled(rows, columns), inlines(caption), look)
+
+
+def _of_words(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    return tuple(
+        replace(each, cells=tuple(one if one.words else replace(one, words=True) for one in each.cells))
+        for each in rows
     )
 
 
-def _lines_of_code(cell: Element, inliner: Inliner) -> Inlines:
-    """Several command lines in a cell stand each on a line of its own, as on the page."""
-    codes = cell.elements("code")
-    if len(codes) < 2 or len(codes) != len(cell.elements("code", "span", "b", "a")):
-        return inliner.inlines(cell.children)
-    parts = [inliner.inlines([code]) for code in codes]
-    return tuple(run for number, part in enumerate(parts) for run in ((Text("\n"), *part) if number else part))
+def facts_table(facts: Facts) -> Table:
+    """The rows of facts for paper: those within others are one step further in."""
+    rows = tuple(row for fact in facts.facts for row in _branches(fact, 0))
+    columns = _width(rows) or 1
+    return Table(columns, (), _filled(rows, columns), title=facts.title)
 
 
-def _span(cell: Element, name: str) -> int:
-    text = cell.attributes.get(name, "1")
-    return max(1, int(text)) if text.isdigit() else 1
+def _as_row(cells: Row | Iterable[Cell]) -> Row:
+    return cells if isinstance(cells, Row) else Row(tuple(cells))
 
 
-def _branches(table: Element, inliner: Inliner, depth: int) -> Iterator[Row]:
+def _branches(fact: Fact, depth: int) -> Iterator[Row]:
     """Label and value; a group is its label alone, and its rows one step further in."""
-    for part in table.elements("tbody"):
-        for row in part.elements("tr"):
-            label, *values = row.elements("th", "td")
-            name = Cell(inliner.inlines(label.children), is_head=True, words=True, indent=depth)
-            inner = [found for value in values for found in value.every("table")[:1]]
-            if not inner:
-                yield Row((name, *(_cell(value, inliner, True, False) for value in values)))
-            elif "tree" in inner[0].classes:
-                yield Row((replace(name, columns=2),), "about")
-                for value in values:
-                    for child in _outermost(value):
-                        yield from _branches(child, inliner, depth + 1)
-            else:
-                yield Row((replace(name, columns=2),), "about")
-                yield from _beside(read_table(inner[0], "", inliner), depth + 1)
+    label = Cell(fact.label, is_head=True, words=True, indent=depth)
+    if fact.children:
+        yield Row((replace(label, columns=2),), "about")
+        for child in fact.children:
+            yield from _branches(child, depth + 1)
+    elif fact.beside:
+        yield Row((replace(label, columns=2),), "about")
+        yield from _beside(fact.beside, depth + 1)
+    else:
+        yield Row((label, Cell(commands(fact.code) if fact.code else fact.inlines, words=True)))
 
 
-def _outermost(element: Element) -> Iterator[Element]:
-    for child in element.children:
-        if isinstance(child, Element):
-            if child.tag == "table":
-                yield child
-            else:
-                yield from _outermost(child)
-
-
-def _beside(table: Table, depth: int) -> Iterator[Row]:
+def _beside(beside: Table, depth: int) -> Iterator[Row]:
     """A table within a value: each row's name, and its cells by the heads of their columns."""
-    heads = [plain(cell.inlines) for row in table.head[-1:] for cell in row.cells]
-    for row in table.body:
+    titles = [plain(cell.inlines) for row in beside.head[-1:] for cell in row.cells]
+    for each in beside.body:
         told = [
-            f"{head}: {plain(cell.inlines)}" if head else plain(cell.inlines)
-            for head, cell in zip(heads[1:], row.cells[1:], strict=False)
+            f"{title}: {plain(cell.inlines)}" if title else plain(cell.inlines)
+            for title, cell in zip(titles[1:], each.cells[1:], strict=False)
         ]
-        name = replace(row.cells[0], indent=depth, is_head=True, words=True, columns=1)
-        yield Row((name, Cell((Text("\n".join(told)),), words=True)))
+        label = replace(each.cells[0], indent=depth, is_head=True, words=True, columns=1)
+        yield Row((label, Cell((Text("\n".join(told)),), words=True)))
 
 
 def _width(rows: tuple[Row, ...]) -> int:
@@ -114,6 +166,8 @@ def _width(rows: tuple[Row, ...]) -> int:
 
 def _filled(rows: tuple[Row, ...], width: int) -> tuple[Row, ...]:
     """No cell reaches beyond the table, and none is missing."""
+    if all(len(row.cells) == width and all(cell.columns == cell.rows == 1 for cell in row.cells) for row in rows):
+        return rows
     filled = []
     reaching: list[int] = [0] * width  # for how many more rows a cell from above holds each column
     for row in rows:
@@ -125,14 +179,15 @@ def _filled(rows: tuple[Row, ...], width: int) -> tuple[Row, ...]:
             free = next((end for end in range(at, width) if reaching[end]), width) - at
             if free <= 0:
                 break
-            cell = replace(cell, columns=min(cell.columns, free))
+            if cell.columns > free:
+                cell = replace(cell, columns=free)
             cells.append(cell)
             for column in range(at, at + cell.columns):
                 reaching[column] = cell.rows
             at += cell.columns
         while at < width:
             if not reaching[at]:
-                cells.append(Cell(()))
+                cells.append(NOTHING)
                 reaching[at] = 1
             at += 1
         reaching = [max(0, left - 1) for left in reaching]

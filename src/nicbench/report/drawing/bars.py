@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import altair as alt
 
-from nicbench.model.result import Result
-from nicbench.model.table import Column
-from nicbench.report.cells import SCALES, number_of, text_of, with_unit
+from nicbench.core.result import Result
+from nicbench.core.table import Column
+from nicbench.report.cells import factor_of, number_of, text_of, with_unit
 from nicbench.report.drawing.charts import Format, bar_colours, finished
 from nicbench.report.drawing.inline import inline
-from nicbench.report.tables import Section
+from nicbench.report.section import Section
 
 _MOST: Final = MappingProxyType({True: 96, False: 48})
 """So many bars can be told apart, wide and narrow."""
@@ -28,7 +28,7 @@ def bars_chart(section: Section, form: Format) -> dict[str, Any] | None:
     points: list[dict[str, Any]] = [
         {
             "x": text_of(bars.x, row.result),
-            "y": value * SCALES.get(bars.y.form, 1.0),
+            "y": value * factor_of(bars.y.form),
             "line": _line(lines, row.result),
         }
         for row in section.rows

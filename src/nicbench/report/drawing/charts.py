@@ -14,12 +14,11 @@ from typing import Any
 
 import altair as alt
 
-from nicbench.model.plan import Plan
+from nicbench.core.units import format_bits_per_s
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.points import CEILING, LINE_RATE, points_of
 from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES
-from nicbench.report.model import LatencyTable, ThroughputTable
-from nicbench.units import format_bits_per_s
+from nicbench.report.section import Section
 
 _FONT = "Helvetica, Arial, sans-serif"
 _APART = 10  # pixels between the goals of one frame size
@@ -50,19 +49,19 @@ def bar_colours(field: str, names: Sequence[str], legend: alt.Legend | None) -> 
     return found
 
 
-def throughput_chart(table: ThroughputTable, form: Format, plan: Plan | None = None) -> dict[str, Any] | None:
-    """NDR and PDR against frame size with their intervals, and what bounded them where it is near.
+def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None:
+    """The searched rates against frame size with their intervals, and what bounded them where it is near.
 
     Of real links the line rate is always drawn: RFC 2544 section 26.1 asks for it.
     """
-    points = points_of(table, line_rate=_is_real(plan))
-    if points is None:
+    points = points_of(section, line_rate=section.line_rate_is_real)
+    if points is None or section.table.rates is None:
         return None
-    sizes = [row.size for row in table.rows]
-    names = [goal.name for goal in table.goals]
+    sizes = [row.cells[0] for row in section.rows]
+    names = [goal.name for goal in section.table.rates.goals]
     x = alt.X("size:N", sort=sizes, title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
     x = x.scale(domain=sizes)
-    y = alt.Y("rate:Q", title="frame rate [Mpps]", scale=alt.Scale(domain=[0, points.top], nice=False))
+    y = alt.Y("rate:Q", title=f"frame rate [{points.unit}]", scale=alt.Scale(domain=[0, points.top], nice=False))
     others = [*points.references, *([_BELOW] if points.below else [])]
     domain = names + others
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))] + [MUTED] * len(others)
@@ -100,13 +99,14 @@ def throughput_chart(table: ThroughputTable, form: Format, plan: Plan | None = N
     return finished(alt.layer(*layers), form)
 
 
-def throughput_caption(table: ThroughputTable, plan: Plan | None) -> str:
+def rates_by_size_caption(section: Section) -> str:
     """What is drawn, and nothing that is not."""
-    points = points_of(table, line_rate=_is_real(plan))
+    plan = section.known.plan
+    points = points_of(section, line_rate=section.line_rate_is_real)
     if points is None:
         return ""
-    sentences = []
-    if any(point["lower"] < point["upper"] for point in points.rates) or not table.rows[0].result.imported:
+    sentences = [f"Highest frame rate by frame size, {section.scope}."]
+    if any(point["lower"] < point["upper"] for point in points.rates) or not section.is_imported:
         sentences.append("The broad bar behind a point is its interval.")
     if points.below:
         sentences.append("A hollow point with an arrow: no load tried passed, down to this one; the rate is below it.")
@@ -122,22 +122,13 @@ def throughput_caption(table: ThroughputTable, plan: Plan | None) -> str:
     return " ".join(sentences)
 
 
-def _is_real(plan: Plan | None) -> bool:
-    """Whether the line rate is that of a link which could carry it."""
-    return plan is not None and not plan.link_is_nominal and not plan.simulated
-
-
-def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
+def tail_chart(section: Section, form: Format) -> dict[str, Any] | None:
     """The share of frames slower than a latency, both axes logarithmic, one line for each frame size."""
+    tails = section.timing.tails if section.timing else ()
     points: list[dict[str, Any]] = [
-        {
-            "size": f"{row.size} B" if row.size.isdigit() else row.size,
-            "latency": latency_ns / 1e3,
-            "share": 100.0 * share,
-            "order": order,
-        }
-        for row in table.rows
-        for order, (latency_ns, share) in enumerate(row.tail)
+        {"size": size, "latency": latency_ns / 1e3, "share": 100.0 * share, "order": order}
+        for size, tail in tails
+        for order, (latency_ns, share) in enumerate(tail)
         if latency_ns > 0
     ]
     if not points:
@@ -145,7 +136,7 @@ def tail_chart(table: LatencyTable, form: Format) -> dict[str, Any] | None:
     left = 10 ** math.floor(math.log10(min(point["latency"] for point in points)))
     right = 10 ** math.ceil(math.log10(max(point["latency"] for point in points)) + 1e-9)
     decades = math.ceil(-math.log10(min(point["share"] for point in points) / 100.0))
-    sizes = [f"{row.size} B" if row.size.isdigit() else row.size for row in table.rows if row.tail]
+    sizes = [size for size, _ in tails]
     colours = [SERIES[number % len(SERIES)] for number in range(len(sizes))]
     shares = [10.0 ** (2 - decade) for decade in range(decades + 1)]
     latencies = [

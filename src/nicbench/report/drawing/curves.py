@@ -11,14 +11,14 @@ from typing import Any
 
 import altair as alt
 
-from nicbench.model.result import Result
-from nicbench.model.table import Column
+from nicbench.core.result import Result
+from nicbench.core.table import Column
 from nicbench.report.cells import number_of, text_of, with_unit
 from nicbench.report.drawing.charts import DASHES, SHAPES, Format, finished
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.plots import parted
 from nicbench.report.drawing.svg import SERIES
-from nicbench.report.tables import Section
+from nicbench.report.section import Section
 
 _HUNDRED = alt.Scale(domain=[0, 100], nice=False)
 _TENS = alt.Axis(values=list(range(0, 101, 10)), labelFlush=False)

@@ -8,21 +8,25 @@ from itertools import pairwise
 from typing import Any, Final
 
 import altair as alt
-from markupsafe import Markup
 
+from nicbench.report.document.blocks import Figure
 from nicbench.report.drawing.charts import DASHES, Format, finished
-from nicbench.report.drawing.figures import drawn
+from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import INK, MUTED, SERIES
 from nicbench.report.failed_links import FailedLink
 
-_HEIGHT: Final = 190
-_HEADROOM: Final = 1.12
+_FAILED_LINK_HEIGHT: Final = 190
+_FAILED_LINK_HEADROOM: Final = 1.12
 
 
-def failed_link_figure(failed: FailedLink, numbered: Iterator[int]) -> Markup | None:
+def failed_link_figure(failed: FailedLink, figures: Figures) -> Figure | None:
     """None where no tool told what it moved over time."""
-    return drawn(failed_link_chart, failed, numbered, f"{failed.id}: what each client moved over time")
+    caption = (
+        "What each client moved, by its tool’s word, the mean of each of its intervals, from when it was started, "
+        "which is a moment before its first byte. The link was down in the shaded time."
+    )
+    return figures.figure(failed_link_chart, failed, f"{failed.id}: what each client moved over time", caption)
 
 
 def failed_link_chart(failed: FailedLink, form: Format) -> dict[str, Any] | None:
@@ -36,14 +40,14 @@ def failed_link_chart(failed: FailedLink, form: Format) -> dict[str, Any] | None
         return None
     names = list(dict.fromkeys(one.who for one in failed.moved))
     end_s = max(one.end_s for one in failed.moved)
-    top = max(one.bits_per_s for one in failed.moved) / 1e6 * _HEADROOM or 1.0
+    top = max(one.bits_per_s for one in failed.moved) / 1e6 * _FAILED_LINK_HEADROOM or 1.0
     x = alt.Scale(domain=[0, end_s], nice=False)
     axis = alt.Axis(grid=False)
     title = "time since the clients began [s]"
     down = [{"from": failed.down_at_s, "to": min(failed.up_at_s or end_s, end_s), "what": "link down"}]
     behind = alt.Chart(inline(down))
     shade = behind.mark_rect(color=MUTED, opacity=0.22).encode(
-        x=alt.X("from:Q", title=title, scale=x, axis=axis), x2="to:Q", y=alt.value(0), y2=alt.value(_HEIGHT)
+        x=alt.X("from:Q", title=title, scale=x, axis=axis), x2="to:Q", y=alt.value(0), y2=alt.value(_FAILED_LINK_HEIGHT)
     )
     named = behind.mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=form.font - 1, color=INK)
     legend = alt.Legend(orient="top", title=None, columns=form.columns, labelLimit=0, symbolStrokeWidth=2)
@@ -57,7 +61,7 @@ def failed_link_chart(failed: FailedLink, form: Format) -> dict[str, Any] | None
         strokeDash=alt.StrokeDash("line:N", sort=names, scale=dashes, legend=legend),
     )
     layers = (shade, named.encode(x=alt.X("from:Q", title=title, scale=x), y=alt.value(0), text="what:N"), lines)
-    return finished(alt.layer(*layers), replace(form, height=_HEIGHT))
+    return finished(alt.layer(*layers), replace(form, height=_FAILED_LINK_HEIGHT))
 
 
 def _with_last(failed: FailedLink) -> Iterator[tuple[Any, bool]]:

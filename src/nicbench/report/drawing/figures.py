@@ -2,103 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
+from nicbench.core.frame_size import size_words
+from nicbench.report.document.blocks import Drawing, Figure, Panel
+from nicbench.report.document.inlines import Part, inlines
+from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.behind import numbers_behind
-from nicbench.report.drawing.charts import NARROW, WIDE, Format
+from nicbench.report.drawing.charts import NARROW, WIDE, Format, rates_by_size_caption, rates_by_size_chart, tail_chart
 from nicbench.report.drawing.curves import curve_chart, curves
 from nicbench.report.drawing.narrowing import narrowing_chart
 from nicbench.report.drawing.plots import plot_chart, plotted
 from nicbench.report.drawing.search import search_chart
-from nicbench.report.drawing.svg import svg
-from nicbench.report.model import CALIBRATION, Report, ThroughputTable
-from nicbench.report.tables import Section
+from nicbench.report.drawing.share_bars import share_bars_chart, tells_something
+from nicbench.report.drawing.svg import identifiers, svg
+from nicbench.report.model import CALIBRATION, Report
+from nicbench.report.section import Section
 
 SUMMARY: Final = "summary.json"
 Draw = Callable[[Any, Format], dict[str, Any] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """Both drawings of a chart, and what they show in words."""
+class Figures:
+    """Draws the figures of one page, whose ids are each of one drawing.
 
-    drawing: Markup
-    caption: str
-
-
-def drawn(
-    draw: Draw, subject: Any, numbered: Iterator[int], label: str, source: str = SUMMARY, name: str = ""
-) -> Markup | None:
-    """Both drawings of a chart, of which the style sheet shows the one that suits, and the table behind them.
-
-    ``source`` is the file of the run folder that has every number; ``name`` tells drawings of one figure apart. None
-    where there is nothing to draw.
+    ``is_alone``: no configurations are compared, which is drawn once, and then each run by itself has tables alone.
     """
-    parts: list[Markup] = []
-    behind = Markup("")
-    for kind, form in (("wide", WIDE), ("narrow", NARROW)):
-        specification = draw(subject, form)
-        if specification is None:
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.is_alone = report.comparison is None
+        self.numbered = identifiers()
+        self._of_sections: dict[int, tuple[Figure, ...]] = {}
+        self.lead = self._lead() if self.is_alone else None
+
+    def _lead(self) -> Figure | None:
+        """What stands first on the page: the first figure of the first section that has one."""
+        return next((found[0] for section in self.report.sections if (found := self.of_section(section))), None)
+
+    def drawn(self, draw: Draw, subject: Any, label: str, source: str = SUMMARY, name: str = "") -> Panel | None:
+        """Both drawings of a chart, of which the style sheet shows the one that suits, and the table behind them.
+
+        ``source`` is the file of the run folder that has every number; ``name`` tells drawings of one figure apart.
+        None where there is nothing to draw.
+        """
+        wide = draw(subject, WIDE)
+        narrow = None if wide is None else draw(subject, NARROW)
+        if wide is None or narrow is None:
             return None
-        behind = behind or numbers_behind(specification, label, source, name)
-        drawing = Markup(svg(specification, next(numbered), str(escape(label))))  # noqa: S704 - from numbers
-        parts.append(Markup('<div class="{}">{}</div>').format(kind, drawing))
-    return Markup("").join((*parts, behind))
+        numbers = numbers_behind(wide, label, source, name) or numbers_behind(narrow, label, source, name)
+        return Panel(self._drawing(wide, label), narrow=self._drawing(narrow, label), numbers=numbers)
 
+    def figure(self, draw: Draw, subject: Any, label: str, caption: Part, source: str = SUMMARY) -> Figure | None:
+        """The figure of one chart; None where there is nothing to draw."""
+        panel = self.drawn(draw, subject, label, source)
+        return None if panel is None else Figure((panel,), inlines(caption))
 
-def section_figures(section: Section, numbered: Iterator[int]) -> tuple[Figure, ...]:
-    """The curve of a section, its bars, and its plots."""
-    title = section.table.title
-    found: list[Figure] = []
-    for part, name in curves(section):
-        curve = drawn(curve_chart, part, numbered, f"{title}: curve{f', {name}' if name else ''}")
-        if curve is not None and section.table.curve is not None:
-            caption = section.table.curve.caption
-            found.append(Figure(curve, f"{name}: {caption}" if name else caption))
-    bars = drawn(bars_chart, section, numbered, f"{title}: bars")
-    if bars is not None and section.table.bars is not None:
-        found.append(Figure(bars, section.table.bars.caption))
-    narrowing = drawn(narrowing_chart, section, numbered, f"{title}: how it narrowed")
-    if narrowing is not None and section.table.narrowing is not None:
-        found.append(Figure(narrowing, section.table.narrowing.caption))
-    for plot in section.table.plots:
-        for part, name in plotted(plot, section):
-            label = f"{title}: {plot.y[0].head.lower()}{f', {name}' if name else ''}"
-            drawing = drawn(partial(plot_chart, plot), part, numbered, label)
-            if drawing is not None:
-                found.append(Figure(drawing, f"{name}: {plot.caption}" if name else plot.caption))
-    return tuple(found)
+    def _drawing(self, specification: dict[str, Any], label: str) -> Drawing:
+        return drawing(svg(specification, next(self.numbered), str(escape(label))))
 
+    def of_section(self, section: Section) -> tuple[Figure, ...]:
+        """Its searched rates, its curve, its bars, its plots, and the tails of its timed frames."""
+        if id(section) not in self._of_sections:
+            self._of_sections[id(section)] = tuple(self._figures_of(section))
+        return self._of_sections[id(section)]
 
-def search_figure(report: Report, table: ThroughputTable, numbered: Iterator[int]) -> Figure | None:
-    """The trials behind the rates of one frame size alone, where a line over frame sizes would have a single point."""
-    if len(table.rows) != 1:
-        return None
-    behind = set(table.rows[0].result.trials)
-    group = next((group for group in report.groups if group.test == table.test), None)
-    searched = [
-        trial
-        for trial in (group.trials if group else ())
-        if trial.request.purpose not in CALIBRATION
-        and (trial.id in behind or trial.request.frame_bytes == table.rows[0].frame_bytes)
-    ]
-    drawing = drawn(
-        partial(search_chart, trials=searched), table, numbered, "Loss in every trial of the search", "trials.parquet"
-    )
-    words = f"Every trial of the search at {table.rows[0].size_words}: the share of frames lost, against the load"
-    return (
-        None if drawing is None else Figure(drawing, f"{words}, {table.scope}. The vertical lines are the rates found.")
-    )
+    def _figures_of(self, section: Section) -> Iterator[Figure]:
+        shown, title = section.table, section.table.title
+        yield from self._of_searched_rates(section)
+        for part, name in curves(section):
+            curve = self.drawn(curve_chart, part, f"{title}: curve{f', {name}' if name else ''}")
+            if curve is not None and shown.curve is not None:
+                caption = shown.curve.caption
+                yield Figure((curve,), inlines(f"{name}: {caption}" if name else caption))
+        bars = self.drawn(bars_chart, section, f"{title}: bars")
+        if bars is not None and shown.bars is not None:
+            yield Figure((bars,), inlines(shown.bars.caption))
+        narrowing = self.drawn(narrowing_chart, section, f"{title}: how it narrowed")
+        if narrowing is not None and shown.narrowing is not None:
+            yield Figure((narrowing,), inlines(shown.narrowing.caption))
+        for plot in shown.plots:
+            for part, name in plotted(plot, section):
+                label = f"{title}: {plot.y[0].head.lower()}{f', {name}' if name else ''}"
+                panel = self.drawn(partial(plot_chart, plot), part, label)
+                if panel is not None:
+                    yield Figure((panel,), inlines(f"{name}: {plot.caption}" if name else plot.caption))
+        yield from self._of_further_tables(section)
+        yield from self._of_tails(section)
 
+    def _of_searched_rates(self, section: Section) -> Iterator[Figure]:
+        """The trials behind the rates of one frame size alone, where a line over sizes would have a single point; else
+        the rates over the sizes.
+        """
+        search = self._of_search(section) if len(section.rows) == 1 else None
+        if search is not None:
+            yield search
+            return
+        caption = rates_by_size_caption(section)
+        rates = self.figure(rates_by_size_chart, section, "Frame rate by frame size", caption)
+        if rates is not None:
+            yield rates
 
-def lead(found: Mapping[int, Sequence[Figure]], report: Report, has_throughput: bool) -> Figure | None:
-    """What stands first where no throughput was measured: the first figure of the first section that has one."""
-    if has_throughput:
-        return None
-    return next((figures[0] for section in report.sections if (figures := found[id(section)])), None)
+    def _of_search(self, section: Section) -> Figure | None:
+        row = section.rows[0]
+        behind, size = set(row.result.trials), row.result.parameters.get("frame_bytes")
+        searched = [
+            trial
+            for trial in section.known.trials.values()
+            if trial.test == section.test
+            and trial.request.purpose not in CALIBRATION
+            and (trial.id in behind or trial.request.frame_bytes == size)
+        ]
+        words = f"Every trial of the search at {size_words(row.result.parameters)}: the share of frames lost"
+        return self.figure(
+            partial(search_chart, trials=searched),
+            section,
+            "Loss in every trial of the search",
+            f"{words}, against the load, {section.scope}. The vertical lines are the rates found.",
+            "trials.parquet",
+        )
+
+    def _of_further_tables(self, section: Section) -> Iterator[Figure]:
+        for further in section.further if tells_something(section) else ():
+            title = further.table.title
+            told = f"{title}: the frame rate, and its share of the line rate."
+            bars = self.figure(share_bars_chart, further, title, told)
+            if bars is not None:
+                yield bars
+
+    def _of_tails(self, section: Section) -> Iterator[Figure]:
+        told = (
+            "The tail: read across from 0.1 % to find the latency that one frame in a thousand exceeds. Both axes are "
+            "logarithmic; a line ends at its slowest frame."
+        )
+        tail = self.figure(tail_chart, section, f"{section.table.title}: tail", told, "latency.hlog")
+        if tail is not None:
+            yield tail

@@ -7,23 +7,26 @@ from dataclasses import replace
 from typing import Any, Final
 
 import altair as alt
-from markupsafe import Markup
 
+from nicbench.report.document.blocks import Figure
+from nicbench.report.document.inlines import inlines, raised
 from nicbench.report.drawing.charts import DASHES, Format, finished
-from nicbench.report.drawing.figures import drawn
+from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
 from nicbench.report.moved import Flow, Moved
 
-_HEIGHT: Final = 150
-_STEPS: Final = {True: 300, False: 120}
+_MOVED_HEIGHT: Final = 150
+_MOVED_STEPS: Final = {True: 300, False: 120}
 """Wide and narrow: more would be finer than the lines."""
-_HEADROOM: Final = 1.06
+_MOVED_HEADROOM: Final = 1.06
 
 
-def moved_figure(moved: Moved, host: str, numbered: Iterator[int]) -> Markup | None:
+def moved_figure(moved: Moved, host: str, figures: Figures) -> Figure | None:
     """None where nothing was moved."""
-    return drawn(moved_chart, moved, numbered, f"{host}, {moved.kind.name.lower()}: MB/s over time")
+    panel = figures.drawn(moved_chart, moved, f"{host}, {moved.kind.name.lower()}: MB/s over time")
+    below = (f"{moved.kind.name} of {host} over time, 10", raised("6"), " bytes per second, the mean of each snapshot.")
+    return None if panel is None else Figure((panel,), inlines(*below))
 
 
 def moved_chart(moved: Moved, form: Format) -> dict[str, Any] | None:
@@ -31,7 +34,7 @@ def moved_chart(moved: Moved, form: Format) -> dict[str, Any] | None:
     points: list[dict[str, Any]] = [
         {"t": round(at_s, 3), "rate": rate, "line": flow.name}
         for flow in moved.flows
-        for at_s, rate in _stepped(flow, _STEPS[form.width > 500])
+        for at_s, rate in _stepped(flow, _MOVED_STEPS[form.width > 500])
     ]
     top = max((point["rate"] for point in points), default=0.0)
     if not top:
@@ -49,11 +52,13 @@ def moved_chart(moved: Moved, form: Format) -> dict[str, Any] | None:
     chart = alt.Chart(inline(points)).mark_line(interpolate="step-after", strokeWidth=1.6)
     chart = chart.encode(
         x=alt.X("t:Q", title=title, scale=alt.Scale(domain=[begin_s, end_s], nice=False), axis=alt.Axis(grid=False)),
-        y=alt.Y("rate:Q", title=f"{moved.kind.name} [MB/s]", scale=alt.Scale(domain=[0, top * _HEADROOM], nice=False)),
+        y=alt.Y(
+            "rate:Q", title=f"{moved.kind.name} [MB/s]", scale=alt.Scale(domain=[0, top * _MOVED_HEADROOM], nice=False)
+        ),
         color=alt.Color("line:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend),
         strokeDash=alt.StrokeDash("line:N", sort=names, scale=alt.Scale(domain=names, range=dashes), legend=legend),
     )
-    return finished(alt.layer(chart), replace(form, height=_HEIGHT))
+    return finished(alt.layer(chart), replace(form, height=_MOVED_HEIGHT))
 
 
 def _stepped(flow: Flow, most: int) -> Iterator[tuple[float, float]]:

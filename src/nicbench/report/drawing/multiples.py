@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import altair as alt
-from markupsafe import Markup, escape
+from markupsafe import escape
 
+from nicbench.core.table import Goal
+from nicbench.report.document.blocks import Panel
+from nicbench.report.document.inlines import inlines, strong
+from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.charts import Format, finished
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES, svg
-from nicbench.report.model import Goal
 from nicbench.report.rates import RatesRow, RatesTable
 
 _WIDTH: Final = 292
@@ -24,29 +26,19 @@ _MOST_NAMED: Final = 20
 """Of more rows each has its number, as the table above has it: names would be too small to be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class SizeFigure:
-    """The rates at one frame size."""
-
-    size: str
-    drawing: Markup
-
-
 def are_numbered(table: RatesTable) -> bool:
     """Whether rows have numbers in the place of names."""
     return len(table.names) > _MOST_NAMED
 
 
-def rate_multiples(table: RatesTable, goal: Goal, numbered: Iterator[int]) -> tuple[SizeFigure, ...]:
+def rate_multiples(table: RatesTable, goal: Goal, numbered: Iterator[int]) -> tuple[Panel, ...]:
     """One for each frame size of which any rate is known; none where bars of one chart do as well."""
     if not table.is_long:
         return ()
     return tuple(
-        SizeFigure(
-            row.size_words,
-            Markup(  # noqa: S704 - from numbers, and an escaped label
-                svg(chart, next(numbered), str(escape(f"{goal.name} at {row.size_words}")))
-            ),
+        Panel(
+            drawing(svg(chart, next(numbered), str(escape(f"{goal.name} at {row.size_words}")))),
+            head=inlines(strong(row.size_words)),
         )
         for row in table.rows
         if (chart := _chart(table, row, goal)) is not None
@@ -56,14 +48,15 @@ def rate_multiples(table: RatesTable, goal: Goal, numbered: Iterator[int]) -> tu
 def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | None:
     as_numbers = are_numbered(table)
     names = [str(number) if as_numbers else name for number, name in enumerate(table.names, 1)]
+    factor = table.factor(goal)
     points = [
         {
             "name": name,
-            "rate": cell.rate_frames_per_s / 1e6,
-            "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) / 1e6,
-            "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) / 1e6,
+            "rate": cell.rate_frames_per_s * factor,
+            "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) * factor,
+            "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) * factor,
         }
-        for name, cell in zip(names, row.cells[goal.key], strict=True)
+        for name, cell in zip(names, row.cells[goal.value], strict=True)
         if cell.rate_frames_per_s is not None
     ]
     if not points:
@@ -73,10 +66,12 @@ def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | Non
     axis = alt.Axis(labelLimit=_NAME - 8, ticks=False, domain=False, labelPadding=6, labelOverlap=False)
     y = alt.Y("name:N", sort=names, title=None, axis=axis, scale=alt.Scale(domain=names))
     scale = alt.Scale(zero=False, nice=True)
-    x = alt.X("rate:Q", title=f"{goal.name} [Mpps]", scale=scale, axis=alt.Axis(tickCount=4, labelOverlap=True))
+    x = alt.X(
+        "rate:Q", title=f"{goal.name} [{table.unit(goal)}]", scale=scale, axis=alt.Axis(tickCount=4, labelOverlap=True)
+    )
     base = alt.Chart(inline(points)).encode(y=y)
     interval = base.mark_rule(strokeWidth=4, opacity=0.35, color=SERIES[0]).encode(
-        x=alt.X("lower:Q", scale=scale, title=f"{goal.name} [Mpps]"), x2="upper:Q"
+        x=alt.X("lower:Q", scale=scale, title=f"{goal.name} [{table.unit(goal)}]"), x2="upper:Q"
     )
     marks = base.mark_point(size=30, filled=True, opacity=1, color=SERIES[0]).encode(x=x)
     return finished(alt.layer(interval, marks), form)

@@ -7,16 +7,15 @@ from typing import Any
 
 import altair as alt
 
-from nicbench.model.table import Column
-from nicbench.report.cells import number_of, text_of, with_unit
+from nicbench.core.table import Column
+from nicbench.report.cells import factor_of, number_of, text_of, with_unit
 from nicbench.report.drawing.charts import DASHES, Format, finished
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
-from nicbench.report.tables import Section
+from nicbench.report.section import Section
 
 # Of the widths of the later half: the first intervals would press all others into a line.
 _WIDTHS = 4.0
-_MEGA = 1e6
 
 
 def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
@@ -30,9 +29,9 @@ def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
         if row.result.trials or any(number is None for number in numbers):
             continue  # the one that stands is the last of them once more
         x, y, lower, upper = (float(number or 0.0) for number in numbers)
-        scale = _MEGA if asked.y.form == "mpps" else 1.0
+        factor = factor_of(asked.y.form)
         line = with_unit(asked.lines, text_of(asked.lines, row.result))
-        points.append({"x": x, "y": y / scale, "lower": lower / scale, "upper": upper / scale, "line": line})
+        points.append({"x": x, "y": y * factor, "lower": lower * factor, "upper": upper * factor, "line": line})
     if len(points) < 2:
         return None
     low, high = _range(points)

@@ -9,13 +9,14 @@ from typing import Any
 
 import altair as alt
 
-from nicbench.model.result import Result
-from nicbench.model.table import Column, Plot
-from nicbench.report.cells import SCALES, number_of, text_of, value_of, with_unit
+from nicbench.core.result import Result
+from nicbench.core.table import Column, Plot
+from nicbench.report.cells import factor_of, number_of, text_of, value_of, with_unit
 from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finished
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import SERIES
-from nicbench.report.tables import CONFIGURATION, Row, Section
+from nicbench.report.section import Row, Section
+from nicbench.report.tables import CONFIGURATION
 
 _NAMED = 12
 """So many values of x are named one by one; of more, an axis of numbers names some."""
@@ -91,7 +92,7 @@ def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
     only = len(plot.y) == 1 and not several
     points: list[dict[str, Any]] = []
     for column in plot.y:
-        factor = SCALES.get(column.form, 1.0)
+        factor = factor_of(column.form)
         for result, size in zip(results, sizes, strict=True):
             value = number_of(result, column.value)
             if value is None or (plot.logarithmic and value <= 0):

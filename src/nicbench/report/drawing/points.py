@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from nicbench.report.model import ThroughputTable
-from nicbench.report.numbers import mpps, only_below
+from nicbench.core.result import Bounded, number_of
+from nicbench.report.cells import factor_of, writer
+from nicbench.report.numbers import only_below
+from nicbench.report.section import Section
 
 LINE_RATE = "line rate"
 CEILING = "tester's ceiling"
@@ -16,12 +18,13 @@ _HEADROOM = 1.06
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Rows for the chart, rates in Mpps. ``below`` are rates of which only an upper bound is known."""
+    """Rows for the chart, rates in ``unit``. ``below`` are rates of which only an upper bound is known."""
 
     rates: tuple[dict[str, Any], ...]
     below: tuple[dict[str, Any], ...]
     bounds: tuple[dict[str, Any], ...]
     top: float
+    unit: str
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -34,32 +37,44 @@ class Points:
         return _with_a_line(self.rates)
 
 
-def points_of(table: ThroughputTable, *, line_rate: bool = False) -> Points | None:
-    """The points of a table, the ``line_rate`` always among them or only where it is near; None without any rate."""
-    names = {goal.key: goal.name for goal in table.goals}
+def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
+    """The searched rates of a section, the ``line_rate`` always among them or only where it is near."""
+    searched = section.table.rates
+    if searched is None:
+        return None
+    columns = {column.value: column for column in section.table.columns if column.aspect == "rate"}
+    factor = max((factor_of(column.form) for column in columns.values()), default=1.0)
+    unit = next((column.unit for column in columns.values() if factor_of(column.form) == factor), None)
     rates: list[dict[str, Any]] = []
     below: list[dict[str, Any]] = []
     bounds: list[dict[str, Any]] = []
-    for row in table.rows:
-        size = row.size
-        for key, rate in row.rates.items():
-            point = {"size": size, "goal": names.get(key, key)}
+    for row in section.rows:
+        size = row.cells[0]
+        for goal in searched.goals:
+            value = row.result.values.get(goal.value)
+            rate = value if isinstance(value, Bounded) else Bounded(value=number_of(value))
+            point = {"size": size, "goal": goal.name}
             if only_below(rate) and rate.upper is not None:
-                below.append({**point, "rate": rate.upper / 1e6, "words": f"below {mpps(rate.upper)}"})
+                words = f"below {writer(columns[goal.value], [rate])(rate.upper)}"
+                below.append({**point, "rate": rate.upper * factor, "words": words})
             elif rate.value is not None:
                 lower = rate.lower if rate.lower is not None else rate.value
                 upper = rate.upper if rate.upper is not None else rate.value
-                rates.append({**point, "rate": rate.value / 1e6, "lower": lower / 1e6, "upper": upper / 1e6})
-        for name, bound in ((LINE_RATE, row.line_rate_frames_per_s), (CEILING, row.ceiling_frames_per_s)):
+                ends = {"lower": lower * factor, "upper": upper * factor}
+                rates.append({**point, "rate": rate.value * factor, **ends})
+        for name, value_name in ((LINE_RATE, searched.line_rate), (CEILING, searched.ceiling)):
+            bound = number_of(row.result.values.get(value_name))
             if bound is not None:
-                bounds.append({"size": size, "goal": name, "rate": bound / 1e6})
+                bounds.append({"size": size, "goal": name, "rate": bound * factor})
     if not rates and not below:
         return None
     highest = max(*(point["upper"] for point in rates), *(point["rate"] for point in below), 0.0)
     near = [bound for bound in bounds if bound["rate"] <= _NEAR * highest or (line_rate and bound["goal"] == LINE_RATE)]
     top = max(highest, *(bound["rate"] for bound in near), 0.0) * _HEADROOM
     drawn = _with_a_line(near)
-    return Points(tuple(rates), tuple(below), tuple(bound for bound in bounds if bound["goal"] in drawn), top)
+    return Points(
+        tuple(rates), tuple(below), tuple(bound for bound in bounds if bound["goal"] in drawn), top, unit or ""
+    )
 
 
 def _with_a_line(points: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
+from nicbench.core.table import Goal
 from nicbench.report.drawing.charts import Format, finished
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import INK, SERIES
-from nicbench.report.model import Goal
 from nicbench.report.rates import RatesTable
 
 
@@ -21,17 +21,18 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
     """
     if table.is_long:
         return None
+    factor = table.factor(goal)
     points = [
         {
             "size": row.size,
             "configuration": cell.configuration,
-            "rate": cell.rate_frames_per_s / 1e6,
-            "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) / 1e6,
-            "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) / 1e6,
+            "rate": cell.rate_frames_per_s * factor,
+            "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) * factor,
+            "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) * factor,
             **({} if cell.span and math.isfinite(cell.span.upper) else {"range": ""}),
         }
         for row in table.rows
-        for cell in row.cells[goal.key]
+        for cell in row.cells[goal.value]
         if cell.rate_frames_per_s is not None
     ]
     if not points:
@@ -48,7 +49,7 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
         xOffset=alt.XOffset("configuration:N", sort=names, scale=alt.Scale(domain=names)),
     )
     bars = base.mark_bar().encode(
-        y=alt.Y("rate:Q", title=f"{goal.name} [Mpps]"),
+        y=alt.Y("rate:Q", title=f"{goal.name} [{table.unit(goal)}]"),
         color=alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
     )
     whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")

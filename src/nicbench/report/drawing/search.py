@@ -8,24 +8,30 @@ from typing import Any
 
 import altair as alt
 
-from nicbench.model.trial import Trial
+from nicbench.core.forms import SCALES, suitable_form
+from nicbench.core.result import number_of
+from nicbench.core.trial import Trial
 from nicbench.report.drawing.charts import Format, finished
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import MUTED, SERIES
-from nicbench.report.model import ThroughputTable
+from nicbench.report.section import Section
 
-_VALID, _SPOILT = "valid trial", "spoilt trial"
+_VALID, _INVALID = "valid trial", "invalid trial"
 _HEADROOM = 1.06
 _FAR_APART = 4.0
 
 
-def search_chart(table: ThroughputTable, form: Format, trials: Sequence[Trial]) -> dict[str, Any] | None:
+def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dict[str, Any] | None:
     """A point for each trial, a vertical line for each rate; None where there are fewer than two trials."""
+    goals = section.table.rates.goals if section.table.rates else ()
+    values = section.rows[0].result.values
+    most = max((trial.request.load_frames_per_s or 0.0 for trial in trials), default=0.0)
+    scale = SCALES[suitable_form("mpps", most)]
     points: list[dict[str, Any]] = [
         {
-            "load": trial.request.load_frames_per_s / 1e6,
+            "load": trial.request.load_frames_per_s * scale.factor,
             "lost": 100.0 * trial.reading.counts.loss_ratio,
-            "what": _VALID if trial.verdict.valid else _SPOILT,
+            "what": _VALID if trial.verdict.valid else _INVALID,
         }
         for trial in trials
         if trial.request.load_frames_per_s is not None
@@ -33,23 +39,23 @@ def search_chart(table: ThroughputTable, form: Format, trials: Sequence[Trial]) 
     if len(points) < 2:
         return None
     rates: list[dict[str, Any]] = [
-        {"load": value / 1e6, "what": goal.name}
-        for goal in table.goals
-        if (rate := table.rows[0].rates.get(goal.key)) is not None and (value := rate.value) is not None
+        {"load": rate * scale.factor, "what": goal.name}
+        for goal in goals
+        if (rate := number_of(values.get(goal.value))) is not None
     ]
-    kinds = [kind for kind in (_VALID, _SPOILT) if any(point["what"] == kind for point in points)]
+    kinds = [kind for kind in (_VALID, _INVALID) if any(point["what"] == kind for point in points)]
     names = [*kinds, *dict.fromkeys(rate["what"] for rate in rates)]
     lines = len(names) - len(kinds)
-    colours = [{_VALID: SERIES[0], _SPOILT: MUTED}[kind] for kind in kinds]
+    colours = [{_VALID: SERIES[0], _INVALID: MUTED}[kind] for kind in kinds]
     colours += [SERIES[1 + number % (len(SERIES) - 1)] for number in range(lines)]
-    shapes = [{_VALID: "circle", _SPOILT: "cross"}[kind] for kind in kinds] + ["stroke"] * lines
+    shapes = [{_VALID: "circle", _INVALID: "cross"}[kind] for kind in kinds] + ["stroke"] * lines
     dashes = [[1, 0]] * len(kinds) + [[1, 0] if number == 0 else [5, 3] for number in range(lines)]
     legend = alt.Legend(orient="top", title=None, columns=form.columns, symbolStrokeWidth=2)
     colour = alt.Color("what:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
     shape = alt.Shape("what:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
     dash = alt.StrokeDash("what:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     top = max(1.0, min(100.0, _HEADROOM * max(point["lost"] for point in points)))
-    x = alt.X("load:Q", title="load [Mpps]", **_loads([point["load"] for point in (*points, *rates)]))
+    x = alt.X("load:Q", title=f"load [{scale.unit}]", **_loads([point["load"] for point in (*points, *rates)]))
     y = alt.Y("lost:Q", title="frames lost [%]", scale=alt.Scale(domain=[0, top], nice=False))
     layers: list[Any] = [alt.Chart(inline(rates)).mark_rule(strokeWidth=1.8).encode(x=x, color=colour, strokeDash=dash)]
     dots = alt.Chart(inline(points)).mark_point(size=62, filled=True, opacity=0.85)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import altair as alt
-from markupsafe import Markup
 
+from nicbench.report.document.blocks import Figure
+from nicbench.report.document.inlines import inlines
 from nicbench.report.drawing.charts import Format, finished
-from nicbench.report.drawing.figures import drawn
+from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.inline import inline
 from nicbench.report.drawing.svg import INK, MUTED, SERIES
 from nicbench.report.watched import RECORDING, CpuSeries, Slice, WatchedMachine
@@ -31,23 +32,24 @@ _STRIP = (-8, -4)
 _STEPS = {True: 300, False: 120}  # wide and narrow: more would be finer than the lines
 
 
-def watched_figure(view: WatchedMachine, numbered: Iterator[int]) -> Markup | None:
+def watched_figure(view: WatchedMachine, figures: Figures) -> Figure | None:
     """A drawing for each CPU, the first with the legend and the names of the phases, the last with the title of x."""
-    parts = []
+    panels = []
     for number, series in enumerate(view.series):
         is_last = number == len(view.series) - 1
         draw = partial(cpu_chart, view=view, is_first=number == 0, is_last=is_last)
-        drawing = drawn(
-            draw,
-            series,
-            numbered,
-            f"{view.host}, {series.name}: time by state over the run",
-            "monitor.parquet",
-            series.name,
-        )
-        if drawing is not None:
-            parts.append(Markup("{}").format(drawing))
-    return Markup("").join(parts) if parts else None
+        label = f"{view.host}, {series.name}: time by state over the run"
+        panel = figures.drawn(draw, series, label, "monitor.parquet", series.name)
+        if panel is not None:
+            panels.append(panel)
+    if not panels:
+        return None
+    waiting = ", or waited for a drive" if view.what == RECORDING else ""
+    bars = f" The bars above are the {view.what}." if view.spans else ""
+    steps = " During a trial the monitor was silent, so that each trial is one step: its mean."
+    paused = steps if view.plan and view.plan.paused else ""
+    below = f"How each CPU spent its time; what is left free it was idle{waiting}.{bars}{paused}"
+    return Figure(tuple(panels), inlines(below))
 
 
 def cpu_chart(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.comparing.compared import Compared
+from nicbench.compare.compared import Compared
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.stats.frames_runs import RUNS

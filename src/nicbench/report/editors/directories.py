@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nicbench.model.result import Result
+from nicbench.core.result import Result
 from nicbench.report.editors.study import Study
 from nicbench.report.numbers import UNKNOWN
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nicbench.core.registry import find
+from nicbench.core.result import Result, name_of_test
+from nicbench.core.turn import DEFAULT
 from nicbench.methods.base import Method
-from nicbench.model.result import Result, name_of_test
-from nicbench.model.turn import DEFAULT
-from nicbench.registry import find
 from nicbench.stats.frames import OverRuns, Sustained, Target, sustained
 from nicbench.stats.frames_runs import INSTANCES, RATE, RUNS, SUM, SUMMARY, Ran, Tried, tried
 

@@ -9,8 +9,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
-from nicbench.model.result import Result
-from nicbench.model.table import Column
+from nicbench.core.result import Result
+from nicbench.core.table import Column
 from nicbench.report.cells import printed
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import held_text, rate_decimals, rate_text, share_text
@@ -106,7 +106,7 @@ def measures(way: OneWay) -> tuple[Measure, ...]:
         Measure(
             head,
             tuple(
-                Row(name, tuple(Cell(_told(way.at.get((name, count)), text)) for count in way.counts))
+                Row(name, tuple(Cell(_words_of(way.at.get((name, count)), text)) for count in way.counts))
                 for name in way.configurations
             ),
         )
@@ -184,7 +184,7 @@ def _summing_up(found: Sequence[Tried], decimals: int, *, several: bool) -> list
     return rows
 
 
-def _told(tried: Tried | None, text: Callable[[Tried], str]) -> str:
+def _words_of(tried: Tried | None, text: Callable[[Tried], str]) -> str:
     return UNKNOWN if tried is None else text(tried)
 
 

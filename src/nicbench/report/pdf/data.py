@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,10 +24,9 @@ from nicbench.report.document.blocks import (
     Row,
     Table,
     Text,
-    plain,
 )
-from nicbench.report.pdf.breaking import breakable
-from nicbench.report.pdf.widths import Fitted, fitted
+from nicbench.report.document.paper import left_out_words, on_paper, pages
+from nicbench.report.pdf.widths import Fitted, breakable, fitted
 
 _TOGETHER = 16
 """A table or a row of so many lines is not broken over pages."""
@@ -43,7 +42,8 @@ Data = dict[str, Any]
 
 def data_of(document: Document, about: str) -> Data:
     """What the template reads as JSON."""
-    maker = _Maker(frozenset(_ids([*document.front, *document.blocks])))
+    shown = pages(document)
+    maker = _Maker(frozenset(_ids([*shown.front, *shown.blocks])), document.palette)
     return {
         "title": breakable(document.title[:_LONGEST_TITLE]),
         "about": about,
@@ -51,8 +51,8 @@ def data_of(document: Document, about: str) -> Data:
         "generator": document.generator,
         "author": document.author,
         "palette": dict(document.palette),
-        "front": maker.blocks(document.front),
-        "sheets": maker.sheets(document.blocks),
+        "front": maker.blocks(shown.front),
+        "sheets": maker.sheets(shown.blocks),
     }
 
 
@@ -65,8 +65,9 @@ def _ids(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 class _Maker:
-    def __init__(self, ids: frozenset[str]) -> None:
+    def __init__(self, ids: frozenset[str], palette: Mapping[str, str]) -> None:
         self._ids = ids
+        self._palette = palette
         self._given: set[str] = set()
 
     def sheets(self, blocks: Iterable[Block]) -> list[Data]:
@@ -162,7 +163,7 @@ class _Maker:
     def _figure(self, figure: Figure) -> Data:
         panels = [
             {
-                "svg": panel.drawing.svg,
+                "svg": on_paper(panel.drawing.svg, self._palette),
                 "label": panel.drawing.label or figure.title,
                 "head": self._inlines(panel.head),
                 "caption": self._inlines(panel.caption),
@@ -181,7 +182,7 @@ class _Maker:
 
     def _run(self, run: Text | Drawing) -> str | Data:
         if isinstance(run, Drawing):
-            return {"svg": run.svg, "label": run.label or "drawing"}
+            return {"svg": on_paper(run.svg, self._palette), "label": run.label or "drawing"}
         made: Data = {"text": breakable(run.text)}
         for name in ("strong", "code", "raised", "small", "badge", "tone"):
             if value := getattr(run, name):
@@ -199,8 +200,7 @@ def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
         if not isinstance(block, Folded):
             yield block
         elif block.left_out:
-            rows = f", {block.rows} rows" if block.rows else ""
-            yield Paragraph((Text(f"Left out here: {plain(block.summary)}{rows}. It is in report.html."),), "caption")
+            yield Paragraph((left_out_words(block),), "caption")
         else:
             yield Folded(block.summary, ())
             yield from _unfolded(block.blocks)

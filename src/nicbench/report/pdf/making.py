@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
-from nicbench.errors import NicbenchError, NotReadyError
+from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.report.document.blocks import Document
 from nicbench.report.pdf.data import data_of
 from nicbench.store.files import json_text

@@ -1,15 +1,26 @@
-"""How wide the columns of a table are, and what gives way where they do not fit: type, paper turned, or parts."""
+"""How wide the columns of a table are, and what gives way where they do not fit: type, paper turned, or parts.
+
+Long names and numbers must not run over the edge of the paper: they get places to break.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nicbench.errors import NicbenchError
+from nicbench.core.errors import NicbenchError
 from nicbench.report.document.blocks import Cell, Drawing, Inlines, Row, Table, Text, plain
-from nicbench.report.pdf.breaking import tokens
+from nicbench.report.document.inlines import PLACE_TO_BREAK
+from nicbench.report.glyphs import extent
 
+LONGEST = 24
+"""Characters in a row without a place to break."""
+MOST = 4000
+"""Characters of one text: more would fill many sheets, and nobody reads them on paper."""
+_LONG = re.compile(rf"[^\s{PLACE_TO_BREAK}]{{{LONGEST + 1},}}")
+_AFTER = re.compile(r"(?<=[/._:,;=&?+@\-])(?=\w)")
 PORTRAIT = 510.0
 """Points between the margins of A4; the template has the same margins."""
 LANDSCAPE = 757.0
@@ -27,8 +38,6 @@ _READABLE = 7.0
 _MOST_LINES = 5
 _FEW = 5
 """Tables of words have fewer columns: a long cell makes their type no smaller."""
-_WIDE = frozenset("mwMWOQGDHNUCAR%@—…≥≤±→\u00d7")
-_NARROW = frozenset("iljtfrI.,:;'|!()[]/ ·“”\u2019-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,23 +177,6 @@ def _lines(inlines: Inlines) -> list[str]:
     return [*text.split("\n"), *("0" * 14 for _ in drawings)]
 
 
-def extent(text: str) -> float:
-    """How wide a line is, in units of the type's size; an estimate from above."""
-    width = 0.0
-    for character in text:
-        if character in _WIDE:
-            width += 0.8
-        elif character in _NARROW:
-            width += 0.32
-        elif "A" <= character <= "Z" or character == "_":
-            width += 0.62
-        elif ord(character) < 0x250 or "\u2000" <= character <= "\u206f":
-            width += 0.525
-        else:
-            width += 1.0
-    return width
-
-
 def _total(widths: Sequence[float], size: float) -> float:
     return sum((_SPARE * width + _PADDING) * size for width in widths)
 
@@ -266,3 +258,22 @@ def _places(rows: tuple[Row, ...], columns: int) -> list[list[int]]:
         reaching = [max(0, left - 1) for left in reaching]
         found.append(places)
     return found
+
+
+def breakable(text: str, longest: int = LONGEST) -> str:
+    """The text with places to break in every long word: behind its punctuation, else anywhere."""
+    if len(text) > MOST:
+        text = f"{text[:MOST]} … ({len(text) - MOST:,} more characters are in report.html)"
+    return _LONG.sub(lambda word: _broken(word[0], longest), text)
+
+
+def _broken(word: str, longest: int) -> str:
+    parts = _AFTER.sub(PLACE_TO_BREAK, word).split(PLACE_TO_BREAK)
+    return PLACE_TO_BREAK.join(
+        PLACE_TO_BREAK.join(part[at : at + longest] for at in range(0, len(part), longest)) for part in parts
+    )
+
+
+def tokens(text: str) -> list[str]:
+    """What stands between places to break."""
+    return [token for token in re.split(rf"[ \n{PLACE_TO_BREAK}]+", text) if token]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nicbench.comparing.claims import Basis
-from nicbench.comparing.compared import Compared
+from nicbench.compare.claims import Basis
+from nicbench.compare.compared import Compared
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.statistics.numerals import plain
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
@@ -35,7 +35,7 @@ def comparison_cells(one: Compared) -> ComparisonCells:
     place = one.point.circumstances or one.point.test
     return ComparisonCells(
         place=f"{place[:1].upper()}{place[1:]}",
-        sides=f"{found.first.name} {'/' if found.kind.is_ratio else '−'} {found.second.name}",  # noqa: RUF001 - a minus
+        sides=f"{found.first.name} {'/' if found.kind.is_ratio else '−'} {found.second.name}",
         effect=f"{told[0]}{unit}" if told else UNKNOWN,
         interval=f"[{told[1]}, {told[2]}]" if len(told) == 3 else UNKNOWN,
         p=UNKNOWN if one.p_corrected is None or found.test is None else _p(found.test.p),

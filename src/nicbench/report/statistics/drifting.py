@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.comparing.sides import OfPoint
+from nicbench.compare.sides import OfPoint
+from nicbench.core.registry import find
+from nicbench.core.result import Result
+from nicbench.core.turn import DEFAULT
 from nicbench.methods.base import Method
-from nicbench.model.result import Result
-from nicbench.model.turn import DEFAULT
-from nicbench.registry import find
 from nicbench.stats.drift import Drift, Drifts, drifts
-from nicbench.stats.series import Series
+from nicbench.stats.sample import Series
 from nicbench.stats.wording import drift_sentence, drift_summary
 
 _FEWEST_RUNS: Final = 3
@@ -65,7 +65,7 @@ def within_runs(results: Iterable[Result]) -> Drifting | None:
         if not result.warm_up:
             by_method.setdefault(result.method, []).append(result)
     series = [
-        _thinned(one)
+        _thin_out(one)
         for method, members in by_method.items()
         if method in methods
         for one in methods[method].moments(tuple(members))
@@ -79,7 +79,7 @@ def _name(configuration: str, of: OfPoint) -> str:
     return f"{whose}{of.point.words}, {of.value.quantity.name}"
 
 
-def _thinned(series: Series) -> Series:
+def _thin_out(series: Series) -> Series:
     """Trends over thousands of intervals would take minutes, and say no more."""
     step = -(-len(series.values) // _MOST_MOMENTS)
     if step == 1:

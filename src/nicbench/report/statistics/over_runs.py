@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.comparing.sides import OfPoint
-from nicbench.model.statistics import RunStatistics
-from nicbench.model.turn import DEFAULT
+from nicbench.compare.sides import OfPoint
+from nicbench.core.result import RunStatistics
+from nicbench.core.turn import DEFAULT
 from nicbench.report.numbers import UNKNOWN
 from nicbench.stats.bootstrap import Asked
-from nicbench.stats.described import described
+from nicbench.stats.runs import described
 
 FEWEST_RUNS: Final = 2
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nicbench.comparing.claims import Basis
-from nicbench.comparing.compared import Compared, Comparisons, compared
-from nicbench.comparing.points import Point
-from nicbench.comparing.seeds import seed_of
-from nicbench.comparing.sides import Side, matched, slow_rates_in_megabits
-from nicbench.model.plan import Plan
-from nicbench.model.result import Summary
+from nicbench.compare.claims import Basis
+from nicbench.compare.compared import Compared, Comparisons, compared
+from nicbench.compare.points import Point, seed_of
+from nicbench.compare.sides import Side, in_suitable_units, matched
+from nicbench.core.plan import Plan
+from nicbench.core.result import Summary
 from nicbench.report.statistics import drifting
 from nicbench.report.statistics.drifting import Drifting
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics, over_runs
@@ -56,7 +55,7 @@ def statistics_view(summary: Summary, tests: Mapping[str, str], plan: Plan | Non
     counted = summary.counted
     names = summary.configurations or tuple(dict.fromkeys(result.configuration for result in counted))
     sides = [Side(name, tuple(one for one in counted if one.configuration == name)) for name in names]
-    points = slow_rates_in_megabits(matched(sides, tests))
+    points = in_suitable_units(matched(sides, tests))
     asked = Asked(seed=seed_of(run_id))
     in_rounds = bool(plan and plan.turns) and not summary.imported
     return StatisticsView(

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.report import answer, compared_answer
-from nicbench.report.comparison import LatencyBeside
-from nicbench.report.editors import answer as editors_answer
+from nicbench.core.turn import DEFAULT
+from nicbench.report.answer import of_comparison, of_studies
+from nicbench.report.answer.of_run import in_order
+from nicbench.report.answer.sentences import answers_of
+from nicbench.report.answer.subject import subject_in, subject_of
+from nicbench.report.document.finishing import anchor
 from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import Study
-from nicbench.report.model import LatencyTable, Report, ThroughputTable
+from nicbench.report.model import Report
 from nicbench.report.rates import RatesTable
-from nicbench.report.study.anchors import anchor
-from nicbench.report.tables import Section
+from nicbench.report.section import Section
 
 _MOST = 12
 """A list of more is not what is key."""
@@ -63,8 +65,8 @@ def _origins(report: Report) -> Iterator[tuple[str, Place]]:
             for text in compared_sentences(study, report.statistics):
                 yield _plain(text), _DIFFERENCES
     for study in report.studies:
-        for text in editors_answer.answers(report.studies):
-            if text.removeprefix(f"{study.test}: ") in editors_answer.sentences(study):
+        for text in of_studies.answers(report.studies):
+            if text.removeprefix(f"{study.test}: ") in of_studies.sentences(study):
                 yield _plain(text), place_of_study(study)
     for section in reversed(report.sections):
         for row in section.rows:
@@ -72,17 +74,9 @@ def _origins(report: Report) -> Iterator[tuple[str, Place]]:
                 yield _plain(sentence), place_of_section(section)
         if section.sentence:
             yield _plain(section.sentence), place_of_section(section)
-            subjects = (answer.subject_of(report.plan), answer.subject_in(report.plan, section.configuration))
-            yield from (
-                (f"{subject} {section.sentence}", place_of_section(section)) for subject in dict.fromkeys(subjects)
-            )
-    for throughput in reversed(report.throughput):
-        several = len(configurations_of(report)) > 1
-        for text in answer.sentences_of_throughput(report.plan, throughput):
-            yield _plain(text), place_of_throughput(throughput, several=several)
-    for latency in reversed(report.latency):
-        if said := answer.sentence_of_latency(latency):
-            yield _plain(said), place_of_latency(latency)
+        subjects = (subject_of(report.plan), subject_in(report.plan, section.configuration), "It")
+        for subject in dict.fromkeys(subjects):
+            yield from ((_plain(text), place_of_section(section)) for text in answers_of(section, subject))
 
 
 def _origins_beside(report: Report) -> Iterator[tuple[str, Place]]:
@@ -91,42 +85,35 @@ def _origins_beside(report: Report) -> Iterator[tuple[str, Place]]:
     if compared is None:
         return
     for rates in compared.rates:
-        for text in compared_answer.sentences_of_rates(rates):
+        for text in of_comparison.sentences_of_rates(rates):
             yield _plain(text), place_of_rates(rates)
-    for latencies in compared.latencies[:1]:
-        if said := compared_answer.sentence_of_latencies(latencies, compared):
-            yield _plain(said), place_of_latencies(latencies)
+    for section in compared.sections:
+        if said := of_comparison.statement_of_each(section, compared):
+            yield _plain(said), place_of_section(section)
 
 
 def _of_tests(report: Report) -> Iterator[Finding]:
     """Where results are of several configurations, each sentence says of which."""
     several = len(configurations_of(report)) > 1
-    tests = {table.test for table in report.throughput}
-    for throughput in report.throughput:
-        whose = f"“{throughput.configuration}”" if several else None
-        for text in answer.sentences_of_throughput(report.plan, throughput, whose)[:1]:
-            named = f"{throughput.test}: {text}" if len(tests) > 1 else text
-            yield Finding(named, place_of_throughput(throughput, several=several))
-    for latency in report.latency:
-        if said := answer.sentence_of_latency(latency):
-            named = f"“{latency.configuration}”: {said}" if several else said
-            yield Finding(named, place_of_latency(latency))
-    for section in report.sections:
-        if section.sentence:
-            whose = f"“{section.configuration}”" if several else "It"
-            yield Finding(f"{whose} {section.sentence}.", place_of_section(section))
+    tests = {section.test for section in report.sections if section.table.rates is not None}
+    for section in in_order(report.sections):
+        stands_alone = section.table.statement is not None
+        subject = f"“{section.configuration}”" if several else subject_of(report.plan) if section.table.rates else "It"
+        for text in answers_of(section, subject)[:1]:
+            said = f"“{section.configuration}”: {text}" if several and stands_alone else text
+            named = f"{section.test}: {said}" if section.table.rates is not None and len(tests) > 1 else said
+            yield Finding(named, place_of_section(section))
 
 
 def configurations_of(report: Report) -> tuple[str, ...]:
     """Those of the tables of single runs, in their order; more than one where an import brought several."""
-    rates = [table.configuration for table in report.throughput]
-    others = [table.configuration for table in report.latency] + [each.configuration for each in report.sections]
-    return tuple(dict.fromkeys([*rates, *others]))
+    return tuple(dict.fromkeys(section.configuration for section in in_order(report.sections)))
 
 
 def place_of_section(section: Section) -> Place:
     """Of a section that a method brings."""
-    return Place(anchor(section.table.title, section.test, section.configuration), section.table.title)
+    title, name = section.table.title, section.configuration
+    return Place(anchor(title, section.test, name), title if name == DEFAULT else f"{title} ({name})")
 
 
 def place_of_study(study: Study) -> Place:
@@ -136,20 +123,4 @@ def place_of_study(study: Study) -> Place:
 
 def place_of_rates(table: RatesTable) -> Place:
     """Of rates side by side."""
-    return Place(anchor("rates", table.test), "Throughput")
-
-
-def place_of_latencies(table: LatencyBeside) -> Place:
-    """Of latencies side by side."""
-    return Place(anchor("latencies", table.test, table.load), f"Latency at {table.load}")
-
-
-def place_of_throughput(table: ThroughputTable, *, several: bool = False) -> Place:
-    """Of the rates of a test; of ``several`` configurations the heading says of which."""
-    heading = f"Throughput ({table.configuration})" if several else "Throughput"
-    return Place(anchor("throughput", table.test, table.configuration), heading)
-
-
-def place_of_latency(table: LatencyTable) -> Place:
-    """Of a table of latencies at one load."""
-    return Place(anchor("latency", table.test, table.load, table.configuration), f"Latency at {table.load}")
+    return Place(anchor("rates", table.test), table.title)

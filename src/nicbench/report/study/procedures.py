@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nicbench.core.plan import PlannedTest
+from nicbench.core.registry import find
 from nicbench.methods.base import Method
-from nicbench.model.plan import PlannedTest
-from nicbench.registry import find
 from nicbench.report import disclosure
+from nicbench.report.declared import Shapes, method_shapes
 from nicbench.report.facts import label_of
 from nicbench.report.model import Report
 
@@ -21,6 +22,8 @@ class Procedure:
     title: str
     text: str
     parameters: Mapping[str, Any]
+    shapes: Shapes
+    """What the method declares of its options."""
 
 
 def procedures(report: Report) -> tuple[Procedure, ...]:
@@ -36,7 +39,8 @@ def _procedures(report: Report) -> Iterator[Procedure]:
             options = disclosure.in_bits(test.options) if report.endpoints else test.options
             whose = f" ({names})" if names else ""
             title = f"Test “{test.name}”{whose}"
-            yield Procedure(title, text_of(test), {"method": test.method, **disclosure.asked(options)})
+            parameters = {"method": test.method, **disclosure.asked(options)}
+            yield Procedure(title, text_of(test), parameters, method_shapes(test.method))
 
 
 def text_of(test: PlannedTest) -> str:

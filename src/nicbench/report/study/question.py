@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from nicbench.core.plan import Plan
+from nicbench.core.registry import find
+from nicbench.core.report_options import ReportWishes
 from nicbench.methods.base import Method
-from nicbench.model.plan import Plan
-from nicbench.model.report_wishes import ReportWishes
-from nicbench.registry import find
-from nicbench.report.answer import subject_of
+from nicbench.report.answer.subject import subject_of
 
 _OPENINGS = ("The ", "This ")
 

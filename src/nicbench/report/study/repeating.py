@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nicbench.model.plan import Plan
+from nicbench.core.plan import Plan
 from nicbench.report.facts import plain
 from nicbench.report.model import Report
 
@@ -84,7 +84,8 @@ def _spread(report: Report) -> Iterator[str]:
         )
     else:
         yield "One run does not tell how well it repeats: ask for several (runs: 5), and the report has their spread."
-    if report.throughput and (precision := _precision(report)):
+    searched = any(section.table.rates is not None for section in report.sections)
+    if searched and (precision := _precision(report)):
         yield (
             f"Rates were searched to within {precision}, and stand with the interval that holds them: where the "
             "intervals of a frame size overlap, the runs agree."

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from nicbench.events import Event, RunFinished, RunStarted
-from nicbench.model.report_wishes import ReportWishes
-from nicbench.report.moments import label_of_time
+from nicbench.core.events import Event, RunFinished, RunStarted
+from nicbench.core.report_options import ReportWishes
+
+# Points in time as people read them.
+
+
+def label_of_time(wall_time: str) -> str:
+    """An ISO time as people read it; anything else as it is, for it only labels."""
+    try:
+        moment = datetime.fromisoformat(wall_time)
+    except ValueError:
+        return wall_time
+    return f"{moment.astimezone(UTC) if moment.tzinfo else moment:%Y-%m-%d %H:%M}{' UTC' if moment.tzinfo else ''}"
 
 
 @dataclass(frozen=True, slots=True)

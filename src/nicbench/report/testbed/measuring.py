@@ -1,35 +1,13 @@
-"""How wide a text is, at most, and how it is broken to fit: no font is asked, so that a page looks alike everywhere.
-
-Widths are those of DejaVu Sans, the widest of the fonts that a page may get, rounded up; in units of the font's size.
-"""
+"""How a text is broken or shortened to fit into a diagram."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nicbench.report.glyphs import width
+
 _ELLIPSIS = "…"
-_WIDTHS = {
-    **dict.fromkeys("ijl'|I", 0.36),
-    **dict.fromkeys(" .,:;!ftr()[]-/\\·", 0.44),
-    **dict.fromkeys("mMW@%", 1.03),
-    **dict.fromkeys("wOQGDHNU&", 0.88),
-    **dict.fromkeys("+<>=~", 0.88),
-}
-_CAPITAL, _OTHER, _FOREIGN = 0.76, 0.66, 1.06
-_BOLD = 1.12
 _BREAKABLE = " -_./:,"
-
-
-def width(text: str, size: float, *, bold: bool = False) -> float:
-    """No font in use is wider."""
-    units = sum(_WIDTHS.get(each, _unit(each)) for each in text)
-    return units * size * (_BOLD if bold else 1.0)
-
-
-def _unit(character: str) -> float:
-    if not character.isascii():
-        return _FOREIGN
-    return _CAPITAL if character.isupper() else _OTHER
 
 
 def wrapped(text: str, room: float, size: float, *, most: int, bold: bool = False) -> tuple[str, ...]:

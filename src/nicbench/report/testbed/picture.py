@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
+from nicbench.report.document.blocks import Figure, Panel
+from nicbench.report.document.inlines import inlines
+from nicbench.report.document.paper import drawing
 from nicbench.report.testbed.parts import Direction, Wiring
 from nicbench.report.testbed.placing import Box, Cable, Scene, Text, placed
 
@@ -18,16 +21,19 @@ _FONT = 'font-family="system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Ari
 _HEAD_LENGTH, _HEAD_HALF = 8.0, 4.0
 
 
-def drawn(wiring: Wiring) -> Markup:
-    """For a broad page and for a phone, as the charts are."""
-    wide, narrow = svg(placed(wiring, WIDE), wiring.words), svg(placed(wiring, NARROW), wiring.words)
-    return Markup('<div class="wide diagram">{}</div><div class="narrow diagram">{}</div>').format(wide, narrow)
+def pictures(of_configurations: Iterable[tuple[str, Wiring]]) -> Iterator[Figure]:
+    """A diagram of each different testbed, with the name of whose it is, for a broad page and for a phone."""
+    for name, wiring in of_configurations:
+        wide, narrow = (drawing(svg(placed(wiring, width), wiring.words)) for width in (WIDE, NARROW))
+        whose = f" of {name}" if name else ""
+        below = f"The testbed{whose}. {wiring.words} Arrows say where the traffic that counts goes."
+        yield Figure((Panel(wide, narrow=narrow),), inlines(below), "testbed-picture")
 
 
-def svg(scene: Scene, words: str) -> Markup:
+def svg(scene: Scene, words: str) -> str:
     """``words`` are for whoever does not see it."""
     size = f'viewBox="0 0 {scene.width:g} {scene.height:.1f}" width="{scene.width:g}" height="{scene.height:.1f}"'
-    return Markup(  # noqa: S704 - every text within is escaped
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(words)}" {size} {_FONT}>'
         f"{''.join(_shapes(scene))}</svg>"
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nicbench.model.bond import Bond
-from nicbench.model.endpoint import EndpointFacts
-from nicbench.model.pattern import Pattern, Way, ways_of
-from nicbench.model.plan import Plan
-from nicbench.report.answer import dut_name
+from nicbench.core.bond import Bond
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.pattern import Pattern, Way, ways_of
+from nicbench.core.plan import Plan
+from nicbench.core.units import format_bits_per_s
+from nicbench.report.answer.subject import dut_name
 from nicbench.report.testbed.parts import Direction, LinkPart, MachinePart, PortPart, Wiring
-from nicbench.units import format_bits_per_s
 
 _MOST_WAYS = 6
 _INCOMING = frozenset({"forward", "write"})

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from nicbench.adapters.driver import parse_driver
-from nicbench.errors import HostError
-from nicbench.inventory._asking import output_of
-from nicbench.inventory.base import NOT_UNDERSTOOD, UnknownFactError
+from nicbench.core.errors import HostError, UnknownFactError
+from nicbench.hosts.asking import output_of
+from nicbench.system.adapters.ethtool_link import parse_driver
+from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.tuning.items.base import CannotSetError, Place
 
 Answer = TypeVar("Answer")

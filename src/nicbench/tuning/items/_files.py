@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nicbench.inventory._asking import values_of
-from nicbench.inventory.base import UnknownFactError
-from nicbench.model.tuning import Values
+from nicbench.core.base import Frozen
+from nicbench.core.errors import UnknownFactError
+from nicbench.core.tuning import Values
+from nicbench.hosts.asking import values_of
 from nicbench.tuning.items.base import CannotSetError, Item, Place
 from nicbench.tuning.values import plain_value, same_value
 
@@ -32,6 +33,12 @@ class FilesItem(Item):
 
     def same(self, key: str, one: object, other: object) -> bool:
         return same_value(self.folder + key, str(one), str(other))
+
+
+class SwitchOptions(Frozen):
+    """``ITEM: false`` or ``ITEM: true``."""
+
+    on: bool
 
 
 class SwitchItem(FilesItem):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from nicbench.adapters.limits import parse_limits
-from nicbench.model.tuning import Values
+from nicbench.core.tuning import Values
+from nicbench.system.adapters.ethtool_queues import parse_limits
 from nicbench.tuning.items._adapter import answer_of, device_of, set_by
 from nicbench.tuning.items.base import CannotSetError, Item, Place
 

@@ -10,10 +10,10 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from nicbench.model.base import Frozen
-from nicbench.model.round import Ask, Direction, Figures, Flow, Job, StreamFigures
+from nicbench.core.base import Frozen
+from nicbench.core.round import Ask, Direction, Figures, Flow, Job, StreamFigures
 from nicbench.workloads.base import MEBIBYTE, Command, End, Output, Workload, WorkloadError, last_words
-from nicbench.workloads.tools._reading import Reading, json_object
+from nicbench.workloads.tool_output import Reading, json_object
 
 _MOST_STREAMS: Final = 128  # MAX_STREAMS of iperf.h
 _LONGEST_WRITE: Final = {"tcp": MEBIBYTE, "udp": 65507}  # MAX_BLOCKSIZE, and UDP's largest payload over IPv4
@@ -22,24 +22,24 @@ _AGREEMENT: Final = 0.01
 
 
 class Iperf3Options(Frozen):
-    """``workload: {kind: iperf3, ..}``. iperf3 counts whole seconds."""
+    """Options of ``workload: {kind: iperf3, ..}``. iperf3 counts whole seconds."""
 
     omit_s: int = Field(default=0, ge=0, le=60)
-    """Sent before the measured time, and left out of every figure (-O): slow start for instance."""
+    """Time before the measured time that no figure counts (-O), for slow start for instance."""
     mss_bytes: int | None = Field(default=None, ge=88, le=9216)
     """Maximum segment size to ask for (-M)."""
     dscp: int | None = Field(default=None, ge=0, le=63)
     """Differentiated services code point of its packets (--dscp)."""
     client_port: int | None = Field(default=None, ge=1, le=65535)
-    """The client's first port (--cport), where its flows are to be the same each time."""
+    """The client's first port (--cport), so that its flows are the same each time."""
     bind_device: bool = False
-    """Also bind sockets to the device (--bind-dev, from 3.10), where addresses alone do not choose the way."""
+    """Also bind sockets to the device (--bind-dev, from 3.10), where addresses alone do not determine the route."""
     pacing: Literal["tool", "kernel"] = "tool"
     """Who paces a rate: iperf3 (-b), or the kernel's fair queueing (--fq-rate)."""
 
 
 class Iperf3(Workload):
-    """A server of one connection (-s -1) for each client, both with -J."""
+    """iperf3, with a server of one connection (-s -1) for each client, both with JSON output (-J)."""
 
     kind = "iperf3"
     Options = Iperf3Options
@@ -110,7 +110,7 @@ class Iperf3(Workload):
         )
 
     def _rate(self, ask: Ask) -> Command:
-        """Without a rate iperf3 would send 1 Mbit/s of UDP: then as fast as it can is asked for."""
+        """Builds the rate's options. Without them iperf3 would send 1 Mbit/s of UDP: rate 0 is as fast as it can."""
         if ask.rate_bits_per_s is None:
             return ("-b", "0") if ask.transport == "udp" else ()
         rate = f"{ask.rate_bits_per_s:.0f}"
@@ -127,7 +127,7 @@ class Iperf3(Workload):
         return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
-        """It stands in the JSON, with exit status 0 (of 3.12 for instance)."""
+        """Returns the error in the JSON, which comes with exit status 0 (in 3.12 for instance)."""
         try:
             said = Reading(json_object(output.stdout, "iperf3"), "iperf3").text("error")
         except WorkloadError:
@@ -169,7 +169,7 @@ def _directions(asked: Direction) -> tuple[Literal["forward", "reverse"], ...]:
 
 
 def _suffix(number: int) -> str:
-    """The sums of the second direction of --bidir have names of their own."""
+    """Returns the suffix of the sums of a direction; those of the second direction of --bidir have one."""
     return "_bidir_reverse" if number else ""
 
 
@@ -216,7 +216,7 @@ def _udp(
 def _udp_before_sums(
     both: Reading, direction: Literal["forward", "reverse"], streams: tuple[StreamFigures, ...], notes: list[str]
 ) -> Flow:
-    """Older versions have one sum: the sender's bytes beside the receiver's losses."""
+    """Parses the one sum of older versions, which has the sender's bytes and the receiver's losses."""
     sent_bytes, datagrams, lost = (both.maybe_count(name) for name in ("bytes", "packets", "lost_packets"))
     duration_s, rate = both.maybe_number("seconds"), both.number("bits_per_second")
     arrived = None
@@ -238,7 +238,7 @@ def _udp_before_sums(
 
 
 def _streams(end: Reading, asked: Direction) -> dict[str, tuple[StreamFigures, ...]]:
-    """By direction: of --bidir, the client's own streams come first, as many as those of the server."""
+    """Sorts streams by direction; with --bidir the client's streams come first, then as many of the server."""
     every = end.parts("streams")
     half = len(every) // 2 if asked == "both" else len(every)
     first, second = every[:half], every[half:]
@@ -261,7 +261,7 @@ def _stream(stream: Reading) -> StreamFigures:
 
 
 def _retransmissions(sent: Reading) -> int | None:
-    """A sender that does not know says nothing, or less than none."""
+    """Returns the retransmissions; None where the sender does not know, and prints nothing or a negative count."""
     counted = sent.maybe_count("retransmits")
     return None if counted is None or counted < 0 else counted
 
@@ -276,7 +276,10 @@ def _intervals(whole: Reading) -> list[tuple[float, float]]:
 
 
 def _compare(flows: tuple[Flow, ...], job: Job, server: Output) -> None:
-    """The client's word of what the server received, with the server's own. A server that says nothing is no error."""
+    """Compares the received bytes that client and server report. WorkloadError where they disagree.
+
+    A server that reports nothing is no error.
+    """
     try:
         end = Reading(json_object(server.stdout, "iperf3's server"), "iperf3's server").part("end")
         own = end.maybe("sum_received")

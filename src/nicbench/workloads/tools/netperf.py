@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nicbench.model.round import Ask, Figures, Flow, Job, RequestLatency
+from nicbench.core.round import Ask, Figures, Flow, Job, RequestLatency
 from nicbench.workloads.base import Command, End, Listening, NoOptions, Output, Workload, WorkloadError, last_words
-from nicbench.workloads.tools._reading import number_of
-from nicbench.workloads.tools._samples import NANOSECONDS_PER_MICROSECOND
+from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, number_of
 
 _STREAM: Final = (
     *("THROUGHPUT", "THROUGHPUT_UNITS", "ELAPSED_TIME", "LOCAL_SEND_THROUGHPUT", "LOCAL_RECV_THROUGHPUT"),
@@ -30,7 +29,7 @@ _ROUNDING_S: Final = 0.0051
 
 
 class Netperf(Workload):
-    """A server (netserver) for each client, told to end by SIGTERM."""
+    """netperf, with a server (netserver) for each client, which SIGTERM ends."""
 
     kind = "netperf"
     Options = NoOptions
@@ -113,7 +112,7 @@ def _flow(ask: Ask, fields: dict[str, str]) -> Flow:
 
 
 def _duration_s(printed_s: float | None, received_bytes: int | None, received_bits_per_s: float | None) -> float | None:
-    """Seconds are printed with two decimals; where they fit, those that bytes and rate make are finer."""
+    """Computes the duration from bytes and rate where it agrees with the printed one, which has two decimals only."""
     if printed_s is None or not received_bytes or not received_bits_per_s:
         return printed_s
     computed_s = received_bytes * 8 / received_bits_per_s
@@ -139,7 +138,7 @@ def _requests(fields: dict[str, str]) -> Figures:
 
 
 def _number(fields: dict[str, str], name: str) -> float | None:
-    """What it does not know it calls -1, or leaves empty."""
+    """Parses a field; None where it is empty or -1, which netperf prints for unknown."""
     value = number_of(fields[name], f"netperf: {name}") if fields.get(name) else None
     return None if value is None or value == -1 else value
 

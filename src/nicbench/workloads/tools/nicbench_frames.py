@@ -1,6 +1,6 @@
-"""nicbench-frames, our own program: media frames as files, written or read, each of them timed (protocol/frames.md).
+"""nicbench-frames, our own program: writes or reads media frames as files and times each (protocol/frames.md).
 
-One process is one editor; it has no server process, for what serves its directory is what is measured.
+One process stands for one editor. There is no server process: what serves its directory is what is measured.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from nicbench.model.frames import FrameFigures, FrameInterval, FramesAsk, FrameTimes
-from nicbench.model.round import Ask, Figures, Job
+from nicbench.core.frames import FrameFigures, FrameInterval, FramesAsk, FrameTimes
+from nicbench.core.round import Ask, Figures, Job
 from nicbench.workloads.base import (
     MEBIBYTE,
     Command,
@@ -24,25 +24,25 @@ from nicbench.workloads.base import (
     WorkloadError,
     last_words,
 )
-from nicbench.workloads.tools._reading import json_object
+from nicbench.workloads.tool_output import json_object
 
 _TIMES: Final = ("open", "io", "sync", "close", "completion", "lateness")
 _SAMPLES: Final = "samples"
-# Whatever comes next in that directory would fail alike.
+# After these failures any other round in that directory would fail as well.
 _ENDS_RUN: Final = frozenset({"disk_full", "vanished", "permission"})
 _COULD_NOT_BEGIN: Final = 3
-"""Its exit status where there is no directory, no room or no frames."""
+"""Its exit status where the directory, space or frames are missing."""
 
 
 class NicbenchFrames(Workload):
-    """See the module."""
+    """nicbench-frames, which needs no server process."""
 
     kind = "nicbench-frames"
     package = "nicbench"
     is_ours = True
     ports_per_job = 0
     output_limit_bytes = 64 * MEBIBYTE
-    """An interval of each second is in it."""
+    """Larger than others', because the output has an interval for each second."""
 
     def refusal(self, ask: Ask) -> str | None:
         if ask.operation != "frames" or ask.frames is None:
@@ -53,10 +53,10 @@ class NicbenchFrames(Workload):
         return None
 
     def client_command(self, job: Job, client: End, server: End | None) -> Command:
-        return (self.kind, *_arguments(_asked(job), job.ask.duration_s), *self._samples(job, client), "--json")
+        return (self.kind, *_arguments(_frames_of(job), job.ask.duration_s), *self._samples(job, client), "--json")
 
     def leaves(self, job: Job) -> tuple[LeftFile, ...]:
-        return (LeftFile(_SAMPLES, "frame samples"),) if _asked(job).samples else ()
+        return (LeftFile(_SAMPLES, "frame samples"),) if _frames_of(job).samples else ()
 
     def _samples(self, job: Job, client: End) -> Command:
         if client.folder is None or not self.leaves(job):
@@ -69,14 +69,14 @@ class NicbenchFrames(Workload):
     def expected_s(self, job: Job) -> float | None:
         if job.ask.duration_s is None:
             return None
-        return _asked(job).warm_up_s + job.ask.duration_s
+        return _frames_of(job).warm_up_s + job.ask.duration_s
 
     def parse_version(self, text: str) -> str | None:
         found = re.search(r"nicbench-frames (\S+)", text)
         return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
-        """A frame that failed, in its words, from the result; else what it wrote before it could begin."""
+        """Returns the failure of a frame from the result, or what it wrote on stderr when it could not begin."""
         failure = _failure(output)
         if failure is not None:
             return f"{failure.get('message')} ({failure.get('next')})"
@@ -122,7 +122,7 @@ def _arguments(asked: FramesAsk, duration_s: float | None) -> Iterator[str]:
         if value is not None:
             yield from (name, f"{value:.12g}" if isinstance(value, float) else str(value))
     if asked.pattern is not None:
-        yield f"--pattern={asked.pattern}"  # in one word, for it may begin as an option does
+        yield f"--pattern={asked.pattern}"  # in one word, because it may begin with a dash
     for name, wanted in (
         ("--direct", asked.direct),
         ("--streamed", asked.streamed),
@@ -133,7 +133,7 @@ def _arguments(asked: FramesAsk, duration_s: float | None) -> Iterator[str]:
             yield name
 
 
-def _asked(job: Job) -> FramesAsk:
+def _frames_of(job: Job) -> FramesAsk:
     if job.ask.frames is None:
         raise ValueError("a job of nicbench-frames without what it is asked")
     return job.ask.frames
@@ -163,7 +163,7 @@ def _figures(said: Mapping[str, Any]) -> FrameFigures:
         bytes=said["bytes"],
         frames_per_s=said["frames_per_s"] or 0.0,
         bytes_per_s=said["bytes_per_s"] or 0.0,
-        # What never came was not in time either.
+        # A frame that never completed was not in time either.
         dropped_frames=said["missed"],
         due_frames=said["due"],
         cpu_ns=said["cpu_user_ns"] + said["cpu_system_ns"],
@@ -177,5 +177,5 @@ def _figures(said: Mapping[str, Any]) -> FrameFigures:
 
 
 def _known(model: type[FrameTimes | FrameInterval], said: dict[str, Any]) -> dict[str, Any]:
-    """A newer program may say more."""
+    """Drops fields that the model does not know, which a newer program may print."""
     return {name: value for name, value in said.items() if name in model.model_fields}

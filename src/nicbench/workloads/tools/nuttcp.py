@@ -12,10 +12,10 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from nicbench.model.base import Frozen
-from nicbench.model.round import Ask, Figures, Flow, Job
+from nicbench.core.base import Frozen
+from nicbench.core.round import Ask, Figures, Flow, Job
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
-from nicbench.workloads.tools._reading import number_of
+from nicbench.workloads.tool_output import number_of
 
 _MOST_STREAMS: Final = 128  # MAXSTREAM of nuttcp.c
 _DEFAULT_BUFFER: Final = {"tcp": 65536, "udp": 1024}
@@ -24,12 +24,12 @@ _FIELD = re.compile(r"(?<!\w)(\w{1,40})=(\S{1,80})")
 _ERROR = re.compile(
     r"(?:^|\s)Error: (.*)|^(nuttcp(?:-[tr])?: [^\n=]*(?:refused|denied|unreachable|timed out)[^\n]*)", re.M
 )
-# What two decimals of a second leave open.
+# Rounding error of a duration that is printed with two decimals.
 _ROUNDING_S: Final = 0.011
 
 
 class NuttcpOptions(Frozen):
-    """``workload: {kind: nuttcp, ..}``."""
+    """Options of ``workload: {kind: nuttcp, ..}``."""
 
     mss_bytes: int | None = Field(default=None, ge=88, le=9216)
     """Maximum segment size to ask for (-M)."""
@@ -38,7 +38,7 @@ class NuttcpOptions(Frozen):
 
 
 class Nuttcp(Workload):
-    """A server of one test (-1) for each client. It tells both ends' figures in one output."""
+    """nuttcp, with a server of one test (-1) for each client. The client prints the figures of both ends."""
 
     kind = "nuttcp"
     Options = NuttcpOptions
@@ -98,7 +98,7 @@ class Nuttcp(Workload):
         return command
 
     def _rate(self, ask: Ask) -> Command:
-        """Of all streams together; without a rate nuttcp would send 1 Mbit/s of UDP."""
+        """Builds the option for the rate of all streams together. Without it nuttcp would send 1 Mbit/s of UDP."""
         if ask.rate_bits_per_s is None:
             return ("-Ru",) if ask.transport == "udp" else ()
         return (f"-R{max(1, round(ask.rate_bits_per_s * ask.streams / 1000))}",)
@@ -124,7 +124,7 @@ class Nuttcp(Workload):
         said = self.complaint(client)
         if said is not None:
             raise WorkloadError(f"nuttcp: {said}")
-        # Where its stdout is a file, or is what it received, it says everything on stderr.
+        # Where its stdout is a file, or takes what it received, it prints everything on stderr.
         text = f"{client.stdout}\n{client.stderr}"
         sender, receiver = _end(text, "t"), _end(text, "r")
         direction: Literal["forward", "reverse"] = "reverse" if job.ask.direction == "reverse" else "forward"
@@ -152,14 +152,14 @@ class Nuttcp(Workload):
 
 
 def _amount(ask: Ask, write_bytes: int) -> Command:
-    """A number of buffers, rounded up; or a time; a file is sent to its end."""
+    """Builds the option for the amount: a number of buffers, rounded up, or a time."""
     if ask.total_bytes is not None:
         return (f"-n{-(-ask.total_bytes // write_bytes)}",)
     return (f"-T{ask.duration_s or 10:g}",)
 
 
 def _end(text: str, side: Literal["t", "r"]) -> dict[str, str]:
-    """All that one end says of itself; of a field that is said twice, the first."""
+    """Parses the fields of one end; of a field that is printed twice, the first counts."""
     fields: dict[str, str] = {}
     for found in _BLOCK.finditer(text):
         if found[1] == side:
@@ -169,7 +169,7 @@ def _end(text: str, side: Literal["t", "r"]) -> dict[str, str]:
 
 
 def _throughput(fields: dict[str, str], side: str) -> tuple[int, float, float]:
-    """Bytes, bits per second, and the seconds that these make, which are finer than those that are printed."""
+    """Returns bytes, bits per second, and the seconds computed from these, which are finer than the printed ones."""
     missing = {"megabytes", "real_seconds", "rate_Mbps"} - fields.keys()
     if missing:
         raise WorkloadError(f"the output of nuttcp has no {', '.join(sorted(missing))} of its {side}")
@@ -192,6 +192,6 @@ def _count(fields: dict[str, str], name: str) -> int | None:
 
 
 def _share(fields: dict[str, str]) -> float | None:
-    """``cpu=21%`` of one CPU."""
+    """Parses the CPU share, ``cpu=21%`` of one CPU; None where it is missing."""
     text = fields.get("cpu", "")
     return number_of(text[:-1], "nuttcp: cpu") / 100 if text.endswith("%") else None

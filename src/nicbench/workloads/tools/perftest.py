@@ -13,11 +13,10 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from nicbench.model.base import Frozen
-from nicbench.model.round import Ask, Basis, Figures, Flow, Job, RequestLatency
+from nicbench.core.base import Frozen
+from nicbench.core.round import Ask, Basis, Figures, Flow, Job, RequestLatency
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
-from nicbench.workloads.tools._reading import number_of
-from nicbench.workloads.tools._samples import NANOSECONDS_PER_MICROSECOND, latency_of
+from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, latency_of, number_of
 
 _MOST_PAIRS: Final = 16384  # MAX_QP_NUM
 _LARGEST_MESSAGE: Final = 2**31 - 1
@@ -32,17 +31,17 @@ _CLOCK = re.compile(r"Correlation coefficient r\^2: \S+ < \S+|Conflicting CPU fr
 
 
 class PerftestOptions(Frozen):
-    """``workload: {kind: perftest, ..}``."""
+    """Options of ``workload: {kind: perftest, ..}``."""
 
     iterations: int | None = Field(default=10_000, ge=5)
-    """Requests of a latency test, each kept (-n, -U); None: for the test's duration, with a mean alone (-D)."""
+    """Requests of a latency test, with every sample (-n, -U); None: the test's duration, with a mean only (-D)."""
     connection: Literal["RC", "UC", "UD", "DC"] = "RC"
     gid_index: int | None = Field(default=None, ge=0, le=255)
-    """Where the port has none: which address the packets bear (-x)."""
+    """GID index, which selects the packets' address (-x), where the port has none of its own."""
     mtu_bytes: Literal[256, 512, 1024, 2048, 4096] | None = None
     transmit_depth: int | None = Field(default=None, ge=1)
     qp_timeout: int | None = Field(default=None, ge=0, le=31)
-    """What is not acknowledged within 4.096 us x 2^n is sent again (-u; perftest's own is 14, 67 ms)."""
+    """Retransmission timeout of 4.096 us x 2^n (-u; perftest's default is 14, 67 ms)."""
     inline_bytes: int | None = Field(default=None, ge=0)
     post_list: int | None = Field(default=None, ge=1)
     service_level: int | None = Field(default=None, ge=0, le=15)
@@ -50,7 +49,7 @@ class PerftestOptions(Frozen):
 
 
 class Perftest(Workload):
-    """A server for each client, which ends when that has. Each verb has programs of its own: ``ib_send_lat``."""
+    """perftest, with a server for each client, which ends after it. Each verb has its own program (``ib_send_lat``)."""
 
     kind = "perftest"
     Options = PerftestOptions
@@ -92,7 +91,7 @@ class Perftest(Workload):
         return (*self._command(job, client), server.address)
 
     def _command(self, job: Job, end: End) -> Command:
-        """Both sides are told the same, but for their devices."""
+        """Builds the command line of one side; both sides have the same but for their devices."""
         ask, options = job.ask, self.options
         gid_index = end.gid_index if end.gid_index is not None else options.gid_index
         given = (
@@ -154,7 +153,7 @@ class Perftest(Workload):
         try:
             return self._figures(job, client.stdout, notes)
         except WorkloadError as error:
-            # Without its clock's frequency it says 0.00 MB/s, or latencies of "inf".
+            # Where it cannot determine the clock's frequency it prints 0.00 MB/s, or latencies of "inf".
             why = f" (it could not tell its clock's frequency: {notes[0]})" if notes else ""
             raise WorkloadError(f"{error.message}{why}") from error
 
@@ -172,7 +171,7 @@ class Perftest(Workload):
 
 
 def _table(text: str) -> tuple[str, str, str, str]:
-    """The header of the last row, its message size and count, and its other values."""
+    """Parses the table; returns the header of the last row, its message size and count, and its other values."""
     header, row = "", None
     for line in text.splitlines():
         if (found := _HEADER.match(line)) is not None:
@@ -185,8 +184,8 @@ def _table(text: str) -> tuple[str, str, str, str]:
 
 
 def _flow(ask: Ask, bits_per_s: float, message_bytes: int) -> Flow:
-    """A message is counted when it is acknowledged: what was sent has arrived."""
-    known = ask.total_bytes is None  # it counts all pairs' messages of a timed test, and one pair's of another
+    """Makes the flow. perftest counts a message when it is acknowledged, so that bytes sent are bytes received."""
+    known = ask.total_bytes is None  # it counts the messages of all pairs in a timed test only, else those of one pair
     return Flow(
         direction="reverse" if ask.direction == "reverse" else "forward",
         sent_bytes=message_bytes if known else None,

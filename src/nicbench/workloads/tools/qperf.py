@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nicbench.model.round import Ask, Figures, Flow, Job, RequestLatency
+from nicbench.core.round import Ask, Figures, Flow, Job, RequestLatency
 from nicbench.workloads.base import Command, End, Listening, NoOptions, Output, Workload, WorkloadError, last_words
-from nicbench.workloads.tools._reading import number_of
+from nicbench.workloads.tool_output import number_of
 
 _LINE = re.compile(r"^[ \t]{1,20}(\w{1,40})[ \t]{1,40}=[ \t]{1,40}(\S{1,80})(?: ([\w/]{1,20}))?[ \t]*$", re.MULTILINE)
 _UNITS: Final = {"bits/sec": 1.0, "ns": 1.0, "bytes": 1.0, "/sec": 1.0, "": 1.0}
@@ -20,7 +20,7 @@ _DIGITS: Final = 12
 
 
 class Qperf(Workload):
-    """A server for each client, told to end by SIGTERM."""
+    """qperf, with a server for each client, which SIGTERM ends."""
 
     kind = "qperf"
     Options = NoOptions
@@ -67,7 +67,7 @@ class Qperf(Workload):
             *(("-sb", str(ask.window_bytes)) if ask.window_bytes is not None and not rdma else ()),
             *(("-li", f"{client.rdma_device}:{client.rdma_port}") if rdma else ()),
             *(("-ri", f"{server.rdma_device}:{server.rdma_port}") if rdma else ()),
-            # It has no addresses of RoCE but by the connection manager.
+            # qperf can use RoCE addresses only through the connection manager.
             *(("-cm1",) if rdma and client.gid_index is not None else ()),
             _test(ask),
         )
@@ -80,7 +80,7 @@ class Qperf(Workload):
         return found[1] if found else None
 
     def complaint(self, output: Output) -> str | None:
-        if output.status == 0:  # a machine without InfiniBand is told so even where none is needed
+        if output.status == 0:  # on a machine without InfiniBand it complains even where none is needed
             return None
         found = _ERROR.findall(f"{output.stdout}\n{output.stderr}")
         return last_words(found[-1]) if found else None
@@ -109,7 +109,7 @@ def _test(ask: Ask) -> str:
 
 
 def _values(text: str) -> dict[str, float]:
-    """Everything that is said with a unit that ``-uu`` leaves: nanoseconds, bytes, and bits a second."""
+    """Parses all values; with ``-uu`` their units are nanoseconds, bytes, and bits per second."""
     values: dict[str, float] = {}
     for name, value, unit in _LINE.findall(text):
         if unit not in _UNITS:
@@ -126,7 +126,7 @@ def _requests(values: dict[str, float]) -> Figures:
         raise WorkloadError("the output of qperf has no latency")
     rate = values.get("msg_rate")
     return Figures(
-        # It counts messages of both ways.
+        # qperf counts the messages of both directions.
         transactions_per_s=None if rate is None else rate / 2,
         latency=RequestLatency(
             basis="half round trip", mean_ns=values["latency"], count=_whole(values, "loc_recv_msgs")

@@ -11,11 +11,10 @@ from typing import Final
 
 from pydantic import Field
 
-from nicbench.model.base import Frozen
-from nicbench.model.round import Ask, Basis, Figures, Flow, Job, RequestLatency
+from nicbench.core.base import Frozen
+from nicbench.core.round import Ask, Basis, Figures, Flow, Job, RequestLatency
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
-from nicbench.workloads.tools._reading import number_of
-from nicbench.workloads.tools._samples import NANOSECONDS_PER_MICROSECOND, latency_of
+from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, latency_of, number_of
 
 _LEAST_BYTES: Final = 14  # its header
 _MOST_BYTES: Final = {"tcp": 1024 * 1024, "udp": 65507}
@@ -34,22 +33,22 @@ _ERROR = re.compile(r"(?:ERROR: |^sockperf: ')([^\n]*)|^(Option [^\n]*|No messag
 
 
 class SockperfOptions(Frozen):
-    """``workload: {kind: sockperf, ..}``. sockperf counts whole seconds."""
+    """Options of ``workload: {kind: sockperf, ..}``. sockperf counts whole seconds."""
 
     under_load: bool = False
-    """Requests at a rate of their own, answered or not, instead of one after the other."""
+    """Send requests at a fixed rate, answered or not, instead of one after the other."""
     messages_per_s: int | None = Field(default=None, ge=1)
-    """The rate (--mps); without it 10,000 a second under load, and as many as there can be one after the other."""
+    """The rate (--mps). None: 10,000 a second under load; otherwise each request follows the answer to the last."""
     reply_every: int = Field(default=1, ge=1, le=1_000_000)
-    """Under load, one of so many messages asks for an answer, and is timed."""
+    """Under load, one of so many messages requests an answer and is timed."""
     full_round_trip: bool = False
-    """Latency of the whole way and back (--full-rtt) instead of half of it."""
+    """Measure the whole round trip (--full-rtt) instead of half of it."""
     samples: bool = True
     """Keep the latency of every request (--full-log)."""
 
 
 class Sockperf(Workload):
-    """A server for each client, told to end by SIGINT. Its exit status is 0 even where it failed."""
+    """sockperf, with a server for each client, which SIGINT ends. Its exit status is 0 even where it failed."""
 
     kind = "sockperf"
     Options = SockperfOptions
@@ -79,7 +78,7 @@ class Sockperf(Workload):
         size = job.ask.write_bytes or _DEFAULT_BYTES
         return (
             *("sockperf", "server", "-i", server.address, "-p", str(job.port)),
-            # Else a port that was in use a minute ago is refused.
+            # Without it, a port that was in use a minute ago is refused.
             *(("--tcp", "--uc-reuseaddr") if job.ask.transport == "tcp" else ()),
             *(("-m", str(size)) if size > _SERVER_BYTES else ()),
         )
@@ -105,7 +104,7 @@ class Sockperf(Workload):
         )
         if not asks or not options.samples:
             return command
-        # /dev/stdout can be opened where it is a pipe, and not where it is a socket, as of a remote shell.
+        # /dev/stdout cannot be opened where it is a socket, as in a remote shell: make it a pipe.
         return ("bash", "-c", 'exec "$@" --full-log /dev/stdout > >(cat)', "bash", *command)
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
@@ -146,7 +145,7 @@ def _requests(text: str) -> Figures:
 
 
 def _summary(text: str, average: re.Match[str], basis: Basis, count: int) -> RequestLatency:
-    """What it computed itself, where the samples were not kept."""
+    """Parses the summary that sockperf computed itself, for when the samples were not kept."""
     ends = {name: _nanoseconds(value) for name, value in _ENDS.findall(text)}
     return RequestLatency(
         basis=basis,
@@ -160,7 +159,7 @@ def _summary(text: str, average: re.Match[str], basis: Basis, count: int) -> Req
 
 
 def _stream(text: str, message_bytes: int) -> Figures:
-    """Of messages a second: its MB are 2^20 bytes, and in versions before 3 they hold headers as well."""
+    """Computes the throughput from messages per second; sockperf's MB are 2^20 bytes, before version 3 with headers."""
     sent, rate = _SENT.search(text), _RATE.search(text)
     if sent is None or rate is None:
         raise WorkloadError(f"the output of sockperf has no throughput; it ends: {last_words(text[-300:])}")

@@ -11,10 +11,10 @@ from typing import Final
 
 from pydantic import Field
 
-from nicbench.model.base import Frozen
-from nicbench.model.round import Ask, Figures, Job
+from nicbench.core.base import Frozen
+from nicbench.core.round import Ask, Figures, Job
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
-from nicbench.workloads.tools._reading import number_of
+from nicbench.workloads.tool_output import number_of
 
 _LEAST_MEASURED_S: Final = 5
 _RATE = re.compile(r"stream: memory rate: (\S{1,40}) MB read/sec, (\S{1,40}) MB write/sec,.{0,80}\(instance (\d+)\)")
@@ -23,14 +23,14 @@ _ERROR = re.compile(r"^(stress-ng: (?:error|fail): .*|stress-ng: unrecogni[sz]ed
 
 
 class StressNgOptions(Frozen):
-    """``workload: {kind: stress-ng, ..}``."""
+    """Options of ``workload: {kind: stress-ng, ..}``."""
 
     cache_bytes: int | None = Field(default=None, ge=1024 * 1024)
-    """Arrays are as large as this cache makes them (--stream-l3-size); None: the machine's."""
+    """Size of the cache from which the arrays are sized (--stream-l3-size); None: the machine's cache."""
 
 
 class StressNg(Workload):
-    """So many processes as ``streams`` says, on one host, for a time."""
+    """stress-ng with as many processes as ``streams`` says, on one host."""
 
     kind = "stress-ng"
     Options = StressNgOptions

@@ -8,12 +8,12 @@ const INTERVAL_PS: u64 = 1_000;
 /// Frames numbered from 0, every `INTERVAL_PS`: when, which and how each leaves; and the path.
 fn departures(faults: Faults, frames: u64) -> (Vec<Departure<u64>>, FaultyPath<u64>) {
     let mut pool = FramePool::default();
-    let mut path = FaultyPath::new(faults, Gate::Open);
+    let mut path = FaultyPath::new(faults, RateLimit::Unlimited);
     assert!(path.begin_trial(1, 1).is_empty());
     for number in 0..frames {
         let mut frame = pool.take(60);
         frame.bytes_mut().fill(0);
-        let place = |_: &[u8]| Some(Place { signature: 42, end: 60, udp_length: Some(38) });
+        let place = |_: &[u8]| Some(SignaturePlace { signature: 42, end: 60, udp_length: Some(38) });
         let _ = path.forward(number * INTERVAL_PS, frame, number, &mut pool, place);
     }
     path.release_overdue(u64::MAX);
@@ -77,7 +77,7 @@ fn equal_seeds_do_the_same_and_others_do_not() {
 #[test]
 fn a_new_trial_gets_back_what_was_under_way() {
     let mut pool = FramePool::default();
-    let mut path = FaultyPath::new(Faults { delay_ns: 5, ..Faults::default() }, Gate::Open);
+    let mut path = FaultyPath::new(Faults { delay_ns: 5, ..Faults::default() }, RateLimit::Unlimited);
     path.forward(0, pool.take(60), 7, &mut pool, |_| None).unwrap();
     let under_way = path.begin_trial(2, 0);
     assert_eq!(under_way.iter().map(|(_, number)| *number).collect::<Vec<_>>(), [7]);
@@ -89,7 +89,7 @@ fn an_outage_lasts_from_the_last_frame_that_came_too_fast() {
     let mut pool = FramePool::default();
     let faults = Faults { outage_ns: 100, ..Faults::default() };
     // One frame every 10 ns, and two at once.
-    let mut path = FaultyPath::new(faults, Gate::bucket(1e8, 2));
+    let mut path = FaultyPath::new(faults, RateLimit::bucket(1e8, 2));
     let mut passed = Vec::new();
     for time_ns in [0, 1, 2, 3, 50, 102, 103, 113] {
         let frame = pool.take(60);

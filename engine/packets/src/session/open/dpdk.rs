@@ -4,24 +4,24 @@ use nicbench_protocol::{Configure, PortKind as Asked, PortRequest, Timestamps, W
 
 use super::RealPorts;
 use crate::error::{EngineError, ErrorKind};
-use crate::sys::dpdk::{self, Crew, EalOptions, PortKind, PortOptions, PortPart, WorkerPorts};
+use crate::sys::dpdk::{self, EalOptions, PortKind, PortOptions, PortPart, QueueAssignment, WorkerPorts};
 
 /// Each worker's ports, and the arguments that EAL was given.
-type CrewPorts = (Vec<WorkerPorts>, Vec<String>);
+type PortsOfWorkers = (Vec<WorkerPorts>, Vec<String>);
 
 /// Starts EAL and opens the ports for one thread, which may send at any port what it received at another.
 pub fn open(configure: &Configure) -> Result<RealPorts, EngineError> {
     let (options, ports) = options(configure)?;
-    let arguments = dpdk::eal_arguments(&options, &ports, &Crew::alone(ports.len()));
+    let arguments = dpdk::eal_arguments(&options, &ports, &QueueAssignment::alone(ports.len()));
     Ok((dpdk::start(&options, &ports)?, arguments))
 }
 
 /// Starts EAL and opens the ports for all workers.
-pub fn open_crew(configure: &Configure) -> Result<CrewPorts, EngineError> {
+pub fn open_workers(configure: &Configure) -> Result<PortsOfWorkers, EngineError> {
     let (options, ports) = options(configure)?;
-    let crew = crew(configure);
-    let arguments = dpdk::eal_arguments(&options, &ports, &crew);
-    Ok((dpdk::start_crew(&options, &ports, &crew)?, arguments))
+    let assignment = assignment(configure);
+    let arguments = dpdk::eal_arguments(&options, &ports, &assignment);
+    Ok((dpdk::start_workers(&options, &ports, &assignment)?, arguments))
 }
 
 fn options(configure: &Configure) -> Result<(EalOptions, Vec<PortOptions>), EngineError> {
@@ -37,9 +37,9 @@ fn options(configure: &Configure) -> Result<(EalOptions, Vec<PortOptions>), Engi
 }
 
 /// Queues are numbered at each port in the order of the workers that serve it.
-fn crew(configure: &Configure) -> Crew {
+fn assignment(configure: &Configure) -> QueueAssignment {
     if configure.workers.is_empty() {
-        return Crew::alone(configure.ports.len());
+        return QueueAssignment::alone(configure.ports.len());
     }
     let queue = |worker: usize, serves: &dyn Fn(&WorkerRequest) -> bool| {
         let workers = &configure.workers;
@@ -50,8 +50,8 @@ fn crew(configure: &Configure) -> Crew {
         receive: queue(worker, &|request| request.receive.contains(&port)),
     };
     let parts = |worker: usize| (0..configure.ports.len()).map(|port| part(worker, port)).collect();
-    Crew {
-        mate_cpus: configure.workers.iter().skip(1).map(|worker| worker.cpu).collect(),
+    QueueAssignment {
+        other_cpus: configure.workers.iter().skip(1).map(|worker| worker.cpu).collect(),
         parts: (0..configure.workers.len()).map(parts).collect(),
     }
 }

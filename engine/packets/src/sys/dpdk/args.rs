@@ -9,7 +9,7 @@ pub(super) struct Surroundings {
     /// Where EAL's main thread goes when no CPU is asked for (it is released again after the start).
     pub any_cpu: u32,
     /// CPUs of EAL's further threads, one for each worker beside the first.
-    pub mate_cpus: Vec<u32>,
+    pub other_cpus: Vec<u32>,
     /// Queues of each port; one where there is nothing said.
     pub queues: Vec<u32>,
 }
@@ -18,7 +18,7 @@ pub(super) struct Surroundings {
 pub(super) fn arguments(options: &EalOptions, ports: &[PortOptions], surroundings: &Surroundings) -> Vec<String> {
     let mut list = vec![
         "nicbench-packets".to_owned(),
-        lcores(options.worker_cpu.unwrap_or(surroundings.any_cpu), &surroundings.mate_cpus),
+        lcores(options.worker_cpu.unwrap_or(surroundings.any_cpu), &surroundings.other_cpus),
         "-m".to_owned(),
         options.memory_mib.to_string(),
         format!("--file-prefix=nicbench_{}", surroundings.process_id),

@@ -5,7 +5,7 @@ use nicbench_protocol::Timestamps;
 use super::*;
 
 const SURROUNDINGS: Surroundings =
-    Surroundings { process_id: 77, any_cpu: 3, mate_cpus: Vec::new(), queues: Vec::new() };
+    Surroundings { process_id: 77, any_cpu: 3, other_cpus: Vec::new(), queues: Vec::new() };
 
 fn options(huge_pages: bool, worker_cpu: Option<u32>) -> EalOptions {
     EalOptions { worker_cpu, huge_pages, memory_mib: 512, further: Vec::new() }
@@ -107,7 +107,7 @@ fn without_a_worker_cpu_any_allowed_one_starts_eal() {
 fn further_workers_have_threads_of_their_own_and_ports_as_many_queues() {
     let ports: Vec<_> =
         [af_xdp("t0", 0, None), PortKind::AfPacket { device: "t1".into() }].into_iter().map(port).collect();
-    let surroundings = Surroundings { mate_cpus: vec![4, 6], queues: vec![2, 3], ..SURROUNDINGS };
+    let surroundings = Surroundings { other_cpus: vec![4, 6], queues: vec![2, 3], ..SURROUNDINGS };
     let list = arguments(&options(true, Some(1)), &ports, &surroundings);
     assert_eq!(list[1], "--lcores=0@1,1@4,2@6");
     assert!(list[list.len() - 2].ends_with("start_queue=0,queue_count=2"));

@@ -21,7 +21,7 @@ use crate::sys::xsk::{Xsk, open_sockets};
 #[repr(align(128))]
 pub(super) struct Accepted(pub AtomicU64);
 
-/// See the module.
+/// A configured port of DPDK, its queues and counters.
 pub(super) struct Device {
     raw: *mut RawPort,
     queues: Vec<(*mut RawQueue, Arc<Accepted>)>,
@@ -150,7 +150,7 @@ impl Device {
         });
     }
 
-    fn extended(&self, counters: &mut PortCounters) {
+    fn add_extended_counters(&self, counters: &mut PortCounters) {
         // SAFETY: `raw` is open until `Drop`.
         let Ok(count) = u32::try_from(unsafe { ffi::nb_extended_count(self.raw) }) else { return };
         let mut names = vec![[0u8; 64]; count as usize];
@@ -161,7 +161,7 @@ impl Device {
         counters.named.extend(names.iter().zip(values).take(filled).map(|(name, value)| (ffi::text(name), value)));
     }
 
-    /// Of all queues together.
+    /// The sum over all queues.
     pub fn counters(&mut self) -> PortCounters {
         let mut raw = RawPortStatistics::default();
         // SAFETY: `raw` is open, and the shim fills the whole structure.
@@ -176,7 +176,7 @@ impl Device {
             link_changes: self.link_changes(raw.link_changes, kernel.carrier_changes),
             ..PortCounters::default()
         };
-        self.extended(&mut counters);
+        self.add_extended_counters(&mut counters);
         let named = [
             ("accepted", accepted),
             ("tx_packets", raw.transmitted),
@@ -191,7 +191,7 @@ impl Device {
         if !self.xsks.is_empty() {
             self.count_sockets(&mut counters);
         }
-        if let Some(dropped) = self.packet_socket.as_mut().map(PacketSocket::dropped) {
+        if let Some(dropped) = self.packet_socket.as_mut().map(PacketSocket::read_dropped) {
             counters.receive_overrun += dropped;
             counters.named.insert("packet_socket_dropped".to_owned(), dropped);
         }
@@ -210,7 +210,7 @@ impl Device {
         }
         counters.receive_overrun =
             statistics.iter().map(|(xsk, statistics)| statistics.receive_overrun(xsk.zero_copy())).sum();
-        for (name, value) in statistics.iter().flat_map(|(_, statistics)| statistics.named()) {
+        for (name, value) in statistics.iter().flat_map(|(_, statistics)| statistics.counters_by_name()) {
             *counters.named.entry(name.to_owned()).or_default() += value;
         }
     }

@@ -18,7 +18,7 @@ mod sizes;
 mod thread;
 
 pub use options::{EalOptions, PortKind, PortOptions};
-pub use parts::{Crew, PortPart};
+pub use parts::{PortPart, QueueAssignment};
 pub use thread::EalThread;
 
 use nicbench_protocol::Timestamps;
@@ -40,51 +40,55 @@ pub fn version() -> String {
     ffi::version()
 }
 
-/// The arguments that `start_crew` gives to EAL in this process, the program's name first.
-pub fn eal_arguments(options: &EalOptions, ports: &[PortOptions], crew: &Crew) -> Vec<String> {
-    let queues = ports.iter().enumerate().map(|(index, port)| crew.queues(index, port).receive).collect();
+/// The arguments that `start_workers` gives to EAL in this process, the program's name first.
+pub fn eal_arguments(options: &EalOptions, ports: &[PortOptions], assignment: &QueueAssignment) -> Vec<String> {
+    let queues = ports.iter().enumerate().map(|(index, port)| assignment.queues(index, port).receive).collect();
     let surroundings = args::Surroundings {
         process_id: std::process::id(),
         any_cpu: eal::first_allowed_cpu(),
-        mate_cpus: crew.mate_cpus.clone(),
+        other_cpus: assignment.other_cpus.clone(),
         queues,
     };
     args::arguments(options, ports, &surroundings)
 }
 
-/// As [`start_crew`], for one worker, which may send at any port what it received at another.
+/// As [`start_workers`], for one worker, which may send at any port what it received at another.
 pub fn start(options: &EalOptions, ports: &[PortOptions]) -> Result<Vec<Box<dyn Port>>, EngineError> {
-    let workers = start_ports(options, ports, &Crew::alone(ports.len()), false)?;
+    let workers = start_ports(options, ports, &QueueAssignment::alone(ports.len()), false)?;
     Ok(workers.into_iter().flatten().map(|port| port as Box<dyn Port>).collect())
 }
 
 /// A worker's ports.
 pub type WorkerPorts = Vec<Box<dyn Port + Send>>;
 
-/// Starts EAL and configures `ports`, in order; each worker of `crew` gets its parts of them, to be dropped before those
-/// of the first. Once per process: after any error but a wrong option (found before EAL starts), and always after one
-/// of kind `eal`, the process must be replaced.
-pub fn start_crew(options: &EalOptions, ports: &[PortOptions], crew: &Crew) -> Result<Vec<WorkerPorts>, EngineError> {
-    start_ports(options, ports, crew, true)
+/// Starts EAL and configures `ports`, in order; each worker of `assignment` gets its parts of them, to be dropped
+/// before those of the first. Once per process: after any error but a wrong option (found before EAL starts), and
+/// always after one of kind `eal`, the process must be replaced.
+pub fn start_workers(
+    options: &EalOptions,
+    ports: &[PortOptions],
+    assignment: &QueueAssignment,
+) -> Result<Vec<WorkerPorts>, EngineError> {
+    start_ports(options, ports, assignment, true)
 }
 
 fn start_ports(
     options: &EalOptions,
     ports: &[PortOptions],
-    crew: &Crew,
+    assignment: &QueueAssignment,
     own_buffers_only: bool,
 ) -> Result<Vec<WorkerPorts>, EngineError> {
     let kernel_links = ports.iter().map(check).collect::<Result<Vec<_>, _>>()?;
-    ports.iter().enumerate().try_for_each(|(index, port)| crew.check(index, port))?;
-    let arguments = eal_arguments(options, ports, crew);
+    ports.iter().enumerate().try_for_each(|(index, port)| assignment.check(index, port))?;
+    let arguments = eal_arguments(options, ports, assignment);
     eal::start(&arguments, options.worker_cpu.is_some())?;
-    let mut workers: Vec<WorkerPorts> = crew.parts.iter().map(|_| Vec::new()).collect();
+    let mut workers: Vec<WorkerPorts> = assignment.parts.iter().map(|_| Vec::new()).collect();
     for (index, (options, kernel)) in ports.iter().zip(kernel_links).enumerate() {
         let name = args::device_name(&options.kind, index);
-        let queues = parts::Queues { own_buffers_only, ..crew.queues(index, options) };
+        let queues = parts::Queues { own_buffers_only, ..assignment.queues(index, options) };
         let (mut device, facts) = device::Device::open(options, &name, kernel, &queues)?;
         let mut opened = Vec::new();
-        for worker in &crew.parts {
+        for worker in &assignment.parts {
             let queue = device.queue(worker[index]).ok_or_else(|| {
                 let message = format!("port {}: no memory for its queues", options.name);
                 EngineError::new(ErrorKind::Port, message, "give more memory_mib")

@@ -11,6 +11,7 @@ use super::options::{PortKind, PortOptions};
 use super::sizes;
 use crate::port::PortFacts;
 use crate::stamps::StampFacts;
+use crate::wire::ethernet::SHORTEST_FRAME_BYTES;
 
 /// Opens port `number`; an error is the step that failed and why.
 pub(super) fn open_raw(
@@ -47,7 +48,7 @@ pub(super) fn facts(
         // Drivers over a kernel interface report a constant; the interface itself knows better.
         link_bits_per_s: kernel.map_or(driver_speed, KernelLink::bits_per_s),
         link_up: state.carrier.or(Some(raw.link_up != 0)),
-        minimum_frame_bytes: sizes::MINIMUM_FRAME_BYTES,
+        minimum_frame_bytes: SHORTEST_FRAME_BYTES,
         maximum_frame_bytes: sizes::maximum_frame_bytes(state.mtu_bytes.unwrap_or(raw.mtu_bytes), raw.buffer_bytes),
         // The driver of AF_XDP makes its transmit ring as long as the receive ring.
         transmit_descriptors: if asked.umem != 0 { raw.receive_descriptors } else { raw.transmit_descriptors },

@@ -28,13 +28,13 @@ impl PacketSocket {
         let descriptor = sockets.find(|&socket| bound_interface(socket) == Some(interface))?;
         let mut socket = Self { descriptor, dropped: 0 };
         // What came before the port was configured is nobody's loss.
-        socket.dropped();
+        socket.read_dropped();
         socket.dropped = 0;
         Some(socket)
     }
 
     /// Frames that found the receive ring full, since `find`.
-    pub fn dropped(&mut self) -> u64 {
+    pub fn read_dropped(&mut self) -> u64 {
         let reading = get_option::<TpacketStatistics>(self.descriptor, libc::SOL_PACKET, libc::PACKET_STATISTICS);
         self.dropped += reading.map_or(0, |reading| u64::from(reading.drops));
         self.dropped

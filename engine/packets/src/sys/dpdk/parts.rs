@@ -1,4 +1,4 @@
-//! How a port is shared among workers: each has queues of its own.
+//! Divides the queues of ports among workers.
 
 use super::options::{PortKind, PortOptions};
 use crate::error::{EngineError, ErrorKind};
@@ -12,16 +12,16 @@ pub struct PortPart {
     pub receive: Option<u32>,
 }
 
-/// The workers beside the first, and who has which queues.
+/// Which worker has which queues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Crew {
-    /// CPUs of the further workers.
-    pub mate_cpus: Vec<u32>,
-    /// By worker, the first included, and by port.
+pub struct QueueAssignment {
+    /// The CPUs of the workers beside the first.
+    pub other_cpus: Vec<u32>,
+    /// The queues of each worker, the first included, at each port.
     pub parts: Vec<Vec<PortPart>>,
 }
 
-/// Queues of a port.
+/// The numbers of queues of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Queues {
     pub transmit: u32,
@@ -30,11 +30,11 @@ pub(super) struct Queues {
     pub own_buffers_only: bool,
 }
 
-impl Crew {
-    /// One worker with one queue each way at every port.
+impl QueueAssignment {
+    /// One worker alone, with one queue each way at every port.
     pub fn alone(ports: usize) -> Self {
         let both = PortPart { transmit: Some(0), receive: Some(0) };
-        Self { mate_cpus: Vec::new(), parts: vec![vec![both; ports]] }
+        Self { other_cpus: Vec::new(), parts: vec![vec![both; ports]] }
     }
 
     /// Queues of port `index`. Every driver has at least one each way.
@@ -101,21 +101,23 @@ mod tests {
 
     #[test]
     fn a_port_has_as_many_queues_as_workers_use() {
-        let crew =
-            Crew { mate_cpus: vec![1, 2], parts: vec![part(Some(0), None), part(Some(1), None), part(None, Some(0))] };
-        let queues = crew.queues(0, &port(PortKind::Ring));
+        let assignment = QueueAssignment {
+            other_cpus: vec![1, 2],
+            parts: vec![part(Some(0), None), part(Some(1), None), part(None, Some(0))],
+        };
+        let queues = assignment.queues(0, &port(PortKind::Ring));
         assert_eq!((queues.transmit, queues.receive), (2, 1));
-        assert!(crew.check(0, &port(PortKind::Ring)).is_ok());
+        assert!(assignment.check(0, &port(PortKind::Ring)).is_ok());
     }
 
     #[test]
     fn queues_in_pairs_need_as_many_receivers_as_transmitters() {
         let packet = port(PortKind::AfPacket { device: "t0".into() });
-        let uneven = Crew { mate_cpus: vec![1], parts: vec![part(Some(0), Some(0)), part(Some(1), None)] };
+        let uneven = QueueAssignment { other_cpus: vec![1], parts: vec![part(Some(0), Some(0)), part(Some(1), None)] };
         assert!(uneven.check(0, &packet).unwrap_err().message.contains("2 workers transmit and 1 receive"));
         let pcap = port(PortKind::Pcap { device: "t0".into() });
         assert!(uneven.check(0, &pcap).unwrap_err().message.contains("net_pcap has one queue each way"));
-        let apart = Crew { mate_cpus: vec![1], parts: vec![part(Some(0), None), part(None, Some(0))] };
+        let apart = QueueAssignment { other_cpus: vec![1], parts: vec![part(Some(0), None), part(None, Some(0))] };
         assert!(apart.check(0, &packet).is_ok() && apart.check(0, &pcap).is_ok());
     }
 }

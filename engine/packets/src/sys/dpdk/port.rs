@@ -111,8 +111,8 @@ impl Port for DpdkPort {
 
     fn stamps(&mut self, frames: &[Frame], stamps: &mut [u64]) {
         let count = burst(frames).min(stamps.len() as u32);
-        // SAFETY: the queue is open; the frames were received here and are still the caller's, as `Port` asks; there are
-        // places for so many stamps.
+        // SAFETY: the queue is open; the frames were received here and are still the caller's, as `Port` asks; there
+        // are places for so many stamps.
         unsafe { ffi::nb_stamps(self.queue, frames.as_ptr(), stamps.as_mut_ptr(), count) };
     }
 
@@ -150,7 +150,7 @@ impl Port for DpdkPort {
 }
 
 impl DpdkPort {
-    /// Notes what the port took.
+    /// Counts the frames that the port took.
     #[inline]
     fn count(&mut self, accepted: u32) -> usize {
         self.accepted += u64::from(accepted);

@@ -5,20 +5,18 @@ use nicbench_protocol::Timestamps;
 use super::ffi::RawPortOptions;
 use super::options::{PortKind, PortOptions};
 use super::parts::Queues;
+use crate::wire::ethernet::FCS_BYTES;
+use crate::wire::{Ethernet, Header};
 
-/// IEEE 802.3, 3.2.8: the shortest frame, FCS included.
-pub(super) const MINIMUM_FRAME_BYTES: u32 = 64;
-/// Two addresses and a type.
-const HEADER_BYTES: u32 = 14;
-const FCS_BYTES: u32 = 4;
-/// The MTU of a device that does not say.
+const HEADER_BYTES: u32 = Ethernet::BYTES as u32;
+/// The MTU taken for a device that does not say.
 const USUAL_MTU_BYTES: u32 = 1500;
 /// Never fewer buffers than this: bursts, caches and the receiver's own queue live on them.
 const FEWEST_BUFFERS: u32 = 16384;
 /// net_af_xdp keeps 2048 buffers in the fill ring and up to 2048 more wait in the completion ring.
 const UMEM_RING_BUFFERS: u32 = 4096;
 
-/// What the shim is asked for.
+/// The options in the form that the shim takes.
 pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>, queues: &Queues) -> RawPortOptions {
     let umem = options.kind.is_af_xdp();
     RawPortOptions {

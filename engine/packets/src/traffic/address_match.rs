@@ -1,0 +1,88 @@
+//! Whether a frame with a broken signature is one of ours all the same, by its addresses and ports.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::header_stack::{ComputedHeader, HeaderStack};
+use super::shape::without;
+use super::varied_field::VariedField;
+use crate::wire::{Ethernet, Header, Headers, ethernet, ipv4, ipv6, udp};
+
+/// What names a flow of a file: addresses, protocol and ports, or the type of a frame without IP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FlowKey {
+    ethertype: u16,
+    addresses: [u8; 32],
+    protocol: u8,
+    ports: [u8; 4],
+}
+
+impl FlowKey {
+    /// The key of a frame whose headers were found.
+    pub fn of(frame: &[u8], headers: &Headers) -> Self {
+        let mut key = Self { ethertype: headers.ethertype, addresses: [0; 32], protocol: 0, ports: [0; 4] };
+        if let Some(ip) = headers.ip {
+            let addresses = &frame[ip.addresses()];
+            key.addresses[..addresses.len()].copy_from_slice(addresses);
+            key.protocol = ip.protocol;
+        }
+        if let Some(transport) = headers.transport {
+            key.ports.copy_from_slice(&frame[udp::PORTS.range(transport.at)]);
+        }
+        key
+    }
+}
+
+/// How frames of a stream are recognised by their addresses.
+#[derive(Debug, Clone)]
+pub enum AddressMatch {
+    /// By the same bytes in these places, and one of its values in each varied field.
+    Like { bytes: Vec<u8>, fixed: Vec<Range<usize>>, varied: Vec<VariedField> },
+    /// By the key of one of these flows.
+    OneOf(HashSet<FlowKey>),
+}
+
+impl AddressMatch {
+    /// Recognises frames with the outermost headers of `stack`, without the fields that change on the way.
+    pub fn like(stack: &HeaderStack) -> Self {
+        let outer = |at: &usize| *at <= stack.untouched_from;
+        let mut ranges = Vec::new();
+        for part in &stack.parts {
+            match *part {
+                ComputedHeader::Ipv4 { at } if outer(&at) => {
+                    ranges.extend([ethernet::type_before(at), ipv4::PROTOCOL.range(at), ipv4::ADDRESSES.range(at)]);
+                }
+                ComputedHeader::Ipv6 { at } if outer(&at) => {
+                    ranges.extend([ethernet::type_before(at), ipv6::NEXT_HEADER.range(at), ipv6::ADDRESSES.range(at)]);
+                }
+                ComputedHeader::Udp { at, .. } | ComputedHeader::Tcp { at, .. } if outer(&at) => {
+                    ranges.push(udp::PORTS.range(at))
+                }
+                _ => {}
+            }
+        }
+        if ranges.is_empty() {
+            // Without IP: from the type of what Ethernet and its tags carry.
+            let link = stack.untouched_from.max(Ethernet::BYTES);
+            ranges.push(ethernet::type_before(link).start.min(stack.header.len())..stack.header.len());
+        }
+        let is_within = |place: &&VariedField| ranges.iter().any(|range| range.contains(&place.bytes.start));
+        let varied: Vec<VariedField> = stack.places.iter().filter(is_within).cloned().collect();
+        let mut holes: Vec<Range<usize>> = varied.iter().map(|place| place.bytes.clone()).collect();
+        holes.sort_by_key(|range| range.start);
+        let fixed = ranges.into_iter().flat_map(|range| without(range, &holes)).collect();
+        Self::Like { bytes: stack.header.clone(), fixed, varied }
+    }
+
+    pub fn matches(&self, frame: &[u8]) -> bool {
+        match self {
+            Self::Like { bytes, fixed, varied } => {
+                fixed.iter().all(|range| frame.get(range.clone()) == bytes.get(range.clone()))
+                    && varied.iter().all(|place| place.read(frame).is_some_and(|value| place.values.contains(value)))
+            }
+            Self::OneOf(keys) => {
+                Headers::find(frame, 0).is_some_and(|headers| keys.contains(&FlowKey::of(frame, &headers)))
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! From layers to the header bytes of a stream: what is the same in every frame, and the places of what is not.
+
+use nicbench_protocol::Layer;
+
+use super::encode::Encoder;
+use super::signature_search::SignatureSearch;
+use super::varied_field::VariedField;
+use crate::error::{EngineError, ErrorKind};
+use crate::wire::headers::Ip;
+use crate::wire::{ethertype, ip_protocol};
+
+const MOST_LAYERS: usize = 32;
+
+/// A header whose length or checksum must be computed; `at` is its first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ComputedHeader {
+    Ipv4 { at: usize },
+    Ipv6 { at: usize },
+    Udp { at: usize, ip: Ip, checksum: bool },
+    Tcp { at: usize, ip: Ip },
+}
+
+/// The headers of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeaderStack {
+    /// Everything before the signature; lengths, checksums and varied fields are zero.
+    pub header: Vec<u8>,
+    pub parts: Vec<ComputedHeader>,
+    pub places: Vec<VariedField>,
+    /// Where the payload begins for whoever forwards the frame: behind it nothing may change.
+    pub untouched_from: usize,
+    /// How the receiver finds the signature.
+    pub search: SignatureSearch,
+}
+
+/// Builds the headers; `stream` is named in errors.
+pub fn build(stream: &str, layers: &[Layer]) -> Result<HeaderStack, EngineError> {
+    if layers.is_empty() || layers.len() > MOST_LAYERS {
+        return Err(refuse(stream, &format!("{} layers", layers.len()), &format!("give 1 to {MOST_LAYERS}")));
+    }
+    let mut encoder = Encoder::new(stream);
+    // The ends of the outermost IP and transport headers.
+    let (mut outermost_ip, mut outermost) = (None, None);
+    for (index, layer) in layers.iter().enumerate() {
+        let before = index.checked_sub(1).map(|index| &layers[index]);
+        check_order(stream, before, layer)?;
+        let next = layers.get(index + 1);
+        encode(&mut encoder, layer, next)?;
+        match layer {
+            Layer::Ipv4 { .. } | Layer::Ipv6 { .. } => outermost_ip = outermost_ip.or(Some(encoder.bytes.len())),
+            Layer::Udp { .. } | Layer::Tcp { .. } => outermost = outermost.or(Some(encoder.bytes.len())),
+            _ => {}
+        }
+    }
+    let is_carried = layers.iter().any(|layer| matches!(layer, Layer::Vxlan { .. }));
+    let ends_in_transport = matches!(layers.last(), Some(Layer::Udp { .. } | Layer::Tcp { .. }));
+    let length = encoder.bytes.len();
+    let search = match (ends_in_transport, is_carried) {
+        (true, false) => SignatureSearch::Payload,
+        (true, true) => SignatureSearch::Carried,
+        (false, _) => SignatureSearch::At(length),
+    };
+    let untouched_from = outermost.or(outermost_ip).unwrap_or(encoder.link_bytes.min(length));
+    Ok(HeaderStack { header: encoder.bytes, parts: encoder.parts, places: encoder.places, untouched_from, search })
+}
+
+fn encode(encoder: &mut Encoder, layer: &Layer, next: Option<&Layer>) -> Result<(), EngineError> {
+    match layer {
+        Layer::Ethernet { source, destination, ethertype } => {
+            encoder.ethernet(source, destination, type_of(next, *ethertype))?;
+        }
+        Layer::Vlan { tpid, id, priority, ethertype } => {
+            encoder.vlan(*tpid, id, priority, type_of(next, *ethertype))?;
+        }
+        Layer::Ipv4 { source, destination, hop_limit, traffic_class, identification, protocol } => {
+            let fields = [traffic_class, identification, hop_limit];
+            encoder.ipv4([source, destination], fields, protocol_of(next, *protocol))?;
+        }
+        Layer::Ipv6 { source, destination, hop_limit, traffic_class, flow_label, protocol } => {
+            let fields = [traffic_class, flow_label, hop_limit];
+            encoder.ipv6([source, destination], fields, protocol_of(next, *protocol))?;
+        }
+        Layer::Udp { source, destination, checksum } => {
+            let carries = matches!(next, Some(Layer::Vxlan { .. }));
+            encoder.udp(source, destination, *checksum, carries)?;
+        }
+        Layer::Tcp { source, destination, sequence, acknowledgement, flags, window } => {
+            encoder.tcp([source, destination], [sequence, acknowledgement], *flags, *window)?;
+        }
+        Layer::Vxlan { vni } => encoder.vxlan(vni)?,
+        Layer::Raw { hex } => encoder.raw(hex)?,
+    }
+    Ok(())
+}
+
+fn type_of(next: Option<&Layer>, given: Option<u16>) -> u16 {
+    match next {
+        Some(Layer::Vlan { tpid, .. }) => *tpid,
+        Some(Layer::Ipv4 { .. }) => ethertype::IPV4,
+        Some(Layer::Ipv6 { .. }) => ethertype::IPV6,
+        Some(Layer::Ethernet { .. }) => ethertype::BRIDGED_ETHERNET,
+        // Bytes that have no type of their own.
+        _ => given.unwrap_or(ethertype::EXPERIMENTAL),
+    }
+}
+
+fn protocol_of(next: Option<&Layer>, given: Option<u8>) -> u8 {
+    match next {
+        Some(Layer::Udp { .. }) => ip_protocol::UDP,
+        Some(Layer::Tcp { .. }) => ip_protocol::TCP,
+        _ => given.unwrap_or(ip_protocol::EXPERIMENTAL),
+    }
+}
+
+/// Checks that a layer may follow the one before it.
+fn check_order(stream: &str, before: Option<&Layer>, layer: &Layer) -> Result<(), EngineError> {
+    use Layer::{Ethernet, Ipv4, Ipv6, Raw, Tcp, Udp, Vlan, Vxlan};
+    let (fits, needed) = match layer {
+        Ethernet { .. } => (matches!(before, None | Some(Vxlan { .. })), "first, or after `vxlan`"),
+        Vlan { .. } => (matches!(before, Some(Ethernet { .. } | Vlan { .. })), "after `ethernet` or `vlan`"),
+        Ipv4 { .. } | Ipv6 { .. } => {
+            (matches!(before, Some(Ethernet { .. } | Vlan { .. })), "after `ethernet` or `vlan`")
+        }
+        Udp { .. } | Tcp { .. } => (matches!(before, Some(Ipv4 { .. } | Ipv6 { .. })), "after `ipv4` or `ipv6`"),
+        Vxlan { .. } => (matches!(before, Some(Udp { .. })), "after `udp`"),
+        Raw { .. } => (!matches!(before, Some(Raw { .. })), "once, as the last layer"),
+    };
+    let after_raw = matches!(before, Some(Raw { .. })) && !matches!(layer, Raw { .. });
+    if after_raw {
+        return Err(refuse(stream, &format!("the layer `{}` after `raw`", name(layer)), "make `raw` the last layer"));
+    }
+    if fits {
+        return Ok(());
+    }
+    let place = before.map_or("as the first layer".to_owned(), |before| format!("after `{}`", name(before)));
+    Err(refuse(stream, &format!("the layer `{}` {place}", name(layer)), &format!("put it {needed}")))
+}
+
+/// The name that the protocol gives a layer.
+fn name(layer: &Layer) -> &'static str {
+    match layer {
+        Layer::Ethernet { .. } => "ethernet",
+        Layer::Vlan { .. } => "vlan",
+        Layer::Ipv4 { .. } => "ipv4",
+        Layer::Ipv6 { .. } => "ipv6",
+        Layer::Udp { .. } => "udp",
+        Layer::Tcp { .. } => "tcp",
+        Layer::Vxlan { .. } => "vxlan",
+        Layer::Raw { .. } => "raw",
+    }
+}
+
+fn refuse(stream: &str, what: &str, next: &str) -> EngineError {
+    EngineError::new(ErrorKind::BadRequest, format!("stream {stream}: {what}"), next)
+}
+
+/// The layers that the flat fields of a request stand for are not built here: `template.rs` has a faster way for them.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layers(text: &str) -> Vec<Layer> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    const ETHERNET: &str = r#"{"layer":"ethernet","source":"02:00:00:00:00:01","destination":"02:00:00:00:00:02"}"#;
+    const IPV4_LAYER: &str = r#"{"layer":"ipv4","source":"10.0.0.1","destination":"10.0.0.2"}"#;
+    const UDP_LAYER: &str = r#"{"layer":"udp","source":1,"destination":2}"#;
+
+    #[test]
+    fn two_tags_and_tcp_have_their_types_and_offsets() {
+        let tags = r#"{"layer":"vlan","tpid":34984,"id":100,"priority":3},{"layer":"vlan","id":200}"#;
+        let tcp = r#"{"layer":"tcp","source":1,"destination":2}"#;
+        let stack = build("s", &layers(&format!("[{ETHERNET},{tags},{IPV4_LAYER},{tcp}]"))).unwrap();
+        assert_eq!(stack.header[12..22], [0x88, 0xA8, 0x60, 100, 0x81, 0x00, 0, 200, 0x08, 0x00]);
+        assert_eq!((stack.header.len(), stack.untouched_from, stack.search), (62, 62, SignatureSearch::Payload));
+        let ip = Ip { at: 22, is_v6: false, protocol: ip_protocol::TCP };
+        assert_eq!(stack.parts, [ComputedHeader::Ipv4 { at: 22 }, ComputedHeader::Tcp { at: 42, ip }]);
+    }
+
+    #[test]
+    fn what_vxlan_carries_is_payload_to_whoever_forwards_it() {
+        let text = format!(
+            "[{ETHERNET},{IPV4_LAYER},{UDP_LAYER},{{\"layer\":\"vxlan\",\"vni\":7}},{ETHERNET},{IPV4_LAYER},{UDP_LAYER}]"
+        );
+        let stack = build("s", &layers(&text)).unwrap();
+        assert_eq!((stack.header.len(), stack.untouched_from, stack.search), (92, 42, SignatureSearch::Carried));
+        assert_eq!(stack.header[42..50], [0x08, 0, 0, 0, 0, 0, 7, 0]);
+    }
+
+    #[test]
+    fn a_layer_in_the_wrong_place_is_refused_by_name() {
+        for (text, words) in [
+            (format!("[{IPV4_LAYER}]"), ["`ipv4`", "first layer", "`ethernet`"]),
+            (format!("[{ETHERNET},{UDP_LAYER}]"), ["`udp`", "`ethernet`", "`ipv4`"]),
+            (format!("[{ETHERNET},{IPV4_LAYER},{{\"layer\":\"vxlan\",\"vni\":7}}]"), ["`vxlan`", "`ipv4`", "`udp`"]),
+            (format!("[{{\"layer\":\"raw\",\"hex\":\"00\"}},{ETHERNET}]"), ["`ethernet`", "`raw`", "last"]),
+            ("[]".to_owned(), ["0 layers", "1", "32"]),
+        ] {
+            let error = build("up", &layers(&text)).unwrap_err().to_string();
+            assert!(words.iter().all(|word| error.contains(word)) && error.contains("up"), "{error}");
+        }
+    }
+
+    #[test]
+    fn fields_that_cannot_be_are_refused_by_name() {
+        for (layer, words) in [
+            (r#"{"layer":"vlan","id":4096}"#, ["vlan id", "4096", "4095"]),
+            (r#"{"layer":"vlan","id":{"first":4000,"count":97}}"#, ["vlan id", "4096", "4095"]),
+            (r#"{"layer":"vlan","id":{"first":1,"count":0}}"#, ["vlan id", "count", "0"]),
+            (r#"{"layer":"vlan","id":"x"}"#, ["vlan id", "\"x\"", "number"]),
+            (r#"{"layer":"ipv4","source":"::1","destination":"10.0.0.1"}"#, ["ipv4 source", "::1", "IPv4"]),
+            (r#"{"layer":"ipv4","source":7,"destination":"10.0.0.1"}"#, ["ipv4 source", "7", "IPv4"]),
+            (r#"{"layer":"raw","hex":"abc"}"#, ["raw", "hex", "pairs"]),
+        ] {
+            let error = build("up", &layers(&format!("[{ETHERNET},{layer}]"))).unwrap_err().to_string();
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        }
+    }
+}

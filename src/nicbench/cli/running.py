@@ -1,0 +1,128 @@
+"""Conducts a run, new or resumed: journal and progress listen, interruptions undo, and the report comes last."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from nicbench.bench_file import BenchFile
+from nicbench.cli.failure import CrashError, ReportedError
+from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.output import print_json, results, say
+from nicbench.cli.progress import BOUNDS, ends, make_progress, planned
+from nicbench.cli.summary_table import print_summary
+from nicbench.core.errors import InterruptedRunError, NicbenchError
+from nicbench.core.events import Bus
+from nicbench.core.redaction import Redactor
+from nicbench.core.report_options import Layout
+from nicbench.core.result import ResultVerdict, Summary
+from nicbench.stages.summary import summarise
+from nicbench.store.folder import RunFolder
+
+RunIt = Callable[[BenchFile, RunFolder, Bus, float], Awaitable[Summary]]
+
+REPORT: Final = "report.html"
+
+
+async def _run_it(bench: BenchFile, folder: RunFolder, bus: Bus, wait_s: float) -> Summary:
+    from nicbench.run import run  # imported here, as it loads every part of nicbench
+
+    return await run(bench, folder, bus, wait_s=wait_s)
+
+
+def conduct(
+    bench: BenchFile,
+    folder: RunFolder,
+    *,
+    as_json: bool,
+    with_progress: bool,
+    redact: bool = False,
+    resumed: bool = False,
+    wait_s: float = 0.0,
+    with_report: bool = True,
+    run_it: RunIt = _run_it,
+) -> None:
+    """Runs ``bench`` in ``folder`` and prints the results. Raises ReportedError where it ended with an error.
+
+    ``redact``: redact the run, as `redact` in the bench file does. ``resumed``: the folder existed before, and is kept
+    in any case. ``wait_s``: how long to wait for machines that others use.
+    ``with_report``: write a report; without it an earlier one stays as it is.
+    """
+    if redact or bench.redact:
+        folder.redact_with(redactor_of_this_machine())
+    bus = Bus()
+    bus.subscribe(folder.journal.append)
+    try:
+        with make_progress(
+            planned(bench), enabled=with_progress, ends=ends(bench), bound=BOUNDS[bench.measures]
+        ) as progress:
+            bus.subscribe(progress.show)
+            summary = run_to_the_end(_run_coroutine(run_it, bench, folder, bus, wait_s))
+    except NicbenchError as error:
+        if not resumed and not _is_worth_keeping(folder, error):
+            folder.remove()  # refused before anything was measured: the folder would only clutter the list of runs
+            raise ReportedError(error, None) from error
+        if with_report:
+            with contextlib.suppress(NicbenchError):
+                build_report(folder)
+        raise ReportedError(_with_next_step(error, bench, folder), _partial_summary(bench, folder)) from error
+    except Exception as error:
+        raise ReportedError(CrashError.of(error, folder.path), _partial_summary(bench, folder)) from error
+    finally:
+        folder.journal.close()
+    report = build_report(folder) if with_report else None
+    if as_json:
+        print_json(summary)
+    else:
+        print_summary(results(), summary)
+    say(f"\nreport: {report}" if report is not None else f"\nwithout a report: nicbench report {folder.path} makes it")
+
+
+def redactor_of_this_machine() -> Redactor:
+    """Returns a redactor that knows this machine's name; other hosts' names are added with their inventory."""
+    redactor = Redactor()
+    redactor.learn_host_name(platform.node())
+    return redactor
+
+
+def build_report(folder: RunFolder, layout: Layout | None = None) -> Path:
+    """Builds the report of a run folder; ``layout`` defaults to that of its bench file."""
+    from nicbench.report import build  # imported here, as charts take a second to load
+
+    return build(folder.path, layout)
+
+
+async def _run_coroutine(run_it: RunIt, bench: BenchFile, folder: RunFolder, bus: Bus, wait_s: float) -> Summary:
+    return await run_it(bench, folder, bus, wait_s)
+
+
+def _is_worth_keeping(folder: RunFolder, error: NicbenchError) -> bool:
+    """Returns whether the folder of an aborted run is needed: it has results, or ``error`` refers to it."""
+    if folder.journal.sample_count() or folder.journal.results() or folder.holds_outputs:
+        return True
+    return any(words in str(error) for words in (str(folder.path), "nicbench resume", "run folder"))
+
+
+def _with_next_step(error: NicbenchError, bench: BenchFile, folder: RunFolder) -> NicbenchError:
+    """Adds how to go on: after an interruption what is kept and `resume`, otherwise the fix and then `resume`."""
+    resume = f"nicbench resume {folder.path}"
+    if isinstance(error, InterruptedRunError):
+        progress = folder.journal.kept_words(bench.measures)
+        return InterruptedRunError(f"{error.message}; {progress}", place=str(folder.path), next_step=resume)
+    if error.exit_status > 2:
+        steps = f"{error.next_step}\n  then: {resume}" if error.next_step else resume
+        error.next_step = steps
+    return error
+
+
+def _partial_summary(bench: BenchFile, folder: RunFolder) -> Summary | None:
+    """Summarises what was measured before the run was aborted; None where even that cannot be read."""
+    try:
+        summary = folder.summary()
+        plain = summary or summarise(bench, folder.journal.results(), folder.run_id, complete=False)
+        return plain.model_copy(update={"verdict": ResultVerdict.INCOMPLETE})
+    except NicbenchError:
+        return None

@@ -1,0 +1,238 @@
+"""Every two sides at every point that both measured: effect, test, claim, and sentences with their arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Final
+
+from nicbench.compare.claims import Basis, Claimed, claimed
+from nicbench.compare.points import MainValue, Point
+from nicbench.compare.sides import OfPoint, Side, matched
+from nicbench.stats.bootstrap import Asked
+from nicbench.stats.compare import Comparison, compare, compare_pairs, holm
+from nicbench.stats.numerals import figures, probability
+from nicbench.stats.rank_tests import fewest_runs
+from nicbench.stats.wording import arithmetic, could_show, sentence
+
+MOST_SIDES: Final = 5
+"""That are compared each with each; of more, each with the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two sides at one point in one main value. Numbers are in the unit of ``value.quantity``, first over second.
+
+    ``p_corrected`` is for all comparisons that were made together, by Holm's method; None where no test was made.
+    """
+
+    point: Point
+    value: MainValue
+    comparison: Comparison
+    claim: Claimed
+    p_corrected: float | None
+    made_together: int
+
+    @property
+    def better(self) -> str | None:
+        """The side that is better; None where no difference is shown, or neither way is better."""
+        return self.claim.better(higher_is_better=self.value.quantity.higher_is_better)
+
+    @property
+    def sentence(self) -> str:
+        """For instance "with 10 instances, “1x100” is 1.24 times faster [1.19, 1.31]". Without a stop at its end."""
+        said = self.said
+        return f"{self.point.circumstances}, {said}" if self.point.circumstances else said
+
+    @property
+    def arithmetic(self) -> str:
+        """What the sentence rests on: medians, ratio with interval and seed, test, Cliff's delta; a clause each."""
+        parts = [arithmetic(_in_quotes(self.comparison), self.value.quantity)]
+        if self.p_corrected is not None and self.made_together > 1:
+            told = probability(self.p_corrected)
+            parts.append(f"corrected for {self.made_together} comparisons (Holm) {told}")
+        if self.claim.spans is not None:
+            ends = [_interval(span.lower / self.value.factor, span.upper / self.value.factor)
+                    for span in self.claim.spans]  # fmt: skip
+            of = "median runs" if self.claim.basis in (Basis.RUNS, Basis.SEARCHES_OVERLAP) else "all runs"
+            parts.append(f"rates found within {ends[0]} and {ends[1]} {self.value.quantity.unit} ({of})")
+        return "; ".join(parts)
+
+    @property
+    def could_show(self) -> str | None:
+        """What so many runs could have shown, and how many the difference seen would need."""
+        return could_show(self.comparison, self.value.quantity)
+
+    @property
+    def holds_together(self) -> bool:
+        """Whether the difference is still shown when all comparisons are corrected together."""
+        level = round(1.0 - self.comparison.effect.confidence_ratio, 12)
+        return self.claim.basis is Basis.RUNS and self.p_corrected is not None and self.p_corrected <= level
+
+    @property
+    def said(self) -> str:
+        """The sentence without its circumstances."""
+        quoted, claim, quantity = _in_quotes(self.comparison), self.claim, self.value.quantity
+        names = f"no difference is shown between {quoted.first.name} and {quoted.second.name}"
+        if claim.basis is Basis.RUNS:
+            text = sentence(quoted, quantity)
+            return f"{text}, or more: no load that was offered was too much for “{claim.higher}”" if (
+                claim.is_at_least
+            ) else text  # fmt: skip
+        if claim.basis is Basis.INTERVALS:
+            return self._by_intervals()
+        if claim.basis is Basis.SEARCHES_OVERLAP:
+            return f"{names}: the runs differ by less than the intervals within which their rates were found"
+        if claim.basis is Basis.INTERVALS_OVERLAP:
+            return f"{names}: their intervals overlap"
+        return sentence(quoted, quantity)
+
+    def _by_intervals(self) -> str:
+        claim, quantity = self.claim, self.value.quantity
+        assert claim.spans is not None  # noqa: S101 - the basis
+        above, below = claim.spans if claim.higher == self.comparison.first.name else claim.spans[::-1]
+        least, most = above.times(below)
+        bound = figures(least, 3)
+        factor = f"at least {bound}" if math.isinf(most) else f"{bound} to {figures(most, 3)}"
+        text = f"“{claim.higher}” has {factor} times the {quantity.name} of “{claim.lower}”"
+        verdict = f", and “{claim.lower}” is the better" if self.better == claim.lower else ""
+        return f"{text}{verdict}: their intervals do not overlap"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """All that were made together. ``only``: points that not every side measured, each with a side that did."""
+
+    all: tuple[Compared, ...]
+    only: tuple[tuple[str, Point], ...]
+    asked: Asked
+    is_in_pairs: bool
+    with_first: str | None = None
+    """With which each other is compared, where they are too many to compare each with each."""
+
+    @property
+    def tests(self) -> int:
+        """How many rank tests were made."""
+        return sum(one.p_corrected is not None for one in self.all)
+
+    @property
+    def shown(self) -> tuple[Compared, ...]:
+        """Those in which a difference is claimed."""
+        return tuple(one for one in self.all if one.claim.basis.is_shown)
+
+    @property
+    def rule(self) -> tuple[str, ...]:
+        """How a difference is claimed, and how many comparisons were made: sentences to be told once."""
+        return tuple(_rule(self))
+
+    def of(self, method: str) -> tuple[Compared, ...]:
+        """Those of a method's results."""
+        return tuple(one for one in self.all if one.point.method == method)
+
+
+def compared(
+    sides: Sequence[Side],
+    *,
+    seed: int,
+    in_rounds: bool = False,
+    tests: Mapping[str, str] | None = None,
+    points: Sequence[OfPoint] | None = None,
+) -> Comparisons:
+    """Each two of the sides (of more than ``MOST_SIDES`` each with the first) at every point that both have.
+
+    ``in_rounds``: the n-th runs of all sides were made one right after the other, as turns are (model/turn.py); where
+    there are enough of them to show anything they are compared in pairs. ``tests``: see ``point_of``. ``points``: what
+    ``matched`` made of the sides, where that is known already.
+    """
+    asked = Asked(seed=seed)
+    points = matched(sides, tests) if points is None else points
+    names = [side.name for side in sides]
+    found = [one for point in points for one in _of_point(point, names, asked, in_rounds=in_rounds)]
+    p_values = [_p_value(one) for one in found]
+    corrected = iter(holm([p for p in p_values if p is not None]))
+    tests_made = sum(p is not None for p in p_values)
+    made = tuple(
+        replace(one, p_corrected=None if p is None else next(corrected), made_together=tests_made)
+        for one, p in zip(found, p_values, strict=True)
+    )
+    only = dict.fromkeys(
+        (name, point.point) for point in points for name in names if name in point.of and len(point.of) < len(names)
+    )
+    is_in_pairs = any(one.comparison.kind.is_paired for one in made)
+    return Comparisons(made, tuple(only), asked, is_in_pairs, names[0] if len(names) > MOST_SIDES else None)
+
+
+def _of_point(of: OfPoint, names: Sequence[str], asked: Asked, *, in_rounds: bool) -> Iterator[Compared]:
+    there = [name for name in names if name in of.of]
+    pairs = combinations(there, 2) if len(names) <= MOST_SIDES else ((name, there[0]) for name in there[1:])
+    for first, second in pairs:
+        yield _of_two(of, first, second, asked, in_rounds=in_rounds)
+
+
+def _of_two(of: OfPoint, first: str, second: str, asked: Asked, *, in_rounds: bool) -> Compared:
+    one, other = of.of[first], of.of[second]
+    fewest = fewest_runs(asked.level_ratio, paired=True)
+    in_pairs = in_rounds and len(one) >= fewest and [ran.run for ran in one] == [ran.run for ran in other]
+    make = compare_pairs if in_pairs else compare
+    found = make((first, of.numbers(first)), (second, of.numbers(second)), asked)
+    return Compared(of.point, of.value, found, claimed(found, of.values(first), of.values(second)), None, 0)
+
+
+def _p_value(one: Compared) -> float | None:
+    """None of a test that could not show anything in any outcome: it is none."""
+    test = one.comparison.test
+    level = round(1.0 - one.comparison.effect.confidence_ratio, 12)
+    if test is None or one.claim.basis is Basis.TOO_FEW or not test.can_show(level):
+        return None
+    return test.p
+
+
+def _in_quotes(comparison: Comparison) -> Comparison:
+    """With the names of sides in quotes: they are words of somebody else in our sentence."""
+    first, second = (replace(side, name=f"“{side.name}”") for side in (comparison.first, comparison.second))
+    claim = comparison.claim
+    if claim.higher is not None:
+        claim = replace(claim, higher=f"“{claim.higher}”", lower=f"“{claim.lower}”")
+    return replace(comparison, first=first, second=second, claim=claim)
+
+
+def _interval(lower: float, upper: float) -> str:
+    return f"[{figures(lower)}, {'no bound' if math.isinf(upper) else figures(upper)}]"
+
+
+def _rule(found: Comparisons) -> Iterator[str]:
+    level = found.asked.level_ratio
+    confidence = f"{100.0 * found.asked.confidence_ratio:g} %"
+    independent, pairs = (fewest_runs(level, paired=paired) for paired in (False, True))
+    yield (
+        f"A difference is claimed where the {confidence} interval of the ratio of medians leaves out 1 and a rank test "
+        f"has p of at most {level:g}, which needs {independent} runs of each at least; rates that a search found must "
+        f"also lie farther apart than the intervals within which it found them. With fewer runs only rates that a "
+        f"search found are told apart: where the intervals of all runs do not overlap."
+    )
+    if found.with_first is not None:
+        yield (
+            f"There are more than {MOST_SIDES}: each is compared with the first, “{found.with_first}” (at a point that "
+            "it lacks, with the first that has it), and not with the others."
+        )
+    if found.is_in_pairs:
+        yield (
+            "The n-th runs of all configurations were made one soon after the other: from "
+            f"{pairs} runs of each on they are compared in pairs (signed ranks of Wilcoxon), so that what changed "
+            "slowly falls out."
+        )
+    elif found.tests:
+        yield "Runs are compared as independent of one another (Mann-Whitney U)."
+    if found.tests:
+        held = sum(one.holds_together for one in found.all)
+        by_runs = sum(one.claim.basis is Basis.RUNS for one in found.all)
+        chance = level * found.tests
+        text = f"{found.tests} comparison{' was' if found.tests == 1 else 's were'} tested"
+        if found.tests > 1:
+            text += (
+                f"; if nothing differed, {level:g} x {found.tests} = {figures(chance, 2)} of them would be expected to "
+                f"look as if it did. {by_runs} show a difference; corrected for all of them together (Holm) {held} do"
+            )
+        yield f"{text}."

@@ -1,0 +1,138 @@
+"""Under which conditions an entry's results were made, as far as it says: what comparability is judged by. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from nicbench.compare.entry import Entry, Origin
+from nicbench.core.registry import find_one
+from nicbench.core.result import Result, ResultVerdict, name_of_test
+from nicbench.methods.base import Method
+
+_TIMES: Final = frozenset({"duration", "overload_time", "recovery_time", "longest_burst"})
+"""Options of a test that say how long it sends, in seconds."""
+_BASES: Final = ("latency_basis", "basis")
+"""Values that say whether a latency is one way or of the round trip."""
+ONE_WAY: Final = "one way"
+_NOT_SAID: Final = "as the source gives them"
+
+
+@dataclass(frozen=True, slots=True)
+class TestConditions:
+    """Of one test. ``times_s`` and ``goals`` by the option's name; what nobody says is not in them."""
+
+    __test__ = False
+
+    test: str
+    method: str
+    scopes: frozenset[str]
+    """On what rates are based (per port, a sum of ports); None of a source that does not say it is left out."""
+    times_s: Mapping[str, float]
+    goals: Mapping[str, float]
+    """Loss ratios by the goal's name."""
+    latencies: frozenset[str]
+    """One way, half of the round trip: as the tool says."""
+    tools: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Of one entry. ``nominal``: whether the line rate is what a virtual link claims; None where nobody knows."""
+
+    name: str
+    origin: Origin
+    tests: tuple[TestConditions, ...]
+    verdict: ResultVerdict = ResultVerdict.VALID
+    finished: bool = True
+    troubles: tuple[str, ...] = ()
+    nominal: bool | None = None
+    link_bits_per_s: float | None = None
+    bidirectional: bool | None = None
+    runs: int = 1
+
+    def of(self, test: str, method: str) -> TestConditions | None:
+        """The test of this name and method."""
+        return next((one for one in self.tests if (one.test, one.method) == (test, method)), None)
+
+
+def conditions_of(entry: Entry) -> Conditions:
+    """From its results and its plan."""
+    plan = entry.plan
+    known = plan is not None and entry.origin is not Origin.IMPORTED
+    return Conditions(
+        name=entry.name,
+        origin=entry.origin,
+        tests=tuple(_tests(entry)),
+        verdict=entry.verdict,
+        finished=entry.finished,
+        troubles=entry.troubles,
+        nominal=plan.link_is_nominal if plan is not None and known else None,
+        link_bits_per_s=plan.link_bits_per_s if plan is not None else None,
+        bidirectional=_flag(plan.traffic.get("bidirectional")) if plan is not None and known else None,
+        runs=entry.runs,
+    )
+
+
+def _tests(entry: Entry) -> Iterator[TestConditions]:
+    grouped: dict[tuple[str, str], list[Result]] = {}
+    for result in entry.results:
+        grouped.setdefault((name_of_test(result, {}), result.method), []).append(result)
+    planned = {test.name: test.options for test in (entry.plan.tests if entry.plan else ())}
+    for (test, method), results in grouped.items():
+        options = planned.get(test, {})
+        imported = entry.origin is Origin.IMPORTED
+        yield TestConditions(
+            test=test,
+            method=method,
+            scopes=frozenset(result.scope for result in results if not result.scope.startswith(_NOT_SAID)),
+            times_s=MappingProxyType({} if imported else dict(_times(options))),
+            goals=MappingProxyType(_goals(options)),
+            latencies=frozenset(_latencies(results, method, imported=imported)),
+            tools=frozenset(_tools(options, results)),
+        )
+
+
+def _times(options: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _times(value, f"{within}{name}.")
+        elif name in _TIMES and isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{within}{name}", float(value)
+
+
+def _goals(options: Mapping[str, Any]) -> dict[str, float]:
+    search = options.get("search")
+    goals = search.get("goals") if isinstance(search, Mapping) else None
+    return (
+        {str(name): float(ratio) for name, ratio in goals.items() if isinstance(ratio, int | float)}
+        if isinstance(goals, Mapping)
+        else {}
+    )
+
+
+def _latencies(results: Iterable[Result], method: str, *, imported: bool) -> Iterator[str]:
+    kind = find_one("nicbench.methods", Method, method)
+    if kind is not None and kind.times_one_way and not imported:
+        yield ONE_WAY
+    for result in results:
+        for name in _BASES:
+            value = result.values.get(name)
+            if isinstance(value, str):
+                yield value
+
+
+def _tools(options: Mapping[str, Any], results: Iterable[Result]) -> Iterator[str]:
+    workload = options.get("workload")
+    if isinstance(workload, Mapping) and isinstance(workload.get("kind"), str):
+        yield workload["kind"]
+    for result in results:
+        value = result.parameters.get("workload")
+        if isinstance(value, str):
+            yield value
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None

@@ -1,0 +1,162 @@
+"""What a check compares: finished runs, their results by their points, and why two runs must not be compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nicbench.core.plan import Plan
+from nicbench.core.result import Result, Summary, name_of_test
+from nicbench.core.turn import DEFAULT
+from nicbench.store.folder import RunFolder
+from nicbench.store.headline import INVENTORY, machines_of
+
+_NOT_OF_A_POINT: Final = frozenset({"run"})
+"""Of imported results, which number their runs there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A finished run."""
+
+    folder: RunFolder
+    summary: Summary
+    plan: Plan | None
+
+    @property
+    def name(self) -> str:
+        """The id of the run."""
+        return self.folder.run_id
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What two results must share to be of the same thing. ``parameters`` are JSON with sorted keys."""
+
+    test: str
+    method: str
+    configuration: str
+    scope: str
+    parameters: str
+
+    @property
+    def words(self) -> str:
+        """For people: the test and the parameters."""
+        given = ", ".join(f"{name} {value}" for name, value in json.loads(self.parameters).items())
+        named = self.test if self.configuration == DEFAULT else f"{self.test} ({self.configuration})"
+        return f"{named}: {given}" if given else named
+
+
+def finished_run(folder: RunFolder) -> Measured | str:
+    """The run; a sentence where it cannot be compared. HostError where its files are damaged."""
+    summary = folder.summary()
+    if summary is None or not folder.finished:
+        return f"{folder.run_id} is not finished"
+    return Measured(folder, summary, folder.plan())
+
+
+def by_point(runs: Sequence[Measured]) -> dict[Point, list[Result]]:
+    """Every result of all of these runs that counts, in order."""
+    found: dict[Point, list[Result]] = {}
+    for run in runs:
+        for result in run.summary.counted:
+            given = {name: value for name, value in result.parameters.items() if name not in _NOT_OF_A_POINT}
+            point = Point(
+                name_of_test(result, {}),
+                result.method,
+                result.configuration,
+                result.scope,
+                json.dumps(given, sort_keys=True, default=str),
+            )
+            found.setdefault(point, []).append(result)
+    return found
+
+
+_MISSING: Final = object()
+
+
+def objections(run: Measured, other: Measured) -> tuple[str, ...]:
+    """A sentence for each reason; none where they may be compared."""
+    return tuple(dict.fromkeys(_objections(run, other)))
+
+
+def _objections(run: Measured, other: Measured) -> Iterator[str]:
+    imported = [one for one in (run, other) if one.folder.is_imported]
+    if imported:
+        if len(imported) == 1:
+            yield f"{imported[0].name} was imported, not measured by nicbench"
+        return
+    plans = [
+        {plan.configuration: plan for plan in one.plan.each} if one.plan is not None else {} for one in (run, other)
+    ]
+    for one, plan in zip((run, other), plans, strict=True):
+        if not plan:
+            yield f"{one.name} has no plan.json: how it was made is not known"
+    both = [name for name in plans[0] if name in plans[1]]
+    if plans[0] and plans[1] and not both:
+        yield f"they have no configuration in common: {', '.join(plans[0])}; {', '.join(plans[1])}"
+    for name in both:
+        yield from _of_plans(plans[0][name], plans[1][name])
+    yield from _of_machines(run, other)
+
+
+def _of_plans(plan: Plan, other: Plan) -> Iterator[str]:
+    for what, pair in {
+        "lab": (_kind(plan.lab), _kind(other.lab)),
+        "DUT": (_kind(plan.dut), _kind(other.dut)),
+        "tester": (_kind(plan.tester), _kind(other.tester)),
+        "link in bit/s": (plan.link_bits_per_s, other.link_bits_per_s),
+    }.items():
+        if pair[0] != pair[1]:
+            yield f"another {what}: {_words_of(pair[0])} instead of {_words_of(pair[1])}"
+    for path, now, before in _differing(plan.traffic, other.traffic, "traffic"):
+        yield f"{path} is {_words_of(now)} instead of {_words_of(before)}"
+    tests = {test.name: test for test in other.tests}
+    if not any(test.name in tests for test in plan.tests):
+        yield "they have no test in common"
+    for test in plan.tests:
+        before_test = tests.get(test.name)
+        if before_test is None:
+            continue
+        if test.method != before_test.method:
+            yield f"the test {test.name} is of the method {test.method} instead of {before_test.method}"
+            continue
+        for path, now, before in _differing(test.options, before_test.options, test.name):
+            # A list are points: those that both have are compared.
+            if not (isinstance(now, list) and isinstance(before, list)):
+                yield f"{path} is {_words_of(now)} instead of {_words_of(before)}"
+
+
+def _of_machines(run: Measured, other: Measured) -> Iterator[str]:
+    cards, before = machines_of(run.folder.path).cards, machines_of(other.folder.path).cards
+    if cards and before and set(cards) != set(before):
+        yield f"another card: {', '.join(sorted(cards))} instead of {', '.join(sorted(before))}"
+    models, earlier = _processors(run), _processors(other)
+    if models and earlier and models != earlier:
+        yield f"another processor: {', '.join(sorted(models))} instead of {', '.join(sorted(earlier))}"
+
+
+def _processors(run: Measured) -> set[str]:
+    inventory = run.folder.read_json(INVENTORY)
+    found = inventory.values() if isinstance(inventory, Mapping) else ()
+    parts = [facts.get("cpu") for facts in found if isinstance(facts, Mapping)]
+    models = [part.get("model") for part in parts if isinstance(part, Mapping)]
+    return {model for model in models if isinstance(model, str)}
+
+
+def _kind(found: Mapping[str, Any] | None) -> Any:
+    return (found or {}).get("kind")
+
+
+def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for name in dict.fromkeys([*one, *other]):
+            yield from _differing(one.get(name, _MISSING), other.get(name, _MISSING), f"{path}.{name}")
+    elif one != other and _MISSING not in (one, other):  # an option that an older nicbench did not know had its default
+        yield path, one, other
+
+
+def _words_of(value: Any) -> str:
+    return "unknown" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)

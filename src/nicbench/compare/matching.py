@@ -1,0 +1,217 @@
+"""The same thing measured by several entries: their tests laid to each other, and the parameters of their points.
+
+Tests of one method are matched by their names; where each entry has but one of them, they are the same whatever they
+are called. A parameter that only some entries give (a table's own word for its link) does not keep points apart, as
+long as each entry's points can be told apart without it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from nicbench.compare.entry import Entry
+from nicbench.core.frame_size import label_of
+from nicbench.core.result import Result, name_of_test
+
+_NEVER: Final = frozenset({"run", "size"})
+"""Of imported results, which number their runs there; and the label of a size, which is a view of it."""
+
+_LINK: Final = "link"
+
+Kind = tuple[str, str, str]
+"""Test, method and part of a result: what has points of one kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is measured by several; ``parameters`` are those by which entries tell points apart, in their order."""
+
+    test: str
+    method: str
+    parameters: tuple[tuple[str, Any], ...]
+
+    @property
+    def words(self) -> str:
+        """For people: "throughput: frame_bytes 64"."""
+        given = ", ".join(f"{name} {value}" for name, value in self.parameters if value is not None and name != "part")
+        return f"{self.test}: {given}" if given else self.test
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """``entries`` have results whose tests and parameters agree where they are of the same thing.
+
+    ``has`` are the names of the entries that have each point; ``remarks`` say what was laid to what.
+    """
+
+    entries: tuple[Entry, ...]
+    has: Mapping[Point, tuple[str, ...]]
+    remarks: tuple[str, ...]
+
+    @property
+    def common(self) -> tuple[Point, ...]:
+        """The points that at least two entries have."""
+        return tuple(point for point, names in self.has.items() if len(names) > 1)
+
+    @property
+    def lonely(self) -> Mapping[Point, tuple[str, ...]]:
+        """The points that not every entry has, with those that have them."""
+        return {point: names for point, names in self.has.items() if len(names) < len(self.entries)}
+
+
+def matched(entries: Sequence[Entry]) -> Matched:
+    """The entries with their tests and points laid to each other."""
+    with_tests, remarks = _same_tests(entries)
+    same, said = _same_parameters(with_tests)
+    has: dict[Point, list[str]] = {}
+    for entry in same:
+        for result in entry.results:
+            names = has.setdefault(point_of(result), [])
+            if entry.name not in names:
+                names.append(entry.name)
+    return Matched(tuple(same), {point: tuple(names) for point, names in has.items()}, (*remarks, *said))
+
+
+def point_of(result: Result) -> Point:
+    """Of a result that was matched."""
+    given = {name: value for name, value in result.parameters.items() if name not in _NEVER}
+    return Point(name_of_test(result, {}), result.method, tuple(sorted(given.items())))
+
+
+def _same_tests(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    remarks: list[str] = []
+    tests = [_tests_by_method(entry) for entry in entries]
+    new: list[dict[tuple[str, str], str]] = [{} for _ in entries]
+    for method in dict.fromkeys(method for found in tests for method in found):
+        having = [(number, found[method]) for number, found in enumerate(tests) if method in found]
+        names = dict.fromkeys(name for _, own in having for name in own)
+        if len(having) < 2 or len(names) < 2 or any(len(own) > 1 for _, own in having):
+            continue
+        first = having[0][1][0]
+        for number, (own,) in having[1:]:
+            if own != first:
+                new[number][method, own] = first
+                one, other = entries[number].name, entries[having[0][0]].name
+                laid = f"the test “{own}” of {one} is laid beside “{first}” of {other}"
+                remarks.append(f"{laid}: both are of the method {method}")
+    return [_rename(entry, names) for entry, names in zip(entries, new, strict=True)], remarks
+
+
+def _tests_by_method(entry: Entry) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for result in entry.results:
+        own = found.setdefault(result.method, [])
+        if (name := name_of_test(result, {})) not in own:
+            own.append(name)
+    return found
+
+
+def _rename(entry: Entry, names: Mapping[tuple[str, str], str]) -> Entry:
+    """Every result says its test, by the new name where it has one; and the plan as well."""
+    results = tuple(
+        result.model_copy(update={"test": names.get((result.method, test), test)})
+        for result in entry.results
+        for test in (name_of_test(result, {}),)
+    )
+    plan = entry.plan
+    if plan is not None and names:
+        tests = (
+            test.model_copy(update={"name": names.get((test.method, test.name), test.name)}) for test in plan.tests
+        )
+        plan = plan.model_copy(update={"tests": tuple(tests)})
+    return replace(entry, results=results, plan=plan)
+
+
+def _same_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    remarks: list[str] = []
+    by_entry = [_by_kind(entry.results) for entry in entries]
+    drop: dict[Kind, frozenset[str]] = {}
+    for kind in dict.fromkeys(kind for found in by_entry for kind in found):
+        having = [(entry, found[kind]) for entry, found in zip(entries, by_entry, strict=True) if kind in found]
+        names = [{name for result in results for name in result.parameters} - _NEVER for _, results in having]
+        some = set[str]().union(*names) - names[0].intersection(*names[1:])
+        if len({_link_of(results) for _, results in having}) > 1 and all(_link_of(results) for _, results in having):
+            some.add(_LINK)  # each was measured on one link: it says where, and tells no points of an entry apart
+        droppable = frozenset(name for name in some if all(_without(results, some) for _, results in having))
+        drop[kind] = droppable
+        for name in sorted(some - {"mix"}):
+            if name == _LINK and all(_LINK in own for own in names):
+                links = "; ".join(f"{_link_of(results)} ({entry.name})" for entry, results in having[:4])
+                remarks.append(f"{kind[0]}: links are not the same: {links}")
+                continue
+            who = [entry.name for (entry, _), own in zip(having, names, strict=True) if name not in own]
+            if len(having) > 1 and name not in ("frame_bytes",):
+                kept = "" if name in droppable else ", so that its points are not those of the others"
+                remarks.append(f"{kind[0]}: {_some(who)} {'does' if len(who) == 1 else 'do'} not say “{name}”{kept}")
+    return [replace(entry, results=tuple(_reduce(result, drop) for result in entry.results)) for entry in entries], (
+        remarks
+    )
+
+
+def _link_of(results: Sequence[Result]) -> str | None:
+    """The link of all of these; None where they do not say one, or not the same."""
+    links = {result.parameters.get(_LINK) for result in results}
+    return str(links.pop()) if len(links) == 1 and None not in links else None
+
+
+def _some(names: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def _kind(result: Result) -> Kind:
+    return name_of_test(result, {}), result.method, str(result.parameters.get("part"))
+
+
+def _by_kind(results: Iterable[Result]) -> dict[Kind, list[Result]]:
+    found: dict[Kind, list[Result]] = {}
+    for result in results:
+        found.setdefault(_kind(result), []).append(result)
+    return found
+
+
+def _without(results: Sequence[Result], names: Iterable[str]) -> bool:
+    """Whether the points of each run can be told apart without these parameters."""
+    keys = [
+        (
+            result.run_number,
+            json.dumps(
+                {name: value for name, value in result.parameters.items() if name not in _NEVER and name not in names},
+                sort_keys=True,
+                default=str,
+            ),
+        )
+        for result in results
+    ]
+    return len(set(keys)) == len(keys)
+
+
+def _reduce(result: Result, drop: Mapping[Kind, frozenset[str]]) -> Result:
+    """Without what only some say; numbers that are whole are the same as whole numbers (64, 64.0)."""
+    dropped = drop.get(_kind(result), frozenset())
+    kept = {name: _plain(value) for name, value in result.parameters.items() if name not in dropped}
+    if label_of(kept) is not None:
+        kept["size"] = str(label_of(kept))
+    return result.model_copy(update={"parameters": kept})
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def with_names(entries: Iterable[Entry]) -> tuple[Result, ...]:
+    """Every result under its entry's name as the configuration, its id beginning with it; single runs are the first."""
+    return tuple(
+        result.model_copy(
+            update={
+                "configuration": entry.name,
+                "id": f"{entry.name}/{result.run_number or 1}/{result.id}",
+                "run": result.run_number or 1,
+            }
+        )
+        for entry in entries
+        for result in entry.results
+    )

@@ -1,0 +1,165 @@
+"""Summaries: of a run as far as it went, and one of all entries that are compared, on one basis of ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from nicbench import __version__
+from nicbench.compare.entry import Entry
+from nicbench.compare.matching import Matched, point_of, with_names
+from nicbench.compare.objections import listed
+from nicbench.compare.points import seed_of
+from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value, name_of_test
+from nicbench.core.runs import ONCE, Runs
+from nicbench.methods.base import main_values, told_over_runs
+from nicbench.stats.runs import over_runs, runs_made
+
+
+def concluded(results: Sequence[Result], asked: Runs, run_id: str) -> tuple[Result, ...]:
+    """Each point over all runs of its configuration, its main values with their statistics."""
+    return told_over_runs(over_runs(results, asked, main_values, seed_of(run_id)))
+
+
+def so_far(results: Sequence[Result], plan: Plan | None, run_id: str, title: str) -> Summary:
+    """The summary of a run that wrote none, or goes on: what there is, and ``incomplete``."""
+    asked = plan.runs if plan else ONCE
+    over = concluded(results, asked, run_id)
+    return Summary(
+        title=title,
+        verdict=ResultVerdict.INCOMPLETE,
+        results=tuple(results),
+        configurations=plan.compared if plan else (),
+        over_runs=over,
+        runs=runs_made(asked, results, over, complete=False),
+    )
+
+
+_SUM: Final = re.compile(r"sum of (\d+) ports")
+_RATES: Final = ("_frames_per_s", "_bits_per_s")
+PER_PORT: Final = "per port"
+
+
+def per_port(entries: Iterable[Entry]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """The entries, those whose scope is a sum of ports divided; and a sentence on what was done to whom."""
+    found, changed = [], []
+    for entry in entries:
+        results = tuple(_divide(result) for result in entry.results)
+        if results != entry.results:
+            changed.append(entry.name)
+        found.append(replace(entry, results=results))
+    return tuple(found), _words_of(changed)
+
+
+def _words_of(names: Sequence[str]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    said = (
+        f"rates of {listed(names)} are printed as the sum of ports and were divided by their number (--per-port): all "
+        "ports are taken to have carried as much"
+    )
+    return (said,)
+
+
+def _divide(result: Result) -> Result:
+    match = _SUM.fullmatch(result.scope)
+    if match is None:
+        return result
+    ports = int(match[1])
+    values = {name: _share(value, ports) if name.endswith(_RATES) else value for name, value in result.values.items()}
+    imported = result.imported
+    if imported is not None:  # what is printed is not what is shown
+        printed = {name: one for name, one in imported.printed.items() if not name.endswith(_RATES)}
+        imported = imported.model_copy(update={"printed": printed})
+    return result.model_copy(update={"values": values, "scope": PER_PORT, "imported": imported})
+
+
+def _share(value: Value, ports: int) -> Value:
+    if isinstance(value, Bounded):
+        numbers = {
+            name: None if (number := getattr(value, name)) is None else number / ports
+            for name in ("value", "lower", "upper")
+        }
+        return value.model_copy(update=numbers)
+    return value / ports if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def merged(found: Matched, title: str) -> Summary:
+    """Points that one entry alone has are left out: what is beside nothing is listed instead (``Matched.lonely``)."""
+    entries = tuple(
+        replace(entry, results=tuple(one for one in entry.results if len(found.has[point_of(one)]) > 1))
+        for entry in found.entries
+    )
+    results = with_names(entries)
+    names = tuple(entry.name for entry in entries)
+    verdicts = [entry.verdict for entry in entries]
+    return Summary(
+        title=title,
+        verdict=max(verdicts, key=list(ResultVerdict).index),
+        results=results,
+        configurations=names,
+        over_runs=_over(results, names) if any(entry.runs > 1 for entry in entries) else (),
+    )
+
+
+def _over(results: Sequence[Result], names: Iterable[str]) -> tuple[Result, ...]:
+    """Medians and ranges where an entry has several runs, the results of its one run where not."""
+    found: list[Result] = []
+    for name in names:
+        own = tuple(result for result in results if result.configuration == name)
+        found += told_over_runs(over_runs(own)) or own
+    return tuple(found)
+
+
+def one_basis(summary: Summary) -> Summary:
+    """The same with one scope for each test: where entries differ in it (``--force``) the scope names all."""
+    scopes: dict[tuple[str, str], dict[str, None]] = {}
+    for result in summary.results:
+        scopes.setdefault((name_of_test(result, {}), result.method), {})[result.scope] = None
+
+    def plain(results: tuple[Result, ...]) -> tuple[Result, ...]:
+        return tuple(
+            result.model_copy(update={"scope": words(scopes[name_of_test(result, {}), result.method])})
+            for result in results
+        )
+
+    def words(found: dict[str, None]) -> str:
+        return next(iter(found)) if len(found) == 1 else f"not all on the same basis ({'; '.join(found)})"
+
+    return summary.model_copy(update={"results": plain(summary.results), "over_runs": plain(summary.over_runs)})
+
+
+def plan_of_all(entries: Sequence[Entry], title: str) -> Plan:
+    """What tables ask a plan for: loss ratios of goals on which all agree, and whether a line rate is nominal."""
+    plans = [entry.plan for entry in entries if entry.plan is not None]
+    goals: dict[tuple[str, str], dict[str, set[float]]] = {}
+    for plan in plans:
+        for test in plan.tests:
+            search = test.options.get("search")
+            own = goals.setdefault((test.name, test.method), {})
+            for name, ratio in (search.get("goals") or {}).items() if isinstance(search, dict) else ():
+                own.setdefault(str(name), set()).add(float(ratio))
+    nominal = {plan.link_is_nominal for plan in plans}
+    links = {plan.link_bits_per_s for plan in plans}
+    return Plan(
+        run_id="",
+        title=title,
+        nicbench_version=__version__,
+        seed=0,
+        link_is_nominal=nominal == {True},
+        link_bits_per_s=links.pop() if len(links) == 1 else None,
+        tests=tuple(
+            PlannedTest(
+                name=name,
+                method=method,
+                description="",
+                options={"search": {"goals": {goal: min(ratios) for goal, ratios in own.items() if len(ratios) == 1}}},
+                points=0,
+                estimate_s=0.0,
+            )
+            for (name, method), own in goals.items()
+        ),
+    )

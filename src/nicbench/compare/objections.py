@@ -1,0 +1,207 @@
+"""Why entries must not be compared, and what of their making must be known to compare them. Pure.
+
+What *blocks* changes the meaning of a number: two rates of which one allows loss, one of a port and one of two, one of
+a trial of 1 s and one of 60 s, one of a network card and one of a simulation. What is only *told* may be the very thing
+that is compared: cards, kernels, settings, links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from nicbench.compare.conditions import Conditions, TestConditions
+from nicbench.compare.entry import Origin
+from nicbench.core.registry import find_one
+from nicbench.core.result import ResultVerdict
+from nicbench.core.units import format_bits_per_s, format_duration_s
+from nicbench.methods.base import Method
+
+MOST_NAMED = 4
+Value = TypeVar("Value", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """One reason in a sentence without its full stop; ``blocks`` where nothing may be compared without ``--force``."""
+
+    text: str
+    blocks: bool
+    next_step: str | None = None
+
+
+def objections(every: Sequence[Conditions]) -> tuple[Objection, ...]:
+    """Everything that speaks against comparing these, what blocks first."""
+    found = dict.fromkeys((*_of_files(every), *_of_origin(every), *_of_tests(every), *_of_links(every)))
+    return tuple(sorted(found, key=lambda one: not one.blocks))
+
+
+def _of_files(every: Sequence[Conditions]) -> Iterator[Objection]:
+    for one in every:
+        if not one.finished:
+            yield Objection(
+                f"{listed([one.name])} is not finished: what it would have measured is missing",
+                True,
+                "`nicbench resume` finishes a run",
+            )
+        elif one.verdict is ResultVerdict.INCOMPLETE:
+            yield Objection(f"{listed([one.name])} is incomplete: by its own verdict not all of it was measured", True)
+        if one.troubles:
+            more = f", and {len(one.troubles) - 2} more" if len(one.troubles) > 2 else ""
+            files = f"{'; '.join(one.troubles[:2])}{more}"
+            yield Objection(f"{listed([one.name])} is not as the run left it: {files}", True)
+    disturbed = [one.name for one in every if one.verdict is ResultVerdict.DISTURBED]
+    if disturbed:
+        yield Objection(f"some results of {listed(disturbed)} rest on disturbed trials, marked *", False)
+
+
+def _of_origin(every: Sequence[Conditions]) -> Iterator[Objection]:
+    simulated = [one.name for one in every if one.origin is Origin.SIMULATED]
+    others = [one.name for one in every if one.origin is not Origin.SIMULATED]
+    if simulated and others:
+        yield Objection(f"{were(simulated)} simulated, {listed(others)} not: a simulation measures nothing", True)
+    imported = [one.name for one in every if one.origin is Origin.IMPORTED]
+    if imported and len(imported) < len(every):
+        yield Objection(
+            f"{were(imported)} not measured by nicbench: how long trials were, how often they were repeated, how the "
+            "machine was set and how exact the figures are is not known beyond what the source says",
+            False,
+        )
+    runs = _group(((one.name, one.runs) for one in every if one.origin is not Origin.IMPORTED), lambda one: one)
+    if set(runs) == {1} and len(runs[1]) > 1:
+        yield Objection(
+            "there is one run of each: intervals are those of the searches, and how much a second run would differ is "
+            "not in them",
+            False,
+        )
+    elif len(runs) > 1:
+        yield Objection(f"they have different numbers of runs: {_each(runs, str)}", False)
+
+
+def _of_links(every: Sequence[Conditions]) -> Iterator[Objection]:
+    nominal = [one.name for one in every if one.nominal]
+    of_links = [
+        one.name
+        for one in every
+        if one.origin is Origin.IMPORTED or (one.nominal is False and one.origin is Origin.MEASURED)
+    ]
+    frames = any(_sends_frames(test.method) for one in every for test in one.tests)
+    if nominal and of_links and frames:
+        yield Objection(
+            f"{were(nominal)} measured over virtual links, whose line rate is nominal and whose frames the "
+            f"CPU copies; {were(of_links)} not",
+            True,
+        )
+    speeds = _group(((one.name, one.link_bits_per_s) for one in every), lambda one: one)
+    if len(speeds) > 1:
+        yield Objection(
+            f"their links are not of the same speed ({_each(speeds, format_bits_per_s)}): equal shares of the line "
+            "rate are not equal rates",
+            False,
+        )
+    ways = _group(((one.name, one.bidirectional) for one in every), lambda one: one)
+    if len(ways) > 1 and frames:
+        words = {True: "both ways at once", False: "one way"}
+        yield Objection(f"frames did not go the same ways: {_each(ways, lambda way: words[way])}", True)
+
+
+def _sends_frames(method: str) -> bool:
+    """By the method's own word; False of one that nobody knows any more."""
+    known = find_one("nicbench.methods", Method, method)
+    return known is not None and known.measures == "frames"
+
+
+def _of_tests(every: Sequence[Conditions]) -> Iterator[Objection]:
+    tests = dict.fromkeys((test.test, test.method) for one in every for test in one.tests)
+    for name, method in tests:
+        having = [(one.name, found) for one in every if (found := one.of(name, method)) is not None]
+        if len(having) > 1:
+            yield from _of_test(f"“{name}”", having)
+    methods: dict[str, set[str]] = {}
+    for one in every:
+        for test in one.tests:
+            methods.setdefault(test.test, set()).add(test.method)
+    for name, several in methods.items():
+        if len(several) > 1:
+            yield Objection(
+                f"“{name}” is of several methods ({', '.join(sorted(several))}), which are not laid side by side",
+                False,
+            )
+
+
+def _of_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iterator[Objection]:
+    scopes = _group(having, lambda test: test.scopes or None)
+    if len(scopes) > 1:
+        yield Objection(
+            f"rates of {name} are not on the same basis: {_each(scopes, lambda found: ' and '.join(sorted(found)))}",
+            True,
+            "--per-port divides what is a sum of ports by their number",
+        )
+    unsaid = [who for who, test in having if not test.scopes]
+    if unsaid and len(unsaid) < len(having):
+        does = "does" if len(unsaid) == 1 else "do"
+        yield Objection(
+            f"{listed(unsaid)} {does} not say whether rates of {name} are per port or a sum of ports",
+            False,
+        )
+    for goal in dict.fromkeys(goal for _, test in having for goal in test.goals):
+        ratios = _group(having, lambda test, goal=goal: test.goals.get(goal))  # type: ignore[misc]
+        if len(ratios) > 1:
+            yield Objection(
+                f"{goal} of {name} allows other shares of lost frames: {_each(ratios, _percent)}",
+                True,
+            )
+    for option in dict.fromkeys(option for _, test in having for option in test.times_s):
+        times = _group(having, lambda test, option=option: test.times_s.get(option))  # type: ignore[misc]
+        if len(times) > 1:
+            yield Objection(
+                f"trials of {name} do not last equally long ({option}): {_each(times, format_duration_s)}", True
+            )
+    ways = _group(having, lambda test: test.latencies or None)
+    if len(ways) > 1:
+        yield Objection(
+            f"latencies of {name} are not of the same way: {_each(ways, lambda found: ' and '.join(sorted(found)))}",
+            True,
+        )
+    tools = _group(having, lambda test: test.tools or None)
+    if len(tools) > 1:
+        yield Objection(
+            f"{name} was not measured by the same tool: {_each(tools, lambda found: ' and '.join(sorted(found)))}",
+            False,
+        )
+
+
+Subject = TypeVar("Subject")
+
+
+def _group(every: Iterable[tuple[str, Subject]], of: Callable[[Subject], Value | None]) -> dict[Value, list[str]]:
+    """The names by what each of them says; those that say nothing are left out."""
+    found: dict[Value, list[str]] = {}
+    for name, subject in every:
+        value = of(subject)
+        if value is not None:
+            found.setdefault(value, []).append(name)
+    return found
+
+
+def _each(groups: dict[Value, list[str]], words: Callable[[Value], str]) -> str:
+    return "; ".join(f"{words(value)} ({listed(names)})" for value, names in groups.items())
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:g} %"
+
+
+def were(names: Sequence[str]) -> str:
+    """The names and their verb: "“A” was", "“A” and “B” were"."""
+    return f"{listed(names)} {'was' if len(names) == 1 else 'were'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some of the names, and how many more there are."""
+    shown = [f"“{name}”" for name in names[:MOST_NAMED]]
+    more = len(names) - MOST_NAMED
+    if more > 0:
+        return f"{', '.join(shown)} and {more} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -1,0 +1,180 @@
+"""What is compared: points, which share test, method, scope and parameters, and main values as quantities."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from nicbench.core.forms import SCALES, Form, suitable_form
+from nicbench.core.registry import find_one
+from nicbench.core.result import Bounded, Result, Spread, Value, name_of_test
+from nicbench.core.table import Column
+from nicbench.methods.base import Method, main_values
+from nicbench.stats.numerals import Quantity
+from nicbench.stats.sample import known
+
+_NOT_OF_A_POINT: Final = frozenset({"run"})
+"""Of imported results, which number their runs there."""
+
+_ALWAYS_TOLD: Final = frozenset(
+    {"part", "frame_bytes", "mix", "load_percent", "load_of", "direction", "instances", "instance"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Of any configuration and run. ``given`` are the parameters as JSON with sorted keys, for it is a key."""
+
+    test: str
+    method: str
+    scope: str
+    given: str
+    untold: tuple[str, ...] = field(default=(), compare=False)
+    """Parameters that are the same at all points of the test, and so are not told."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """As results have them, but for the run."""
+        return cast(dict[str, Any], json.loads(self.given))
+
+    @property
+    def circumstances(self) -> str:
+        """To begin a sentence: "with 64-byte frames"; "" where there is nothing to tell."""
+        return _circumstances(self.method, self.given, self.untold)
+
+    @property
+    def words(self) -> str:
+        """In a table: "throughput: with 64-byte frames"."""
+        return f"{self.test}: {self.circumstances}" if self.circumstances else self.test
+
+
+def point_of(result: Result, tests: Mapping[str, str] | None = None) -> Point:
+    """``tests`` maps the id of a result that is too old to say its test to the test's name."""
+    given = {name: value for name, value in result.parameters.items() if name not in _NOT_OF_A_POINT}
+    text = json.dumps(given, sort_keys=True, default=str)
+    return Point(name_of_test(result, tests or {}), result.method, result.scope, text)
+
+
+def telling(points: Iterable[Point]) -> dict[Point, Point]:
+    """Each point as one that tells, beside frames, load and instances, only what differs among those of its test."""
+    by_test: dict[tuple[str, str], list[Point]] = {}
+    for point in dict.fromkeys(points):
+        by_test.setdefault((point.test, point.method), []).append(point)
+    found: dict[Point, Point] = {}
+    for members in by_test.values():
+        given = [member.parameters for member in members]
+        alike = [
+            name
+            for name in dict.fromkeys(name for one in given for name in one)
+            if name not in _ALWAYS_TOLD and len({json.dumps(one.get(name)) for one in given}) == 1
+        ]
+        found |= {member: replace(member, untold=tuple(alike)) for member in members}
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _circumstances(method: str, given: str, untold: tuple[str, ...]) -> str:
+    known = find_one("nicbench.methods", Method, method)
+    told = {name: value for name, value in json.loads(given).items() if name not in untold}
+    return "" if known is None else known.circumstances(told)
+
+
+@dataclass(frozen=True, slots=True)
+class MainValue:
+    """One of the values that a method's result is about. ``name`` is its key among the values of a result.
+
+    A value over ``factor`` is in the unit of ``quantity``; ``form`` is how its column is written.
+    """
+
+    name: str
+    quantity: Quantity
+    form: Form = "number"
+
+    @property
+    def factor(self) -> float:
+        """What a value is divided by to be in that unit."""
+        return 1.0 / SCALES[self.form].factor if self.form in SCALES else 1.0
+
+    def of(self, result: Result) -> Value:
+        """The value as it stands; None of one that its source prints and that cannot be so."""
+        errata = result.imported.errata if result.imported else ()
+        if any(erratum.value == self.name and not erratum.stands for erratum in errata):
+            return None
+        return result.values.get(self.name)
+
+    def suited_to(self, greatest: float) -> MainValue:
+        """In the unit that suits values of which the greatest, in the base unit, is this."""
+        form = suitable_form(self.form, greatest)
+        if form == self.form or form not in SCALES:
+            return self
+        return replace(self, quantity=replace(self.quantity, unit=SCALES[form].unit), form=form)
+
+    def number_of(self, result: Result) -> float | None:
+        """In the unit of the quantity. 0 of a DUT that passes nothing; None of what is unknown or no number."""
+        number = number_of(self.of(result))
+        return None if number is None else number / self.factor
+
+
+def number_of(value: Value) -> float | None:
+    """Of a rate its value, of several runs their median; 0 of a DUT that passes nothing; else None where unknown."""
+    if isinstance(value, Bounded):
+        value = 0.0 if value.passes_nothing else value.value
+    elif isinstance(value, Spread):
+        value = value.median
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return next(iter(known((float(value),))), None)
+
+
+def main_values_of(result: Result) -> tuple[MainValue, ...]:
+    """Those that the result has, in the order in which its method names them."""
+    return tuple(
+        MainValue(name, quantity_of(result, name), _form(_column(result, name)))
+        for name in dict.fromkeys(main_values(result))
+        if name in result.values and not isinstance(result.values[name], str)
+    )
+
+
+def quantity_of(result: Result, name: str) -> Quantity:
+    """Of a value of no table of its method: its bare name, and nothing is said of which way is better."""
+    column = _column(result, name)
+    if column is None:
+        return Quantity(name.replace("_", " "), "")
+    return Quantity(
+        name=_in_a_sentence(column.head),
+        unit=_fill_in(column.unit, result.parameters),
+        higher_is_better=None if column.better is None else column.better == "higher",
+        comparative=column.comparative,
+    )
+
+
+def _column(result: Result, name: str) -> Column | None:
+    method = find_one("nicbench.methods", Method, result.method)
+    return None if method is None else method.column_of(result, name)
+
+
+def _form(column: Column | None) -> Form:
+    return "number" if column is None else column.form
+
+
+def _fill_in(unit: str | None, parameters: Mapping[str, Any]) -> str:
+    """With the parameters that it names: "% of {load_of}"."""
+    text = unit or ""
+    for name, value in parameters.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+def _in_a_sentence(head: str) -> str:
+    """A heading within a sentence: small, unless its first word is written in capitals."""
+    return head if head[1:2].isupper() else f"{head[:1].lower()}{head[1:]}"
+
+
+def seed_of(*run_ids: str) -> int:
+    """0 to 2^32 - 1; the order of the runs does not matter. It is printed wherever an interval is."""
+    text = "\n".join(sorted(run_ids))
+    return int.from_bytes(hashlib.sha256(f"nicbench statistics\n{text}".encode()).digest()[:4], "big")

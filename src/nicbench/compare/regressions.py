@@ -1,0 +1,210 @@
+"""Whether a run is worse than others: every main value that both have, judged. What cannot be told is told apart."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from nicbench.compare.finished_runs import Measured, Point, by_point
+from nicbench.compare.points import quantity_of
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Spread, Value
+from nicbench.methods.base import main_values
+from nicbench.stats.numerals import figures
+from nicbench.stats.sample import Span, span_of
+
+FEWEST_RUNS: Final = 4
+"""Of each side, from which on a rank test at 95 % can show a difference at all."""
+_SEED: Final = 8219
+"""Of the intervals' resamples: the same two runs are always judged alike."""
+
+
+class Outcome(StrEnum):
+    """Of one value."""
+
+    WORSE = "worse"
+    UNKNOWN = "cannot be told"
+    DIFFERENT = "different"
+    """Of a value that is neither better higher nor lower."""
+    BETTER = "better"
+    SAME = "no difference shown"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """``before`` and ``after`` are medians over the runs; ``change_ratio`` is after over before less 1.
+
+    None where a side has no value, or none but 0 before.
+    """
+
+    outcome: Outcome
+    why: str
+    before: float | None = None
+    after: float | None = None
+    change_ratio: float | None = None
+
+
+def judge(
+    before: Sequence[Value], after: Sequence[Value], *, higher_is_better: bool | None, tolerance_ratio: float
+) -> Judgement:
+    """Of one value of one point: each side has it once a run."""
+    numbers = [[number for value in side if (number := _number(value)) is not None] for side in (before, after)]
+    if not numbers[0] or not numbers[1]:
+        return Judgement(Outcome.UNKNOWN, f"there is no value {'before' if not numbers[0] else 'of this run'}")
+    old, new = statistics.median(numbers[0]), statistics.median(numbers[1])
+    change = new / old - 1.0 if old else 0.0 if new == old else None
+
+    def told(outcome: Outcome, why: str) -> Judgement:
+        return Judgement(outcome, why, old, new, change)
+
+    if new == old:
+        return told(Outcome.SAME, "equal")
+    if change is not None and abs(change) <= tolerance_ratio:
+        return told(Outcome.SAME, f"within the tolerance of {100.0 * tolerance_ratio:g} %")
+    shown, why = _by_runs(before, after, *numbers) or _by_intervals(before, after)
+    if shown is None:
+        return told(Outcome.UNKNOWN, why)
+    if not shown:
+        return told(Outcome.SAME, why)
+    if higher_is_better is None:
+        return told(Outcome.DIFFERENT, f"{why}; neither way is better")
+    return told(Outcome.BETTER if (new > old) is higher_is_better else Outcome.WORSE, why)
+
+
+def _by_runs(
+    before: Sequence[Value], after: Sequence[Value], old: Sequence[float], new: Sequence[float]
+) -> tuple[bool, str] | None:
+    """Whether the runs show a difference; None where there are too few of them, or they are too alike, to show any.
+
+    ``old`` and ``new`` are the numbers of the values ``before`` and ``after``.
+    """
+    if min(len(old), len(new)) < FEWEST_RUNS:
+        return None
+    from nicbench.compare.claims import Basis, claimed  # here: single runs need none of it, and it takes long to load
+    from nicbench.stats.bootstrap import Asked
+    from nicbench.stats.compare import Shown, compare
+
+    found = compare(("this", new), ("before", old), Asked(seed=_SEED))
+    effect, test = found.effect, found.test
+    if found.claim.shown in (Shown.NO_INTERVAL, Shown.TOO_FEW, Shown.TOO_ALIKE):
+        return None
+    if effect.lower is None or effect.upper is None or test is None:
+        return None
+    why = (
+        f"{len(new)} runs against {len(old)}: {found.kind} {figures(effect.estimate or 0.0)} "
+        f"[{figures(effect.lower)}, {figures(effect.upper)}], {test.name} p = {test.p:.2g}"
+    )
+    basis = claimed(found, after, before).basis
+    return basis.is_shown, f"{why}, but {basis}" if basis is Basis.SEARCHES_OVERLAP else why
+
+
+def _by_intervals(before: Sequence[Value], after: Sequence[Value]) -> tuple[bool | None, str]:
+    """Whether intervals are apart; None where this run's rate may be higher than it was tried."""
+    old, new = _span(before), _span(after)
+    if old is None or new is None:
+        return None, "a run says nothing of the value"
+    both = f"{_interval(old)} before and {_interval(new)}"
+    if old.is_above(new) or new.is_above(old):
+        if old.lower == old.upper and new.lower == new.upper:
+            return True, "one value each without an interval: told by the tolerance alone"
+        return True, f"intervals do not overlap: {both}"
+    tester = any(isinstance(value, Bounded) and value.limited_by is LimitedBy.TESTER for value in (*before, *after))
+    if math.isinf(new.upper) and tester:
+        return None, f"the tester was the limit: {both}"
+    return False, f"intervals overlap: {both}"
+
+
+def _span(values: Sequence[Value]) -> Span | None:
+    rates = [value for value in values if isinstance(value, Bounded) and not value.is_bare]
+    if rates:
+        return span_of(rates)
+    numbers = [number for value in values if (number := _number(value)) is not None]
+    return Span(min(numbers), max(numbers)) if numbers else None
+
+
+def _interval(span: Span) -> str:
+    upper = "no bound" if math.isinf(span.upper) else figures(span.upper)
+    return f"[{figures(span.lower)}, {upper}]"
+
+
+def _number(value: Value) -> float | None:
+    """0 of a DUT that passes nothing; None of what is unknown or no number."""
+    if isinstance(value, Bounded):
+        value = 0.0 if value.passes_nothing else value.value
+    elif isinstance(value, Spread):
+        value = value.median
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+_USABLE: Final = frozenset({ResultVerdict.VALID, ResultVerdict.IMPORTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One value of one point."""
+
+    point: Point
+    value: str
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``rows`` are those of points that were measured before; ``new`` are points that were not."""
+
+    rows: tuple[Row, ...]
+    new: tuple[Point, ...]
+
+    def of(self, outcome: Outcome) -> tuple[Row, ...]:
+        """The rows that came to this."""
+        return tuple(row for row in self.rows if row.judgement.outcome is outcome)
+
+
+def check(run: Measured, against: Sequence[Measured], tolerance_ratio: float) -> Check:
+    """Values of the same test, configuration and parameters; each side may have several runs of them."""
+    now, before = by_point([run]), by_point(against)
+    rows = [row for point, results in before.items() for row in _rows(point, results, now.get(point), tolerance_ratio)]
+    order = list(Outcome)
+    rows.sort(key=lambda row: order.index(row.judgement.outcome))
+    return Check(tuple(rows), tuple(point for point in now if point not in before))
+
+
+def _rows(point: Point, before: Sequence[Result], now: Sequence[Result] | None, tolerance_ratio: float) -> list[Row]:
+    names = dict.fromkeys(name for result in (*before, *(now or ())) for name in main_values(result))
+    rows = []
+    for name in names:
+        if not any(name in result.values for result in before):
+            continue
+        if now is None:
+            judgement = Judgement(Outcome.UNKNOWN, "this run did not measure it")
+        else:
+            judgement = _judge(name, before, now, tolerance_ratio)
+        rows.append(Row(point, name, judgement))
+    return rows
+
+
+def _judge(name: str, before: Sequence[Result], now: Sequence[Result], tolerance_ratio: float) -> Judgement:
+    sides = [[result for result in side if result.verdict in _USABLE] for side in (before, now)]
+    for side, usable, whose in zip((before, now), sides, ("before", "of this run"), strict=True):
+        if not usable:
+            why = side[0].disturbances[0] if side[0].disturbances else "no reason is given"
+            return Judgement(Outcome.UNKNOWN, f"the result {whose} is {side[0].verdict}: {why}")
+    found = judge(
+        [result.values.get(name) for result in sides[0]],
+        [result.values.get(name) for result in sides[1]],
+        higher_is_better=quantity_of(sides[0][0], name).higher_is_better,
+        tolerance_ratio=tolerance_ratio,
+    )
+    near = [one for result in sides[1] for one in result.near_tester_limit or () if one.value == name]
+    if found.outcome is Outcome.WORSE and near:
+        return Judgement(Outcome.UNKNOWN, near[0].text, found.before, found.after, found.change_ratio)
+    left_out = len(before) + len(now) - len(sides[0]) - len(sides[1])
+    if left_out:
+        why = f"{found.why}; {left_out} disturbed or incomplete result{'s' if left_out > 1 else ''} left out"
+        return Judgement(found.outcome, why, found.before, found.after, found.change_ratio)
+    return found

@@ -1,0 +1,194 @@
+"""What differs between two runs, from all that each discloses of itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nicbench.compare.importance import NOT_RECORDED, importance, is_identity, is_volatile
+from nicbench.core.redaction import is_redacted
+from nicbench.core.turn import DEFAULT
+from nicbench.store.folder import RunFolder
+
+_REASONS: Final = "reasons_null"
+_STATES: Final = ("during", "asked")
+"""Of a setting that was tuned: what it read during the test, or what was asked for where nobody read it."""
+
+
+def told(folder: RunFolder, configuration: str | None = None) -> dict[str, dict[str, Any]]:
+    """Bench file as resolved, tuning, inventory, map of cores and versions.
+
+    Of a run that compares configurations each is a place of its own; with ``configuration`` that one alone is told, as
+    the run itself.
+    """
+    plan = folder.plan()
+    found: dict[str, dict[str, Any]] = {"": {}}
+    for each in plan.each if plan is not None else ():
+        if configuration is not None and plan is not None and plan.compared and each.configuration != configuration:
+            continue
+        place = each.configuration if plan is not None and plan.compared and configuration is None else ""
+        content = each.model_dump(mode="json")
+        found.setdefault(place, {}).update(
+            {
+                **{name: content[name] for name in ("lab", "dut", "cores", "traffic", "addressing", "tester", "seed")},
+                "dut": {**content["dut"], "disclosure": content["dut_disclosure"]},
+                "tests": {test["name"]: {**test["options"], "method": test["method"]} for test in content["tests"]},
+                "thresholds": {row["name"]: row["value"] for row in content["thresholds"]},
+                "declared": content["declared"],
+                "testbed": content["facts"],
+                "plan": {"command": content["command"]},
+                "software": {"nicbench": content["nicbench_version"]},
+            }
+        )
+    inventory = folder.read_json("inventory.json")
+    for host, facts in inventory.items() if isinstance(inventory, Mapping) else ():
+        found.setdefault(host, {})["inventory"] = _without_reasons(facts)
+    for host, settings in _tuning_of(folder, configuration).items():
+        found.setdefault(host, {})["tuning"] = settings
+    return found
+
+
+def by_name(value: Any) -> dict[str, Any] | None:
+    """A list of things with names, by name; one without, by number: the second entry of both is then compared."""
+    if not isinstance(value, list) or not value or not all(isinstance(item, Mapping) for item in value):
+        return None
+    return {str(item.get("name", number)): item for number, item in enumerate(value, 1)}
+
+
+def _without_reasons(facts: Any) -> Any:
+    """Why a fact is unknown says nothing that the fact does not say."""
+    if isinstance(facts, Mapping):
+        return {name: _without_reasons(value) for name, value in facts.items() if name != _REASONS}
+    return [_without_reasons(value) for value in facts] if isinstance(facts, list) else facts
+
+
+def _tuning_of(folder: RunFolder, only: str | None) -> dict[str, dict[str, Any]]:
+    """Settings of tuning.json by machine, item and interface, with what each came to."""
+    content = folder.read_json("tuning.json")
+    rows = content.get("settings", []) if isinstance(content, Mapping) else []
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows if isinstance(rows, list) else []:
+        if not isinstance(row, Mapping) or "item" not in row:
+            continue
+        configuration = row.get("configuration") or DEFAULT
+        host = str(row.get("host") or "")
+        if configuration not in (DEFAULT, only):
+            if only is not None:
+                continue
+            host = f"{host}, {configuration}"
+        state = next((row[name] for name in _STATES if row.get(name) is not None), None)
+        item = found.setdefault(host, {}).setdefault(str(row["item"]), {})
+        item[str(row.get("device") or "machine")] = state if state is not None else row.get("outcome")
+    return found
+
+
+_TUNING: Final = "tuning"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One value: ``path`` without the machine, ``places`` the machines where it differs, both values, why it matters.
+
+    A value is ``NOT_RECORDED`` where its run says nothing of it at all, None where it says that it is not known.
+    """
+
+    path: str
+    places: tuple[str, ...]
+    values: tuple[Any, Any]
+    rank: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """``settings`` matter, most important first; the others are told apart, for they say nothing of a setting."""
+
+    settings: tuple[Difference, ...]
+    identities: tuple[Difference, ...]
+    volatile: tuple[Difference, ...]
+    redacted: tuple[Difference, ...]
+    lacking: tuple[str, ...]
+    """Files that one run has not, or neither, in words."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether the runs were made in the same way on the same settings, as far as both say."""
+        return not self.settings and not self.lacking
+
+
+def differences(one: RunFolder, other: RunFolder) -> Differences:
+    """Of bench file as resolved, tuning, inventory, map of cores and versions."""
+    says = [told(folder) for folder in (one, other)]
+    found: dict[tuple[str, str], list[str]] = {}
+    rows: dict[tuple[str, str], tuple[str, tuple[Any, Any]]] = {}
+    for place in dict.fromkeys([*says[0], *says[1]]):
+        pair = (says[0].get(place, NOT_RECORDED), says[1].get(place, NOT_RECORDED))
+        for path, values in _differing(pair[0], pair[1], ""):
+            key = (path, repr(values))
+            rows[key] = (path, values)
+            found.setdefault(key, []).append(place)
+    every = [
+        Difference(
+            path, tuple(place for place in found[key] if place), values, importance(path).rank, importance(path).why
+        )
+        for key, (path, values) in rows.items()
+    ]
+    every.sort(key=lambda row: (row.rank, row.path, row.places))
+    kinds: dict[str, list[Difference]] = {"settings": [], "identities": [], "volatile": [], "redacted": []}
+    for row in every:
+        kinds[_kind(row)].append(row)
+    return Differences(
+        **{name: tuple(members) for name, members in kinds.items()},
+        lacking=tuple(_lacking(one, other)),
+    )
+
+
+def _kind(row: Difference) -> str:
+    return kind_of(row.path, row.values)
+
+
+def kind_of(path: str, values: Iterable[Any]) -> str:
+    """What a difference is: of ``settings``, ``identities``, ``volatile`` or ``redacted``."""
+    if is_volatile(path):
+        return "volatile"
+    if any(_has_token(value) for value in values):
+        return "redacted"
+    return "identities" if is_identity(path) else "settings"
+
+
+def _has_token(value: Any) -> bool:
+    return is_redacted(value if isinstance(value, str) else json.dumps(value) if value is not NOT_RECORDED else None)
+
+
+def _lacking(one: RunFolder, other: RunFolder) -> Iterator[str]:
+    names = ("plan.json", "inventory.json")
+    for name in names:
+        has = [(folder.path / name).is_file() for folder in (one, other)]
+        if has[0] != has[1]:
+            yield f"{(other if has[0] else one).run_id} has no {name}"
+    if not any((folder.path / name).is_file() for folder in (one, other) for name in names):
+        yield f"neither run has {' or '.join(names)}: how they were made is not known"
+
+
+def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Leaves that differ; where one side has nothing below a path, that path alone."""
+    if one == other and type(one) is type(other):
+        return
+    if path.startswith(_TUNING):  # each setting by itself, also where the other run has none
+        one = {} if one is NOT_RECORDED and isinstance(other, Mapping) else one
+        other = {} if other is NOT_RECORDED and isinstance(one, Mapping) else other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for name in dict.fromkeys([*one, *other]):
+            below = f"{path}.{name}" if path else str(name)
+            yield from _differing(one.get(name, NOT_RECORDED), other.get(name, NOT_RECORDED), below)
+    elif by_name(one) is not None and by_name(other) is not None:
+        yield from _differing(by_name(one), by_name(other), path)
+    elif not path:
+        for name in one if isinstance(one, Mapping) else other if isinstance(other, Mapping) else ():
+            pair = (one, other) if not isinstance(one, Mapping) else (one[name], other)
+            pair = (pair[0], other[name]) if isinstance(other, Mapping) else pair
+            yield str(name), pair
+    else:
+        yield path, (one, other)

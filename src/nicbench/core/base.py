@@ -1,0 +1,63 @@
+"""The base of every frozen model, and the option types that several plug-ins share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+
+
+class Frozen(BaseModel):
+    """An immutable record. Unknown is ``None``, never zero.
+
+    Its validator is built when it is first used: a command loads many models and uses few.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+# Lists of distinct values: a point that is named twice would be measured twice under one name.
+
+
+Item = TypeVar("Item")
+
+
+def _each_once(values: tuple[Item, ...]) -> tuple[Item, ...]:
+    twice = next((value for number, value in enumerate(values) if value in values[:number]), None)
+    if twice is not None:
+        raise ValueError(f"`{twice}` is named twice; write it once, and `runs` to measure it more often")
+    return values
+
+
+Distinct = Annotated[tuple[Item, ...], AfterValidator(_each_once)]
+"""``Distinct[int]`` is a tuple of whole numbers, each of them once."""
+
+
+# The choice of a plug-in: ``KEY: iperf3``, or ``KEY: {kind: iperf3, ...}`` with options that its plug-in knows.
+
+
+class Choice(Frozen):
+    """A choice of a plug-in: its kind, and its options as plain data."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_alone(cls, value: Any) -> Any:
+        return {"kind": value} if isinstance(value, str) else value
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options without the kind."""
+        return dict(self.model_extra or {})
+
+
+# The choice of the tool of a test: ``workload: iperf3`` or ``workload: {kind: iperf3, ...}``.
+
+
+class WorkloadChoice(Choice):
+    """The choice of a tool with its options, which ``workloads/`` checks."""
+
+    plugins: ClassVar[str] = "nicbench.workloads.tools"

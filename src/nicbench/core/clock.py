@@ -1,0 +1,78 @@
+"""Computes the offset between the wall clocks of two machines and its uncertainty; ``hosts`` measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nicbench.core.base import Frozen
+
+MOST_DIFFERENCE_S = 0.1
+"""Offset in seconds above which a run warns, because log times of two hosts could be compared wrongly."""
+
+
+class Exchange(Frozen):
+    """One question for the time: when it was sent and answered by our clock, and what the other clock said between."""
+
+    sent_ns: int
+    said_ns: int
+    received_ns: int
+
+
+class ClockOffset(Frozen):
+    """The wall clock of ``host`` less this machine's; the truth lies within ``uncertainty_s`` on either side."""
+
+    host: str
+    offset_s: float
+    uncertainty_s: float
+    exchanges: int
+    """Number of exchanges; 0 where host and controller share a clock."""
+
+    @property
+    def in_words(self) -> str:
+        """``client1: its clock is 12.3 ms ahead (+- 0.4 ms)``."""
+        if not self.exchanges:
+            return f"{self.host}: the clock of this machine"
+        if abs(self.offset_s) <= self.uncertainty_s:
+            return f"{self.host}: its clock is as ours, to {_shown(self.uncertainty_s)}"
+        side = "ahead" if self.offset_s > 0 else "behind"
+        return f"{self.host}: its clock is {_shown(abs(self.offset_s))} {side} (+- {_shown(self.uncertainty_s)})"
+
+
+def offset_of(host: str, exchanges: Sequence[Exchange]) -> ClockOffset:
+    """From the shortest exchange: the answer was given somewhere within it, so half of it is the uncertainty.
+
+    As NTP chooses its sample (RFC 5905 section 10). ValueError where there is no exchange.
+    """
+    best = min(exchanges, key=lambda one: one.received_ns - one.sent_ns)
+    middle_ns = (best.sent_ns + best.received_ns) / 2
+    return ClockOffset(
+        host=host,
+        offset_s=(best.said_ns - middle_ns) / 1e9,
+        uncertainty_s=(best.received_ns - best.sent_ns) / 2e9,
+        exchanges=len(exchanges),
+    )
+
+
+def between(one: ClockOffset, other: ClockOffset) -> tuple[float, float]:
+    """The first clock less the second, and the uncertainty of that, in seconds."""
+    return one.offset_s - other.offset_s, one.uncertainty_s + other.uncertainty_s
+
+
+def clock_warnings(offsets: Iterable[ClockOffset], most_s: float = MOST_DIFFERENCE_S) -> list[str]:
+    """A sentence for each clock that is surely further from this machine's than ``most_s``, or not known so well."""
+    said = []
+    for offset in offsets:
+        if abs(offset.offset_s) - offset.uncertainty_s > most_s:
+            said.append(f"{offset.in_words}: let NTP or PTP set it, or times of its logs mean something else than ours")
+        elif offset.uncertainty_s > most_s:
+            said.append(
+                f"{offset.host}: its clock is known to {_shown(offset.uncertainty_s)} only, it takes so long to answer"
+            )
+    return said
+
+
+def _shown(seconds: float) -> str:
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"

@@ -1,0 +1,193 @@
+"""Values that say where they are declared what they are called and in which unit they are: facts and options alike.
+
+A fact declares the shape of its plain data as a type (a ``TypedDict``, ``dict`` or ``list`` of others, a scalar), an
+option is a field of its model; ``Annotated`` adds what the type does not say. inventory.json and plan.json hold plain
+data without any of this: a report looks it up here, by the kind of the fact or option and the key.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final, Union
+
+from pydantic import BaseModel
+
+
+class Unit(StrEnum):
+    """What a number is of. A name that ends with one (``size_bytes``) declares it, too."""
+
+    FRAMES_PER_S = "frames_per_s"
+    BITS_PER_S = "bits_per_s"
+    RATIO = "ratio"
+    PERCENT = "percent"
+    FRAMES = "frames"
+    BYTES = "bytes"
+    MEGATRANSFERS_PER_S = "mt_per_s"
+    MICROSECONDS = "us"
+    MEBIBYTES = "mib"
+    HERTZ = "hz"
+    NANOSECONDS = "ns"
+    SHARE = "share"
+    MILLISECONDS = "ms"
+    SECONDS = "s"
+    CPU_MASK = "cpu_mask"
+
+    @classmethod
+    def of_name(cls, name: str) -> Unit | None:
+        """The unit that a name ends with; the longest, for ``_frames_per_s`` also ends with ``_s``."""
+        return next((unit for unit in cls if f"_{name}".endswith(f"_{unit.value}")), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What it is called where that is not its name in words; ``alone``: without the name of what it is a part of."""
+
+    text: str
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OneLine:
+    """A mapping that is read best in one line: what is written of each entry, and between two."""
+
+    entry: str = "{name} {value}"
+    between: str = ", "
+
+
+class NotEverywhere:
+    """Annotates what only some machines or devices have: where it is missing there is nothing to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is declared of a value.
+
+    ``fields`` are its named parts; ``entries`` is what stands under names that are not ours (of interfaces, programs,
+    settings); ``plugins`` the package of the kinds that it chooses from, whose options are parts of it, too. A list has
+    the shape of its items.
+    """
+
+    label: str | None = None
+    is_alone: bool = False
+    unit: Unit | None = None
+    one_line: OneLine | None = None
+    is_everywhere: bool = True
+    fields: Mapping[str, Shape] = field(default_factory=lambda: MappingProxyType({}))
+    entries: Shape | None = None
+    plugins: str | None = None
+
+
+NOTHING: Final = Shape()
+"""Of what is not declared."""
+
+
+class Described:
+    """A plug-in that says what its values are: a fact by ``shape``, all others by the model of their ``Options``."""
+
+    kind: ClassVar[str]
+    shape: ClassVar[Any] = None
+    Options: ClassVar[type[BaseModel]]
+
+
+def shape_of(declared: Any) -> Shape:
+    """The shape of a type: of a model, a ``TypedDict``, ``dict[str, T]``, ``list[T]``, ``T | None`` or a scalar."""
+    origin = typing.get_origin(declared)
+    if origin is Annotated:
+        inner, *notes = typing.get_args(declared)
+        return _with_notes(shape_of(inner), notes)
+    arguments = [each for each in typing.get_args(declared) if each not in (type(None), ...)]
+    if origin in (Union, types.UnionType):
+        return functools.reduce(_either, map(shape_of, arguments), NOTHING)
+    if origin is dict:
+        return Shape(entries=shape_of(arguments[1]))
+    if origin in (list, tuple, frozenset, set):
+        return replace(shape_of(arguments[0]), label=None) if arguments else NOTHING
+    if isinstance(declared, type) and issubclass(declared, BaseModel):
+        return _of_model(declared)
+    if typing.is_typeddict(declared):
+        hints = typing.get_type_hints(declared, include_extras=True)
+        return Shape(fields={name: _of_field(name, hint) for name, hint in hints.items()})
+    return NOTHING
+
+
+@functools.cache
+def _of_model(model: type[BaseModel]) -> Shape:
+    fields = {
+        name: _with_notes(_of_field(name, each.annotation), [*each.metadata, *_title(each.title)])
+        for name, each in model.model_fields.items()
+    }
+    return Shape(fields=fields, plugins=getattr(model, "plugins", None))
+
+
+def _title(title: str | None) -> list[Label]:
+    return [] if title is None else [Label(title)]
+
+
+def _of_field(name: str, declared: Any) -> Shape:
+    found = shape_of(declared)
+    return found if found.unit is not None else replace(found, unit=Unit.of_name(name))
+
+
+def _with_notes(shape: Shape, notes: list[Any]) -> Shape:
+    for note in notes:
+        if isinstance(note, Unit):
+            entries = None if shape.entries is None else replace(shape.entries, unit=note)
+            shape = replace(shape, unit=note, entries=entries)
+        elif isinstance(note, Label):
+            shape = replace(shape, label=note.text, is_alone=note.alone)
+        elif isinstance(note, OneLine):
+            shape = replace(shape, one_line=note)
+        elif note is NotEverywhere or isinstance(note, NotEverywhere):
+            shape = replace(shape, is_everywhere=False)
+    return shape
+
+
+def _either(one: Shape, other: Shape) -> Shape:
+    return Shape(
+        label=one.label or other.label,
+        is_alone=one.is_alone or other.is_alone,
+        unit=one.unit or other.unit,
+        one_line=one.one_line or other.one_line,
+        is_everywhere=one.is_everywhere and other.is_everywhere,
+        fields={**other.fields, **one.fields},
+        entries=one.entries or other.entries,
+        plugins=one.plugins or other.plugins,
+    )
+
+
+_ACRONYMS: Final = frozenset(
+    {
+        *("bios", "cpu", "dns", "dpdk", "dut", "eal", "fec", "gro", "id", "iommu", "ip", "irq", "lldp", "mac", "mtu"),
+        *("nic", "numa", "os", "pci", "ram", "rps", "rss", "smt", "tsc", "udp", "uuid", "vm", "xdp", "xps"),
+    }
+)
+_SPELLINGS: Final = MappingProxyType(
+    {"ipv4": "IPv4", "ipv6": "IPv6", "pcie": "PCIe", "nvme": "NVMe", "selinux": "SELinux", "apparmor": "AppArmor"}
+)
+
+
+def words_of(name: str) -> str:
+    """A name in words, without its unit. Names of the kernel (net.ipv4.ip_forward) and of devices stay as they are."""
+    if any(character in name for character in "./: ") or name.startswith("-"):
+        return name
+    if name not in _SPELLINGS and (re.fullmatch(r"[a-z]+\d+[a-z]?", name) or "-" in name):
+        return name
+    unit = None if name in tuple(Unit) else Unit.of_name(name)
+    words = [_spelled(word) for word in name.removesuffix("" if unit is None else f"_{unit.value}").split("_") if word]
+    text = " ".join(words)
+    return text[:1].upper() + text[1:]
+
+
+def _spelled(word: str) -> str:
+    if word in _SPELLINGS:
+        return _SPELLINGS[word]
+    if word in _ACRONYMS:
+        return word.upper()
+    return f"{word[:-1].upper()}s" if word.endswith("s") and word[:-1] in _ACRONYMS else word

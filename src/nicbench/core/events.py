@@ -1,0 +1,214 @@
+"""Typed events of a run and the bus that carries them; journal, progress bar and ``--json`` subscribe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.round import Round
+from nicbench.core.trial import Trial
+from nicbench.core.turn import DEFAULT
+
+
+class RunStarted(Frozen):
+    """A run begins: the first line of a journal. ``wall_time`` is only a label."""
+
+    event: Literal["run_started"] = "run_started"
+    run_id: str
+    title: str
+    nicbench_version: str
+    wall_time: str
+    seed: int
+    resumed: bool = False
+    bench_sha256: str | None = None
+    redacted: bool = False
+    """Whether identifiers of machines are removed from what is written; a resumed run keeps this."""
+
+
+class StageStarted(Frozen):
+    """A stage of the run (lab, dut, tester, test, ...) begins."""
+
+    event: Literal["stage_started"] = "stage_started"
+    stage: str
+    text: str
+
+
+class TurnStarted(Frozen):
+    """One run of one configuration begins, the ``number``-th ``of`` all; a run of one turn alone says nothing."""
+
+    event: Literal["turn_started"] = "turn_started"
+    configuration: str
+    run: int
+    number: int
+    of: int
+    warm_up: bool = False
+    at_most: bool = False
+    """``of`` is a cap: how many there will be depends on what they find."""
+
+
+class TurnFinished(Frozen):
+    """All results of this run of this configuration are in the journal, and the machine is as it was."""
+
+    event: Literal["turn_finished"] = "turn_finished"
+    configuration: str
+    run: int
+    warm_up: bool = False
+
+
+class IntervalsChecked(Frozen):
+    """After so many runs of each configuration: whether their number, which grows, is enough."""
+
+    event: Literal["intervals_checked"] = "intervals_checked"
+    runs: int
+    reached: bool
+    text: str
+
+
+class TestStarted(Frozen):
+    """A test begins; ``points`` is how many measurement points (frame sizes) it has."""
+
+    event: Literal["test_started"] = "test_started"
+    test: str
+    method: str
+    points: int
+    estimate_s: float
+
+
+class TrialStarted(Frozen):
+    """A trial begins (not journaled)."""
+
+    event: Literal["trial_started"] = "trial_started"
+    test: str
+    parameters: dict[str, Any]
+    purpose: str
+    load_frames_per_s: float | None
+    duration_s: float
+    repeat: int
+
+
+class TrialFinished(Frozen):
+    """A trial is complete: the raw sample, journaled and flushed at once."""
+
+    event: Literal["trial_finished"] = "trial_finished"
+    trial: Trial
+
+    @property
+    def sample(self) -> Trial:
+        """The trial, by the name that it shares with a round."""
+        return self.trial
+
+
+class RoundBegun(Frozen):
+    """A round of workloads begins (not journaled)."""
+
+    event: Literal["round_begun"] = "round_begun"
+    test: str
+    parameters: dict[str, Any]
+    jobs: int
+    duration_s: float
+    repeat: int
+
+
+class RoundFinished(Frozen):
+    """A round is complete: what every tool said, journaled and flushed at once."""
+
+    event: Literal["round_finished"] = "round_finished"
+    round: Round
+
+    @property
+    def sample(self) -> Round:
+        """The round, by the name that it shares with a trial."""
+        return self.round
+
+
+class CeilingFound(Frozen):
+    """The tester's own ceiling at a frame size, calibrated without a DUT or learnt from a shortfall that repeats."""
+
+    event: Literal["ceiling_found"] = "ceiling_found"
+    configuration: str = DEFAULT
+    run: int = 1
+    frame_bytes: int | float
+    mix: str | None = None
+    ceiling_frames_per_s: float | None
+    calibrated: bool
+    text: str
+
+
+class TesterLatencyFound(Frozen):
+    """The tester's own median latency at a frame size, over a cable in the DUT's place, nanoseconds."""
+
+    event: Literal["tester_latency_found"] = "tester_latency_found"
+    configuration: str = DEFAULT
+    run: int = 1
+    frame_bytes: int | float
+    mix: str | None = None
+    latency_p50_ns: int
+    text: str
+
+
+class ResultReady(Frozen):
+    """A result row is complete."""
+
+    event: Literal["result_ready"] = "result_ready"
+    test: str
+    result: Result
+
+
+class Note(Frozen):
+    """A note for readers of the run (a repeat, a torn journal line dropped, a leftover removed)."""
+
+    event: Literal["note"] = "note"
+    level: Literal["info", "warning", "error"] = "info"
+    text: str
+
+
+class RunFinished(Frozen):
+    """A run ended by itself: the last line of its journal."""
+
+    event: Literal["run_finished"] = "run_finished"
+    verdict: ResultVerdict
+    complete: bool = True
+    """False where the run stopped early, so that ``nicbench resume`` can continue it."""
+    measured_s: float | None = None
+    wall_time: str | None = None
+    """Only labels; None in journals from before 2026-11."""
+
+
+Event = Annotated[
+    RunStarted
+    | StageStarted
+    | TurnStarted
+    | TurnFinished
+    | IntervalsChecked
+    | TestStarted
+    | TrialStarted
+    | TrialFinished
+    | RoundBegun
+    | RoundFinished
+    | CeilingFound
+    | TesterLatencyFound
+    | ResultReady
+    | Note
+    | RunFinished,
+    Field(discriminator="event"),
+]
+
+
+class Bus:
+    """Passes each event to every subscriber in the order of subscription, synchronously: the journal comes first."""
+
+    def __init__(self) -> None:
+        self._subscribers: list[Callable[[Event], None]] = []
+
+    def subscribe(self, subscriber: Callable[[Event], None]) -> None:
+        """Adds a subscriber, which must not raise because its display fails."""
+        self._subscribers.append(subscriber)
+
+    def publish(self, event: Event) -> None:
+        """Passes an event to every subscriber."""
+        for subscriber in self._subscribers:
+            subscriber(event)

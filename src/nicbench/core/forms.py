@@ -1,0 +1,132 @@
+"""How a value is written: its unit, what it is multiplied by to be in it, and which unit suits a whole column.
+
+The name of a value carries its base unit (``latency_ns``). A form that contradicts that name is refused, so that no
+table can print nanoseconds under a heading of microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+Form = Literal[
+    "pps",
+    "kpps",
+    "mpps",
+    "gigabits",
+    "megabits",
+    "megabytes",
+    "gigahertz",
+    "microseconds",
+    "milliseconds",
+    "seconds",
+    "uncertainty",
+    "percent",
+    "trimmed",
+    "of_frames",
+    "number",
+    "whole",
+    "text",
+]
+"""``pps`` to ``mpps`` of frames per second, ``gigahertz`` of Hz, ``microseconds`` to ``seconds`` of ns, ``megabytes``
+(10^6) of bytes, ``uncertainty`` a time that is written as "± 0.35"; ``number`` with three significant digits,
+``trimmed`` with at most three decimals and no zero at their end; ``of_frames`` likewise, a percentage that is 0 only of
+none and 100 only of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A form with a unit of its own: values whose name ends with ``suffix`` are in ``unit`` after ``factor``."""
+
+    suffix: str
+    unit: str
+    factor: float
+
+
+SCALES: Final[Mapping[Form, Scale]] = MappingProxyType(
+    {
+        "pps": Scale("_frames_per_s", "pps", 1.0),
+        "kpps": Scale("_frames_per_s", "kpps", 1e-3),
+        "mpps": Scale("_frames_per_s", "Mpps", 1e-6),
+        "megabits": Scale("_bits_per_s", "Mb/s", 1e-6),
+        "gigabits": Scale("_bits_per_s", "Gb/s", 1e-9),
+        "megabytes": Scale("bytes_per_s", "MB/s", 1e-6),
+        "gigahertz": Scale("_hz", "GHz", 1e-9),
+        "microseconds": Scale("_ns", "µs", 1e-3),
+        "milliseconds": Scale("_ns", "ms", 1e-6),
+        "seconds": Scale("_ns", "s", 1e-9),
+        "uncertainty": Scale("_ns", "µs", 1e-3),
+    }
+)
+
+_PLAIN_FORMS: Final = frozenset({"number", "trimmed", "whole"})
+_UNITS: Final[Mapping[str, frozenset[str | None]]] = MappingProxyType(
+    {
+        "_frames_per_s": frozenset({"fps", "frames/s"}),
+        "_bits_per_s": frozenset({"b/s"}),
+        "_bytes_per_s": frozenset({"B/s"}),
+        "_hz": frozenset({"Hz"}),
+        "_ns": frozenset({"ns"}),
+        "_us": frozenset({"µs"}),
+        "_ms": frozenset({"ms"}),
+        "_bytes": frozenset({"bytes"}),
+    }
+)
+"""Units of values that are written as they are, by the end of their name."""
+_DEFAULTS: Final[tuple[tuple[str, Form], ...]] = (
+    ("_frames_per_s", "mpps"),
+    ("_bits_per_s", "gigabits"),
+    ("bytes_per_s", "megabytes"),
+    ("_hz", "gigahertz"),
+    ("_ns", "microseconds"),
+)
+_LADDERS: Final[Mapping[Form, tuple[tuple[Form, float], ...]]] = MappingProxyType(
+    {
+        "mpps": (("pps", 0.0), ("kpps", 1e3), ("mpps", 1e6)),
+        "gigabits": (("megabits", 0.0), ("gigabits", 1e8)),
+        "microseconds": (("microseconds", 0.0), ("milliseconds", 1e6), ("seconds", 1e9)),
+        "milliseconds": (("milliseconds", 0.0), ("seconds", 1e9)),
+    }
+)
+"""For a declared form, the forms that a column may have instead, each with the magnitude from which on it suits. Links
+of 1 Gb/s and more are compared in Gb/s: there the step is at a tenth of one."""
+
+
+def default_form(value: str, unit: str | None) -> Form:
+    """That of a column which names none: by the unit that the value's name ends with, unless another unit is given."""
+    form: Form = next((form for suffix, form in _DEFAULTS if value.endswith(suffix)), "number")
+    return form if unit is None or form not in SCALES or SCALES[form].unit == unit else "number"
+
+
+def default_unit(value: str, form: Form) -> str | None:
+    """The unit of a form that has one, else the one that the value's name ends with."""
+    if form in SCALES:
+        return SCALES[form].unit
+    return {"_us": "µs", "_ms": "ms"}.get(value[-3:])
+
+
+def contradiction(value: str, form: Form, unit: str | None) -> str | None:
+    """What is wrong with a column, by the end of the value's name; None where name, form and unit agree."""
+    scale = SCALES.get(form)
+    if scale is not None:
+        if not value.endswith(scale.suffix):
+            return f"the form {form!r} is of values whose name ends with {scale.suffix!r}"
+        return None if unit == scale.unit else f"the form {form!r} prints {scale.unit}, the heading says {unit}"
+    suffix = next((suffix for suffix in _UNITS if value.endswith(suffix)), None)
+    if suffix is None or form == "text" or form in ("percent", "of_frames"):
+        wrong = suffix is not None and form != "text"
+        return f"the form {form!r} is of percentages, the name ends with {suffix!r}" if wrong else None
+    if form in _PLAIN_FORMS and unit not in _UNITS[suffix]:
+        allowed = " or ".join(sorted(filter(None, _UNITS[suffix])))
+        return f"a value whose name ends with {suffix!r} is written as it is in {allowed}, the heading says {unit}"
+    return None
+
+
+def suitable_form(form: Form, greatest: float) -> Form:
+    """The form of a whole column whose greatest value, in the base unit, is this: kpps where none reaches 1 Mpps."""
+    steps = _LADDERS.get(form)
+    if steps is None or greatest <= 0.0:
+        return form
+    return next(candidate for candidate, least in reversed(steps) if greatest >= least)

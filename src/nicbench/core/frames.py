@@ -1,0 +1,94 @@
+"""Media frames as files: the request to a process that writes or reads them, and its figures (protocol/frames.md)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from nicbench.core.base import Frozen
+
+FramesTask = Literal["prepare", "write", "read"]
+"""``prepare`` writes the files that are read later, as fast as possible."""
+
+
+class FramesAsk(Frozen):
+    """The fields of ``configure`` of that protocol; None leaves one to the program's default.
+
+    ``directory`` is a path on the host where the process runs.
+    """
+
+    task: FramesTask
+    directory: str
+    profile: str | None = None
+    frame_bytes: int | None = None
+    header_bytes: int | None = None
+    frames: int | None = None
+    warm_up_s: float = 0.0
+    frames_per_s: float | None = None
+    read_ahead_frames: int = 1
+    order: Literal["forward", "reverse", "random"] = "forward"
+    seed: int = 1
+    threads: int = 1
+    engine: Literal["auto", "sync", "io_uring", "threads"] = "auto"
+    depth: int = 4
+    request_bytes: int = 1_048_576
+    """Size of one read or write; 0: a whole frame."""
+    direct: bool = False
+    sync: Literal["none", "frame", "end"] = "none"
+    streamed: bool = False
+    pattern: str | None = None
+    first: int | None = None
+    existing: bool = False
+    content: Literal["unique", "stamped", "same"] = "unique"
+    verify: Literal["none", "blocks", "full"] = "blocks"
+    repeat: bool = False
+    samples: bool = False
+    """Whether every frame's times are kept."""
+
+
+class FrameTimes(Frozen):
+    """A part of each frame's time. ``histogram`` is HdrHistogram V2 in base64, nanoseconds."""
+
+    count: int
+    minimum_ns: int
+    mean_ns: float
+    maximum_ns: int
+    histogram: str
+
+
+class FrameInterval(Frozen):
+    """Since the first frame's turn, nanoseconds; ``dropped`` is None without a limit."""
+
+    from_ns: int
+    interval_ns: int
+    frames: int
+    bytes: int
+    dropped: int | None = None
+
+
+class FrameFigures(Frozen):
+    """What one process said of its measurement, which leaves out the warm-up.
+
+    ``due_frames`` is how many the schedule had for it, ``dropped_frames`` how many of those were complete too late;
+    None where it ran without a limit. ``lateness`` is 0 for frames in time.
+    """
+
+    engine: str
+    measured_ns: int
+    frames: int
+    bytes: int
+    frames_per_s: float
+    bytes_per_s: float
+    dropped_frames: int | None = None
+    due_frames: int | None = None
+    open: FrameTimes | None = None
+    io: FrameTimes | None = None
+    sync: FrameTimes | None = None
+    close: FrameTimes | None = None
+    completion: FrameTimes | None = None
+    """Time of open, I/O, sync and close together."""
+    lateness: FrameTimes | None = None
+    cpu_ns: int | None = None
+    """CPU time of the process and its kernel workers, over ``all_frames``."""
+    all_frames: int | None = None
+    sync_at_end_ns: int | None = None
+    intervals: tuple[FrameInterval, ...] = ()

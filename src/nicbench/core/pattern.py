@@ -1,0 +1,177 @@
+"""Which port sends to which: the distribution and orientation of traffic (RFC 2285 sections 3.2 and 3.3). Pure.
+
+A way is an ordered pair of ports, (transmit, receive). The load of a trial is that of the busiest port in one
+direction, sending or receiving: no port is ever asked to carry more than its line rate, and 100 % is the line rate of
+one port in every pattern. All ways of a pattern carry the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+
+from nicbench.core.base import Frozen
+
+Way = tuple[int, int]
+
+
+class Pattern(StrEnum):
+    """The names of a bench file, with those of the RFCs."""
+
+    ONE_TO_ONE = "one-to-one"
+    """Non-meshed (RFC 2285 3.3.1): pairs of ports, the first and the second, the third and the fourth."""
+    MANY_TO_ONE = "many-to-one"
+    """Partially meshed (RFC 2285 3.3.2, RFC 2889 5.2): all others send to the first port. Also called incast."""
+    ONE_TO_MANY = "one-to-many"
+    """Partially meshed (RFC 2285 3.3.2, RFC 2889 5.2): the first port sends to all others."""
+    FULL_MESH = "full-mesh"
+    """Fully meshed (RFC 2285 3.3.3, RFC 2889 5.1): every port sends to every other."""
+    SAME_PORT = "same-port"
+    """Loopback: each port receives what it sent."""
+
+    @property
+    def fewest_ports(self) -> int:
+        """Fewest ports; with fewer it would be another pattern."""
+        return 1 if self in (Pattern.ONE_TO_ONE, Pattern.SAME_PORT) else 3
+
+    @property
+    def goes_both_ways(self) -> bool:
+        """Whether every port sends and receives, whatever `bidirectional` says."""
+        return self in (Pattern.FULL_MESH, Pattern.SAME_PORT)
+
+    @property
+    def is_pairs(self) -> bool:
+        """Whether each port sends to one other, or to itself, and receives from one."""
+        return self in (Pattern.ONE_TO_ONE, Pattern.SAME_PORT)
+
+    @property
+    def words(self) -> str:
+        """With the RFC's name: "many-to-one (partially meshed, RFC 2285 section 3.3.2)"."""
+        named = {
+            Pattern.ONE_TO_ONE: "non-meshed, RFC 2285 section 3.3.1",
+            Pattern.MANY_TO_ONE: "partially meshed, RFC 2285 section 3.3.2",
+            Pattern.ONE_TO_MANY: "partially meshed, RFC 2285 section 3.3.2",
+            Pattern.FULL_MESH: "fully meshed, RFC 2285 section 3.3.3",
+            Pattern.SAME_PORT: "returned on the port it came from",
+        }
+        return f"{self.value} ({named[self]})"
+
+
+class Ways(Frozen):
+    """The ways of a trial: ``forward``, and their ``reverse``, which carry traffic where it is bidirectional.
+
+    ``bidirectional`` is RFC 2285's (3.2.2). Where it is not, only learning frames go the reverse ways.
+    """
+
+    forward: tuple[Way, ...]
+    reverse: tuple[Way, ...] = ()
+    bidirectional: bool = False
+
+    @property
+    def every(self) -> tuple[Way, ...]:
+        """All ways on which frames of any kind go."""
+        return (*self.forward, *self.reverse)
+
+    @property
+    def loaded(self) -> tuple[Way, ...]:
+        """The ways that carry the load."""
+        return self.every if self.bidirectional else self.forward
+
+    @property
+    def times_load(self) -> float:
+        """What goes through the DUT in all, in loads: 1 of many-to-one, the number of ports of a full mesh."""
+        return times_load(self.loaded)
+
+    @property
+    def most_line_rates(self) -> float:
+        """The highest load that its senders can offer, in line rates of a port: 3 where three send to one.
+
+        Above 1 it overloads the port that receives (RFC 2285 section 3.5.4).
+        """
+        sending = Counter(transmit for transmit, _ in self.loaded)
+        return _at_the_busiest_port(self.loaded) / max(sending.values(), default=1)
+
+    @property
+    def basis(self) -> str:
+        """What rates and loads are of: "per port" and more, to stand after "rates are"."""
+        senders = len({transmit for transmit, _ in self.loaded})
+        receivers = len({receive for _, receive in self.loaded})
+        if senders > receivers:
+            return f"the sum of {senders} sending ports, at the one that receives"
+        if receivers > senders:
+            return f"per port, of the one that sends to {receivers}"
+        return "per port" if senders == 1 else f"per port, and {senders} ports send at once"
+
+
+def ways_of(pattern: Pattern, ports: int, *, bidirectional: bool = False) -> Ways:
+    """The ways of a pattern between so many ports, numbered from 0.
+
+    ValueError where it needs another number of them. With one port alone frames come back on it.
+    """
+    if ports < pattern.fewest_ports:
+        raise ValueError(f"{pattern.value} needs {pattern.fewest_ports} ports or more, not {ports}")
+    others = range(1, ports)
+    if pattern is Pattern.SAME_PORT or ports == 1:
+        same = tuple((port, port) for port in range(ports))
+        return Ways(forward=same, bidirectional=bidirectional or pattern.goes_both_ways)
+    if pattern is Pattern.FULL_MESH:
+        every = tuple((here, there) for here in range(ports) for there in range(ports) if here != there)
+        return Ways(forward=every, bidirectional=True)
+    if pattern is Pattern.ONE_TO_ONE:
+        if ports % 2:
+            raise ValueError(f"one-to-one needs pairs of ports, and {ports} is odd")
+        forward = tuple((port, port + 1) for port in range(0, ports, 2))
+    elif pattern is Pattern.MANY_TO_ONE:
+        forward = tuple((port, 0) for port in others)
+    else:
+        forward = tuple((0, port) for port in others)
+    reverse = tuple((receive, transmit) for transmit, receive in forward)
+    return Ways(forward=forward, reverse=reverse, bidirectional=bidirectional)
+
+
+def share_of_load(ways: Sequence[Way]) -> float:
+    """What each of these ways carries of the load: those of the busiest port, in one direction, are the whole."""
+    return 1.0 / _at_the_busiest_port(ways)
+
+
+def times_load(ways: Sequence[Way]) -> float:
+    """What all of these ways carry together, in loads."""
+    return len(ways) / _at_the_busiest_port(ways)
+
+
+def frames_of_ways(ways: Sequence[Way], frames: int) -> tuple[int, ...]:
+    """How many of a load's frames each way carries: whole ones, of which a busiest port's ways together have all."""
+    busiest = _at_the_busiest_port(ways)
+    sending = Counter(transmit for transmit, _ in ways)
+    before: Counter[tuple[str, int]] = Counter()
+    parts = []
+    for transmit, receive in ways:
+        port = ("transmit", transmit) if sending[transmit] == busiest else ("receive", receive)
+        rank, before[port] = before[port], before[port] + 1
+        parts.append(frames * (rank + 1) // busiest - frames * rank // busiest)
+    return tuple(parts)
+
+
+def _at_the_busiest_port(ways: Sequence[Way]) -> int:
+    """How many ways begin, or end, at one port at most."""
+    sending = Counter(transmit for transmit, _ in ways)
+    receiving = Counter(receive for _, receive in ways)
+    return max([*sending.values(), *receiving.values()], default=1)
+
+
+def forward_of(ways: Sequence[Way]) -> tuple[Way, ...]:
+    """Of ways that are followed by their reverse, those that come first: one direction of the traffic."""
+    seen: set[Way] = set()
+    kept: list[Way] = []
+    for transmit, receive in ways:
+        if (receive, transmit) not in seen:
+            kept.append((transmit, receive))
+            seen.add((transmit, receive))
+    return tuple(kept)
+
+
+def way_of_stream(name: str) -> Way | None:
+    """The ports that a stream runs between, which its name begins with ("0->1 voice"); None of another name."""
+    transmit, arrow, receive = name.partition(" ")[0].partition("->")
+    return (int(transmit), int(receive)) if arrow and transmit.isdigit() and receive.isdigit() else None

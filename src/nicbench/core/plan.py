@@ -1,0 +1,104 @@
+"""plan.json: the bench file as resolved on the machine, with everything a report must disclose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+from nicbench.core.monitor import MonitorPlan
+from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
+from nicbench.core.runs import ONCE, Runs
+from nicbench.core.turn import DEFAULT
+
+
+class PlannedTest(Frozen):
+    """One test of the bench file, resolved: every option with its default filled in."""
+
+    name: str
+    method: str
+    description: str
+    procedure: str = ""
+    """What is done in which steps, after which standard, and what is verified, in plain words."""
+    options: dict[str, Any]
+    points: int
+    estimate_s: float
+
+
+class ThresholdRow(Frozen):
+    """One row of the table of thresholds behind the verdicts."""
+
+    name: str
+    value: float
+    default: float | None = None
+    unit: str
+    why: str
+
+
+class Difference(Frozen):
+    """A setting of the bench file that is not the same in all configurations: as written; None: not given."""
+
+    setting: str
+    values: dict[str, str | None]
+
+
+class PlannedTurn(Frozen):
+    """One run of one configuration, in the order in which they are made."""
+
+    configuration: str
+    run: int
+    points: int
+    estimate_s: float
+    warm_up: bool = False
+    is_sure: bool = True
+    """Whether it is made whatever the earlier runs find."""
+
+
+class Plan(Frozen):
+    """Written before the first trial; what becomes known with the engine (ports, EAL arguments) is in ``tester``."""
+
+    run_id: str
+    title: str
+    description: str | None = None
+    nicbench_version: str
+    seed: int
+    command: tuple[str, ...] = ()
+    lab: dict[str, Any] | None = None
+    dut: dict[str, Any] = Field(default_factory=dict)
+    dut_disclosure: dict[str, Any] = Field(default_factory=dict)
+    cores: dict[str, Any] = Field(default_factory=dict)
+    link_bits_per_s: float | None = None
+    link_is_nominal: bool = False
+    simulated: bool = False
+    statements: tuple[str, ...] = ()
+    facts: dict[str, Any] = Field(default_factory=dict)
+    tester: dict[str, Any] = Field(default_factory=dict)
+    traffic: dict[str, Any] = Field(default_factory=dict)
+    addressing: tuple[dict[str, Any], ...] = ()
+    tests: tuple[PlannedTest, ...] = ()
+    thresholds: tuple[ThresholdRow, ...] = ()
+    deviations: tuple[str, ...] = ()
+    declared: dict[str, Any] = Field(default_factory=dict)
+    """Facts that no program can read, as the bench file declares them: by machine or thing."""
+    report: ReportWishes = DEFAULT_WISHES
+    """What the bench file says of the report."""
+    monitors: tuple[MonitorPlan, ...] = ()
+    """How each machine was watched; empty where none was."""
+    configuration: str = DEFAULT
+    compared: tuple[str, ...] = ()
+    """The names of all configurations, as they stand in the bench file; empty where none are compared."""
+    differences: tuple[Difference, ...] = ()
+    turns: tuple[PlannedTurn, ...] = ()
+    runs: Runs = ONCE
+    """How often each configuration is measured, as asked."""
+    others: tuple[Plan, ...] = ()
+    """The plans of the other configurations, as far as their turn has come; this one is that of the first turn."""
+
+    @property
+    def each(self) -> tuple[Plan, ...]:
+        """The plan of each configuration that is known, in the order of the bench file."""
+        known = (self, *self.others)
+        return (
+            tuple(sorted(known, key=lambda plan: self.compared.index(plan.configuration))) if self.compared else known
+        )

@@ -1,0 +1,223 @@
+"""Text made safe to show: what identifies a machine is taken out, and characters that steer a terminal are written
+as numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_HEX = "[0-9A-Fa-f]"
+_MAC = re.compile(
+    rf"(?<![0-9A-Fa-f:.-])(?:{_HEX}{{2}}:){{5}}{_HEX}{{2}}(?![0-9A-Fa-f:])|(?<![\w.-])(?:{_HEX}{{2}}-){{5}}{_HEX}{{2}}(?![\w-])"
+)
+_DOTTED_MAC = re.compile(rf"(?<![\w.])({_HEX}{{4}})\.({_HEX}{{4}})\.({_HEX}{{4}})(?![\w.])")
+_LONG_ADDRESS = re.compile(rf"(?<![0-9A-Fa-f:])(?:{_HEX}{{2}}:){{7,31}}{_HEX}{{2}}(?![0-9A-Fa-f:])")
+"""Matches an InfiniBand address, a world-wide name or a fingerprint."""
+_INTERFACE_NAME = re.compile(rf"\b(enx|wlx|ibx|wwx|ethx)({_HEX}{{12}})\b")
+"""systemd names an interface after its address where it knows nothing better (systemd.net-naming-scheme(7))."""
+_EUI64 = re.compile(
+    rf"(?<![0-9A-Fa-f])({_HEX}{{1,4}}):({_HEX}{{0,2}})ff:fe({_HEX}{{2}}):({_HEX}{{1,4}})(?![0-9A-Fa-f:])", re.IGNORECASE
+)
+"""The interface identifier of an IPv6 address that was made of a MAC (RFC 4291, appendix A)."""
+_UUID = re.compile(rf"(?<![\w-]){_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}(?![\w-])")
+_NAMED_VOLUME = re.compile(r"\b(PARTUUID|UUID|LABEL|PARTLABEL)=(?!uuid-)[^\s,\"']+")
+_WORLD_WIDE_NAME = re.compile(rf"\b(?:eui\.|naa\.|wwn-0x|0x)({_HEX}{{16}}(?:{_HEX}{{16}})?)\b")
+_QUALIFIED_NAME = re.compile(r"\b(nqn\.\d{4}-\d\d\.[\w.-]+|iqn\.\d{4}-\d\d\.[\w.-]+):\S+")
+
+_KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("serial", "serials", "serial_number", "board_serial", "chassis_serial", "product_serial"), "serial"
+    ),
+    **dict.fromkeys(("mac", "macs", "permanent_mac", "permanent_address", "chassis_id", "port_id", "guid"), "mac"),
+    **dict.fromkeys(("uuid", "uuids", "system_uuid", "machine_id", "node_guid", "sys_image_guid"), "uuid"),
+    **dict.fromkeys(("host_name", "hostname", "system_name", "node_name", "chassis_name", "domain_name"), "host"),
+    **dict.fromkeys(("asset_tag", "asset_tags"), "asset"),
+}
+"""Names of fields whose values identify, whatever they look like."""
+_WITHIN: Final[Mapping[str, Mapping[str, str]]] = {
+    "lldp_neighbours": {"name": "host", "chassis": "asset"},
+}
+"""Names of fields whose values identify only below another field."""
+_NO_SECRETS = frozenset(
+    {
+        *("", "unknown", "none", "n/a", "localhost", "localhost.localdomain", "local", "tester", "dut"),
+        *("net", "kernel", "linux", "debian", "ubuntu", "fedora", "server", "host"),
+    }
+)
+"""Also words that a host may be called by and that stand in every inventory: they identify nothing."""
+_NO_SECRET_MACS = frozenset({"000000000000", "ffffffffffff"})
+_SHORTEST_LEARNT = 3
+_KEPT = frozenset({"run_id", "bench_sha256", "histogram"})
+"""Fields of a run folder by which files find one another, and encoded numbers."""
+
+
+class Redactor:
+    """Redacts text and plain data; what it has learnt in one place it finds in every other."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = key if key is not None else secrets.token_bytes(32)
+        self._learnt: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def learn_host_name(self, name: str) -> None:
+        """Learns the name of a host, with and without its domain."""
+        for each in (name.strip(), name.strip().partition(".")[0]):
+            self._learn("host", each)
+
+    def learn(self, content: Any) -> None:
+        """Every identifier that stands in plain data under a name that says so, and every address in any text."""
+        for kind, value in _identifiers(content):
+            if kind == "host":
+                self.learn_host_name(value)
+            else:
+                self._learn(kind, value)
+        for text in _texts(content):
+            for mac in _MAC.findall(text):
+                self._learn_mac(mac)
+
+    def __call__(self, content: Any) -> Any:
+        """Returns the data without identifiers, in keys too."""
+        self.learn(content)
+        return self._redacted(content)
+
+    def text(self, text: str) -> str:
+        """Returns the text without identifiers."""
+        if self._pattern is None and self._learnt:
+            longest_first = sorted(map(re.escape, self._learnt), key=len, reverse=True)
+            self._pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(longest_first)})(?![A-Za-z0-9])", re.IGNORECASE)
+        text = _QUALIFIED_NAME.sub(lambda found: f"{found[1]}:{self._token('serial', found[0])}", text)
+        text = _UUID.sub(lambda found: self._token("uuid", found[0]), text)
+        text = _NAMED_VOLUME.sub(lambda found: f"{found[1]}={self._token('uuid', found[0])}", text)
+        text = _LONG_ADDRESS.sub(lambda found: self._token("address", found[0]), text)
+        text = _MAC.sub(lambda found: self._mac_token(found[0]), text)
+        text = _DOTTED_MAC.sub(lambda found: self._mac_token("".join(found.groups())), text)
+        text = _INTERFACE_NAME.sub(lambda found: f"{found[1]}-{self._mac_token(found[2])}", text)
+        text = _EUI64.sub(self._derived, text)
+        text = _WORLD_WIDE_NAME.sub(lambda found: self._token("serial", found[0]), text)
+        if self._pattern is not None:
+            text = self._pattern.sub(lambda found: self._learnt[found[0].lower()], text)
+        return text
+
+    def _redacted(self, content: Any, under: str = "") -> Any:
+        if under in _KEPT:
+            return content
+        if isinstance(content, Mapping):
+            return {self.text(str(name)): self._redacted(value, str(name)) for name, value in content.items()}
+        if isinstance(content, list | tuple):
+            return [self._redacted(value, under) for value in content]
+        return self.text(content) if isinstance(content, str) else content
+
+    def _learn(self, kind: str, value: str) -> None:
+        value = value.strip()
+        if len(value) < _SHORTEST_LEARNT or value.lower() in _NO_SECRETS:
+            return
+        if _MAC.fullmatch(value):
+            self._learn_mac(value)
+        elif not _is_token(value):
+            self._remember(value, self._token(kind, value))
+
+    def _learn_mac(self, mac: str) -> None:
+        """Also as a name of a file or an interface may bear it, without anything between its digits."""
+        bare = _bare(mac)
+        if bare not in _NO_SECRET_MACS:
+            self._remember(bare, self._mac_token(mac))
+
+    def _remember(self, value: str, token: str) -> None:
+        if self._learnt.get(value.lower()) != token:
+            self._learnt[value.lower()] = token
+            self._pattern = None
+
+    def _mac_token(self, mac: str) -> str:
+        return mac if _bare(mac) in _NO_SECRET_MACS else self._token("mac", _bare(mac))
+
+    def _derived(self, found: re.Match[str]) -> str:
+        """The MAC that an interface identifier was made of has the same token: its second-lowest bit is turned back."""
+        first, second, third, last = (
+            found[1].zfill(4),
+            (found[2] or "").zfill(2),
+            found[3],
+            found[4].zfill(4),
+        )
+        octet = f"{int(first[:2], 16) ^ 0x02:02x}"
+        return self._mac_token(f"{octet}{first[2:]}{second}{third}{last}")
+
+    def _token(self, kind: str, value: str) -> str:
+        digest = hmac.new(self._key, f"{kind} {value.lower()}".encode(), hashlib.sha256).hexdigest()
+        return f"{kind}-{digest[:8]}"
+
+
+def is_redacted(value: object) -> bool:
+    """Whether a token stands in this text: it says nothing of another run's."""
+    return isinstance(value, str) and _TOKEN.search(value) is not None
+
+
+_TOKEN = re.compile(r"\b(?:serial|mac|uuid|host|asset|address)-[0-9a-f]{8}\b")
+
+
+def _is_token(value: str) -> bool:
+    return _TOKEN.fullmatch(value) is not None
+
+
+def _bare(mac: str) -> str:
+    return re.sub(r"[^0-9a-f]", "", mac.lower())
+
+
+def _identifiers(content: Any, kind: str | None = None, names: Mapping[str, str] = _KINDS) -> Iterator[tuple[str, str]]:
+    if isinstance(content, Mapping):
+        for name, value in content.items():
+            below = {**names, **_WITHIN.get(str(name), {})}
+            yield from _identifiers(value, names.get(str(name), kind if isinstance(value, list) else None), below)
+    elif isinstance(content, list | tuple):
+        for value in content:
+            yield from _identifiers(value, kind, names)
+    elif isinstance(content, str) and kind is not None:
+        yield kind, content
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if isinstance(content, Mapping):
+        for name, value in content.items():
+            yield str(name)
+            yield from _texts(value)
+    elif isinstance(content, list | tuple):
+        for value in content:
+            yield from _texts(value)
+    elif isinstance(content, str):
+        yield content
+
+
+# Text from others made harmless to look at: what steers a terminal or turns words around is written as its number.
+
+
+# C0 without tab and newline, DEL and C1 (a terminal obeys them), what orders text by direction (Unicode UAX #9),
+# line separators, the byte-order mark and non-characters, and surrogates, which no UTF-8 can hold.
+_STEERING: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+_LONGEST_NAME: Final = 120
+
+
+def visible(text: str) -> str:
+    r"""``text`` with each character that steers written as ``\x1b`` or ``\u202e``; tabs and newlines stay."""
+    return _STEERING.sub(_number, text)
+
+
+def visible_in_json(document: str) -> str:
+    r"""The same for a JSON document, as ``\u001b``: what reads it finds the text as it was."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
+def visible_name(name: str) -> str:
+    """A file's name in a sentence: on one line, of bounded length."""
+    plain = visible(name).replace("\n", "\\n").replace("\t", "\\t")
+    return plain if len(plain) <= _LONGEST_NAME else f"{plain[:_LONGEST_NAME]}…"
+
+
+def _number(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

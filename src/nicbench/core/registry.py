@@ -1,0 +1,118 @@
+"""Finds what a package offers: one class in each file, by its ``kind``. Adding a thing is adding a file.
+
+Every module of the package and of its subpackages is imported, except ``base`` and those whose names begin with an
+underscore (what the kinds share). A malformed file stops start-up and is named, so that it is fixed before anything is
+measured. A class may have a class method ``check``, which raises ValueError where what it says of itself cannot be.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+import pkgutil
+from types import ModuleType
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from nicbench.core.errors import NicbenchError
+
+Base = TypeVar("Base")
+
+
+def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
+    """The concrete subclasses of ``base`` in the modules of ``package``, by ``kind``, in the order of file names."""
+    folders = tuple(importlib.import_module(package).__path__)
+    return dict(_found(package, base, folders))  # type: ignore[arg-type]  # a class can be hashed
+
+
+def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
+    """What ``find`` has of this kind, None where it has none; without the others where its file is called like it."""
+    place = _places(package, tuple(importlib.import_module(package).__path__)).get(kind.replace("-", "_"))
+    if place is not None:
+        found, offered = _the_one_of(importlib.import_module(place), base)  # type: ignore[arg-type]  # can be hashed
+        if found == kind:
+            return offered
+    return find(package, base).get(kind)
+
+
+@functools.cache
+def _found(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str, type[Base]]:
+    """Looked for once in these folders: a list of ten thousand runs asks as often, and files do not come meanwhile."""
+    found: dict[str, type[Base]] = {}
+    for _, place in sorted(_places(package, folders).items()):
+        module = importlib.import_module(place)
+        kind, offered = _the_one_of(module, base)  # type: ignore[arg-type]
+        if kind in found:
+            other = found[kind].__module__
+            raise _malformed(module, f"its kind {kind!r} is already taken by {other}", "give it a kind of its own")
+        found[kind] = offered
+    return found
+
+
+def _places(package: str, folders: tuple[str, ...]) -> dict[str, str]:
+    """The file of each plug-in, by its name: in the package, or in a subpackage of it (a theme)."""
+    places: dict[str, str] = {}
+    for info in pkgutil.iter_modules(folders):
+        place = f"{package}.{info.name}"
+        if info.name == "base" or info.name.startswith("_"):
+            continue
+        if not info.ispkg:
+            within = {info.name: place}
+        else:
+            within = _places(place, tuple(os.path.join(folder, info.name) for folder in folders))
+        for name, each in within.items():
+            if name in places:
+                raise NicbenchError(
+                    f"two files are called {name}.py",
+                    place=f"{places[name]} and {each}",
+                    next_step="rename one of them",
+                )
+            places[name] = each
+    return places
+
+
+@functools.cache
+def _the_one_of(module: ModuleType, base: type[Base]) -> tuple[str, type[Base]]:
+    offered = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, base)
+        and value.__module__ == module.__name__
+        and not inspect.isabstract(value)
+        and not value.__name__.startswith("_")
+    ]
+    if len(offered) != 1:
+        names = ", ".join(one.__name__ for one in offered) or "none"
+        raise _malformed(
+            module,
+            f"it must define exactly one {base.__name__}; it defines {len(offered)} ({names})",
+            "keep one in this file; begin the name of a helper class or a helper module with an underscore",
+        )
+    kind = _kind_of(offered[0])
+    if not isinstance(kind, str) or not kind:
+        raise _malformed(module, f"{offered[0].__name__} has no kind", 'add: kind = "its-name-in-the-bench-file"')
+    if not (module.__doc__ or "").strip():
+        raise _malformed(module, "it has no docstring", "say in its first line what it is for")
+    check = getattr(offered[0], "check", None)
+    if check is not None:
+        try:
+            check()
+        except ValueError as error:
+            raise _malformed(module, str(error), "correct what it says of itself") from error
+    return kind, offered[0]
+
+
+def _kind_of(offered: type) -> object:
+    """Its own ``kind``; of a model, which keeps a default elsewhere, that of its field."""
+    own = vars(offered)
+    if "kind" in own or "kind" not in own.get("__annotations__", {}) or not issubclass(offered, BaseModel):
+        return own.get("kind")
+    return offered.model_fields["kind"].default
+
+
+def _malformed(module: ModuleType, what: str, next_step: str) -> NicbenchError:
+    return NicbenchError(what, place=module.__file__, next_step=next_step)

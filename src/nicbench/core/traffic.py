@@ -1,0 +1,307 @@
+"""The frames of a bench file's tests, and what a tester must be able to do to send them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import (
+    IMIX,
+    MAXIMUM,
+    MINIMUM,
+    STREAMS,
+    FrameSize,
+    Mix,
+    MixName,
+    Size,
+    SizeSweep,
+    WeightedSize,
+    mean_bytes,
+)
+from nicbench.core.pattern import Pattern
+from nicbench.core.quantity import FramesPerSecond, Ratio
+
+LARGEST_PORT: Final = 65_535
+VXLAN_PORT: Final = 4789  # RFC 7348 section 8
+MOST_STREAMS: Final = 16
+ETHERNET_HEADER_BYTES: Final = 14
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+"""A name given by the bench file's author: it becomes part of trial keys and file names."""
+
+VlanId = Annotated[int, Field(ge=0, le=4095)]
+
+
+def _tags(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _whole_bytes(text: str) -> str:
+    digits = "".join(text.split())
+    if len(digits) % 2 or any(character not in "0123456789abcdefABCDEF" for character in digits):
+        raise ValueError("these are no bytes: write pairs of hexadecimal digits")
+    return digits.lower()
+
+
+def _has_an_ethernet_header(digits: str) -> str:
+    if len(digits) < 2 * ETHERNET_HEADER_BYTES:
+        raise ValueError(f"{len(digits) // 2} bytes are no frame: an Ethernet header alone has {ETHERNET_HEADER_BYTES}")
+    return digits
+
+
+def _kind_of_mix(written: Any) -> str:
+    return "SizeSweep" if isinstance(written, dict | SizeSweep) else "WeightedSize"
+
+
+MixSizes = Annotated[
+    Annotated[tuple[WeightedSize, ...], Tag("WeightedSize")] | Annotated[SizeSweep, Tag("SizeSweep")],
+    Discriminator(_kind_of_mix),
+]
+"""Sizes with weights, or every one in turn; the tags are the names by which errors find the keys."""
+
+Tags = Annotated[tuple[VlanId, ...], BeforeValidator(_tags), Field(min_length=1, max_length=2)]
+"""One identifier (802.1Q) or two, the outer one first (802.1ad, QinQ)."""
+
+HexBytes = Annotated[str, AfterValidator(_whole_bytes)]
+
+
+class Sweep(Frozen):
+    """``count`` values from ``first`` in steps of ``step``: in turn over the flows, or drawn for each with a seed."""
+
+    first: int = Field(ge=0)
+    count: int = Field(ge=1, le=2**32)
+    step: int = Field(default=1, ge=1)
+    seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
+
+    @property
+    def last(self) -> int:
+        """The greatest value of the field."""
+        return self.first + (self.count - 1) * self.step
+
+
+FieldValue = int | Sweep
+
+_BITS: Final = {
+    "source_port": 16,
+    "destination_port": 16,
+    "vlan": 12,
+    "vlan_priority": 3,
+    "traffic_class": 8,
+    "identification": 16,
+    "flow_label": 20,
+    "hop_limit": 8,
+    "vni": 24,
+    "tcp_sequence": 32,
+    "tcp_acknowledgement": 32,
+    "tcp_flags": 8,
+}
+
+
+class Fields(Frozen):
+    """Header fields with a value of their own, or another one in each flow. ``vlan`` is the innermost tag's."""
+
+    source_port: FieldValue | None = None
+    destination_port: FieldValue | None = None
+    vlan: FieldValue | None = None
+    vlan_priority: FieldValue | None = None
+    traffic_class: FieldValue | None = None
+    identification: FieldValue | None = None
+    flow_label: FieldValue | None = None
+    hop_limit: FieldValue | None = None
+    vni: FieldValue | None = None
+    tcp_sequence: FieldValue | None = None
+    tcp_acknowledgement: FieldValue | None = None
+    tcp_flags: int | None = None
+
+    @field_validator("*")
+    @classmethod
+    def _fits(cls, value: FieldValue | None, info: Any) -> FieldValue | None:
+        bits = _BITS[info.field_name]
+        last = value.last if isinstance(value, Sweep) else value
+        if last is not None and not 0 <= last < 2**bits:
+            raise ValueError(f"it reaches {last}, and the field has {bits} bits: stay at or below {2**bits - 1}")
+        return value
+
+    def given(self) -> dict[str, FieldValue]:
+        """The fields that are set, by name."""
+        return {name: value for name in _BITS if (value := getattr(self, name)) is not None}
+
+
+class Vxlan(Frozen):
+    """The frames carry Ethernet, IPv4 and the transport inside of VXLAN; the DUT forwards the outer header."""
+
+    vni: int = Field(ge=0, lt=2**24)
+    port: int = Field(default=VXLAN_PORT, ge=1, le=LARGEST_PORT)
+
+
+class Frames(Frozen):
+    """The content of one stream's frames."""
+
+    protocol: Literal["udp", "tcp"] = "udp"
+    flows: int = Field(default=256, ge=1, le=65_536)
+    source_port: int = Field(default=49_184, ge=1, le=LARGEST_PORT)
+    destination_port: int = Field(default=7, ge=1, le=LARGEST_PORT)  # RFC 2544 C.2.6.4: UDP Echo
+    hop_limit: int = Field(default=64, ge=2, le=255)
+    vlan: Tags | None = None
+    vxlan: Vxlan | None = None
+    udp_checksum: bool = False
+    fields: Fields = Fields()
+    raw: HexBytes | None = None
+    raw_frame: Annotated[HexBytes, AfterValidator(_has_an_ethernet_header)] | None = None
+    pcap: str | None = Field(default=None, min_length=1)
+    signature_offset: int | None = Field(default=None, ge=14, le=65_535)
+    burst_frames: int | None = Field(default=None, ge=1, le=2**20)
+    frames: int | None = Field(default=None, ge=1, le=10**12)
+    """Limit of the frames in each trial, where rate and duration would give more."""
+
+    def is_plain(self) -> bool:
+        """Whether the frames have only Ethernet, IP and UDP headers."""
+        return (
+            self.protocol == "udp"
+            and not self.udp_checksum
+            and not self.fields.given()
+            and all(part is None for part in (self.vlan, self.vxlan, self.raw, self.raw_frame, self.pcap))
+        )
+
+
+class StreamSpec(Frames):
+    """One of several streams of a port; what it leaves out is the traffic's own.
+
+    ``share`` is of what the streams with a ``rate`` of their own leave of the port's load.
+    """
+
+    name: Name
+    frame_bytes: FrameSize | None = None
+    """A size, or a mix, of its own; the tests then name ``streams`` for a size."""
+    share: Ratio | None = None
+    rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] | None = None
+
+    @model_validator(mode="after")
+    def _has_one_of_them(self) -> StreamSpec:
+        if (self.share is None) == (self.rate is None):
+            raise ValueError(f"the stream {self.name} needs either a `share` of the load or a `rate` of its own")
+        return self
+
+
+class Traffic(Frames):
+    """The frames of every test. Flows differ in addresses, and in the fields that say so."""
+
+    ip: Literal[4, 6] = 4
+    bidirectional: bool = False
+    pattern: Pattern = Pattern.ONE_TO_ONE
+    """Which port sends to which."""
+    mixes: dict[MixName, MixSizes] = Field(default_factory=dict)
+    streams: tuple[StreamSpec, ...] = Field(default=(), max_length=MOST_STREAMS)
+
+    @field_validator("streams")
+    @classmethod
+    def _shares_are_the_whole(cls, streams: tuple[StreamSpec, ...]) -> tuple[StreamSpec, ...]:
+        shares = [stream.share for stream in streams if stream.share is not None]
+        if streams and not shares:
+            raise ValueError(
+                "all of them have a `rate` of their own: one at least needs a `share`, or no load could vary"
+            )
+        if streams and abs(sum(shares) - 1.0) > 1e-9:
+            raise ValueError(f"their shares add up to {100 * sum(shares):g} %: make them 100 %")
+        names = [stream.name for stream in streams]
+        if len(set(names)) < len(names):
+            raise ValueError("two streams have the same name")
+        return streams
+
+    @model_validator(mode="after")
+    def _mixes_are_whole(self) -> Traffic:
+        for name, sizes in self.mixes.items():
+            if name in (MINIMUM, MAXIMUM, STREAMS):
+                raise ValueError(f"`{name}` has a meaning of its own among frame sizes: give the mix another name")
+            if isinstance(sizes, SizeSweep):
+                continue
+            if not sizes or len({size.frame_bytes for size in sizes}) < len(sizes):
+                raise ValueError(f"the mix {name} has no sizes, or one of them twice: give each size one weight")
+        return self
+
+    def each_stream(self) -> tuple[StreamSpec, ...]:
+        """The streams of one port, every key filled in: one of the whole rate where none are written."""
+        own = {name: getattr(self, name) for name in Frames.model_fields}
+        if not self.streams:
+            return (StreamSpec(name="all", share=1.0, **own),)
+        return tuple(
+            StreamSpec(**{**own, **{name: getattr(stream, name) for name in stream.model_fields_set}})
+            for stream in self.streams
+        )
+
+    def mix(self, name: str) -> Mix | None:
+        """The mix of this name: of the bench file, ``imix``, or ``streams`` where each has sizes of its own."""
+        if name == STREAMS:
+            return self._mix_of_streams()
+        sizes = self.mixes.get(name)
+        if isinstance(sizes, SizeSweep):
+            return Mix(name=name, sweep=sizes) if sizes.frame_bytes else None
+        if sizes is not None:
+            return Mix(name=name, sizes=sizes)
+        return IMIX if name == IMIX.name else None
+
+    def size_of(self, stream: StreamSpec) -> Size | None:
+        """The stream's own; None where it has none, or none of that name."""
+        return self.mix(stream.frame_bytes) if isinstance(stream.frame_bytes, str) else stream.frame_bytes
+
+    def _mix_of_streams(self) -> Mix | None:
+        parts = [(stream.share, self.size_of(stream)) for stream in self.streams if stream.frame_bytes != STREAMS]
+        if not parts or len(parts) < len(self.streams):
+            return None
+        mean = 0.0
+        for share, size in parts:
+            if share is None or size is None:
+                return None
+            mean += share * mean_bytes(size)
+        return Mix(name=STREAMS, mean_of_streams_bytes=mean)
+
+
+# What a test may ask of a tester beyond loads and counts: a tester says which of it it cannot do, and why.
+
+
+class Ability(StrEnum):
+    """Its value stands in a sentence: the test needs ..."""
+
+    LATENCY = "the latency of frames"
+    FRAME_COUNT = "a trial of exactly so many frames"
+    BURSTS = "bursts of frames with the smallest gap of the link"
+    PHASES = "loads one after another in one transmission"
+    ARRIVALS = "the time at which each frame arrives"
+    BESIDE = "a command that runs while frames are sent"
+    MIX = "frames of several sizes in one stream"
+    STREAMS = "several streams of a port"
+    HEADERS = "headers other than Ethernet, IP and UDP, or frames given as a whole"
+    FIELDS = "header fields that differ between flows"
+    IPV6 = "IPv6"
+    STREAM_BURSTS = "streams in bursts, or with an end of their own"
+    MANY_WAYS = "ports that send to, or receive from, several others"
+    NEIGHBOURS = "ports that answer ARP and neighbour discovery"
+
+
+# How DPDK opens a kernel interface.
+
+
+KernelDriver = Literal["net_af_xdp", "net_af_packet", "net_pcap"]
+
+
+# What each stream of a port sends: a share of the port's load, or a rate of its own whatever the load is.
+
+
+MOST_OF_A_LOAD: Final = 0.99
+"""Of a load that is smaller than the streams' own rates these take so much, in proportion; the shares keep the rest."""
+
+
+def stream_rates_frames_per_s(traffic: Traffic, load_frames_per_s: float | None) -> tuple[float, ...]:
+    """Per stream, in their order; 0 is as fast as the port takes frames, which is what a load of None asks for."""
+    streams = traffic.each_stream()
+    if load_frames_per_s is None:
+        return tuple(0.0 for _ in streams)
+    own = sum(stream.rate or 0.0 for stream in streams)
+    scale = min(1.0, MOST_OF_A_LOAD * load_frames_per_s / own) if own else 1.0
+    rest = load_frames_per_s - own * scale
+    return tuple(stream.rate * scale if stream.rate is not None else rest * (stream.share or 0.0) for stream in streams)

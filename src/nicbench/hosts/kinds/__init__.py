@@ -1,0 +1,1 @@
+"""The kinds of hosts, one file each, found by their ``kind``."""

@@ -1,0 +1,295 @@
+"""Options of hosts in a bench file: containers, machines reached by ssh, and virtual machines."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
+
+from nicbench.core.base import Frozen
+from nicbench.core.cpus import cpu_list, parse_cpu_list
+from nicbench.core.quantity import Bytes, Seconds
+from nicbench.core.registry import find
+from nicbench.hosts.base import Host
+
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:@-]{0,254}")
+_NETWORK = re.compile(r"host|none|ns:/[^\s,]+")
+# nicbench finds, watches and ends containers itself: these options would prevent that.
+_RESERVED_ARGUMENTS = (
+    *("--pid", "--name", "--rm", "-d", "--detach", "--restart", "--entrypoint"),
+    *("-i", "--interactive", "-t", "--tty"),
+)
+_SMALLEST_CONTAINER_BYTES = 16 * 1024 * 1024
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+_RESERVED_CARD_NAMES = ("lo", "all", "default", "none")
+SMALLEST_MEMORY_BYTES = 384 * 2**20
+LARGEST_MEMORY_BYTES = 2**42
+PAGE_SIZES = (2**21, 2**30)
+
+
+# The host inside a wrapper: ``inner: {kind: netns, namespace: router}``.
+
+
+def _complete_section(value: Any, information: ValidationInfo) -> dict[str, Any]:
+    """Fills in the defaults of the section's kind; ValueError where the section is wrong."""
+    section = {"kind": value} if isinstance(value, str) else value
+    kinds = find("nicbench.hosts.kinds", Host)
+    if not isinstance(section, dict) or section.get("kind") not in kinds:
+        raise ValueError(f"it must be a host: its kind is one of {', '.join(kinds)}")
+    given = {key: each for key, each in section.items() if key != "kind"}
+    try:
+        options = kinds[section["kind"]].Options.model_validate(given, context=information.context)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ", ".join(map(str, first["loc"]))
+        raise ValueError(f"{where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}") from error
+    return {"kind": section["kind"], **options.model_dump()}
+
+
+Inner = Annotated[dict[str, Any], BeforeValidator(_complete_section)]
+"""A host's section: ``kind`` and the options of that kind."""
+
+
+# Containers.
+
+
+def _check_image(text: str) -> str:
+    if not _IMAGE.fullmatch(text):
+        raise ValueError(f"{text!r} is no name of an image: write it as the engine's `images` shows it")
+    return text
+
+
+def _check_folder(text: str) -> str:
+    if not text.startswith("/") or ":" in text or not text.isprintable():
+        raise ValueError(f"{text!r} is no folder of a root file system: write an absolute path without a colon")
+    return text
+
+
+def _check_network(text: str) -> str:
+    if not _NETWORK.fullmatch(text):
+        raise ValueError(f"{text!r} is no network: write `host`, `none`, or `ns:/run/netns/NAME`")
+    return text
+
+
+def _number_as_text(value: Any) -> Any:
+    """Converts a number to text: YAML reads ``cpus: 3`` as a number."""
+    return str(value) if type(value) is int else value
+
+
+def _normalise_cpus(text: str) -> str:
+    try:
+        cpus = parse_cpu_list(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no list of CPUs: write it like `0-3,6`") from error
+    if not cpus:
+        raise ValueError("it names no CPU: write it like `0-3,6`, or leave it out")
+    return cpu_list(cpus)
+
+
+def _check_arguments(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    for argument in arguments:
+        if argument.partition("=")[0] in _RESERVED_ARGUMENTS:
+            raise ValueError(f"{argument!r} is given by nicbench, which starts, watches and ends the container")
+    return arguments
+
+
+class ContainerOptions(Frozen):
+    """Options of a container: ``hosts: {dut: {kind: container, image: debian, cpus: 0-3, memory: 2 GiB}}``."""
+
+    engine: Literal["podman", "docker"] = "podman"
+    image: Annotated[str, AfterValidator(_check_image)] | None = None
+    root: Annotated[str, AfterValidator(_check_folder)] | None = None
+    network: Annotated[str, AfterValidator(_check_network)] = "host"
+    cpus: Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_normalise_cpus)] | None = None
+    memory: Annotated[Bytes, Field(ge=_SMALLEST_CONTAINER_BYTES)] | None = None
+    memory_node: Annotated[int, Field(ge=0, le=1023)] | None = None
+    folders: tuple[Annotated[str, AfterValidator(_check_folder)], ...] = ()
+    privileged: bool = False
+    arguments: Annotated[tuple[str, ...], AfterValidator(_check_arguments)] = ()
+    engine_arguments: tuple[str, ...] = ()
+    inner: Inner = Field(default_factory=lambda: {"kind": "local"})
+
+    @model_validator(mode="after")
+    def _check_file_system(self) -> ContainerOptions:
+        if (self.image is None) == (self.root is None):
+            raise ValueError("a container has either an `image` or a `root`: give one of them")
+        if self.engine == "docker" and self.root is not None:
+            raise ValueError("docker cannot run a root file system: use `engine: podman`, or an `image`")
+        if self.engine == "docker" and self.network.startswith("ns:"):
+            raise ValueError("docker cannot join a namespace by its path: use `engine: podman`, or `network: host`")
+        return self
+
+
+# Machines reached by ssh. A password cannot be given, on purpose.
+
+
+SshWord = Annotated[str, Field(pattern=r"^[^-\s][^\s]*$", max_length=255)]
+"""A word that ssh cannot take for an option (no leading dash) and that can be an address or name (no space)."""
+
+
+def _as_hops(value: Any) -> Any:
+    """Makes a single jump host, or a list of them, a tuple."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+Hops = Annotated[tuple[SshWord, ...], BeforeValidator(_as_hops)]
+
+
+class SshOptions(Frozen):
+    """Options of a host reached by ssh: ``hosts: {client1: {kind: ssh, address: 10.0.0.5}}``.
+
+    What is not given here is taken from ~/.ssh/config.
+    """
+
+    address: SshWord
+    """Name or address of the host, or an alias of ~/.ssh/config."""
+    user: SshWord | None = None
+    port: int | None = Field(default=None, ge=1, le=65535)
+    key: str | None = None
+    """File of a private key; None: the keys of the agent, of ~/.ssh/config, and ssh's default files."""
+    known_hosts: str | None = None
+    """File of host keys; None: as ~/.ssh/config says, else ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts."""
+    jump: Hops = ()
+    """Jump hosts, each ``[user@]address[:port]``, the nearest first."""
+    proxy_command: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """A command of this machine whose stdin and stdout are the connection."""
+    connect_timeout: Seconds = Field(default=10.0, gt=0.0, le=300.0)
+    lease: Seconds = Field(default=10.0, ge=3.0, le=300.0)
+    """Seconds without contact with nicbench after which the host ends what runs there and restores its settings."""
+
+    @model_validator(mode="after")
+    def _check_way(self) -> SshOptions:
+        if self.jump and self.proxy_command:
+            raise ValueError("has `jump` and `proxy_command`: write one of them")
+        return self
+
+
+# Virtual machines.
+
+
+Model = Literal["virtio-net-pci", "igb", "e1000e"]
+CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,14}$")]
+Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.,:=/+%@-]+$", max_length=200)]
+
+
+def _check_card_name(text: str) -> str:
+    if text in _RESERVED_CARD_NAMES or text.startswith("eth"):
+        raise ValueError(f"`{text}` is a name that the guest's kernel gives: write another, `n0` for instance")
+    return text
+
+
+def _normalise_mac(text: str) -> str:
+    low = text.lower()
+    if not _MAC.fullmatch(low) or int(low[:2], 16) & 1 or low == "00:00:00:00:00:00":
+        raise ValueError(f"`{text}` is no MAC address of a card: write six bytes in hex, the first of them even")
+    return low
+
+
+NewCardName = Annotated[CardName, AfterValidator(_check_card_name)]
+"""A card's name that the guest's kernel does not give by itself."""
+
+
+class Card(Frozen):
+    """A network card of a guest, which has the same name there as in the bench file.
+
+    It is emulated (``n0: {model: igb, network: a, node: 1}``), or it is a card or virtual function of the machine that
+    is passed through (``n0: {pci: "0000:65:02.0", mac: 02:00:00:00:00:01}``). Cards with the same ``network`` are
+    connected, across all virtual machines of the bench file; a card without one has no link partner. ``node`` is the
+    NUMA node of its slot.
+    """
+
+    model: Model = "virtio-net-pci"
+    network: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,30}$")] | None = None
+    node: int | None = Field(default=None, ge=0, le=7)
+    mac: Annotated[str, AfterValidator(_normalise_mac)] | None = None
+    pci: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")] | None = None
+
+    @model_validator(mode="after")
+    def _check_origin(self) -> Card:
+        if self.pci is not None and (self.network is not None or "model" in self.model_fields_set):
+            raise ValueError("a card of the machine (`pci`) has no `model` and no `network`: remove them")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omits ``model`` and ``network`` of a card that is passed through, so that the result can be read again."""
+        written: dict[str, Any] = write(self)
+        if self.pci is not None:
+            written.pop("model", None)
+            written.pop("network", None)
+        return written
+
+
+class VmOptions(Frozen):
+    """Options of a virtual machine.
+
+    For example ``hosts: {guest: {kind: vm, cpus: 2, memory: 2 GiB, nodes: 2, cards: {n0: {model: igb, network: a}}}}``.
+    CPUs and memory are divided evenly among the NUMA ``nodes``. ``accelerator: auto`` is KVM where a guest really runs
+    with it, and emulation elsewhere.
+    """
+
+    cpus: int = Field(default=2, ge=1, le=64)
+    memory: Bytes = Field(default=2**30, ge=SMALLEST_MEMORY_BYTES, le=LARGEST_MEMORY_BYTES)
+    nodes: int = Field(default=1, ge=1, le=8)
+    cards: dict[NewCardName, Card] = Field(default_factory=dict, max_length=16)
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    boot_parameters: tuple[Word, ...] = Field(default=(), max_length=64)
+    kernel: Literal["fetched", "machine"] = "fetched"
+    pin: tuple[Annotated[int, Field(ge=0, le=8191)], ...] = Field(default=(), max_length=64)
+    """CPUs of the machine, one for each CPU of the guest in its order, all different."""
+    huge_pages: Bytes | None = None
+    """Size of the machine's huge pages that back the guest's memory, all allocated before the guest starts."""
+    memory_nodes: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(default=(), max_length=8)
+    """NUMA nodes of the machine, one for the memory of each node of the guest."""
+
+    @model_validator(mode="after")
+    def _check_consistency(self) -> VmOptions:
+        if self.cpus % self.nodes:
+            raise ValueError(f"{self.cpus} CPUs cannot be divided among {self.nodes} nodes: write a multiple")
+        for name, card in self.cards.items():
+            if card.node is not None and card.node >= self.nodes:
+                raise ValueError(f"the card `{name}` is on node {card.node}, and there are nodes 0 to {self.nodes - 1}")
+        self._check_placement()
+        macs = [card.mac for card in self.cards.values() if card.mac is not None]
+        if len(macs) != len(set(macs)):
+            raise ValueError("two cards have the same MAC address: give each one of its own")
+        given = [card.pci for card in self.cards.values() if card.pci is not None]
+        if len(given) != len(set(given)):
+            raise ValueError("two cards are the same card of the machine (`pci`): give each one of its own")
+        return self
+
+    def _check_placement(self) -> None:
+        if self.pin and (len(self.pin) != self.cpus or len(set(self.pin)) != self.cpus):
+            raise ValueError(
+                f"`pin` names a CPU of the machine for each of the guest's: write {self.cpus} different ones"
+            )
+        if self.memory_nodes and len(self.memory_nodes) != self.nodes:
+            raise ValueError(f"`memory_nodes` names a node of the machine for each of the guest's: write {self.nodes}")
+        if self.huge_pages is None:
+            return
+        page = int(self.huge_pages)
+        if page not in PAGE_SIZES:
+            raise ValueError("pages of x86 that are huge have 2 MiB or 1 GiB: write `huge_pages: 1 GiB`")
+        if int(self.memory) % (page * self.nodes):
+            raise ValueError(f"the memory of each node must be whole pages of {page // 2**20} MiB: write more `memory`")
+
+    @property
+    def needs_igb(self) -> bool:
+        """Whether QEMU must be recent enough to emulate the igb card."""
+        return any(card.model == "igb" and card.pci is None for card in self.cards.values())
+
+    @property
+    def has_iommu(self) -> bool:
+        """Whether the guest has an IOMMU, so that its PCI Express cards can be assigned by vfio."""
+        return any(card.model == "igb" or card.pci is not None for card in self.cards.values())

@@ -1,1 +1,0 @@
-"""Testbeds: made on the spot (veth, simulated) or of real ports (wired)."""

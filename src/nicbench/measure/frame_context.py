@@ -1,0 +1,235 @@
+"""What the method of a test of frames is given: its trials and searches, the tester's ceilings, earlier results.
+
+A search is synchronous and asks for one measurement after the other: it runs in a thread, and its trials on the event
+loop (``run_search``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from nicbench.core.events import CeilingFound
+from nicbench.core.frame_size import IMIX, Size, mean_bytes, words_of
+from nicbench.core.judging import REPEATS_OF_TRIALS, RepeatPolicy
+from nicbench.core.pattern import Ways
+from nicbench.core.result import Result
+from nicbench.core.traffic import Traffic
+from nicbench.core.trial import Health, Latency, Trial, TrialRequest
+from nicbench.core.units import line_rate_frames_per_s
+from nicbench.core.verdict import Finding, Reason
+from nicbench.measure.ceiling import Ceilings
+from nicbench.measure.completion import with_basis, with_near_limits, with_ports
+from nicbench.measure.samples import LiveContext, RepeatRule, TestSetting
+from nicbench.measure.trials import TrialMaker
+from nicbench.methods.base import Found
+from nicbench.search.base import CeilingReached, Goal, Limits, Outcome, Sample, Search
+
+# A load just below a ceiling, so that the tester's rate, which wavers, reaches it.
+CEILING_ROOM = 0.01
+
+
+class TrialRepeats(RepeatRule[Trial]):
+    """Of invalid trials the least disturbed is used; a shortfall of the tester that comes twice is its ceiling."""
+
+    policy = REPEATS_OF_TRIALS
+
+    def cost_s(self, sample: Trial) -> float:
+        request = sample.request
+        return request.duration_s + request.drain_s + request.settle_s
+
+    def disturbance(self, sample: Trial) -> tuple[float, ...]:
+        """How many times a limit the worst finding is, then the pauses."""
+        worst = max((_times_its_limit(finding) for finding in sample.verdict.findings), default=0.0)
+        health = sample.reading.health
+        if health.total_gap_ns is None:
+            return worst, health.overtime_ns or 0, health.queue_full or 0
+        return worst, health.total_gap_ns, health.longest_gap_ns or 0
+
+    def compare(self, before: Trial, last: Trial, policy: RepeatPolicy) -> None:
+        """Raises CeilingReached where the tester twice in a row sent the same rate, less than it was asked for."""
+        one, two = shortfall_rate_frames_per_s(before), shortfall_rate_frames_per_s(last)
+        if one is not None and two is not None and abs(one - two) <= policy.ceiling_agreement * max(one, two):
+            raise CeilingReached(min(one, two))
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The traffic of a run as methods see it: on which ways, and between ports of which speed."""
+
+    traffic: Traffic
+    ways: Ways
+    link_bits_per_s: float
+
+
+class LiveFrameContext(LiveContext[Trial, TrialRequest]):
+    """The context of one test of frames; see ``methods.base.Context``."""
+
+    def __init__(self, test: TestSetting, maker: TrialMaker, ceilings: Ceilings, offered: Offered) -> None:
+        super().__init__(test, maker, TrialRepeats())
+        self.bidirectional = offered.ways.bidirectional
+        self.ports = maker.ports
+        self.pattern = offered.traffic.pattern
+        self.most_line_rates = offered.ways.most_line_rates
+        self._offered = offered
+        self._maker = maker
+        self._ceilings = ceilings
+        self._trials: dict[str, Trial] = {}
+
+    def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
+        """The frame sizes of a test, with mixes in place of their names, which the bench file's checks made sure of."""
+        return tuple(size if isinstance(size, int) else self._offered.traffic.mix(size) or IMIX for size in written)
+
+    def line_rate_frames_per_s(self, size: Size) -> float:
+        """The line rate of one port at this frame size."""
+        return line_rate_frames_per_s(self._offered.link_bits_per_s, mean_bytes(size))
+
+    async def ceiling_frames_per_s(self, size: Size) -> float | None:
+        """The tester's ceiling per port at this frame size, without a DUT."""
+        return await self._ceilings.ceiling_frames_per_s(size)
+
+    async def tester_latency(self, size: Size) -> Latency | None:
+        """The tester's own latency at this frame size, without a DUT."""
+        return await self._ceilings.latency(size)
+
+    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        """One judged trial, repeated where invalid; True where the least disturbed of all had to be used.
+
+        Where the tester cannot send the load, it is measured at what the tester can send.
+        """
+        while True:
+            try:
+                return await self._measure(point, request)
+            except CeilingReached as reached:
+                self._publish_ceiling(request.size, reached.rate_frames_per_s)
+                lower = reached.rate_frames_per_s * (1.0 - CEILING_ROOM)
+                request = request.model_copy(update={"load_frames_per_s": lower})
+
+    async def _measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        request = request.model_copy(update={"bidirectional": self._offered.ways.bidirectional})
+        trial, disturbed = await self.sample(point, request)
+        self._trials[trial.id] = trial
+        return trial, disturbed
+
+    async def search(
+        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+    ) -> Found:
+        """Every load of the search is one ``measure``; repeats cost the search none of its trials."""
+        trial_ids: list[str] = []
+        traffic_ns = 0
+
+        async def measure(load_frames_per_s: float, duration_s: float) -> Sample:
+            nonlocal traffic_ns
+            asked = request.model_copy(update={"load_frames_per_s": load_frames_per_s, "duration_s": duration_s})
+            try:
+                trial, disturbed = await self._measure(point, asked)
+            except CeilingReached as reached:
+                self._publish_ceiling(request.size, reached.rate_frames_per_s)
+                raise
+            trial_ids.append(trial.id)
+            traffic_ns += trial.reading.transmit_ns
+            return Sample(
+                load_frames_per_s=load_frames_per_s,
+                duration_s=duration_s,
+                counts=trial.reading.counts,
+                valid=not disturbed,
+                pacing_uncertainty=_held_up_ns(trial.reading.health) / max(1, trial.reading.transmit_ns),
+                trial_ids=(trial.id,),
+            )
+
+        outcomes = await run_search(search, measure, goals, limits)
+        return Found(outcomes=outcomes, trial_ids=tuple(trial_ids), traffic_s=traffic_ns / 1e9)
+
+    def complete(self, result: Result) -> Result:
+        """Also with the basis of its rates, its ports, and how near it is to the tester's own limits."""
+        behind = [self._trials[name] for name in result.trials if name in self._trials]
+        ways = self._offered.ways
+        return with_near_limits(with_ports(with_basis(super().complete(result), ways), ways, behind))
+
+    def _publish_ceiling(self, size: Size, rate_frames_per_s: float) -> None:
+        self._maker.log.bus.publish(
+            CeilingFound(
+                configuration=self._maker.log.turn.configuration,
+                run=self._maker.log.turn.run,
+                frame_bytes=mean_bytes(size),
+                mix=None if isinstance(size, int) else size.name,
+                ceiling_frames_per_s=rate_frames_per_s,
+                calibrated=False,
+                text=f"the tester fell short of its load twice at {words_of(size)}: the bound comes down to "
+                f"{rate_frames_per_s / 1e6:.3f} Mpps",
+            )
+        )
+
+
+class _TrialWanted(NamedTuple):
+    """A trial that the search's thread is waiting for."""
+
+    load_frames_per_s: float
+    duration_s: float
+    answer: concurrent.futures.Future[Sample]
+
+
+class _SearchAbandonedError(Exception):
+    """Thrown into the search's thread, so that it ends when its run does."""
+
+
+async def run_search(
+    search: Search, measure: Callable[[float, float], Awaitable[Sample]], goals: Sequence[Goal], limits: Limits
+) -> dict[str, Outcome]:
+    """Runs the search to its end. Trials run in the caller's task: cancelling it cancels the trial under way."""
+    loop = asyncio.get_running_loop()
+    wanted: asyncio.Queue[_TrialWanted | None] = asyncio.Queue()
+
+    def measure_from_thread(load_frames_per_s: float, duration_s: float) -> Sample:
+        one = _TrialWanted(load_frames_per_s, duration_s, concurrent.futures.Future())
+        loop.call_soon_threadsafe(wanted.put_nowait, one)
+        return one.answer.result()
+
+    finished = loop.run_in_executor(None, search.run, measure_from_thread, goals, limits)
+    finished.add_done_callback(lambda _: wanted.put_nowait(None))
+    one: _TrialWanted | None = None
+    try:
+        while (one := await wanted.get()) is not None:
+            try:
+                one.answer.set_result(await measure(one.load_frames_per_s, one.duration_s))
+            except CeilingReached as ceiling:
+                one.answer.set_exception(ceiling)
+        return finished.result()
+    except BaseException:
+        # The thread waits for an answer, or will: it must not outlive the run.
+        while not finished.done():
+            if one is not None and not one.answer.done():
+                one.answer.set_exception(_SearchAbandonedError())
+            one = await wanted.get()
+        finished.exception()
+        raise
+
+
+def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
+    """The rate sent per port, where it fell short of the load by more than the tester's pauses explain; else ``None``.
+
+    A pause costs frames too (only a little is caught up), so a shortfall no greater than the pauses is a disturbance.
+    """
+    load = trial.request.load_frames_per_s
+    unsent = next((finding for finding in trial.verdict.findings if finding.reason is Reason.UNSENT), None)
+    if load is None or unsent is None or trial.request.phases:
+        return None  # where there are several loads the counts do not say which of them was too high
+    reading = trial.reading
+    paused_share = (reading.health.total_gap_ns or 0) / reading.transmit_ns if reading.transmit_ns else 1.0
+    if unsent.value - paused_share <= unsent.limit:
+        return None
+    counts = reading.counts
+    return load * (counts.sent + counts.unsent_backpressure) / counts.intended
+
+
+def _times_its_limit(finding: Finding) -> float:
+    return finding.value / finding.limit if finding.limit > 0 else math.inf
+
+
+def _held_up_ns(health: Health) -> int:
+    """For how long the load may have been another: a gap of our own engine, or the overtime of another generator."""
+    return health.longest_gap_ns if health.longest_gap_ns is not None else health.overtime_ns or 0

@@ -1,0 +1,133 @@
+"""A probe: one line of shell, one pure parser. Counters rise, levels are as they are."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from nicbench.core.reading import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class HealthView:
+    """A host as a probe sees it: its interfaces on the path, their drivers, PCI addresses of other ports."""
+
+    host: str
+    devices: tuple[str, ...] = ()
+    drivers: Mapping[str, str] = field(default_factory=dict)
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A cumulative counter; a fall counts as nothing."""
+
+    where: str
+    what: str
+    value: float
+    measure: Measure
+    unit: str = "errors"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value of now, with the limit that the part itself tells."""
+
+    where: str
+    value: float
+    unit: str
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What must not become less: the bandwidth of a PCIe link, bits/s."""
+
+    where: str
+    what: str
+    value: float
+    measure: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Energy:
+    """Joules since some time; it wraps at ``range_j``."""
+
+    where: str
+    joules: float
+    range_j: float | None = None
+
+
+Value = Counter | Level | Speed | Energy
+
+
+class Probe(ABC):
+    """``kind`` is its name. ``script`` prints, ``read`` understands: bounded, pure, a ValueError where it does not.
+
+    What a host does not have prints nothing: after the first reading it is not asked again. ``slow`` probes take
+    milliseconds each (a module's memory over I2C): they are read seldom, and the trials between have the last value.
+    """
+
+    kind: ClassVar[str]
+    slow: ClassVar[bool] = False
+    of_machine: ClassVar[bool] = False
+    """Not of the interfaces of the path: read once where both sides are one machine."""
+
+    @abstractmethod
+    def script(self, view: HealthView) -> str:
+        """The shell's line; "" where this host can have nothing of the kind."""
+
+    @abstractmethod
+    def read(self, text: str, view: HealthView) -> tuple[Value, ...]:
+        """The values in what ``script`` printed."""
+
+
+_MARK = "@ "
+
+
+def each_device(view: HealthView, command: str) -> str:
+    """The command for every interface (``{}``), each after a line with its name."""
+    names = ((device, shlex.quote(device)) for device in view.devices)
+    return "; ".join(f"echo {shlex.quote(_MARK + device)}; {command.format(quoted)}" for device, quoted in names)
+
+
+def by_device(text: str) -> dict[str, list[str]]:
+    """Splits the output of a loop over devices into the lines of each device."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(_MARK):
+            lines = found.setdefault(line.removeprefix(_MARK).strip(), [])
+        else:
+            lines.append(line)
+    return found
+
+
+def paths_and_values(text: str) -> dict[str, list[str]]:
+    """``grep -H ""`` over small files: lines by path. The path ends at the first colon after the last slash."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        slash = _end_of_folders(line)
+        colon = line.find(":", slash)
+        if colon > 0:
+            found.setdefault(line[:colon], []).append(line[colon + 1 :].strip())
+    return found
+
+
+def _end_of_folders(line: str) -> int:
+    """PCI addresses in paths hold colons; the value may hold a slash only after a blank."""
+    blank = line.find(" ")
+    return line.rfind("/", 0, blank if blank > 0 else len(line))
+
+
+def number_of(texts: list[str]) -> float | None:
+    """The only line as a number; None where it is none, or none that a counter can have."""
+    try:
+        number = float(texts[0]) if len(texts) == 1 else math.nan
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,212 @@
+"""Files and folders of ours that rounds need on hosts: made where there is room, and gone with the run.
+
+Files to be read or written (``RoundFiles``), and folders in directories that are measured (``OwnFolders``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from nicbench.core.endpoint import MOUNTS
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.round import OwnFolder
+from nicbench.hosts.base import Host
+from nicbench.hosts.kinds.netns import outermost
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo.remove_path import RemovePath
+
+_SLOWEST_BYTES_PER_S: Final = 10e6
+"""Of a drive that is filled."""
+_SPARE_OF_FILE_RATIO: Final = 0.05
+"""Of the file, left free: a file system keeps books as well."""
+_THERE: Final = 3
+# $1 is the folder, $2 the file. Free bytes are those that this user may have; `df` prints a heading first.
+_FREE_FOR_FILE: Final = (
+    f'test ! -e "$2" || exit {_THERE}; test -d "$1" && test -w "$1" '
+    '&& df --output=avail --block-size=1 -- "$1" | tail -n 1'
+)
+# -C: never over a file that is there already.
+_FILL: Final = 'set -C; head -c "$2" /dev/urandom > "$1"'
+
+
+_ANSWER_S: Final = 30.0
+"""A server that is gone lets whoever asks for a directory of it wait."""
+_REMOVAL_S: Final = 1800.0
+_SPARE_RATIO: Final = 0.02
+"""Left free: a file system keeps books as well."""
+_AGAIN: Final = "mount it again; `nicbench resume` then goes on with this round"
+_AGAIN_OURS: Final = (
+    "the server of this share, or its mount, died: the kernel's messages (dmesg) of both hosts may say why; "
+    "`nicbench resume` makes the shares anew and goes on with this round"
+)
+_NO_FOLDER: Final = 3
+# $1 is the directory. Free bytes are those that this user may have; `df` prints a heading first.
+_FREE_BYTES: Final = (
+    f'test -d "$1" && test -w "$1" || exit {_NO_FOLDER}; '
+    'df --output=source,target,avail --block-size=1 -- "$1" | tail -n 1'
+)
+
+
+class RoundFiles:
+    """Makes files whose removal is written down before they are there."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._promised: set[tuple[str, str]] = set()
+        """Host and path of each whose removal is written down."""
+
+    async def make(self, host: Host, folder: str, name: str, size_bytes: int, *, filled: bool) -> str:
+        """``folder/nicbench-RUN-name``. NotReadyError where the folder cannot be used, or has no room for the file."""
+        path = f"{folder.rstrip('/')}/nicbench-{self._changes.run_id}-{name}"
+        free = await host.run(("sh", "-c", _FREE_FOR_FILE, "sh", folder, path), check=False)
+        if free.status == _THERE:
+            step = "remove it, if nobody needs it, or name another folder"
+            raise NotReadyError(f"{path} is there already and is left alone", place=host.name, next_step=step)
+        if free.status != 0 or not free.stdout.strip().isdigit():
+            raise NotReadyError(
+                f"there is no folder {folder} that can be written to",
+                place=host.name,
+                next_step=f"make it there (mkdir -p {folder}), or name another folder",
+            )
+        needed, there = round(size_bytes * (1 + _SPARE_OF_FILE_RATIO)), int(free.stdout.strip())
+        if there < needed:
+            raise NotReadyError(
+                f"{folder} has {there} bytes free, and a file of {size_bytes} bytes is to be there",
+                place=host.name,
+                next_step="make room, name a folder on another file system, or transfer less",
+            )
+        content = size_bytes if filled else 0
+
+        async def fill() -> None:
+            timeout_s = 30.0 + content / _SLOWEST_BYTES_PER_S
+            await host.run(("sh", "-c", _FILL, "sh", path, str(content)), timeout_s=timeout_s)
+
+        if (host.name, path) in self._promised:
+            await fill()
+        else:
+            self._promised.add((host.name, path))
+            await self._changes.make(host, RemovePath(path=path), fill)
+        return path
+
+    async def remove(self, host: Host, path: str) -> None:
+        """What the undo would do; it then finds nothing."""
+        await host.run(("rm", "-f", "--", path))
+
+
+class OwnFolders:
+    """Makes folders whose removal is written down before they are there."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._there: set[tuple[str, str]] = set()
+        """Host and path of each, and of the folder of ours that it is in."""
+
+    async def make(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder]) -> None:
+        """Those that are not there yet; ``hosts`` are by endpoint.
+
+        NotReadyError where a directory cannot be used, or has no room for all that is to be in it.
+        """
+        missing = [each for each in folders if (hosts[each.endpoint].name, each.path) not in self._there]
+        for each in missing:
+            await _free(hosts[each.endpoint], each.parent)  # one that does not answer is told before it is waited for
+            await _remove(hosts[each.endpoint], each.path)
+        await self._require_room(hosts, missing)
+        for each in missing:
+            await self._make(hosts[each.endpoint], each)
+
+    async def require(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder], failure: str) -> None:
+        """HostError where one is gone, or does not answer, with the ``failure`` of the round that made us look."""
+        for each in folders:
+            host = hosts[each.endpoint]
+            what = await _amiss(host, each.path)
+            if what is not None:
+                raise HostError(
+                    f"the directory {each.path} {what}; the round failed with: {failure}",
+                    place=host.name,
+                    next_step=_AGAIN_OURS if each.path.startswith(MOUNTS) else _AGAIN,
+                )
+
+    async def _require_room(self, hosts: Mapping[str, Host], folders: Sequence[OwnFolder]) -> None:
+        needed: dict[tuple[str, str], int] = {}
+        there: dict[tuple[str, str], int] = {}
+        named: dict[tuple[str, str], tuple[str, str]] = {}
+        for each in folders:
+            host = hosts[each.endpoint]
+            source, free = await _free(host, each.parent)
+            key = (outermost(host).name, source)
+            there[key], named[key] = free, (host.name, each.parent)
+            needed[key] = needed.get(key, 0) + each.needed_bytes
+        for key, wanted in needed.items():
+            host_name, parent = named[key]
+            if there[key] < wanted * (1 + _SPARE_RATIO):
+                raise NotReadyError(
+                    f"{parent} has {there[key]} bytes free, and files of {wanted} bytes are to be there",
+                    place=host_name,
+                    next_step="make room, use smaller or fewer frames, fewer instances, or a shorter duration",
+                )
+
+    async def _make(self, host: Host, folder: OwnFolder) -> None:
+        own = f"{folder.parent.rstrip('/')}/{folder.name.partition('/')[0]}"
+        if (host.name, own) not in self._there:
+
+            async def apply() -> None:
+                # Another client may see the same directory: its name is this run's, and so it is ours whoever made it.
+                await host.run(("mkdir", "-p", "--", own), timeout_s=_ANSWER_S)
+
+            self._there.add((host.name, own))
+            await self._changes.make(host, RemovePath(path=own), apply)
+        await host.run(("mkdir", "-p", "--", folder.path), timeout_s=_ANSWER_S)
+        self._there.add((host.name, folder.path))
+
+
+async def _remove(host: Host, path: str) -> None:
+    """What an earlier part of this run left there: the directory was away when it was to be removed."""
+    try:
+        await host.run(("rm", "-rf", "--one-file-system", "--", path), timeout_s=_REMOVAL_S)
+    except HostError as error:
+        raise NotReadyError(
+            f"what this run left in {path} cannot be removed: {error.message}",
+            place=host.name,
+            next_step="see whether the directory answers (ls), and remove that folder",
+        ) from error
+
+
+async def _amiss(host: Host, directory: str) -> str | None:
+    """What is wrong with it, None where nothing is."""
+    try:
+        done = await host.run(("test", "-d", directory), check=False, timeout_s=_ANSWER_S)
+    except HostError:
+        return f"does not answer within {_ANSWER_S:g} s: what serves it may be gone"
+    return None if done.status == 0 else "is gone"
+
+
+async def _free(host: Host, directory: str) -> tuple[str, int]:
+    """The file system of a directory, and its free bytes."""
+    try:
+        done = await host.run(("sh", "-c", _FREE_BYTES, "sh", directory), check=False, timeout_s=_ANSWER_S)
+    except HostError as error:
+        raise NotReadyError(
+            f"the directory {directory} does not answer within {_ANSWER_S:g} s: what serves it may be gone",
+            place=host.name,
+            next_step="see there whether its server is up (findmnt, ls), and mount it again",
+        ) from error
+    parts = done.stdout.split()
+    if done.status != 0 or len(parts) < 3 or not parts[-1].isdigit():
+        raise NotReadyError(
+            f"there is no directory {directory} that can be written to",
+            place=host.name,
+            next_step=f"mount or make it there (mkdir -p {directory}), or name another one",
+        )
+    return " ".join(parts[:-1]), int(parts[-1])
+
+
+async def file_system_at(host: Host, directory: str) -> str | None:
+    """Its type and source, "nfs4 server:/stor/d1"; None where that cannot be told."""
+    command = ("df", "--output=fstype,source", "--", directory)
+    try:
+        done = await host.run(command, check=False, timeout_s=_ANSWER_S)
+    except HostError:
+        return None
+    lines = done.stdout.splitlines()
+    return " ".join(lines[1].split()) if done.status == 0 and len(lines) > 1 else None

@@ -1,0 +1,121 @@
+"""What the ledger is made of: stages of the path, counters at them, and sources that read counters on a host."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import ClassVar
+
+
+class Side(StrEnum):
+    """Whose host a counter is on."""
+
+    TESTER = "tester"
+    DUT = "DUT"
+
+
+class Stage(IntEnum):
+    """Where on a frame's way from sender to receiver, in this order."""
+
+    TRANSMIT_RING = 1
+    TESTER_QDISC = 2
+    TESTER_TRANSMIT = 3
+    DUT_RECEIVE = 4
+    DUT_BACKLOG = 5
+    DUT_INGRESS = 6
+    DUT = 7
+    DUT_FIREWALL = 8
+    DUT_IP = 9
+    DUT_QDISC = 10
+    DUT_TRANSMIT = 11
+    TESTER_RECEIVE = 12
+    TESTER_BACKLOG = 13
+    TESTER_INGRESS = 14
+    RECEIVE_RING = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """A counter that counts the frames of counter ``of`` again, unless counter ``unless`` rose over the trial."""
+
+    of: str
+    unless: str
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A cumulative counter of frames, by a ``key`` of its own on the whole path (``key_of``).
+
+    ``also_in`` are keys of wider counters that count each of these frames again: there they are taken off, so that no
+    frame is in two rows. Where one of them is not read, nothing is taken off. ``within`` are such of which one holds
+    them, which depends on the version of a driver: what is found there is taken off, in turn. ``machine_wide`` counts
+    for every device of its machine, and so accounts for no more than devices with ``has_machine_wide`` dropped.
+    ``beside`` is the reason why it is shown beside the ledger and explains no loss. ``place`` is None where it counts
+    no losses at all.
+    """
+
+    key: str
+    name: str
+    frames: int
+    stage: Stage | None = None
+    place: str | None = None
+    also_in: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    machine_wide: bool = False
+    has_machine_wide: bool = False
+    echo: Echo | None = None
+    beside: str | None = None
+    unsent: bool = False
+
+
+def key_of(side: Side, device: str, name: str) -> str:
+    """The key of a counter of a device."""
+    return f"{side}: {device} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A host as a source sees it: its side, its kernel interfaces on the path, and who is at their other ends.
+
+    ``kinds`` has ``ip``'s name of each device's kind (``veth``, ``bridge``; "" for a card), ``drivers`` its driver,
+    ``ports`` the device of each port by the port's name in the bench file.
+    """
+
+    side: Side
+    devices: tuple[str, ...]
+    peers: Mapping[str, tuple[Side, str]] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    drivers: Mapping[str, str] = field(default_factory=dict)
+    ports: Mapping[str, str] = field(default_factory=dict)
+
+    def key(self, device: str, name: str) -> str:
+        """The key of a counter of one of its devices."""
+        return key_of(self.side, device, name)
+
+    def stage(self, tester: Stage, dut: Stage) -> Stage:
+        """The stage on the path that a counter of this side belongs to."""
+        return tester if self.side is Side.TESTER else dut
+
+
+class Source(ABC):
+    """One kind of counters. ``kind`` is its name; a file in ``sources`` is one source.
+
+    ``script`` is a line of shell that prints them, with what is missing on a host left out (it must end by itself, and
+    quickly: it runs before and after every trial). ``read`` is pure; text that it does not understand is a ValueError.
+    """
+
+    kind: ClassVar[str]
+    sides: ClassVar[frozenset[Side]] = frozenset(Side)
+    """On whose hosts it is read. What frames pass only on the DUT must not be read beside the tester's sockets."""
+    once_per_machine: ClassVar[bool] = False
+    """Not of a namespace: read on the DUT's side alone where both sides are one machine."""
+
+    @abstractmethod
+    def script(self, view: View) -> str:
+        """The shell's line; "" where this host has nothing of the kind."""
+
+    @abstractmethod
+    def read(self, text: str, view: View) -> tuple[Count, ...]:
+        """The counters in its output; none where it printed nothing."""

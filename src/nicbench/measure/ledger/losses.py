@@ -1,0 +1,160 @@
+"""The loss ledger of a trial: counters along the path, before and after, and what remains unexplained.
+
+Rows stand in the order of the path. Frames that the tester never sent are in it too, at its transmit ring, but they are
+``unsent`` and not ``lost``: they are no part of the sum. ``unexplained`` = lost - the other rows; below zero some
+counter counted frames that were not lost, or one frame twice: that is a fault of the ledger, and is said as one. Where
+the path copies frames, a copy that was dropped is counted and nothing is missing: that is said, beside. The trial's
+counts stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from nicbench.core.trial import LossBeside, LossPlace, PortReading, Reading
+from nicbench.measure.ledger.account import Account, account
+from nicbench.measure.ledger.base import Count, Side, Stage, View, key_of
+from nicbench.measure.ledger.reader import Counters
+from nicbench.measure.ledger.sources.drivers import EXCESS
+
+_REFUSED = "xdp_tx_invalid_descs"
+_SOCKET = "xdp_rx_dropped"
+_TRANSMIT_ERRORS = "oerrors"
+
+
+def with_ledger(
+    reading: Reading,
+    before: Mapping[str, int],
+    after: Mapping[str, int],
+    counters: tuple[Counters, Counters] = (Counters(), Counters()),
+    tester: View | None = None,
+    receivers: Collection[int] | None = None,
+) -> Reading:
+    """``reading`` with its ledger. ``receivers`` are the ports, by number, at which frames were to arrive; None: all.
+
+    ``before`` and ``after`` are the DUT's own cumulative counters by name, ``counters`` those of the hosts. Nothing
+    lost gives no row but what was not sent, and 0 unexplained.
+    """
+    unsent = _unsent(reading)
+    lost = reading.counts.lost
+    if lost == 0:
+        return reading.model_copy(update={"ledger": unsent, "unexplained": 0})
+    own_before, own_after = _own(before), _own(after)
+    ports = [
+        count
+        for number, port in enumerate(reading.ports)
+        for count in _of_port(port, tester, receives=receivers is None or number in receivers)
+    ]
+    zeros = [_at_zero(count) for count in ports]
+    found = account((*own_before, *zeros, *counters[0].counts), (*own_after, *ports, *counters[1].counts))
+    unexplained = lost - sum(row.frames for row in found.rows if not row.unsent)
+    faults = (*dict.fromkeys((*counters[0].faults, *counters[1].faults)), *found.faults)
+    beside = found.beside
+    if unexplained < 0 and reading.counts.duplicated:
+        beside = (*beside, _copies(-unexplained, found))
+    elif unexplained < 0:
+        faults = (*faults, _too_many(-unexplained, found))
+    return reading.model_copy(
+        update={
+            "ledger": (*unsent, *found.rows),
+            "ledger_beside": beside,
+            "ledger_faults": faults,
+            "unexplained": unexplained,
+        }
+    )
+
+
+def with_overruns(reading: Reading, before: Mapping[int, int], after: Mapping[int, int]) -> Reading:
+    """``reading`` with what a DUT in memory saw of the tester's full rings, by port, as overruns."""
+    grown = {port: count - before.get(port, 0) for port, count in after.items()}
+    ports = tuple(
+        port.model_copy(update={"receive_overrun": (port.receive_overrun or 0) + max(0, grown[number])})
+        if number in grown
+        else port
+        for number, port in enumerate(reading.ports)
+    )
+    return reading.model_copy(update={"ports": ports})
+
+
+def _unsent(reading: Reading) -> tuple[LossPlace, ...]:
+    """What never left, by cause: the kernel refused it, the tester had no time or room, a lossless port pushed back."""
+    counts = reading.counts
+    refused = {port.name: port.counters.get(_REFUSED, 0) for port in reading.ports}
+    rest = max(0, counts.unsent_tester - sum(refused.values()))
+    rows = [
+        *((f"tester, transmit ring of {port}", f"{port} {_REFUSED}", frames) for port, frames in refused.items()),
+        ("tester, transmit ring", "unsent, by the tester", rest),
+        ("DUT, its full ring (back-pressure)", "unsent, by back-pressure", counts.unsent_backpressure),
+    ]
+    return tuple(
+        LossPlace(place=place, counter=counter, frames=frames, stage=Stage.TRANSMIT_RING, unsent=True)
+        for place, counter, frames in rows
+        if frames
+    )
+
+
+def _own(counters: Mapping[str, int]) -> list[Count]:
+    """The DUT's own counters: of a policer, a bridge in user space, a generator of faults."""
+    return [
+        Count(key=f"DUT's own: {name}", name=name, frames=frames, stage=Stage.DUT, place="DUT")
+        for name, frames in counters.items()
+    ]
+
+
+def _of_port(port: PortReading, tester: View | None, *, receives: bool) -> list[Count]:
+    """What the tester's port says of itself, over the trial."""
+    counts = []
+    if port.receive_overrun:
+        device = tester.ports.get(port.name, "") if tester is not None and _SOCKET in port.counters else ""
+        # The poller of a veth counts each frame that finds the socket full once more.
+        is_veth = tester is not None and tester.kinds.get(device) == "veth"
+        also_in = (key_of(Side.TESTER, device, EXCESS),) if is_veth else ()
+        counts.append(
+            Count(
+                key=f"{port.name} overrun",
+                name=f"{port.name} receive overrun",
+                frames=port.receive_overrun,
+                stage=Stage.RECEIVE_RING,
+                place=f"tester, receive ring of {port.name}",
+                also_in=also_in,
+                # A capture of libpcap's sees, and drops, what its own port sends.
+                beside=None if receives else "no frame of the trial was to arrive at this port",
+            )
+        )
+    # AF_XDP's driver counts under this name what found no room and was tried again.
+    if port.counters.get(_TRANSMIT_ERRORS) and _SOCKET not in port.counters:
+        counts.append(
+            Count(
+                key=f"{port.name} {_TRANSMIT_ERRORS}",
+                name=f"{port.name} {_TRANSMIT_ERRORS}",
+                frames=port.counters[_TRANSMIT_ERRORS],
+                stage=Stage.TRANSMIT_RING,
+                place=f"tester, transmit ring of {port.name}",
+            )
+        )
+    return counts
+
+
+def _at_zero(count: Count) -> Count:
+    return Count(key=count.key, name=count.name, frames=0)
+
+
+def _copies(frames: int, found: Account) -> LossBeside:
+    """Nobody can say which place dropped them, where there are several."""
+    return LossBeside(
+        place=", ".join(dict.fromkeys(row.place for row in found.rows)),
+        counter=_list_counters(found),
+        frames=frames,
+        why="frames came in copies on this path: of those that were dropped, another copy arrived, or was dropped too",
+    )
+
+
+def _too_many(frames: int, found: Account) -> str:
+    return (
+        f"{frames} more frames were counted as dropped than are missing ({_list_counters(found)}): "
+        "a counter also counts frames of others, or one frame in two places; where these were lost cannot be relied on"
+    )
+
+
+def _list_counters(found: Account) -> str:
+    return ", ".join(f"{row.counter} {row.frames}" for row in found.rows)

@@ -1,0 +1,111 @@
+"""Reads every counter of a testbed: one command a host, before and after each trial, never while frames are sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nicbench.core.errors import NicbenchError
+from nicbench.core.registry import find
+from nicbench.hosts.asking import in_sections, sections
+from nicbench.hosts.base import Host
+from nicbench.hosts.kinds.netns import outermost
+from nicbench.measure.ledger.base import Count, Side, Source, View
+from nicbench.system.inventory.base import NOT_UNDERSTOOD
+from nicbench.system.kernel_driver import driver_of
+from nicbench.testbed.labs.base import Testbed
+
+_PACKAGE = "nicbench.measure.ledger.sources"
+_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """All counts at one time, and why some could not be had."""
+
+    counts: tuple[Count, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+class LedgerReader:
+    """The sources that apply to the hosts of one testbed. Make it by ``of`` when the DUT is up."""
+
+    def __init__(self, hosts: tuple[tuple[Host, View], ...] = ()) -> None:
+        self._hosts = hosts
+        self._sources = {kind: source() for kind, source in find(_PACKAGE, Source).items()}
+        machines = [outermost(host).spec() for host, _ in hosts]
+        # Of two sides on one machine the DUT's is asked for what the machine counts as a whole.
+        self._one_machine = len(machines) == 2 and machines[0] == machines[1]
+
+    @classmethod
+    async def of(cls, testbed: Testbed) -> LedgerReader:
+        """Looks at the interfaces of both sides; a testbed without any has nothing to read."""
+        ports = zip(testbed.tester_ports, testbed.dut_ports, strict=False)
+        links = [(near.device, far.device) for near, far in ports if near.device and far.device]
+        sides = [
+            (Side.TESTER, testbed.tester, {port.name: port.device for port in testbed.tester_ports if port.device})
+        ]
+        if testbed.dut is not None:
+            names = {port.name: port.device for port in testbed.dut_ports if port.device}
+            sides.append((Side.DUT, testbed.dut, names))
+        peers: dict[Side, dict[str, tuple[Side, str]]] = {
+            Side.TESTER: {near: (Side.DUT, far) for near, far in links},
+            Side.DUT: {far: (Side.TESTER, near) for near, far in links},
+        }
+        views = [
+            (host, await _look_at(host, side, ports, peers[side]))
+            for side, host, ports in sides
+            if ports and not testbed.simulated
+        ]
+        return cls(tuple(views))
+
+    async def read(self) -> Counters:
+        """Reads every counter of every host now."""
+        # Of all hosts at once: it takes as long as the slowest.
+        each = await asyncio.gather(*(self._of_host(host, view) for host, view in self._hosts))
+        return Counters(
+            tuple(count for one in each for count in one.counts), tuple(fault for one in each for fault in one.faults)
+        )
+
+    async def _of_host(self, host: Host, view: View) -> Counters:
+        wanted = {kind: source.script(view) for kind, source in self._sources.items() if self._applies(source, view)}
+        wanted = {kind: script for kind, script in wanted.items() if script}
+        try:
+            done = await host.run(("sh", "-c", in_sections(wanted)), check=False, timeout_s=_TIMEOUT_S)
+        except NicbenchError as error:
+            return Counters(faults=(f"the counters of {host.name} could not be read: {error.message}",))
+        counts: list[Count] = []
+        faults: list[str] = []
+        for kind, text in sections(done.stdout).items():
+            try:
+                counts.extend(self._sources[kind].read(text, view))
+            except NOT_UNDERSTOOD as error:
+                faults.append(f"{kind} on {host.name} was not understood: {type(error).__name__}: {error}")
+        return Counters(tuple(counts), tuple(faults))
+
+    def view(self, side: Side) -> View | None:
+        """What is known of the interfaces on a side of the path."""
+        return next((view for _, view in self._hosts if view.side is side), None)
+
+    def _applies(self, source: Source, view: View) -> bool:
+        if source.once_per_machine and self._one_machine and view.side is not Side.DUT:
+            return False
+        return view.side in source.sides
+
+
+async def _look_at(host: Host, side: Side, ports: Mapping[str, str], peers: Mapping[str, tuple[Side, str]]) -> View:
+    """The interfaces and the bridges over them (a bond's statistics are the sum of its ports': it is left out)."""
+    try:
+        shown = await host.run(("ip", "-d", "-j", "link", "show"), check=False)
+        links = {str(link["ifname"]): link for link in json.loads(shown.stdout or "[]")}
+    except (NicbenchError, ValueError, KeyError, TypeError):
+        links = {}
+    devices = tuple(dict.fromkeys(ports.values()))
+    kinds = {name: str(link.get("linkinfo", {}).get("info_kind", "")) for name, link in links.items()}
+    masters = dict.fromkeys(str(links[name].get("master", "")) for name in devices if name in links)
+    bridges = tuple(name for name in masters if kinds.get(name) == "bridge")
+    # A veth has the name of its kind: that costs no command.
+    drivers = {device: "veth" if kinds.get(device) == "veth" else await driver_of(host, device) for device in devices}
+    return View(side, (*devices, *bridges), peers, kinds, drivers, ports)

@@ -1,0 +1,207 @@
+"""A link of a bond goes down in the midst of a round and comes back, as a test asks for (``failure``).
+
+Meanwhile the host of the bond looks at the bytes of its connections ten times a second, which it does in no other
+round. The clock is that host's own (``/proc/uptime``). The link is up again whatever happens: its undo is written
+down before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from typing import Final
+
+from nicbench.core.bond import Bond, BondSeen, Connection, FlowSilence, LinkFailed, LinkFailure
+from nicbench.core.errors import NicbenchError
+from nicbench.hosts.base import Host
+from nicbench.measure.host_readings import parse_sockets
+from nicbench.stats.bonds import UnpredictableError, arithmetics, port_of
+from nicbench.stats.link_failures import Look, silence_of, step_s
+from nicbench.testbed.labs.base import BondMember, Endpoint
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo.set_link_up import SetLinkUp
+from nicbench.workloads.base import Watch
+from nicbench.workloads.processes import Running
+
+_STEP_S: Final = 0.1
+_MARK: Final = "=== at "
+_LOOK: Final = "while :; do read up _ < /proc/uptime; echo '=== at '$up; ss -tinH; sleep {step}; done"
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_UPTIME: Final = ("cat", "/proc/uptime")
+# By one shell each, so that the time is that of the deed and not of a slow host's answer.
+_DOWN: Final = 'ip link set dev "$1" down && cat /proc/uptime'
+_UP: Final = 'cat /proc/uptime && ip link set dev "$1" up'
+
+
+@dataclass
+class FailureWatch:
+    """Takes the link down and brings it back around what another watch looks at."""
+
+    watch: Watch
+    failure: LinkFailure
+    endpoint: Endpoint
+    member: BondMember
+    changes: Changes
+    _zero_s: float = 0.0
+    _ended_s: float | None = None
+    _down_s: float | None = None
+    _up_s: float | None = None
+    _trouble: str | None = None
+    _looking: Running | None = None
+    _acting: asyncio.Task[None] | None = None
+    _looks: list[Look] = field(default_factory=list)
+
+    async def begin(self) -> None:
+        """Begins to look at connections, and starts the clock after which the link goes down."""
+        network = self.endpoint.host.network
+        try:
+            script = _LOOK.format(step=_STEP_S)
+            self._looking = await Running.start(network, ("sh", "-c", script), {}, _MOST_BYTES)
+        except NicbenchError as error:
+            self._trouble = f"its connections could not be looked at: {error.message}"
+        await self.watch.begin()
+        self._zero_s = await _uptime(network)
+        self._acting = asyncio.create_task(self._act())
+
+    async def end(self) -> None:
+        """Every client has ended; the link comes back now if it has not."""
+        if self._ended_s is None:
+            self._ended_s = await _uptime(self.endpoint.host.network)
+        await self._stop()
+        await self.watch.end()
+
+    async def close(self) -> None:
+        """Whatever happened: the link is up, and nobody looks any more."""
+        with contextlib.suppress(NicbenchError):
+            await self._stop()
+
+    def seen(self, bonds: tuple[BondSeen, ...]) -> LinkFailed:
+        """What came of it; ``bonds`` are those of the round, whose flows are the connections of its jobs."""
+        looks = [Look(look.at_s - self._zero_s, look.moved) for look in self._looks]
+        far = self.member.far_host
+        down_s, until_s = self._since(self._down_s), self._since(self._ended_s)
+        return LinkFailed(
+            asked=self.failure,
+            link=self.member.device,
+            taken_down=self.member.device if far is None else f"{self.member.far_device} of {far.name}",
+            down_at_s=down_s,
+            up_at_s=self._since(self._up_s),
+            step_s=None if down_s is None else _round_to_ms(step_s(looks, down_s, until_s or float("inf"))),
+            flows=() if self._down_s is None else tuple(self._flows(looks, bonds)),
+            trouble=self._trouble,
+        )
+
+    def _flows(self, looks: list[Look], bonds: tuple[BondSeen, ...]) -> list[FlowSilence]:
+        own = [seen for seen in bonds if self.endpoint.name in seen.endpoint.split(", ")]
+        down_s, up_s, until_s = self._since(self._down_s) or 0.0, self._since(self._up_s), self._since(self._ended_s)
+        found = []
+        for flow in (flow for seen in own for flow in seen.flows):
+            one = flow.connection
+            key = (one.source, one.source_port, one.destination, one.destination_port)
+            last_s = looks[-1].at_s if looks else 0.0
+            silence = silence_of(looks, key, down_s, up_s, last_s if until_s is None else until_s)
+            if silence is not None:
+                found.append(
+                    FlowSilence(
+                        jobs=flow.jobs,
+                        connection=one,
+                        **ports_of(one, bonds, self._link_ends()),
+                        silent_down_s=_round_to_ms(silence.down_s),
+                        silent_back_s=_round_to_ms(silence.back_s),
+                        went_on=silence.went_on,
+                    )
+                )
+        return found
+
+    def _link_ends(self) -> frozenset[str]:
+        """The interfaces at both ends of the link."""
+        return frozenset({self.member.device, self.member.far_device or self.member.device})
+
+    async def _act(self) -> None:
+        host = self.member.far_host or self.endpoint.host.network
+        device = self.member.far_device if self.member.far_host is not None else self.member.device
+
+        async def take_down() -> None:
+            self._down_s = _seconds((await host.run(("sh", "-c", _DOWN, "down", str(device)))).stdout)
+
+        try:
+            await asyncio.sleep(self.failure.after)
+            await self.changes.make(host, SetLinkUp(device=str(device)), take_down)
+            await asyncio.sleep(self.failure.lasts)
+            self._up_s = _seconds((await host.run(("sh", "-c", _UP, "up", str(device)))).stdout)
+        except NicbenchError as error:
+            self._trouble = f"{device} could not be taken down and brought back: {error.message}"
+
+    async def _stop(self) -> None:
+        acting, self._acting = self._acting, None
+        if acting is not None:
+            acting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await acting
+            if self._down_s is not None and self._up_s is None:
+                await self._bring_up()
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            await looking.stop()
+            self._looks = looks_in(looking.output.stdout)
+
+    async def _bring_up(self) -> None:
+        """Brings the link up where the round was over before its time had come."""
+        host = self.member.far_host or self.endpoint.host.network
+        device = self.member.far_device if self.member.far_host is not None else self.member.device
+        await host.run(("ip", "link", "set", "dev", str(device), "up"))
+
+    def _since(self, at_s: float | None) -> float | None:
+        return None if at_s is None else _round_to_ms(at_s - self._zero_s)
+
+
+def ports_of(connection: Connection, bonds: tuple[BondSeen, ...], lost: frozenset[str]) -> dict[str, str | None]:
+    """The port by which the connection's bytes leave the bond that sends them, and without the one that is lost.
+
+    Of each connection, as one end sees it, bonds may know the other end's view: the sender's counts.
+    """
+    ends = {(connection.source, connection.source_port), (connection.destination, connection.destination_port)}
+    for seen in bonds:
+        for flow in seen.flows:
+            one = flow.connection
+            is_it = {(one.source, one.source_port), (one.destination, one.destination_port)} == ends
+            if is_it and flow.port is not None and (one.sent_bytes or 0) > (one.received_bytes or 0):
+                return {"port_before": flow.port, "port_down": _without(seen.bond, one, lost)}
+    return {}
+
+
+def _without(bond: Bond, connection: Connection, lost: frozenset[str]) -> str | None:
+    """As the driver computes it over the ports that are left."""
+    left = tuple(port.model_copy(update={"usable": False}) if port.name in lost else port for port in bond.ports)
+    try:
+        return port_of(bond.model_copy(update={"ports": left}), connection, arithmetics(bond.kernel)[0])
+    except UnpredictableError:
+        return None
+
+
+def looks_in(text: str) -> list[Look]:
+    """What the loop printed; its last look may be cut off, and is left out."""
+    found = []
+    for part in text.split(_MARK)[1:-1]:
+        first, _, rest = part.partition("\n")
+        with contextlib.suppress(ValueError):
+            moved = {
+                one.key: (one.sent_bytes or 0) + (one.received_bytes or 0)
+                for one in parse_sockets(rest)
+                if one.sent_bytes is not None or one.received_bytes is not None
+            }
+            found.append(Look(float(first), moved))
+    return found
+
+
+async def _uptime(host: Host) -> float:
+    return _seconds((await host.run(_UPTIME)).stdout)
+
+
+def _seconds(uptime: str) -> float:
+    return float(uptime.split()[0])
+
+
+def _round_to_ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

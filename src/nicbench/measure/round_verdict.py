@@ -1,0 +1,152 @@
+"""The verdict of a round: whether every tool did its work, and nothing took the machines away meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from nicbench.core.bond import LinkFailed
+from nicbench.core.judging import Thresholds
+from nicbench.core.round import JobOutcome, MachineCpu, RoundRequest
+from nicbench.core.verdict import Finding, Reason, Verdict
+
+CARRIER_CHANGES: Final = "carrier_changes of "
+"""The name of a counter, followed by the interface that it is of (``host_readings.py``)."""
+_MEANT: Final = 2
+
+
+def judge_round(
+    request: RoundRequest,
+    outcomes: Sequence[JobOutcome],
+    cpu: Sequence[MachineCpu],
+    thresholds: Thresholds,
+    counters: Mapping[str, Mapping[str, int]] | None = None,
+    failure: LinkFailed | None = None,
+    server_failure: str | None = None,
+) -> Verdict:
+    """Never looks at how much was moved: a slow card is no reason.
+
+    ``counters`` are what rose of each endpoint's, ``failure`` the link that was taken down on purpose,
+    ``server_failure`` how a server of the DUT's own ended in the midst.
+    """
+    return Verdict(
+        findings=(
+            *_ended_servers(server_failure),
+            *_failed_jobs(request, outcomes),
+            *_late_starts(request, outcomes, thresholds),
+            *_loads_that_ended_early(request, outcomes),
+            *_stolen_cpu_time(cpu, thresholds),
+            *_link_changes(counters or {}, failure),
+            *_missing_link_failure(request, failure),
+        )
+    )
+
+
+def _ended_servers(server_failure: str | None) -> Iterator[Finding]:
+    if server_failure is not None:
+        yield Finding(
+            reason=Reason.PEER_FAILED,
+            threshold="the servers of the DUT go on",
+            value=1.0,
+            limit=0.0,
+            text=f"in the midst of the round {server_failure}",
+        )
+
+
+def _failed_jobs(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> Iterator[Finding]:
+    for job, outcome in zip(request.jobs, outcomes, strict=True):
+        if outcome.failure is not None:
+            ends = job.client if job.server is None else f"{job.client} to {job.server}"
+            yield Finding(
+                reason=Reason.PEER_FAILED,
+                threshold="every tool gives figures",
+                value=1.0,
+                limit=0.0,
+                text=f"{job.workload}, {ends}: {outcome.failure}",
+            )
+
+
+def _late_starts(request: RoundRequest, outcomes: Sequence[JobOutcome], thresholds: Thresholds) -> Iterator[Finding]:
+    """Jobs that did not run side by side: their sum is of no moment in which all of them ran."""
+    starts = [outcome.began_s for outcome in outcomes if outcome.began_s is not None and outcome.failure is None]
+    if len(starts) < 2 or request.duration_s <= 0:
+        return
+    share = (max(starts) - min(starts)) / request.duration_s
+    if share > thresholds.start_spread_share:
+        yield Finding(
+            reason=Reason.DISTURBED,
+            threshold="start_spread_share",
+            value=share,
+            limit=thresholds.start_spread_share,
+            text=f"the last client began {max(starts) - min(starts):.2f} s late of {request.duration_s:g} s",
+        )
+
+
+def _loads_that_ended_early(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> Iterator[Finding]:
+    """A probe beside a load that was over before the probe was: a part of its samples is of an idle machine."""
+    ends = [
+        (job, outcome.began_s + outcome.took_s)
+        for job, outcome in zip(request.jobs, outcomes, strict=True)
+        if outcome.failure is None and outcome.began_s is not None and outcome.took_s is not None
+    ]
+    last_s = max((end_s for job, end_s in ends if job.role == "probe"), default=None)
+    for job, end_s in ends:
+        if last_s is not None and job.role == "load" and end_s < last_s:
+            yield Finding(
+                reason=Reason.DISTURBED,
+                threshold="every load lasts as long as the probe beside it",
+                value=last_s - end_s,
+                limit=0.0,
+                text=f"the load {job.workload} of {job.client} was over {last_s - end_s:.2f} s before the probe was",
+            )
+
+
+def _link_changes(counters: Mapping[str, Mapping[str, int]], failure: LinkFailed | None) -> Iterator[Finding]:
+    """A link that went down or came up by itself; the one that was to fail goes down once and comes up once."""
+    for endpoint, risen in counters.items():
+        for name, changes in risen.items():
+            if not name.startswith(CARRIER_CHANGES):
+                continue
+            device = name.removeprefix(CARRIER_CHANGES)
+            left = changes - (_MEANT if failure is not None and device in _both_ends(failure) else 0)
+            if left > 0:
+                times = "once" if left == 1 else f"{left} times"
+                yield Finding(
+                    reason=Reason.LINK_CHANGED,
+                    threshold="link_changed",
+                    value=float(left),
+                    limit=0.0,
+                    text=f"the link of {device} ({endpoint}) went down or came up by itself, {times}",
+                )
+
+
+def _both_ends(failure: LinkFailed) -> tuple[str, ...]:
+    """The interfaces at both ends of the cable that was taken down on purpose."""
+    return (failure.link, failure.taken_down.partition(" of ")[0])
+
+
+def _missing_link_failure(request: RoundRequest, failure: LinkFailed | None) -> Iterator[Finding]:
+    """A failure that was asked for and did not take place, or not for as long: the round is of something else."""
+    if request.failure is None:
+        return
+    if failure is None or failure.down_at_s is None or failure.up_at_s is None:
+        why = "the round was over before" if failure is None or failure.trouble is None else failure.trouble
+        yield Finding(
+            reason=Reason.LINK_CHANGED,
+            threshold="the failure that is asked for takes place",
+            value=1.0,
+            limit=0.0,
+            text=f"link {request.failure.link} of {request.failure.port} did not go down and come back as asked: {why}",
+        )
+
+
+def _stolen_cpu_time(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> Iterator[Finding]:
+    for each in cpu:
+        if each.steal is not None and each.steal > thresholds.machine_steal_share:
+            yield Finding(
+                reason=Reason.DISTURBED,
+                threshold="machine_steal_share",
+                value=each.steal,
+                limit=thresholds.machine_steal_share,
+                text=f"the hypervisor gave {100 * each.steal:.1f} % of the CPU time of {each.machine} to somebody else",
+            )

@@ -1,0 +1,196 @@
+"""Rounds of workloads: the jobs of each begin together, the machines are watched meanwhile, and it is judged.
+
+``samples.py`` replays, repeats and journals them; ``LiveRoundContext`` is what a method asks for them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from nicbench.core.cpus import NumaNode
+from nicbench.core.endpoint import Mount
+from nicbench.core.errors import NicbenchError
+from nicbench.core.events import RoundBegun, RoundFinished
+from nicbench.core.judging import REPEATS_OF_ROUNDS, Thresholds
+from nicbench.core.round import MachineCpu, Preparation, Round, RoundRequest
+from nicbench.measure.host_readings import is_telling
+from nicbench.measure.player import Player
+from nicbench.measure.round_verdict import judge_round
+from nicbench.measure.samples import LiveContext, Maker, RepeatRule, SampleLog, Slot, TestSetting
+from nicbench.monitor.base import Monitors
+from nicbench.testbed.labs.base import EndpointTestbed
+
+
+class RoundMaker(Maker[Round, RoundRequest]):
+    """Plays rounds, one at a time."""
+
+    def __init__(self, player: Player, monitors: Monitors, thresholds: Thresholds, log: SampleLog[Round]) -> None:
+        super().__init__(log)
+        self.player = player
+        self.preparation: Preparation | None = None
+        """What must be there before the next round that is really played, as the test says whose turn it is."""
+        self._monitors = monitors
+        self._thresholds = thresholds
+
+    def in_turn(self, request: RoundRequest) -> RoundRequest:
+        return request.model_copy(update={"warm_up": self.log.turn.warm_up})
+
+    def starting(self, slot: Slot, request: RoundRequest) -> RoundBegun:
+        return RoundBegun(
+            test=slot.test,
+            parameters=slot.parameters,
+            jobs=len(request.jobs),
+            duration_s=request.duration_s,
+            repeat=slot.repeat,
+        )
+
+    def finished(self, sample: Round) -> RoundFinished:
+        return RoundFinished(round=sample)
+
+    async def measure(self, slot: Slot, request: RoundRequest) -> tuple[Round, NicbenchError | None]:
+        """One round, prepared for, between two readings of the interfaces' counters."""
+        player = self.player
+        if self.preparation is not None:
+            await player.prepare(self.preparation)
+        for command in request.before:
+            await player.run_before(command)
+        await player.rest(request.pause_s)
+        before = await player.counters()
+        watch = _Watch(self._monitors, slot.number)
+        try:
+            outcomes = await player.play(slot.number, request, watch)
+        finally:
+            await watch.end()
+        counters = _differences(before, await player.counters())
+        made = Round(
+            id=Round.id_of(slot.number),
+            **self.record_of(slot),
+            request=request,
+            outcomes=outcomes,
+            cpu=watch.cpu,
+            counters=counters,
+            bonds=player.bonds(),
+            failure=player.failure(),
+            verdict=judge_round(
+                request,
+                outcomes,
+                watch.cpu,
+                self._thresholds,
+                counters,
+                player.failure(),
+                player.server_failure(),
+            ),
+        )
+        await player.keep(made)
+        return made, None
+
+
+class RoundRepeats(RepeatRule[Round]):
+    """Of invalid rounds the one in which the fewest jobs failed is used.
+
+    A round in which a tool failed is no worse a measurement of the others: its figures stand, and the result says
+    which is missing.
+    """
+
+    policy = REPEATS_OF_ROUNDS
+
+    def cost_s(self, sample: Round) -> float:
+        return sample.request.duration_s
+
+    def disturbance(self, sample: Round) -> tuple[float, ...]:
+        """How many jobs failed."""
+        return (sum(outcome.failure is not None for outcome in sample.outcomes),)
+
+    def may_help(self, sample: Round) -> bool:
+        """Not where every failure would come again: a tool is missing, or cannot do what was asked."""
+        failed = [outcome for outcome in sample.outcomes if outcome.failure is not None]
+        return not failed or any(outcome.repeatable for outcome in failed)
+
+
+class LiveRoundContext(LiveContext[Round, RoundRequest]):
+    """The context of one test of workloads; see ``methods.base.RoundContext``."""
+
+    def __init__(
+        self,
+        test: TestSetting,
+        maker: RoundMaker,
+        testbed: EndpointTestbed,
+        nodes: tuple[NumaNode, ...] = (),
+        mounts: tuple[Mount, ...] = (),
+    ) -> None:
+        super().__init__(test, maker, RoundRepeats())
+        self.nodes = nodes
+        self.mounts = mounts
+        self.own_folder = maker.player.own_folder
+        self.servers = tuple(end.facts for end in testbed.servers)
+        self.clients = tuple(end.facts for end in testbed.clients)
+        self._maker = maker
+        self._preparation: Preparation | None = None
+
+    def prepare(self, preparation: Preparation) -> None:
+        """See ``methods.base.RoundContext``."""
+        self._preparation = preparation
+
+    async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
+        """One judged round, repeated where that may help; True where an invalid one had to be used."""
+        self._maker.preparation = self._preparation
+        return await self.sample(point, request)
+
+    async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
+        """See ``Player``."""
+        return await self._maker.player.make_file(endpoint, folder, purpose, size_bytes, filled=filled)
+
+    async def remove_file(self, endpoint: str, path: str) -> None:
+        """See ``Player``."""
+        await self._maker.player.remove_file(endpoint, path)
+
+    async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
+        """See ``Player``."""
+        await self._maker.player.steer_interrupts(endpoint, cpus)
+
+
+class _Watch:
+    """The monitors from when clients begin until the last has ended; not while servers start or outputs are read."""
+
+    def __init__(self, monitors: Monitors, number: int) -> None:
+        self.cpu: tuple[MachineCpu, ...] = ()
+        self._monitors = monitors
+        self._number = number
+        self._since: tuple[float, float] | None = None
+
+    async def begin(self) -> None:
+        await self._monitors.begin_round(self._number)
+        self._since = time.process_time(), time.monotonic()
+
+    async def end(self) -> None:
+        """Again is no harm; where nothing began there is nothing to end."""
+        if self._since is None:
+            return
+        (own_s, began), self._since = self._since, None
+        own_s, took_s = time.process_time() - own_s, time.monotonic() - began
+        self.cpu = tuple(_with_controller(each, own_s, took_s) for each in await self._monitors.end_round())
+
+
+def _with_controller(cpu: MachineCpu, own_s: float, took_s: float) -> MachineCpu:
+    """Nicbench itself runs on the machine that is called so."""
+    if cpu.machine != "local" or not cpu.cpus or took_s <= 0:
+        return cpu
+    return cpu.model_copy(update={"controller": own_s / took_s / cpu.cpus})
+
+
+def _differences(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
+) -> dict[str, dict[str, int]]:
+    """What rose, and of pauses, marks and drops also what did not; a counter that was reset meanwhile says nothing."""
+    return {
+        name: {
+            counter: value - before[name][counter]
+            for counter, value in counters.items()
+            if counter in before[name]
+            and (value > before[name][counter] or (is_telling(counter) and value == before[name][counter]))
+        }
+        for name, counters in after.items()
+        if name in before
+    }

@@ -1,0 +1,304 @@
+"""The verdict on a trial. It never looks at what was lost, received or corrupted: the evidence does not contain it.
+
+A verdict that looked at the loss would throw away the trials in which the DUT did badly, and keep the lucky ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from nicbench.core.base import Frozen
+from nicbench.core.judging import Thresholds
+from nicbench.core.reading import HealthEvent, Measure
+from nicbench.core.trial import CpuTime, Reading
+from nicbench.core.verdict import Finding, Reason, Verdict
+
+# Frames that an AF_XDP socket took, completed, and never sent (struct xdp_statistics, tx_invalid_descs).
+TRANSMIT_REFUSED_COUNTER = "xdp_tx_invalid_descs"
+
+
+class PortEvidence(Frozen):
+    """What one of the tester's ports says of itself."""
+
+    name: str
+    receive_overrun: int | None
+    transmit_refused: int = 0
+    link_changed: bool
+    stamp_clock_steps: int = 0
+
+
+class Evidence(Frozen):
+    """All a verdict may know of a trial: the tester's own state, and how the DUT's cores were shared."""
+
+    transmit_ns: int
+    intended: int
+    unsent_tester: int
+    longest_gap_ns: int | None = None
+    total_gap_ns: int | None = None
+    clock_step_ns: int | None = None
+    cpu_share: float | None = None
+    queue_full: int | None = None
+    overtime_ns: int | None = None
+    ports: tuple[PortEvidence, ...] = ()
+    dut_cpus: tuple[CpuTime, ...] = ()
+    dut_waiting_share: float | None = None
+    hardware: tuple[HealthEvent, ...] = ()
+    """What rose in the machines' hardware: links, buses, heat."""
+    peer_failure: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        reading: Reading,
+        *,
+        dut_cpus: Collection[int] = (),
+        peer_failure: str | None = None,
+        link_may_change: bool = False,
+    ) -> Evidence:
+        """The evidence in a reading.
+
+        ``dut_cpus`` are the cores on which the DUT works in the kernel. A core that the tester's worker shares, or on
+        which a DUT in user space polls, must not be among them: their own work would count as foreign.
+        Where the DUT is reset its links may go down, and what could not be sent then is no fault of the tester's.
+        """
+        health = reading.health
+        link_was_down = link_may_change and any(port.link_changed for port in reading.ports)
+        return cls(
+            transmit_ns=reading.transmit_ns,
+            intended=reading.counts.intended,
+            unsent_tester=0 if link_was_down else reading.counts.unsent_tester,
+            longest_gap_ns=health.longest_gap_ns,
+            total_gap_ns=health.total_gap_ns,
+            clock_step_ns=health.clock_step_ns,
+            cpu_share=health.cpu_share,
+            queue_full=health.queue_full,
+            overtime_ns=None if link_was_down else health.overtime_ns,
+            ports=tuple(
+                PortEvidence(
+                    name=port.name,
+                    receive_overrun=port.receive_overrun,
+                    transmit_refused=0 if link_was_down else port.counters.get(TRANSMIT_REFUSED_COUNTER, 0),
+                    link_changed=port.link_changed and not link_may_change,
+                    stamp_clock_steps=port.timestamps.steps if port.timestamps else 0,
+                )
+                for port in reading.ports
+            ),
+            dut_cpus=tuple(cpu for cpu in health.cpus if cpu.cpu in dut_cpus),
+            dut_waiting_share=reading.dut_waiting_share,
+            hardware=tuple(
+                event
+                for event in (reading.machine.events if reading.machine is not None else ())
+                if event.measure is not Measure.LINK or not link_may_change
+            ),
+            peer_failure=peer_failure,
+        )
+
+
+def judge(evidence: Evidence, thresholds: Thresholds) -> Verdict:
+    """Every threshold that was passed, in the order of the table."""
+    return Verdict(findings=tuple(_findings(evidence, thresholds)))
+
+
+def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    yield from _worker(evidence, thresholds)
+    yield from _generator(evidence, thresholds)
+    for cpu in evidence.dut_cpus:
+        yield from _dut_core(cpu, thresholds)
+    yield from _dut_process(evidence, thresholds)
+    yield from _clock(evidence, thresholds)
+    yield from _tester(evidence, thresholds)
+    yield from _hardware(evidence, thresholds)
+    if evidence.peer_failure is not None:
+        yield Finding(
+            reason=Reason.PEER_FAILED,
+            threshold="peer_failed",
+            value=1.0,
+            limit=0.0,
+            text=f"a peer failed: {evidence.peer_failure}",
+        )
+
+
+def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    longest_ms = (evidence.longest_gap_ns or 0) / 1e6
+    if longest_ms > thresholds.longest_gap_ms:
+        yield Finding(
+            reason=Reason.DISTURBED,
+            threshold="longest_gap_ms",
+            value=longest_ms,
+            limit=thresholds.longest_gap_ms,
+            text=f"the tester's worker was held up for {longest_ms:.1f} ms at once",
+        )
+    share = _share(evidence.total_gap_ns or 0, evidence.transmit_ns)
+    if share > thresholds.total_gap_share:
+        yield Finding(
+            reason=Reason.DISTURBED,
+            threshold="total_gap_share",
+            value=share,
+            limit=thresholds.total_gap_share,
+            text=f"the tester's worker was held up for {_percent(share)} of the transmission",
+        )
+
+
+def _generator(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    """What a generator that is not our own says of its overload."""
+    cpu = evidence.cpu_share or 0.0
+    full = _share(evidence.queue_full or 0, evidence.intended)
+    asked_ns = evidence.transmit_ns - (evidence.overtime_ns or 0)
+    overtime = _share(evidence.overtime_ns or 0, asked_ns)
+    rows = (
+        ("tester_cpu_share", cpu, f"the tester's cores were busy for {_percent(cpu)} of their time"),
+        (
+            "tester_queue_full_share",
+            full,
+            f"the tester's transmit queue was full {evidence.queue_full} times: frames left later than they were due",
+        ),
+        (
+            "tester_overtime_share",
+            overtime,
+            f"the tester needed {_percent(overtime)} more time than it was given: the load was lower than asked",
+        ),
+    )
+    for name, value, text in rows:
+        limit = getattr(thresholds, name)
+        if value > limit:
+            yield Finding(reason=Reason.HEALTH, threshold=name, value=value, limit=limit, text=text)
+
+
+def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
+    ticks_ns = cpu.user_ns + cpu.nice_ns + cpu.system_ns
+    whole_ns = ticks_ns + cpu.softirq_ns + cpu.irq_ns + cpu.steal_ns + cpu.idle_ns
+    # Ticks seldom find a program that interrupts keep interrupting; the tasks' own account does.
+    foreign_ns = ticks_ns if cpu.other_tasks_ns is None else cpu.other_tasks_ns
+    stolen, foreign = _share(cpu.steal_ns, whole_ns), _share(foreign_ns, whole_ns)
+    shared = _share(cpu.slow_samples or 0, cpu.speed_samples or 0)
+    paused_ms = (cpu.longest_pause_ns or 0) / 1e6
+    core = f"the DUT's core {cpu.cpu}"
+    rows = (
+        ("dut_foreign_cpu_share", foreign, f"other programs used {_percent(foreign)} of {core}"),
+        ("dut_steal_share", stolen, f"the hypervisor took {_percent(stolen)} of {core}"),
+        (
+            "dut_contended_share",
+            shared,
+            f"the physical core of {core} was shared in {_percent(shared)} of the looks at it",
+        ),
+        ("dut_pause_ms", paused_ms, f"{core} stood still for {paused_ms:.1f} ms at once"),
+    )
+    for name, value, text in rows:
+        limit = getattr(thresholds, name)
+        if value > limit:
+            yield Finding(reason=Reason.DUT_DISTURBED, threshold=name, value=value, limit=limit, text=text)
+
+
+def _dut_process(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    share = evidence.dut_waiting_share
+    if share is not None and share > thresholds.dut_waiting_share:
+        yield Finding(
+            reason=Reason.DUT_DISTURBED,
+            threshold="dut_waiting_share",
+            value=share,
+            limit=thresholds.dut_waiting_share,
+            text=f"other programs kept the DUT from running for {_percent(share)} of the trial",
+        )
+
+
+def _clock(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    if evidence.clock_step_ns is None:
+        return
+    step_ms = abs(evidence.clock_step_ns) / 1e6
+    if step_ms > thresholds.clock_step_ms:
+        yield Finding(
+            reason=Reason.CLOCK_STEP,
+            threshold="clock_step_ms",
+            value=step_ms,
+            limit=thresholds.clock_step_ms,
+            text=f"the monotonic clock moved by {step_ms:.3f} ms against the time-stamp counter",
+        )
+
+
+def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    share = _share(evidence.unsent_tester, evidence.intended)
+    if share > thresholds.unsent_share:
+        yield Finding(
+            reason=Reason.UNSENT,
+            threshold="unsent_share",
+            value=share,
+            limit=thresholds.unsent_share,
+            text=f"the tester did not send {_percent(share)} of the intended frames",
+        )
+    for port in evidence.ports:
+        share = _share(port.receive_overrun or 0, evidence.intended)
+        if share > thresholds.receive_overrun_share:
+            yield Finding(
+                reason=Reason.RECEIVE_OVERRUN,
+                threshold="receive_overrun_share",
+                value=share,
+                limit=thresholds.receive_overrun_share,
+                text=f"the tester's own port {port.name} dropped {port.receive_overrun} arriving frames",
+            )
+        share = _share(port.transmit_refused, evidence.intended)
+        if share > thresholds.transmit_refused_share:
+            yield Finding(
+                reason=Reason.TRANSMIT_REFUSED,
+                threshold="transmit_refused_share",
+                value=share,
+                limit=thresholds.transmit_refused_share,
+                text=f"the kernel threw away {port.transmit_refused} frames of the tester's port {port.name} unsent",
+            )
+        if port.link_changed:
+            yield Finding(
+                reason=Reason.LINK_CHANGED,
+                threshold="link_changed",
+                value=1.0,
+                limit=0.0,
+                text=f"the link of the tester's port {port.name} changed its state",
+            )
+        if port.stamp_clock_steps:
+            times = "once" if port.stamp_clock_steps == 1 else f"{port.stamp_clock_steps} times"
+            yield Finding(
+                reason=Reason.CLOCK_STEP,
+                threshold="stamp_clock_steps",
+                value=float(port.stamp_clock_steps),
+                limit=0.0,
+                text=f"the clock that stamps the frames of port {port.name} was set {times}",
+            )
+
+
+# Their amounts are shares already.
+_SHARES = (Measure.PCIE_LINK, Measure.TEMPERATURE)
+
+
+def _hardware(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    """What the hardware said of itself; counts are shares of the intended frames, times of the transmission."""
+    known = any(port.link_changed for port in evidence.ports)
+    for event in evidence.hardware:
+        what = f"{event.host}, {event.where}: {event.what}"
+        if event.measure is Measure.LINK:
+            if not known:  # else the tester's port has said it
+                text = f"{what}, {event.amount:.0f} of them"
+                yield Finding(reason=Reason.LINK_CHANGED, threshold="link_changed", value=1.0, limit=0.0, text=text)
+            continue
+        limit = getattr(thresholds, event.measure.value, None)
+        if limit is None:
+            continue
+        value, said = event.amount, f"{event.amount:.0f} {event.unit}"
+        if event.measure is Measure.THROTTLED:
+            value = _share(event.amount * 1e6, evidence.transmit_ns)
+        elif event.measure in _SHARES:
+            said = _percent(event.amount)
+        else:
+            value = _share(event.amount, evidence.intended)
+        if value > limit:
+            text = f"{what} ({said})"
+            yield Finding(reason=Reason.HARDWARE, threshold=event.measure.value, value=value, limit=limit, text=text)
+
+
+def _share(part: float, whole: float) -> float:
+    """A part of nothing is everything, unless it is nothing itself."""
+    if whole > 0:
+        return part / whole
+    return 1.0 if part > 0 else 0.0
+
+
+def _percent(share: float) -> str:
+    """With a digit after the point, and two where it is small: ``6.4 %``, ``0.52 %``."""
+    return f"{100 * share:.{1 if share >= 0.01 else 2}f} %"

@@ -1,0 +1,185 @@
+"""Trials of frames: each is sent by the tester, its losses are laid to places, and it is judged.
+
+``samples.py`` replays, repeats and journals them; ``frame_context.py`` is what a method asks for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from nicbench.core.errors import EngineError, HostError, NicbenchError
+from nicbench.core.events import TrialFinished, TrialStarted
+from nicbench.core.judging import Thresholds
+from nicbench.core.pattern import forward_of
+from nicbench.core.trial import DutWork, Interrupted, Interruption, Purpose, Reading, Trial, TrialRequest
+from nicbench.hosts.base import Host
+from nicbench.measure.health.gate import Snapshot, compare
+from nicbench.measure.health.reader import HealthReader
+from nicbench.measure.ledger.base import Side
+from nicbench.measure.ledger.losses import with_ledger, with_overruns
+from nicbench.measure.ledger.reader import Counters, LedgerReader
+from nicbench.measure.samples import Maker, SampleLog, Slot
+from nicbench.measure.trial_verdict import Evidence, judge
+from nicbench.testbed.duts.base import Addressing, FrameDut
+from nicbench.testbed.testers.base import Tester
+
+_DYING_S = 0.5
+_OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSetup:
+    """What trials are made with: tester and DUT, and what is read on their hosts around each trial."""
+
+    tester: Tester
+    dut: FrameDut
+    addressing: tuple[Addressing, ...] = ()
+    """With what frames are addressed on each way between the tester's ports."""
+    dut_cpus: Collection[int] = ()
+    """The cores on which the DUT works in the kernel: other programs on them disturb a trial."""
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    """Those on which a command may run in the midst of a trial: ``dut``, ``tester``, ``local``."""
+    ledger: LedgerReader = field(default_factory=LedgerReader)
+    health: HealthReader | None = None
+
+
+class TrialMaker(Maker[Trial, TrialRequest]):
+    """Sends trials, one at a time."""
+
+    def __init__(self, setup: TrialSetup, thresholds: Thresholds, log: SampleLog[Trial]) -> None:
+        super().__init__(log)
+        self._setup = setup
+        self._thresholds = thresholds
+
+    def starting(self, slot: Slot, request: TrialRequest) -> TrialStarted:
+        return TrialStarted(
+            test=slot.test,
+            parameters=slot.parameters,
+            purpose=request.purpose,
+            load_frames_per_s=request.load_frames_per_s,
+            duration_s=request.duration_s,
+            repeat=slot.repeat,
+        )
+
+    def finished(self, sample: Trial) -> TrialFinished:
+        return TrialFinished(trial=sample)
+
+    async def measure(self, slot: Slot, request: TrialRequest) -> tuple[Trial, NicbenchError | None]:
+        """One trial in the order of RFC 2544 section 23, between two readings of every counter.
+
+        Where the DUT died in it, the trial is kept and the run ends.
+        """
+        reading, failure = await self._read(slot, request)
+        evidence = Evidence.of(
+            reading,
+            dut_cpus=self._setup.dut_cpus,
+            peer_failure=failure and f"the DUT {failure}",
+            link_may_change=request.interruption is not None,
+        )
+        trial = Trial(
+            id=Trial.id_of(slot.number),
+            **self.record_of(slot),
+            request=request,
+            reading=reading,
+            verdict=judge(evidence, self._thresholds),
+        )
+        return trial, None if failure is None else _dead(failure, f"{slot.test}, trial {trial.id}")
+
+    async def _read(self, slot: Slot, request: TrialRequest) -> tuple[Reading, str | None]:
+        """What was read of the trial; and how the DUT died in it, whose counters are then gone."""
+        tester, dut, addressing = self._setup.tester, self._setup.dut, self._setup.addressing
+        await dut.begin_trial(slot.number)
+        await tester.learn(slot.number, request, addressing)
+        hardware = await self._hardware()
+        counters = await self._counters(request)
+        drops, overruns = await dut.drops(), await dut.overruns()
+        work = await self._work(request)
+        waited, began = await dut.waiting_ns(), time.monotonic_ns()
+        try:
+            reading = await self._send(slot, request)
+        except EngineError as error:
+            # A ring in memory that goes with the DUT can take the tester's driver with it before the DUT is quite gone.
+            await asyncio.sleep(_DYING_S)
+            if (failure := await dut.failure()) is not None:
+                place = f"{slot.test}, before trial {Trial.id_of(slot.number)} was read"
+                raise _dead(failure, place) from error
+            raise
+        if (failure := await dut.failure()) is not None:
+            return reading, failure
+        waiting = _share_of_time(waited, await dut.waiting_ns(), time.monotonic_ns() - began)
+        reading = reading.model_copy(update={"dut_waiting_share": waiting})
+        reading = with_overruns(reading, overruns, await dut.overruns())
+        after = (counters, await self._counters(request))
+        view, receivers = self._setup.ledger.view(Side.TESTER), self._receivers(request)
+        reading = with_ledger(reading, drops, await dut.drops(), after, view, receivers)
+        if hardware is not None and (later := await self._hardware()) is not None:
+            reading = reading.model_copy(update={"machine": compare(hardware, later)})
+        if work is not None and (worked := await self._work(request)) is not None:
+            reading = reading.model_copy(update={"dut_work": worked.since(work)})
+        return reading, None
+
+    async def _send(self, slot: Slot, request: TrialRequest) -> Reading:
+        """The transmission itself, with whatever is done to the DUT meanwhile."""
+        if request.interruption is not None:
+            return await self._send_and_interrupt(slot, request, request.interruption)
+        return await self._setup.tester.trial(slot.number, request, self._setup.addressing)
+
+    def _receivers(self, request: TrialRequest) -> set[int]:
+        """The ports at which frames of the trial are to arrive."""
+        ways = [(way.transmit, way.receive) for way in self._setup.addressing]
+        return {receive for _, receive in (ways if request.bidirectional else forward_of(ways))}
+
+    async def _hardware(self) -> Snapshot | None:
+        return await self._setup.health.read() if self._setup.health is not None else None
+
+    async def _counters(self, request: TrialRequest) -> Counters:
+        """Those of the hosts; none in trials of the tester alone, whose frames end in a sink."""
+        return Counters() if request.purpose in _OF_THE_TESTER else await self._setup.ledger.read()
+
+    async def _work(self, request: TrialRequest) -> DutWork | None:
+        """The DUT's own account of its work, where the trial asks for it."""
+        return await self._setup.dut.work() if request.purpose is Purpose.AVERAGE else None
+
+    async def _send_and_interrupt(self, slot: Slot, request: TrialRequest, asked: Interruption) -> Reading:
+        """A trial while whose frames are sent something is done to the DUT, and when it was."""
+        host, when = self._setup.hosts[asked.on], [math.nan, math.nan]
+
+        async def interrupt() -> None:
+            transmission = time.monotonic()
+            await asyncio.sleep(asked.after_s)
+            when[0] = time.monotonic() - transmission
+            await host.run(asked.command, timeout_s=asked.timeout_s)
+            when[1] = time.monotonic() - transmission
+
+        reading = await self._setup.tester.trial(slot.number, request, self._setup.addressing, interrupt)
+        return reading.model_copy(update={"interrupted": Interrupted(began_s=when[0], ended_s=when[1])})
+
+    @property
+    def ports(self) -> int:
+        """How many of the tester's ports its frames leave or come to."""
+        return len({port for way in self._setup.addressing for port in (way.transmit, way.receive)})
+
+    @property
+    def dut(self) -> FrameDut:
+        """The DUT of its trials."""
+        return self._setup.dut
+
+
+def _share_of_time(before_ns: int | None, after_ns: int | None, elapsed_ns: int) -> float | None:
+    """None where one of the ends is not known."""
+    if before_ns is None or after_ns is None:
+        return None
+    return max(0, after_ns - before_ns) / max(1, elapsed_ns)
+
+
+def _dead(failure: str, place: str) -> HostError:
+    """The run ends where its DUT does: nothing that follows would be measured on it."""
+    return HostError(
+        f"the DUT {failure}",
+        place=place,
+        next_step="what was measured is kept; fix the DUT, and `nicbench resume` goes on from there",
+    )

@@ -1,0 +1,149 @@
+"""What 100 % of the loads of a test is: the line rate, the most that tester and line carry, a rate of one's own, or the
+rate that an earlier test found at the frame size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
+
+from nicbench.core.described import Unit
+from nicbench.core.frame_size import Size, label_of, mean_bytes, size_label, words_of
+from nicbench.core.pattern import Pattern
+from nicbench.core.result import Bounded
+from nicbench.core.trial import Trial
+from nicbench.core.units import Percent, format_bits_per_s, format_rate, l1_bits_per_s, parse_rate
+from nicbench.methods.base import Context
+
+LINE_RATE: Final = "line_rate"
+HIGHEST: Final = "highest"
+# Below the ceiling, so that a tester whose rate wavers can send it.
+_ROOM: Final = 0.01
+# Loads that differ by less, relatively, are the same load: only rounding lies between them.
+_CLOSE: Final = 1e-6
+_ACCEPTED = '`line_rate`, `highest` (the most that tester and line carry), or a frame rate such as "800 kpps"'
+
+
+def _read(value: Any) -> Any:
+    """The two words as they are, a rate in frames per second; everything else is refused as quantities are."""
+    if value in (LINE_RATE, HIGHEST) or (isinstance(value, float) and value > 0.0):
+        return value
+    try:
+        rate = parse_rate(value) if isinstance(value, str) else None
+    except ValueError:
+        rate = None
+    if rate is None or isinstance(rate, Percent) or rate == 0.0:
+        why = f"{value} is no rate that could be 100 %"
+        raise PydanticCustomError("quantity", "{why}", {"why": why, "accepted": _ACCEPTED})
+    return rate
+
+
+FullRate = Annotated[Literal["line_rate", "highest"] | float, Unit.FRAMES_PER_S, BeforeValidator(_read)]
+"""Of a bench file: ``line_rate``, ``highest``, or frames per second of each port, from "800 kpps"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """100 % at one frame size, in frames per second of one port in one direction.
+
+    ``highest_percent`` is the highest load that tester and line carry, of that rate: 100 where they carry all of it.
+    Several ports that send to one can offer it ``most_line_rates`` of them: more than it carries.
+    """
+
+    words: str
+    rate_frames_per_s: float
+    line_rate_frames_per_s: float
+    ceiling_frames_per_s: float | None
+    most_line_rates: float = 1.0
+
+    @property
+    def highest_percent(self) -> float:
+        """At most 100."""
+        highest = highest_frames_per_s(self.line_rate_frames_per_s, self.ceiling_frames_per_s)
+        return min(100.0, 100.0 * highest / self.rate_frames_per_s)
+
+    def carries(self, percent: float) -> bool:
+        """Whether tester and lines carry this load to the DUT."""
+        offered = highest_frames_per_s(self.line_rate_frames_per_s * self.most_line_rates, self.ceiling_frames_per_s)
+        return self.load_frames_per_s(percent) <= offered * (1.0 + _CLOSE)
+
+    def load_frames_per_s(self, percent: float) -> float:
+        """Of one port in one direction."""
+        return self.rate_frames_per_s * percent / 100.0
+
+    def after(self, load_frames_per_s: float, trial: Trial) -> Full:
+        """The same; or, where the context had to lower the load of that trial, with what was sent as the ceiling."""
+        sent = trial.request.load_frames_per_s
+        if sent is None or sent >= load_frames_per_s * (1.0 - _CLOSE):
+            return self
+        return replace(self, ceiling_frames_per_s=sent)
+
+    @property
+    def why_not_more(self) -> str:
+        """Why a load above ``highest_percent`` cannot be offered."""
+        line_rate, ceiling = self.line_rate_frames_per_s, self.ceiling_frames_per_s
+        if ceiling is not None and ceiling < line_rate * self.most_line_rates:
+            share = 100.0 * ceiling / line_rate
+            return f"the tester sends no more than {format_rate(ceiling)}, {share:.3g} % of the line rate"
+        if self.most_line_rates > 1.0:
+            return f"the lines of all senders carry no more than {format_rate(line_rate * self.most_line_rates)}"
+        return f"the line carries no more than {format_rate(line_rate)}"
+
+
+def highest_frames_per_s(line_rate_frames_per_s: float, ceiling_frames_per_s: float | None) -> float:
+    """The most that tester and line carry."""
+    if ceiling_frames_per_s is None:
+        return line_rate_frames_per_s
+    return min(line_rate_frames_per_s, ceiling_frames_per_s)
+
+
+async def full_rate(context: Context, size: Size, of: float | str, *, most_line_rates: float = 1.0) -> Full:
+    """What ``of`` comes to at this frame size, on this tester and line.
+
+    A method that overloads a port on purpose gives ``most_line_rates`` of its context.
+    """
+    line_rate = context.line_rate_frames_per_s(size)
+    ceiling = await context.ceiling_frames_per_s(size)
+    highest = highest_frames_per_s(line_rate, None if ceiling is None else ceiling * (1.0 - _ROOM))
+    rates = {LINE_RATE: line_rate, HIGHEST: highest}
+    rate = rates[of] if isinstance(of, str) else of
+    return Full(full_rate_words(of), rate, line_rate, ceiling, most_line_rates)
+
+
+def full_rate_words(of: float | str) -> str:
+    """After "% of": "line rate", "the highest load", "800 kpps"."""
+    if isinstance(of, str):
+        return {LINE_RATE: "line rate", HIGHEST: "the highest load"}[of]
+    number, unit = format_rate(of).split()
+    return f"{float(number):g} {unit}"
+
+
+def link_words(context: Context, size: Size) -> str:
+    """The speed of a port, and which way traffic goes: "10 Gb/s, one way", "10 Gb/s, many-to-one, both ways"."""
+    speed = format_bits_per_s(l1_bits_per_s(context.line_rate_frames_per_s(size), mean_bytes(size)))
+    ways = "both ways" if context.bidirectional else "one way"
+    if context.pattern is Pattern.ONE_TO_ONE:
+        return f"{speed}, {ways}"
+    extra = f", {ways}" if context.bidirectional and not context.pattern.goes_both_ways else ""
+    return f"{speed}, {context.pattern.value}{extra}"
+
+
+NDR = "NDR"
+
+
+def earlier_rate(context: Context, test: str, goal: str, size: Size) -> Bounded:
+    """Frames per second of one port; without a value, and with the reason, where that test found none."""
+    for result in context.results_of(test):
+        if label_of(result.parameters) == size_label(size):
+            rate = result.values.get(f"{goal.lower()}_frames_per_s")
+            if isinstance(rate, Bounded) and rate.value:
+                return rate
+    return Bounded(value=None, reason_null=f"{test} found no {goal} at {words_of(size)}")
+
+
+def not_the_throughput(of: str, section: str) -> tuple[str, ...]:
+    """RFC 1242 section 3.17: the throughput is without loss. Said, for the report, of any other rate."""
+    return () if of == NDR else (f"100 % is the {of}, {section} takes the throughput, which is without loss",)

@@ -1,0 +1,222 @@
+"""Requests and answers: the load beside them, the figures of a round, and their tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import chain, pairwise
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field
+
+from nicbench.core.base import Frozen, WorkloadChoice
+from nicbench.core.quantity import BitsPerSecond, SomeBytes
+from nicbench.core.round import Ask, Direction, Figures, RequestLatency, Round
+from nicbench.core.table import Column, Grid, Plot, ResultTable
+from nicbench.core.units import format_bits_per_s
+from nicbench.methods._round_figures import loads_of, mean, probes_of
+from nicbench.methods.base import Values
+from nicbench.stats.latency import counted_in, histogram_of, percentiles_ns
+
+LOAD_LONGER_S: Final = 4.0
+"""A probe starts and warms up; the load must still be there when it ends."""
+
+
+class Load(Frozen):
+    """What runs beside the probe. ``rate`` is of each connection; ``also_without`` measures the idle port as well."""
+
+    workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
+    transport: Literal["tcp", "udp"] = "tcp"
+    direction: Direction = "forward"
+    streams: int = Field(default=1, ge=1, le=15)
+    write_bytes: SomeBytes | None = None
+    rate: BitsPerSecond | None = Field(default=None, ge=1.0)
+    also_without: bool = True
+
+    def ask(self, probe_s: float) -> Ask:
+        """Beside a probe of so many seconds; tools count whole ones."""
+        return Ask(
+            transport=self.transport,
+            direction=self.direction,
+            duration_s=math.ceil(probe_s) + LOAD_LONGER_S,
+            write_bytes=self.write_bytes,
+            streams=self.streams,
+            rate_bits_per_s=self.rate,
+        )
+
+    @property
+    def words(self) -> str:
+        """As a table has it: "iperf3, TCP, 4 streams of 10 Mb/s"."""
+        way = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}[self.direction]
+        many = "1 stream" if self.streams == 1 else f"{self.streams} streams"
+        paced = "" if self.rate is None else f" of {format_bits_per_s(self.rate)}"
+        return f"{self.workload.kind}, {self.transport.upper()}, {many}{paced} {way}"
+
+
+def _none(value: Any) -> Any:
+    return None if value == "none" else value
+
+
+Beside = Annotated[Load | None, BeforeValidator(_none)]
+"""``none``, or a load."""
+
+
+PERCENTILES = ("50", "90", "99", "99.9", "99.99")
+
+
+def probed(rounds: Sequence[Round]) -> list[Figures | None]:
+    """What the probe of each round said; nothing of a round whose load failed, for that was none under load."""
+    return [
+        None if any(outcome.failure for _, outcome in loads_of(one)) else next(iter(probes_of(one)))[1].figures
+        for one in rounds
+    ]
+
+
+def latency_values(figures: Sequence[Figures | None]) -> Values:
+    """All repetitions together: percentiles of all requests where the tool keeps them, else the mean of its own lists.
+
+    Everything is None where a repetition has none.
+    """
+    parts = [one.latency if one else None for one in figures]
+    known = [part for part in parts if part is not None]
+    complete = bool(known) and len(known) == len(parts)
+    used = known if complete else []
+    percentiles = _percentiles(used)
+    counts = [part.count for part in used]
+    return {
+        "latency_minimum_ns": _extreme(min, [part.minimum_ns for part in used]),
+        "latency_mean_ns": _weigh(used),
+        **{f"latency_p{name.replace('.', '_')}_ns": percentiles.get(name) for name in PERCENTILES},
+        "latency_maximum_ns": _extreme(max, [part.maximum_ns for part in used]),
+        "latency_deviation_ns": mean(part.stdev_ns for part in used),
+        "requests": sum(count or 0 for count in counts) if used and None not in counts else None,
+        "basis": ", ".join(dict.fromkeys(part.basis for part in used)) or None,
+    }
+
+
+def tail_of(figures: Sequence[Figures | None], bounds_ns: Sequence[int]) -> list[tuple[int, int | None, int, float]]:
+    """From, up to (None: without end), how many requests, and their share; nothing where a tool keeps no samples."""
+    whole = _merge([one.latency for one in figures if one and one.latency])
+    if whole is None or len([one for one in figures if one and one.latency]) < len(figures):
+        return []
+    counted = counted_in(whole)
+    total = sum(count for _, count in counted)
+    edges = [0, *bounds_ns, math.inf]
+    bins = []
+    for lower, upper in pairwise(edges):
+        count = sum(count for value, count in counted if lower < value <= upper)
+        bins.append((int(lower), None if math.isinf(upper) else int(upper), count, count / total if total else 0.0))
+    return bins
+
+
+def _percentiles(parts: Sequence[RequestLatency]) -> dict[str, float]:
+    whole = _merge(parts)
+    if whole is not None:
+        most = _extreme(max, [part.maximum_ns for part in parts])
+        found = percentiles_ns(whole, maximum_ns=None if most is None else round(most))
+        return {name: float(value) for name, value in found.items()}
+    means = {name: mean(part.percentiles_ns.get(name) for part in parts) for name in PERCENTILES}
+    return {name: value for name, value in means.items() if value is not None}
+
+
+def _merge(parts: Sequence[RequestLatency]) -> str | None:
+    """One histogram of all; None where one has none."""
+    texts = [part.histogram for part in parts]
+    if not texts or any(text is None for text in texts):
+        return None
+    return histogram_of(chain.from_iterable(counted_in(text) for text in texts if text is not None))
+
+
+def _weigh(parts: Sequence[RequestLatency]) -> float | None:
+    """Over all requests where their number is known, else over the repetitions."""
+    counts, means = [part.count for part in parts], [part.mean_ns for part in parts]
+    if not parts or any(value is None for value in (*counts, *means)):
+        return mean(means)
+    return sum((count or 0) * (value or 0.0) for count, value in zip(counts, means, strict=True)) / sum(
+        count or 0 for count in counts
+    )
+
+
+def _extreme(pick: Callable[[Sequence[float]], float], values: Sequence[float | None]) -> float | None:
+    """None where one is missing or there is none."""
+    known = [value for value in values if value is not None]
+    return pick(known) if known and len(known) == len(values) else None
+
+
+_PORT: Final = Column(value="port", head="Port", form="text")
+_TRANSPORT: Final = Column(value="transport", head="Transport", form="text")
+_LOAD: Final = Column(value="load", head="Load", form="text")
+_MESSAGE: Final = Column(value="message", head="Message", form="text")
+
+
+def _latency(value: str, head: str, *, is_main: bool = False) -> Column:
+    return Column(value=f"latency_{value}_ns", head=head, is_main=is_main, better="lower")
+
+
+_MEDIAN: Final = _latency("p50", "Latency, median", is_main=True)
+_HIGH: Final = (_latency("p99", "p99"), _latency("p99_9", "p99.9"), _latency("p99_99", "p99.99"))
+
+TABLES: Final = (
+    ResultTable(
+        part="requests",
+        title="Requests and answers",
+        caption=(
+            "Transactions a second of one connection, a request at a time, and the latency of a request. What the "
+            "latency is of (the round trip, half of it, or one way) is the tool's, and stands in its column."
+        ),
+        columns=(
+            *(_PORT, _TRANSPORT, _LOAD, _MESSAGE),
+            Column(
+                value="transactions_per_s",
+                head="Rate",
+                unit="transactions/s",
+                is_main=True,
+                better="higher",
+                comparative="faster",
+            ),
+            _latency("minimum", "Latency, least"),
+            _latency("mean", "mean"),
+            _MEDIAN,
+            _latency("p90", "p90"),
+            *_HIGH,
+            _latency("maximum", "greatest"),
+            Column(value="basis", head="Latency of", form="text"),
+            Column(value="requests", head="Requests timed", form="whole"),
+            Column(value="load_bits_per_s", head="Load beside", unit="Mb/s", form="megabits"),
+            Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+        ),
+        sentences=(
+            "makes {transactions_per_s} of {message} over {transport}, half within {latency_p50_ns} ({basis}; {load})",
+        ),
+        plots=(
+            Plot(
+                x=_MESSAGE,
+                y=(
+                    Column(value=_MEDIAN.value, head="Latency, median"),
+                    *(column.model_copy(update={"head": f"Latency, {column.head}"}) for column in _HIGH[:2]),
+                ),
+                lines=(_TRANSPORT, _LOAD),
+                each=_PORT,
+                caption="Latency of requests over the message size.",
+                logarithmic=True,
+            ),
+        ),
+    ),
+    ResultTable(
+        part="tail",
+        title="Long tail of requests",
+        caption="How many of all requests took how long. A request that took exactly a bound is in the bin below it.",
+        columns=(
+            *(_PORT, _TRANSPORT, _LOAD, _MESSAGE),
+            Column(value="bin", head="Latency", form="text"),
+            Column(value="requests", head="Requests", form="whole", is_main=True),
+            Column(value="share_percent", head="Share", unit="%", form="of_frames"),
+        ),
+        grid=Grid(
+            rows=Column(value="bin", head="Latency", form="text"),
+            across=(_TRANSPORT, _LOAD, _MESSAGE),
+            cell=Column(value="requests", head="Requests", form="whole", is_main=True),
+            each=_PORT,
+        ),
+    ),
+)

@@ -1,0 +1,119 @@
+"""Transfers of a file: through which medium, and their table."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
+
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
+
+MEMORY: Final = "memory"
+_FOLDER: Final = re.compile(r"/[A-Za-z0-9._/+-]{1,200}")
+_ACCEPTED: Final = "`memory`, a folder (`/mnt/data`), or a folder for each host (`{server: /mnt/data}`)"
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, dict) and value:
+        return {str(host): _folder(folder) for host, folder in value.items()}
+    return value if value == MEMORY else _folder(value)
+
+
+def _folder(value: Any) -> str:
+    if not isinstance(value, str) or not _FOLDER.fullmatch(value) or ".." in value.split("/"):
+        given = f"`{value}`" if isinstance(value, str | int | float) else "this"
+        raise _refusal(f"{given} is no folder: a path from the root, without `..` and blanks")
+    return value
+
+
+def _refusal(why: str) -> PydanticCustomError:
+    return PydanticCustomError("quantity", "{why}", {"why": why, "accepted": _ACCEPTED})
+
+
+Medium = Annotated[str | dict[str, str], BeforeValidator(_read)]
+"""``memory``, the folder of every host, or ``{host: folder}``; a host that is not named there has memory."""
+
+
+def folder_of(medium: str | dict[str, str], end: EndpointFacts) -> str | None:
+    """The folder on the host of an endpoint; None where it is memory there."""
+    if isinstance(medium, dict):
+        return medium.get(end.host)
+    return None if medium == MEMORY else medium
+
+
+def words_of(medium: str | dict[str, str], end: EndpointFacts) -> str:
+    """For tables: "memory", "file in /mnt/data"."""
+    folder = folder_of(medium, end)
+    return MEMORY if folder is None else f"file in {folder}"
+
+
+def example_of(medium: str | dict[str, str]) -> str | None:
+    """Some path, by which a tool can say whether it takes files at all; None of memory."""
+    return None if medium == MEMORY else "/folder/file"
+
+
+_TRANSFER: Final = Column(value="transfer", head="Transfer", form="text")
+_WRITE: Final = Column(value="write_bytes", head="Write", unit="bytes", form="text")
+_PLACE: Final = Column(value="place", head="Port", form="text")
+_RATE: Final = Column(
+    value="throughput_bits_per_s",
+    head="Throughput, mean",
+    unit="Mb/s",
+    form="megabits",
+    is_main=True,
+    better="higher",
+    comparative="faster",
+)
+
+TABLE: Final = ResultTable(
+    title="Transfers",
+    caption=(
+        "Payload of transfers of a fixed number of bytes, by what the receiver counted: the arithmetic mean of the "
+        "repetitions and their standard deviation, each client by itself. MB are 10^6 bytes, MiB 2^20."
+    ),
+    columns=(
+        *(_PLACE, _TRANSFER, _WRITE, _RATE),
+        Column(value="throughput_deviation_bits_per_s", head="Std. deviation", unit="Mb/s", form="megabits"),
+        Column(value="throughput_minimum_bits_per_s", head="least", unit="Mb/s", form="megabits"),
+        Column(value="throughput_maximum_bits_per_s", head="most", unit="Mb/s", form="megabits"),
+        Column(value="repetitions", head="Repetitions", form="whole"),
+        Column(value="source", head="Source", form="text"),
+        Column(value="sink", head="Sink", form="text"),
+        Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+        Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
+        Column(value="retransmissions", head="Retransmissions", form="whole"),
+        Column(value="limited_by", head="Limit", form="text"),
+    ),
+    sentences=("moves {throughput_bits_per_s} in transfers of {transfer} by {write_bytes} writes ({place})",),
+    notes=(("limit", "Limit"),),
+    grid=Grid(rows=_TRANSFER, across=(_WRITE,), cell=_RATE, each=_PLACE),
+)
+
+IMPORTS: Final = ImportTable(
+    columns=(
+        ImportColumn(
+            value="throughput_bits_per_s", name="throughput", quantity="payload_rate", also=("mean", "mean throughput")
+        ),
+        ImportColumn(
+            value="throughput_deviation_bits_per_s",
+            name="standard deviation",
+            quantity="payload_rate",
+            also=("std deviation", "deviation"),
+        ),
+        ImportColumn(value="server_cpu_mean_percent", name="cpu", quantity="percent", also=("server cpu",)),
+        ImportColumn(value="workload", name="tool", quantity="text", also=("workload",), tells_apart=True),
+        ImportColumn(value="port", name="port", quantity="text", tells_apart=True),
+        ImportColumn(value="client", name="client", quantity="text", tells_apart=True),
+        ImportColumn(value="duplex", name="duplex", quantity="text", tells_apart=True),
+        ImportColumn(value="transfer_bytes", name="transfer size", quantity="count", also=("size",), tells_apart=True),
+        ImportColumn(value="write_bytes", name="write size", quantity="count", also=("write",), tells_apart=True),
+        ImportColumn(value="source", name="source", quantity="text", tells_apart=True),
+        ImportColumn(value="sink", name="sink", quantity="text", tells_apart=True),
+        ImportColumn(value="repetitions", name="repetitions", quantity="count"),
+    ),
+    any_of=("throughput_bits_per_s",),
+    caption="Throughput of payload in transfers of a fixed number of bytes.",
+)

@@ -1,0 +1,149 @@
+"""Maximum forwarding rate (RFC 2889 section 5.6): the most frames a second the DUT forwards at any load, lost or not.
+
+Steps, for each frame size: from the throughput, which an earlier test found, the load rises in equal steps to the
+maximum offered load, which is what tester and line carry; at each load one judged trial counts the frames that came
+back in a second. The highest of these rates is the maximum forwarding rate (RFC 2285 section 3.6.3), and the last is
+the forwarding rate at the maximum offered load (section 3.6.2): a DUT under pressure may forward less. Verified: each
+frame is recognised by its signature, its payload compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.quantity import Percent
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.table import Column, Plot, ResultTable
+from nicbench.core.trial import Purpose
+from nicbench.methods._loads import NDR, earlier_rate
+from nicbench.methods._results import PER_PORT, each_size, result_at, sending_ports
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
+from nicbench.methods.base import Context, FrameMethod
+
+# Of the line rate; RFC 2889 section 5.6 leaves the step to the tester: a smaller one takes more trials.
+STEP_PERCENT = 1.0
+# Loads that differ by less, relatively, are the same load: only rounding lies between them.
+_CLOSE = 1e-6
+
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_MAXIMUM = Column(
+    value="maximum_forwarding_rate_frames_per_s",
+    head="Maximum forwarding rate",
+    is_main=True,
+    better="higher",
+    comparative="faster",
+)
+_AT_MAXIMUM_LOAD = Column(value="rate_at_maximum_load_frames_per_s", head="Rate at the maximum offered load")
+_FORWARDS = "forwards up to {maximum_forwarding_rate_frames_per_s} of {size} frames"
+
+
+class MaximumForwardingRate(FrameMethod):
+    """The maximum forwarding rate of each frame size."""
+
+    kind: ClassVar[str] = "maximum-forwarding-rate"
+    question: ClassVar[str] = "How many frames a second does {subject} forward at most, by frame size?"
+
+    class Options(Frozen):
+        """Options of the bench file. ``at`` names the throughput test, ``load_step`` is a share of the line rate."""
+
+        at: str
+        frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        load_step: Percent = STEP_PERCENT
+        trial: TrialTimes = TrialTimes()
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes)
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def estimate_s(self) -> float:
+        return self.options.trial.estimate_s(self.points() * (1 + int(100.0 / self.options.load_step)))
+
+    def needs(self) -> str | None:
+        return self.options.at
+
+    def deviations(self) -> tuple[str, ...]:
+        return (*self.options.trial.deviations(), *missing_sizes(self.options.frame_bytes))
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        return await each_size(context, self.options.frame_bytes, self._measure_size)
+
+    async def _measure_size(self, context: Context, size: Size) -> Result:
+        throughput = earlier_rate(context, self.options.at, NDR, size)
+        if throughput.value is None:
+            return result_at(self, size, {_MAXIMUM.value: throughput}, ResultVerdict.INCOMPLETE)
+        line_rate = context.line_rate_frames_per_s(size)
+        ceiling = await context.ceiling_frames_per_s(size)
+        most = min(line_rate, ceiling if ceiling is not None else line_rate)
+        rates: list[tuple[float, float]] = []
+        trials, disturbances, ports = [], [], 1
+        for load in rising(throughput.value, most, line_rate * self.options.load_step / 100.0):
+            request = self.options.trial.request(size, load, Purpose.LOSS)
+            trial, disturbed = await context.measure({**size_parameters(size), "load_frames_per_s": load}, request)
+            ports = sending_ports(trial)
+            rates.append((trial.reading.counts.received * 1e9 / trial.reading.offering_ns, load * ports))
+            trials.append(trial.id)
+            disturbances += [finding.text for finding in trial.verdict.findings] if disturbed else []
+        highest, load = max(rates, key=lambda found: (found[0], -found[1]))
+        values: dict[str, Bounded | float | int | str | None] = {
+            _MAXIMUM.value: highest,
+            "load_of_maximum_frames_per_s": load,
+            _AT_MAXIMUM_LOAD.value: rates[-1][0],
+            "maximum_offered_load_frames_per_s": rates[-1][1],
+            "throughput_frames_per_s": throughput.value * ports,
+            "line_rate_frames_per_s": line_rate * ports,
+            "percent_of_line_rate": 100.0 * highest / (line_rate * ports),
+            "loads": len(rates),
+        }
+        return result_at(
+            self,
+            size,
+            values,
+            ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID,
+            trials=trials,
+            disturbances=disturbances,
+            scope=PER_PORT if ports == 1 else f"sum of {ports} ports",
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Maximum forwarding rate",
+            caption=(
+                "RFC 2889 section 5.6: the highest rate at which frames came back at any load from the throughput to "
+                "the maximum offered load, which is what tester and line carry; frames may be lost there."
+            ),
+            columns=(
+                _SIZE,
+                _MAXIMUM,
+                Column(value="load_of_maximum_frames_per_s", head="At the load"),
+                _AT_MAXIMUM_LOAD,
+                Column(value="maximum_offered_load_frames_per_s", head="Maximum offered load"),
+                Column(value="throughput_frames_per_s", head="Throughput"),
+                Column(value="percent_of_line_rate", head="% of line rate", form="percent"),
+                Column(value="loads", head="Loads tried", form="whole"),
+            ),
+            sentences=(f"{_FORWARDS}, and {{{_AT_MAXIMUM_LOAD.value}}} at the maximum offered load", _FORWARDS),
+            plots=(
+                Plot(
+                    x=_SIZE, y=(_MAXIMUM, _AT_MAXIMUM_LOAD), caption="The highest rate, and that at the highest load."
+                ),
+            ),
+        )
+
+
+def rising(first_frames_per_s: float, most_frames_per_s: float, step_frames_per_s: float) -> Iterator[float]:
+    """Loads from the first up in equal steps, and at last the most; that alone where the first is no lower."""
+    load = first_frames_per_s
+    while load < most_frames_per_s * (1.0 - _CLOSE):
+        yield load
+        load += step_frames_per_s
+    yield most_frames_per_s

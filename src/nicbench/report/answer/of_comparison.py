@@ -1,0 +1,164 @@
+"""The answer where configurations were compared: each one's number, and a difference only where intervals show it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nicbench.compare.claims import Basis
+from nicbench.compare.compared import Compared
+from nicbench.core.result import ResultVerdict, number_of
+from nicbench.core.table import Goal
+from nicbench.report.answer.sentences import GAP, and_list, stated
+from nicbench.report.comparison import Comparison
+from nicbench.report.rates import RateCell, RatesRow, RatesTable
+from nicbench.report.section import Section
+from nicbench.report.tables import CONFIGURATION, configuration_of
+
+_MOST_TOLD = 4
+"""Of more configurations a sentence each would be no answer; the tables have them."""
+
+
+def headline(comparison: Comparison) -> str:
+    """The smallest frames and the first goal; else what a method's first table says of each configuration."""
+    for table in comparison.rates:
+        for goal in table.goals:
+            if table.rows:
+                return rates_sentence(table, table.rows[0], goal)
+    stating = _stating(comparison)
+    if stating is not None:
+        return statement_of_each(stating, comparison) or _nothing_compared(comparison)
+    return " ".join(_of_each(_first_telling(comparison))) or _nothing_compared(comparison)
+
+
+def details(comparison: Comparison) -> tuple[str, ...]:
+    """Further goals, the largest frames, and the latency."""
+    sentences: list[str] = []
+    stating = _stating(comparison)
+    if comparison.rates:
+        table = comparison.rates[0]
+        sentences += [rates_sentence(table, table.rows[0], goal) for goal in table.goals[1:]]
+        if len(table.rows) > 1:
+            sentences.append(rates_sentence(table, table.rows[-1], table.goals[0]))
+        if stating is not None:
+            sentences.append(statement_of_each(stating, comparison) or "")
+    elif stating is None:
+        first = _first_telling(comparison)
+        for section in comparison.sections:
+            if section is not first:
+                sentences += _of_each(section)
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def _stating(comparison: Comparison) -> Section | None:
+    """The first section with a statement, of several loads the one that was measured first."""
+    return next((section for section in comparison.sections if section.table.apart_by), None)
+
+
+def _first_telling(comparison: Comparison) -> Section | None:
+    """The section that is the answer where no frame rate and no latency is."""
+    return next((section for section in comparison.sections if section.sentence), None)
+
+
+def _of_each(section: Section | None) -> list[str]:
+    """What a section says of each configuration, or of the first one where there are too many for sentences."""
+    if section is None:
+        return []
+    names = list(dict.fromkeys(row.result.parameters.get(CONFIGURATION) for row in section.rows))
+    said = []
+    for name in names[: _MOST_TOLD if len(names) <= _MOST_TOLD else 1]:
+        rows, brief = (
+            tuple(row for row in part if row.result.parameters.get(CONFIGURATION) == name)
+            for part in (section.rows, section.brief)
+        )
+        sentence = replace(section, rows=rows, brief=brief).sentence
+        if sentence:
+            said.append(f"{named(str(name)) if name else 'The DUT'} {sentence}.")
+    return said
+
+
+def sentences_of_rates(table: RatesTable) -> tuple[str, ...]:
+    """Of each goal, what the smallest and the largest frames say."""
+    ends = (table.rows[0], table.rows[-1]) if table.rows else ()
+    return tuple(dict.fromkeys(rates_sentence(table, row, goal) for goal in table.goals for row in ends))
+
+
+def _nothing_compared(comparison: Comparison) -> str:
+    if not comparison.sections:
+        return "Nothing was measured that could be compared."
+    if not comparison.compares:
+        return f"{comparison.runs} runs were measured; the tables below give the median and range of each value."
+    named = and_list([named(name) for name in comparison.names])
+    return f"{named} were measured side by side; the tables and curves below compare them."
+
+
+def rates_sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
+    """Each configuration's rate, then which are told apart."""
+    cells = row.cells[goal.value]
+    many = f"median of {table.runs} runs" if table.runs > 1 else "one run each" if len(cells) > 1 else ""
+    rates = and_list([f"{_subject(cell, cells)} {_rate(table, goal, cell)}" for cell in cells])
+    told = f" ({goal.name}{f', {many}' if many else ''})"
+    verdicts = {result.verdict for cell in cells for result in cell.results}
+    disturbed = " Some of it rests on disturbed trials." if ResultVerdict.DISTURBED in verdicts else ""
+    return f"Of {row.size_name} frames, {rates} {goal.clause}{told}.{_apart(row.told[goal.value])}{disturbed}"
+
+
+def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
+    return f"{named(cell.configuration)} passes" if len(cells) > 1 else "the DUT passes"
+
+
+def named(configuration: str) -> str:
+    """In quotes, for it is a word of the bench file's author in our sentence."""
+    return f"“{configuration}”"
+
+
+def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
+    if cell.rate_frames_per_s is None and not cell.text.startswith("<"):
+        return f"no rate that is known ({cell.text})"
+    if cell.rate_frames_per_s is None:
+        return f"less than {cell.text.removeprefix('< ')}{GAP}{table.unit(goal)}"
+    bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
+    return f"{bound}{table.written(goal, cell)}"
+
+
+def _apart(told: Sequence[Compared]) -> str:
+    """Of each two: how many times as much one passes, or that no difference is shown."""
+    said = [text for text in map(_of_two, told) if text]
+    return f" {' '.join(said)}" if said else ""
+
+
+def _of_two(one: Compared) -> str:
+    """By the runs in the words of all comparisons; of few runs by the intervals within which rates were found."""
+    claim = one.claim
+    if claim.basis is Basis.TOO_FEW:
+        return ""
+    first, second = one.comparison.first.name, one.comparison.second.name
+    if claim.spans is None or claim.basis not in (Basis.INTERVALS, Basis.INTERVALS_OVERLAP):
+        said = one.said
+        return f"{said[:1].upper()}{said[1:]}."
+    if claim.higher is None:
+        return f"{named(first)} and {named(second)} are not told apart: their intervals overlap."
+    above, below = claim.spans if claim.higher == first else claim.spans[::-1]
+    least, most = above.times(below)
+    factor = f"{least:.3g} to {most:.3g} times" if not math.isinf(most) else f"at least {least:.3g} times"
+    much = f"{named(claim.higher)} passes {factor} as much as {named(claim.lower or '')}"
+    return f"{much}; their intervals do not overlap."
+
+
+def statement_of_each(section: Section, comparison: Comparison) -> str | None:
+    """The statement of the smallest frames that all configurations have, without a claim: what is stated comes without
+    an interval of the DUT's.
+    """
+    statement = section.table.statement
+    if statement is None:
+        return None
+    sizes = dict.fromkeys(row.cells[0] for row in section.rows)
+    for size in sizes:
+        rows = [row for row in section.rows if row.cells[0] == size]
+        if all(number_of(row.result.values.get(statement.value)) is not None for row in rows):
+            names = [configuration_of(row.result) if comparison.compares else "" for row in rows]
+            notes = ["each of its own"] if comparison.compares else []
+            notes += [f"medians of {comparison.runs} runs"] if comparison.runs > 1 else []
+            return stated(section, rows, names, notes)
+    return None

@@ -1,0 +1,133 @@
+"""What a comparison of runs found, in words: of a few each number, of many the most, the least, who stands apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nicbench.compare.entry import Entry
+from nicbench.compare.objections import listed
+from nicbench.core.table import Goal
+from nicbench.report.answer import of_comparison, of_studies
+from nicbench.report.beside.values import ValueTable
+from nicbench.report.comparison import Comparison
+from nicbench.report.editors.study import Study
+from nicbench.report.rates import RateCell, RatesRow, RatesTable
+
+FEW = 4
+"""Up to so many entries each has a column of its own."""
+_SPOKEN = 2
+"""Up to so many each has its number in the first sentence, and is compared there with the other."""
+_GAP = "\u00a0"
+_NOTHING = "Nothing was measured that could be compared"
+
+
+def sentences(
+    compared: Comparison, studies: Sequence[Study], tables: Sequence[ValueTable], entries: Sequence[Entry]
+) -> tuple[str, ...]:
+    """The first is the answer."""
+    if len(entries) <= _SPOKEN:
+        said = list(of_studies.answers(studies))
+        if compared.rates or _states(compared) or not said:
+            if compared.rates or _states(compared) or not tables:
+                said = [of_comparison.headline(compared), *of_comparison.details(compared), *said]
+            else:
+                said = [*(_extremes(table, 0) for table in tables[:1]), *said]
+    else:
+        said = [_of_many(table, table.rows[0]) for table in compared.rates[:1] if table.rows]
+        others = [table for table in tables if not table.is_searched][: 1 if said else 2]
+        said += [_extremes(table, 0) for table in others]
+        said += of_studies.answers(studies) if len(entries) <= FEW else ()
+        said = said or [f"{len(entries)} entries side by side."]
+    if said[0].startswith(_NOTHING) and (compared.tails or _states(compared)):
+        said[0] = f"{listed([entry.name for entry in entries])} are compared in the tables below, point by point."
+    return (*said, *_of_published(compared, entries))
+
+
+def _of_many(table: RatesTable, row: RatesRow) -> str:
+    """Most and least, and how many of the others stand apart from the first by their intervals."""
+    goal = table.goals[0]
+    known = [cell for cell in row.cells[goal.value] if cell.rate_frames_per_s is not None]
+    if len(known) < 2:
+        return f"Of {row.size_name} frames no two rates are known."
+    ranked = sorted(known, key=lambda cell: -(cell.rate_frames_per_s or 0.0))
+    most, least = ranked[0], ranked[-1]
+    said = (
+        f"Of {row.size_name} frames, “{most.configuration}” passes most {goal.clause}: {_rate(table, goal, most)}; "
+        f"“{least.configuration}” least: {_rate(table, goal, least)} ({goal.name}, {len(known)} entries)."
+    )
+    bounded = [cell for cell in ranked[1:] if cell.span is not None]
+    if most.span is None or not bounded:
+        return f"{said} Whether they differ nobody can say: not all rates have an interval."
+    apart = [cell for cell in bounded if cell.span is not None and most.span.is_above(cell.span)]
+    if not apart:
+        return f"{said} No difference is shown: the interval of the highest overlaps all others."
+    alike = len(bounded) - len(apart)
+    if not alike and len(apart) == len(ranked) - 1:
+        return f"{said} The interval of the highest lies above those of all others."
+    rest = f"; from the other {alike} it is not told apart" if alike else ""
+    unknown = len(ranked) - 1 - len(bounded)
+    more = f" {unknown} have no interval." if unknown else ""
+    return f"{said} The interval of the highest lies above those of {len(apart)} of the others{rest}.{more}"
+
+
+def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
+    return f"{'at least ' if cell.text.startswith('≥') else ''}{table.written(goal, cell)}"
+
+
+def _states(compared: Comparison) -> bool:
+    """Whether anything is stated of frames at a load."""
+    return any(section.table.apart_by for section in compared.sections)
+
+
+def _extremes(table: ValueTable, column: int) -> str:
+    """Between which numbers a value lies, without a claim."""
+    known = [(cells[column].number, name, cells[column].text) for name, cells in table.rows.items()]
+    numbers = [(number, name, text) for number, name, text in known if number is not None]
+    if not numbers:
+        return f"{table.head} of {table.test} is not known."
+    least, most = min(numbers), max(numbers)
+    unit = f"{_GAP}{table.unit}" if table.unit else ""
+    own = table.head.lower().startswith(table.test.lower())
+    head = table.head if own else f"{table.test}, {table.head}"
+    low, high = (f"{text}{unit} (“{name}”)" for _, name, text in (least, most))
+    return f"{head[:1].upper()}{head[1:]} at {table.points[column]}: from {low} to {high}."
+
+
+def _of_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Of published rates beside measured ones: how many times as much, and that no interval backs it."""
+    foreign = {entry.name for entry in entries if entry.imported is not None}
+    own = [entry.name for entry in entries if entry.imported is None]
+    found: list[str] = []
+    for table in compared.rates[:1]:
+        goal = table.goals[0]
+        rows = [row for row in table.rows if _pair(row, goal.value, own, foreign) is not None]
+        for row in dict.fromkeys((rows[0].size, rows[-1].size)) if rows else ():
+            pair = _pair(next(one for one in rows if one.size == row), goal.value, own, foreign)
+            assert pair is not None  # noqa: S101 - of the rows that have one
+            mine, theirs = pair
+            times = (mine.rate_frames_per_s or 0.0) / (theirs.rate_frames_per_s or 1.0)
+            figures = f"{_rate(table, goal, mine)} and {_rate(table, goal, theirs)}"
+            size = f"{row}-byte" if row.isdigit() else row
+            found.append(
+                f"Of {size} frames “{mine.configuration}” passes {times:.3g} times the figure of "
+                f"“{theirs.configuration}” ({figures}; {goal.name}). That is a ratio of two "
+                "numbers and no claim: how exact the published one is, its source does not say."
+            )
+    return tuple(found)
+
+
+def _pair(row: RatesRow, goal: str, own: Sequence[str], foreign: set[str]) -> tuple[RateCell, RateCell] | None:
+    cells = row.cells[goal]
+    mine = next((cell for cell in cells if cell.configuration in own and cell.rate_frames_per_s), None)
+    theirs = next((cell for cell in cells if cell.configuration in foreign and cell.rate_frames_per_s), None)
+    return None if mine is None or theirs is None else (mine, theirs)
+
+
+def title_of(entries: Sequence[Entry]) -> str:
+    """What the page is called, where the user gives no title."""
+    names = [entry.name for entry in entries]
+    titles = {entry.title for entry in entries}
+    if len(titles) == 1 and not any(entry.is_named for entry in entries):
+        runs = len({entry.run_id for entry in entries})
+        return f"{titles.pop()}: {f'{runs} runs' if runs > 1 else f'{len(names)} configurations'} side by side"
+    return f"{listed(names[:3])} side by side" if len(names) <= 3 else f"{len(names)} results side by side"

@@ -1,0 +1,104 @@
+"""The answer of one run: its first sentence, and some more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nicbench.core.plan import Plan
+from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Summary
+from nicbench.core.turn import DEFAULT
+from nicbench.report.answer.sentences import answers_of, brief_rate, largest_sentence, statement_of
+from nicbench.report.answer.subject import subject_in
+from nicbench.report.section import Section
+
+_MOST_SENTENCES = 4
+
+
+def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -> str:
+    """The answer: the smallest frames, the hardest; or the latency, where only that was measured; or what the first
+    section says.
+    """
+    ordered = in_order(sections)
+    first = ordered[0] if ordered else None
+    subject = subject_in(plan, first.configuration if first else DEFAULT)
+    if first is not None and first.table.statement is not None:
+        if (said := statement_of(first)) is not None or any(row.result.trials for row in first.rows):
+            return f"{subject} {first.table.statement.alone}. {said or ''}".strip()
+    elif first is not None and (said_of_first := answers_of(first, subject)):
+        return said_of_first[0]
+    if summary.results and all(map(_is_empty, summary.results)):
+        return "Nothing was measured: no tool gave a figure."
+    lacking = [result for result in summary.results if _is_of_rounds(result) and not _is_complete(result)]
+    if lacking:
+        return f"{subject} was not measured as planned: {len(lacking)} of {len(summary.results)} results lack a figure."
+    if summary.results:
+        were = "measured" if summary.imported is None else "imported"
+        return f"{len(summary.results)} results were {were}; they are listed below."
+    if summary.imported is not None:
+        recorded = [each.host for each in plan.monitors] if plan else []
+        return f"No results, but what {' and '.join(recorded[:5])} did was recorded: it is shown below."
+    return "Nothing was measured: the run ended before its first result."
+
+
+def in_order(sections: Sequence[Section]) -> list[Section]:
+    """Searched rates first, then what is stated of the frames at a load, then everything else."""
+    return sorted(
+        sections, key=lambda section: (section.table.rates is None, not section.table.apart_by, section.table.editors)
+    )
+
+
+def details(sections: Sequence[Section]) -> tuple[str, ...]:
+    """Some more sentences: the largest frames, the latency, and what other methods found."""
+    ordered = in_order(sections)
+    if not ordered:
+        return ()
+    first = ordered[0]
+    sentences: list[str | None] = []
+    if first.table.rates is not None or first.table.apart_by:
+        sentences.append(largest_sentence(first) if first.table.rates is not None and len(first.rows) > 1 else None)
+        stating = next((section for section in ordered if section.table.apart_by), None)
+        if first.table.rates is not None and stating is not None:
+            sentences += answers_of(stating, "It")[:1]
+        others = (each for each in ordered if each.table.rates is None and not each.table.apart_by)
+        sentences += [_sentence_of_other(section, first.configuration) for section in others if section.sentence]
+    elif _is_of_rounds(first.rows[0].result):
+        sentences += _more_of_rounds(ordered)
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def brief(sections: Sequence[Section]) -> str | None:
+    """A few words for a list of runs: the first rate, else what the first section says."""
+    ordered = in_order(sections)
+    searched = next((section for section in ordered if section.table.rates is not None), None)
+    if searched is not None:
+        return brief_rate(searched)
+    return ((ordered[0].sentence or "").partition(", and ")[0] or None) if ordered else None
+
+
+def _more_of_rounds(sections: Sequence[Section]) -> list[str]:
+    """What the other rows of the first section say, and the first of every other test."""
+    first = sections[0]
+    rows = [f"It {text}." for row in first.rows[1:] if first.table.grid is None and (text := first.sentence_of(row))]
+    tests = {section.test: section for section in reversed(sections)}
+    others = [each for each in sections if each.test != first.test and tests[each.test] is each]
+    return [*rows[: _MOST_SENTENCES - 1], *(f"It {each.sentence}." for each in others if each.sentence)]
+
+
+def _sentence_of_other(section: Section, first: str) -> str:
+    """A section's sentence; one of another configuration than the answer's names its own."""
+    subject = "It" if section.configuration == first else f"“{section.configuration}”"
+    return f"{subject} {section.sentence}."
+
+
+def _is_of_rounds(result: Result) -> bool:
+    return result.measured_by == "round"
+
+
+def _is_complete(result: Result) -> bool:
+    return result.verdict is not ResultVerdict.INCOMPLETE
+
+
+def _is_empty(result: Result) -> bool:
+    """A result of rounds without a single number."""
+    numbers = (value for value in result.values.values() if isinstance(value, Bounded | Spread | int | float))
+    return _is_of_rounds(result) and result.verdict is ResultVerdict.INCOMPLETE and next(numbers, None) is None

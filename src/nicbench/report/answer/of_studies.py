@@ -1,0 +1,190 @@
+"""The answer of a study in words: how many streams were sustained, by the results and nothing beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nicbench.report.editors.directories import directory_rows, local_types
+from nicbench.report.editors.study import OneWay, Study
+from nicbench.report.editors.words import GAP, held_words, listed, plain_rate, target_words
+from nicbench.report.numbers import megabytes, share
+from nicbench.stats.frames import Held, Sustained, Target
+
+
+def answers(of_all: Sequence[Study]) -> tuple[str, ...]:
+    """The sentences of every study; of several, each says first which test it is about."""
+    named = len(of_all) > 1
+    return tuple(f"{study.test}: {text}" if named else text for study in of_all for text in sentences(study))
+
+
+def sentences(study: Study) -> tuple[str, ...]:
+    """One for each direction, and one more where counting by single instances gives less."""
+    found: list[str] = []
+    for way in study.ways:
+        limited = [name for name in way.configurations if way.sustained(name) is not None]
+        free = [name for name in way.configurations if name not in limited and not _targets(way, name)]
+        if limited:
+            found.append(_of_targets(study, way, limited))
+            found += _stricter(study, way, limited)
+        if free:
+            found.append(_without_targets(study, way, free))
+    return (*found[:1], *_not_over_the_network(study), *found[1:])
+
+
+def _subject(study: Study, name: str) -> str:
+    """Who fed them: a server only where something may have come from one."""
+    return study.named(name) or ("the local file system" if local_types(study) else "the server")
+
+
+def _not_over_the_network(study: Study) -> list[str]:
+    """Of local file systems: nothing of a server or of the links under test was measured there."""
+    types = local_types(study)
+    if types:
+        what = "local file systems" if len(types) > 1 else "a local file system"
+        text = (
+            f"The frames did not go over the network: every instance's directory was on {what} of its client "
+            f"({', '.join(types)}). Where shares were meant, see that they are mounted."
+        )
+        return [text]
+    rows = directory_rows(study)
+    local = sum(row.kind == "local" for row in rows)
+    if not local:
+        return []
+    text = (
+        f"Of {len(rows)} directories {local} {'was' if local == 1 else 'were'} on a local file system of the client, "
+        "so that nothing there went over the network; the report's “Directories” says which."
+    )
+    return [text]
+
+
+def briefs(of_all: Sequence[Study]) -> str | None:
+    """One line for all studies of a run; of several, each after the name of its test."""
+    said = [(study.test, text) for study in of_all if (text := brief(study)) is not None]
+    return "; ".join(f"{test}: {text}" if len(of_all) > 1 else text for test, text in said) or None
+
+
+def brief(study: Study) -> str | None:
+    """For a list of runs: "read: 9 editors (1x100), 2 editors (4x25) in every run"."""
+    said = []
+    for way in study.ways:
+        each = [
+            f"{_count_words(found.in_every_run)}{f' ({name})' if study.compares else ''}"
+            for name in way.configurations
+            if (found := way.sustained(name)) is not None
+        ]
+        if each:
+            of = f"{way.direction}: " if way.direction else ""
+            said.append(f"{of}{', '.join(each)} in every run")
+    if not said:
+        return None
+    types = ", ".join(local_types(study))
+    return f"{'; '.join(said)}{f' (local file systems: {types})' if types else ''}"
+
+
+def _of_targets(study: Study, way: OneWay, names: list[str]) -> str:
+    """Each configuration's number in every run, then in the median run where that is another."""
+    doing = f"{way.doing}, " if way.doing else ""
+    clauses = []
+    for place, name in enumerate(names):
+        found, target = way.sustained(name), way.target(name)
+        assert found is not None  # noqa: S101 - those that have
+        assert target is not None  # noqa: S101 - likewise
+        alike = place > 0 and target == way.target(names[0])
+        subject = _subject(study, name)
+        rate = "" if alike else _each(target, found)
+        clauses.append(f"{subject} sustained {_numbers(study, way, name, found, rate)}")
+    text = f"{doing}{'; '.join(clauses)}."
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _each(target: Target, found: Sustained) -> str:
+    """The rate of an editor, and how it was judged: of sums alone nobody knows whether one made up for another."""
+    by_sum = ["by the sum of their rates"] if found.by_every_instance is None else []
+    within = [f"within {share(target.tolerance_ratio)}"] if target.tolerance_ratio else []
+    qualified = ", ".join((*by_sum, *within))
+    return f" at {target_words(target)} each{f' ({qualified})' if qualified else ''}"
+
+
+def _numbers(study: Study, way: OneWay, name: str, found: Sustained, rate: str) -> str:
+    runs = {over.runs for over in way.over(name).values()}
+    imported = "imported " if study.is_imported else ""
+    if runs == {1}:
+        return f"{_editors(found.in_every_run, way.over(name))}{rate} in the one {imported}run"
+    many = f"each of {runs.pop()} {imported}runs" if len(runs) == 1 else f"every {imported}run"
+    said = f"{_editors(found.in_every_run, way.over(name))}{rate} in {many}"
+    if found.in_median_run == found.in_every_run:
+        return said
+    return f"{said}, {held_words(found.in_median_run)} in the median run"
+
+
+def _editors(held: Held, tried: Iterable[int]) -> str:
+    """With what it leaves open: more may do where no more, or not the next, were tried."""
+    if held.instances is None:
+        return held_words(held)
+    following = min((count for count in tried if count > (held.instances or 0)), default=None)
+    beyond = ""
+    if following is None:
+        beyond = " (no more were tried)"
+    elif following > held.instances + 1:
+        beyond = f" (the next that was tried: {following})"
+    return _count_words(held, beyond)
+
+
+def _count_words(held: Held, beyond: str = "") -> str:
+    """With what is counted: "at least 1 editor", "8 editors (though not 5)"; ``beyond`` goes before what was missed."""
+    if held.instances is None:
+        return "fewer editors than were tried"
+    number, gap, gaps = held_words(held).partition(" (")
+    return f"{number} {'editor' if held.instances <= 1 else 'editors'}{beyond}{gap}{gaps}"
+
+
+def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
+    """Where the sum of a run hides that an instance got less."""
+    less = []
+    for name in names:
+        found = way.sustained(name)
+        strictest = found.by_every_instance if found else None
+        if found is not None and strictest is not None and strictest.instances != found.in_every_run.instances:
+            whose = f" ({study.named(name)})" if study.named(name) else ""
+            less.append(f"{held_words(strictest)}{whose}")
+    if not less:
+        return []
+    doing = f"{way.doing}, each" if way.doing else "Each"
+    return [
+        f"{doing} single editor got its rate in every run with {listed(less)} of them: the sum of a run hides less."
+    ]
+
+
+def _targets(way: OneWay, name: str) -> bool:
+    return any(way.at[of, count].target is not None for of, count in way.columns if of == name)
+
+
+def _without_targets(study: Study, way: OneWay, names: list[str]) -> str:
+    """The most that a median run moved."""
+    doing = f"{way.doing} without a frame limit, " if way.doing else "Without a frame limit, "
+    clauses = []
+    for name in names:
+        medians = [
+            (over.median_frames_per_s, count)
+            for count, over in way.over(name).items()
+            if over.median_frames_per_s is not None
+        ]
+        subject = _subject(study, name)
+        if not medians:
+            clauses.append(f"nothing is known of {subject}")
+            continue
+        most, count = max(medians)
+        instances = "1 instance" if count == 1 else f"{count} instances"
+        moved = f"{plain_rate(most)}{GAP}frames/s{_megabytes(way, name, count)}"
+        clauses.append(f"{subject} moved up to {moved}, with {instances} (median run)")
+    return f"{doing}{'; '.join(clauses)}."
+
+
+def _megabytes(way: OneWay, name: str, count: int) -> str:
+    """Of the run whose sum is nearest to the median."""
+    runs = [ran for ran in way.at[name, count].runs if ran.figures.sum_frames_per_s is not None]
+    median = way.at[name, count].over.median_frames_per_s or 0.0
+    nearest = min(runs, key=lambda ran: abs((ran.figures.sum_frames_per_s or 0.0) - median), default=None)
+    if nearest is None or nearest.bytes_per_s is None:
+        return ""
+    return f" ({megabytes(nearest.bytes_per_s)}{GAP}MB/s)"

@@ -1,0 +1,214 @@
+"""Sentences of one table of results: of searched rates, of a statement, or as the method words them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nicbench.core.forms import SCALES, suitable_form
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, ResultVerdict, number_of
+from nicbench.core.table import Column, Goal, Statement
+from nicbench.report.cells import texts, writer
+from nicbench.report.numbers import UNKNOWN, basis_words, interval, only_below, share
+from nicbench.report.section import LOAD, Row, Section, load_words, spoken
+
+GAP = "\u00a0"
+"""Between a number and its unit, which stay on one line."""
+_LIMIT_CLAUSES = {
+    LimitedBy.DUT: "limited by the device under test (DUT)",
+    LimitedBy.TESTER: "limited by the tester: the DUT may do more",
+    LimitedBy.LINE_RATE: "limited by the line rate",
+}
+
+
+def answers_of(section: Section, subject: str) -> tuple[str, ...]:
+    """What a section says, whole sentences about ``subject``: of searched rates those of the smallest frames, and of
+    the largest.
+    """
+    if section.table.rates is not None and section.rows:
+        first = _rates_sentence(subject, section)
+        largest = largest_sentence(section) if len(section.rows) > 1 else None
+        return (first, largest) if largest else (first,)
+    if section.table.statement is not None:
+        stated = statement_of(section)
+        return (stated,) if stated else ()
+    return (f"{subject} {section.sentence}.",) if section.sentence else ()
+
+
+def statement_of(section: Section) -> str | None:
+    """The statement of the first row that has its value; None where none has."""
+    statement = section.table.statement
+    if statement is None:
+        return None
+    rows = (row for row in section.rows if number_of(row.result.values.get(statement.value)) is not None)
+    row = next(rows, None)
+    return None if row is None else stated(section, [row], [""])
+
+
+def stated(section: Section, rows: Sequence[Row], names: Sequence[str], notes: Sequence[str] = ()) -> str:
+    """One sentence for the rows, each of a configuration of this name; "" where it need not be named."""
+    statement = section.table.statement
+    assert statement is not None  # noqa: S101 - of a section that has one
+    values = _spoken_values(section, rows, statement.value)
+    also = _spoken_values(section, rows, statement.also)
+    words = {LOAD: load_words(rows[0].result.parameters), **_words_of(section, rows[0])}
+    lead = statement.lead.format_map(words)
+    noted = f" ({', '.join(notes)})" if notes else ""
+    if len(rows) == 1 and values == also:
+        return f"{lead}{noted}, {statement.both_say.format_map(words)} {values[0]}."
+    named = [f"{text} (“{name}”)" if name else text for text, name in zip(values, names, strict=True)]
+    more = _also(statement, also, len(rows))
+    return f"{lead}{noted}, {statement.says.format_map(words)} {and_list(named)}{more}."
+
+
+def _also(statement: Statement, also: Sequence[str], rows: int) -> str:
+    if len(also) < rows:
+        return ""
+    return f"{'' if rows == 1 else ','} and {statement.also_says} {and_list(also)}"
+
+
+def _spoken_values(section: Section, rows: Sequence[Row], name: str) -> list[str]:
+    """Those that are known, each in the unit that suits it."""
+    found = []
+    for row in rows:
+        number = number_of(row.result.values.get(name))
+        if number is not None:
+            form = suitable_form(next((c.form for c in section.table.columns if c.value == name), "number"), number)
+            column = Column(value=name, head="", form="microseconds" if form not in SCALES else form)
+            found.append(f"{writer(column, [number])(number)}{GAP}{column.unit}")
+    return found
+
+
+def _words_of(section: Section, row: Row) -> dict[str, str]:
+    return {column.value: spoken(column, cell) for column, cell in zip(section.table.columns, row.cells, strict=True)}
+
+
+def size_name(row: Row) -> str:
+    """Before "frames": "64-byte", "imix"."""
+    size = row.cells[0]
+    return f"{size}-byte" if size.isdigit() else size
+
+
+def _rates_of(section: Section, row: Row) -> list[tuple[Goal, Bounded]]:
+    """The rate of each goal that the row has."""
+    goals = section.table.rates.goals if section.table.rates else ()
+    pairs = ((goal, row.result.values.get(goal.value)) for goal in goals if goal.value in row.result.values)
+    return [(goal, value if isinstance(value, Bounded) else Bounded(value=number_of(value))) for goal, value in pairs]
+
+
+def _rate_words(row: Row, rates: Sequence[tuple[Goal, Bounded]]) -> tuple[Callable[[float], str], str]:
+    """How the rates of a row are written in a sentence, and their unit."""
+    greatest = max((rate.value or rate.upper or 0.0 for _, rate in rates), default=0.0)
+    value = rates[0][0].value
+    column = Column(value=value, head="", form=suitable_form("mpps", greatest), aspect="rate")
+    return writer(column, [rate for _, rate in rates]), column.unit or ""
+
+
+def _rates_sentence(subject: str, section: Section) -> str:
+    """One sentence for each rate, then what limited them."""
+    row = section.rows[0]
+    rates = _rates_of(section, row)
+    if not rates:
+        return f"{subject} was not measured at {size_name(row)} frames."
+    write, unit = _rate_words(row, rates)
+    sentences = []
+    for number, (goal, rate) in enumerate(rates):
+        what = f" of {size_name(row)} frames" if number == 0 else ""
+        if rate.passes_nothing:
+            text = f"{PASSES_NOTHING}{what} ({goal.name}: {_without_the_words(rate)})"
+        elif only_below(rate) and rate.upper is not None:
+            text = _failing_clause(goal, row, what, f"{write(rate.upper)}{GAP}{unit}")
+        elif rate.value is None and rate.upper is None:  # no trial that counts: nothing is said of the DUT
+            text = f"has no {goal.name}{what.replace(' of ', ' for ')} ({rate.reason_null or 'it was not measured'})"
+        elif rate.value is None:
+            reason = f": {rate.reason_null}" if rate.reason_null else ""
+            text = f"passed no load{what} {goal.clause} ({goal.name}{reason})"
+        else:
+            text = _passing_clause(rate, goal, what, write, unit, after_another=number > 0)
+        sentences.append(f"{subject} {text}." if number == 0 else f"{'' if text[:1].isupper() else 'It '}{text}.")
+    limits = dict.fromkeys(rate.limited_by for _, rate in rates if rate.limited_by is not None)
+    if len(limits) == 1:
+        sentences.append(f"{capitalised(_LIMIT_CLAUSES[next(iter(limits))])}.")
+    else:
+        sentences += [
+            f"The {goal.name} is {_LIMIT_CLAUSES[rate.limited_by]}." for goal, rate in rates if rate.limited_by
+        ]
+    if section.scope != "per port":
+        sentences.append(f"{section.table.basis_of} are {basis_words(section.scope)}.")
+    return " ".join(sentences) + _caveat(row)
+
+
+def _caveat(row: Row) -> str:
+    return " It rests on disturbed trials." if row.result.verdict is ResultVerdict.DISTURBED else ""
+
+
+def _failing_clause(goal: Goal, row: Row, what: str, upper: str) -> str:
+    """No load passed: what happened, down to which load. A trial that did pass and was outvoted is not hidden."""
+    outvoted = any(note.startswith(f"{goal.name}:") and "outvoted" in note for note in row.result.disturbances)
+    every = "almost every load" if outvoted else "every load"
+    lost = f"more than {share(goal.loss_ratio)} of the frames" if goal.loss_ratio else "frames"
+    return f"lost {lost} at {every} tried, down to {upper}{what} ({goal.name} below {upper})"
+
+
+def _passing_clause(
+    rate: Bounded, goal: Goal, what: str, write: Callable[[float], str], unit: str, *, after_another: bool
+) -> str:
+    least = "at least " if rate.at_least else ""
+    between = "" if rate.at_least or rate.is_bare else f", interval {interval(rate, write)}{GAP}{unit}"
+    value = f"{write(rate.value or 0.0)}{GAP}{unit}"
+    passes = f"the line rate{what}, {value}," if rate.is_line_rate else f"{least}{value}{what}"
+    named = f"({goal.name}{between})"
+    if after_another:
+        return f"{capitalised(goal.clause)} it passes {passes} {named}"
+    return f"passes {passes} {goal.clause} {named}"
+
+
+def _without_the_words(rate: Bounded) -> str:
+    return (rate.reason_null or "").removeprefix(f"{PASSES_NOTHING}: ")
+
+
+def capitalised(text: str) -> str:
+    """With its first letter in capitals."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def largest_sentence(section: Section) -> str | None:
+    """What the largest frames do; None where no rate of theirs is known."""
+    row = section.rows[-1]
+    found = next(((goal, rate) for goal, rate in _rates_of(section, row) if rate.value is not None), None)
+    if found is None:
+        return None
+    goal, rate = found
+    write, unit = _rate_words(row, [found])
+    least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else ""
+    passes = f"{least}{write(rate.value or 0.0)}{GAP}{unit} {goal.clause}"
+    l2 = number_of(row.result.values.get(goal.value.replace("_frames_per_s", "_l2_bits_per_s")))
+    bits = Column(value="l2_bits_per_s", head="", form=suitable_form("gigabits", l2 or 0.0))
+    on_layer_2 = "" if l2 is None else f", {writer(bits, [l2])(l2)}{GAP}{bits.unit} on layer 2"
+    return f"With {size_name(row)} frames it passes {passes}{on_layer_2}.{_caveat(row)}"
+
+
+def brief_rate(section: Section) -> str | None:
+    """The first rate of a section in a few words, for a list of runs: "NDR 400 kpps at 64 bytes"."""
+    for row in section.rows:
+        rates = _rates_of(section, row)
+        if not rates or section.table.rates is None:
+            continue
+        goal, rate = rates[0]
+        size = f"{row.cells[0]} bytes" if row.cells[0].isdigit() else row.cells[0]
+        at = f" at {size}" if row.cells[0] != UNKNOWN else ""
+        if rate.passes_nothing:
+            return f"{PASSES_NOTHING}{at}"
+        if rate.value is None and rate.upper is None:
+            return f"no {goal.name} was found{at}"
+        form = suitable_form("mpps", rate.value or rate.upper or 0.0)
+        column = Column(value=goal.value, head="", form=form, aspect="rate")
+        value = row.result.values.get(goal.value)
+        text = texts(column, [row.result])[0].partition(" (")[0]
+        of_runs = getattr(value, "runs", None)
+        return f"{goal.name} {text} {column.unit}{at}{f' (median of {of_runs} runs)' if of_runs else ''}"
+    return None
+
+
+def and_list(parts: Sequence[str]) -> str:
+    """The parts as a list in a sentence: "a, b and c"."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,251 @@
+"""Makes a document of the blocks of its sections: tables get names, headings ids, the glossary its words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from html import unescape
+from typing import Final
+
+from nicbench.report.document.blocks import (
+    Block,
+    Cell,
+    Code,
+    Definitions,
+    Document,
+    Drawing,
+    Fact,
+    Facts,
+    Figure,
+    Folded,
+    Group,
+    Heading,
+    Inlines,
+    Listing,
+    Note,
+    Panel,
+    Paragraph,
+    Row,
+    Table,
+    Text,
+    Verdict,
+    plain,
+)
+
+# Names by which sentences point to tables; pure.
+
+
+def anchor(*words: str) -> str:
+    """The id of a table by what tells it from others: ``throughput-bare-run-2``."""
+    text = " ".join(word for word in words if word and word != "default")
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "table"
+
+
+_LONGEST_TITLE: Final = 80
+"""A drawing's words that are longer describe it, and name it no more."""
+_TAG = re.compile(r"<[^>]*>")
+_MET_AS: Final = {
+    "p99.9": r"p99",
+    "L1, L2": r"\bL[12]\b|layer [12]",
+    "Frame size": r"frame",
+    "Bootstrap": r"bootstrap",
+    "Interval": r"\binterval",
+}
+"""How words are met where that is not as they are listed."""
+
+
+def finished(document: Document, *, has_contents: bool = True) -> Document:
+    """The document with ids, names and contents; blocks are as their sections made them."""
+    blocks = tuple(_with_used_words(document))
+    blocks = tuple(_Naming(blocks).named(_Ids(blocks).given(blocks)))
+    contents = tuple(block for block in walk(blocks) if isinstance(block, Heading) and block.level == 1)
+    return replace(document, blocks=blocks, contents=contents if has_contents else ())
+
+
+def walk(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Every block, and those within it."""
+    for block in blocks:
+        yield block
+        if isinstance(block, Group | Note | Folded):
+            yield from walk(block.blocks)
+
+
+class _Ids:
+    """Gives every heading an id, each once."""
+
+    def __init__(self, blocks: tuple[Block, ...]) -> None:
+        self._taken = {block.id for block in walk(blocks) if isinstance(block, Folded) and block.id}
+
+    def given(self, blocks: Iterable[Block]) -> tuple[Block, ...]:
+        return tuple(map(self._given, blocks))
+
+    def _given(self, block: Block) -> Block:
+        match block:
+            case Heading():
+                name = _free(block.id or anchor(plain(block.inlines)), self._taken)
+                self._taken.add(name)
+                return replace(block, id=name)
+            case Group() | Note() | Folded():
+                return replace(block, blocks=self.given(block.blocks))
+            case _:
+                return block
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+class _Naming:
+    """Names tables and figures after the headings that they are under, each name once: a list tells them apart."""
+
+    def __init__(self, blocks: tuple[Block, ...]) -> None:
+        texts = Counter(plain(block.inlines) for block in walk(blocks) if isinstance(block, Heading))
+        self._repeated = {text for text, times in texts.items() if times > 1}
+        self._headings: list[tuple[int, str]] = []
+        self._folded_in = ""
+        self._titles: Counter[tuple[str, str]] = Counter()
+
+    def named(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """The blocks with their titles."""
+        for block in blocks:
+            yield self._named(block)
+
+    def _named(self, block: Block) -> Block:
+        match block:
+            case Heading():
+                above = [(level, text) for level, text in self._headings if level < block.level]
+                self._headings = [*above, (block.level, plain(block.inlines))]
+                self._folded_in = ""
+                return block
+            case Table() if not (block.head or block.body):
+                return block
+            case Table() | Facts():
+                return replace(block, title=self._once("table", self._under or "Table"))
+            case Figure():
+                return replace(block, title=self._once("figure", self._title(block)))
+            case Folded():
+                return block if block.left_out else self._within(block)
+            case Group() | Note():
+                return replace(block, blocks=tuple(self.named(block.blocks)))
+            case _:
+                return block
+
+    def _within(self, block: Folded) -> Folded:
+        outer = self._folded_in, self._headings
+        self._folded_in = plain(block.summary)
+        blocks = tuple(self.named(block.blocks))
+        self._folded_in, self._headings = outer
+        return replace(block, blocks=blocks)
+
+    @property
+    def _under(self) -> str:
+        """What names a table here: the heading, of a common one also the one above it, and what it is folded into."""
+        texts = [text for _, text in self._headings]
+        named = texts[-1] if texts else ""
+        if named in self._repeated and len(texts) > 1:
+            named = f"{named}, {texts[-2]}"
+        if named.lower() in self._folded_in.lower():
+            return self._folded_in
+        return ": ".join(part for part in (named, self._folded_in) if part)
+
+    def _title(self, figure: Figure) -> str:
+        """Of small ones the heading; else the label, or where that describes it at length, how its caption begins."""
+        if figure.is_of_multiples and len(figure.panels) > 1:
+            return self._under
+        below = figure.panels[0].caption if figure.is_of_multiples else figure.caption
+        sentence = plain(below).partition(". ")[0].rstrip(".")
+        label = figure.panels[0].drawing.label
+        short = (text for text in (label, sentence, self._under) if 0 < len(text) <= _LONGEST_TITLE)
+        return next(short, "Drawing")
+
+    def _once(self, kind: str, title: str) -> str:
+        """The title, and a number behind it where it was there before."""
+        self._titles[kind, title] += 1
+        times = self._titles[kind, title]
+        return title if times == 1 else f"{title} ({times})"
+
+
+def _with_used_words(document: Document) -> Iterator[Block]:
+    """The document's blocks, its glossary without the words that are nowhere else in it."""
+    if not any(isinstance(block, Definitions) for block in walk(document.blocks)):
+        yield from document.blocks
+        return
+    words = (document.title, *_said(document.header), *_said(document.blocks), plain(document.footer))
+    yield from _with_words(document.blocks, " ".join(" ".join(words).split()))
+
+
+def _with_words(blocks: Iterable[Block], text: str) -> Iterator[Block]:
+    for block in blocks:
+        match block:
+            case Definitions():
+                yield Definitions(tuple(pair for pair in block.pairs if _is_used(plain(pair[0]), text)))
+            case Group():
+                yield replace(block, blocks=tuple(_with_words(block.blocks, text)))
+            case _:
+                yield block
+
+
+def _is_used(word: str, text: str) -> bool:
+    pattern = _MET_AS.get(word) or rf"(?<!\w){re.escape(word)}(?!\w)"
+    return re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def _said(blocks: Iterable[Block]) -> Iterator[str]:
+    """The texts of blocks, drawings and what only screens show among them, a glossary not."""
+    for block in blocks:
+        match block:
+            case Heading() | Paragraph() | Verdict():
+                yield from _texts(block.inlines)
+                yield from (badge.text for badge in block.badges) if isinstance(block, Verdict) else ()
+            case Table():
+                yield from _of_table(block)
+            case Facts():
+                yield from _of_facts(block.facts)
+            case Figure():
+                for panel in block.panels:
+                    yield from _of_panel(panel)
+                yield from _texts(block.caption)
+            case Code():
+                yield block.text
+            case Listing():
+                yield from (text for item in block.items for text in _texts(item))
+            case Folded():
+                yield from _texts(block.summary)
+                yield from _said(block.blocks)
+            case Group() | Note():
+                yield from _said(block.blocks)
+
+
+def _of_table(table: Table) -> Iterator[str]:
+    rows: Iterable[Row] = (*table.head, *table.body)
+    cells: Iterable[Cell] = (cell for row in rows for cell in row.cells)
+    yield from _texts(table.caption)
+    yield from (text for cell in cells for text in _texts(cell.inlines))
+
+
+def _of_facts(facts: Iterable[Fact]) -> Iterator[str]:
+    for fact in facts:
+        yield from (*_texts(fact.label), *_texts(fact.inlines), *fact.code)
+        yield from _of_facts(fact.children)
+        if fact.beside:
+            yield from _of_table(fact.beside)
+
+
+def _of_panel(panel: Panel) -> Iterator[str]:
+    yield from _texts((panel.drawing, *panel.head, *panel.caption))
+    if panel.numbers:
+        yield from _said((panel.numbers,))
+
+
+def _texts(inlines: Inlines) -> Iterator[str]:
+    for run in inlines:
+        if isinstance(run, Text):
+            yield run.text.replace("\u200b", "")
+        elif isinstance(run, Drawing):
+            yield unescape(_TAG.sub(" ", run.svg))

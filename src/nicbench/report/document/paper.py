@@ -1,0 +1,132 @@
+"""A document as paper and text files have it: without what screens alone need, in the colours of a light page."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from html import unescape
+
+from nicbench.core.redaction import visible
+from nicbench.report.document.blocks import (
+    Block,
+    Document,
+    Drawing,
+    Facts,
+    Folded,
+    Group,
+    Heading,
+    Note,
+    Paragraph,
+    Table,
+    Text,
+    Verdict,
+)
+from nicbench.report.document.inlines import inlines
+from nicbench.report.document.tables import facts_table
+
+FONT = "Source Sans Pro"
+_ROOT = re.compile(r":root\s*\{([^}]*)\}")
+_VARIABLE = re.compile(r"--([\w-]+):\s*(#[0-9a-fA-F]{3,8})\s*[;}]")
+_USED = re.compile(r"var\(\s*--([\w-]+)\s*(?:,\s*([^()]*))?\)")
+_FAMILY = re.compile(r'font-family="[^"]*"')
+_FOR_SCRIPTS = re.compile(r' (?:data-[a-z-]+|tabindex)="[^"]*"')
+_LONGEST_LABEL = 1000
+_TEXT = re.compile(r"(<t(?:ext|span|itle)\b[^>]*>(?:&\w+;|&#\w+;|[^<&]){300})[^<]+")
+"""More than 300 characters; none of them is cut."""
+_LABEL = re.compile(r'aria-label="([^"]*)"')
+_TAG = re.compile(r"<svg\b[^>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """``front`` is what stands before the contents; the blocks of groups and verdicts lie open among the others."""
+
+    front: tuple[Block, ...]
+    blocks: tuple[Block, ...]
+
+
+def pages(document: Document) -> Pages:
+    """No heading is more than one level below the one before it, as readers of a tagged file expect."""
+    last = max((at for at, block in enumerate(document.blocks) if _opens(block)), default=-1)
+    opening = tuple(_flat([*document.header, *document.blocks[: last + 1]]))
+    footer = Paragraph(document.footer, "footer")
+    rest = tuple(_flat([*document.blocks[last + 1 :], *([footer] if document.footer else [])]))
+    blocks = tuple(_leveled([*opening, *rest]))
+    begun = (*opening, *rest) if last < 0 else opening
+    length = len(tuple(itertools.takewhile(_leads, begun))) if last < 0 else len(opening)
+    return Pages(blocks[:length], blocks[length:])
+
+
+def _opens(block: Block) -> bool:
+    return isinstance(block, Group) and block.look == "opening"
+
+
+def _leads(block: Block) -> bool:
+    return isinstance(block, Paragraph | Note)
+
+
+def _flat(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        match block:
+            case Group():
+                yield from _flat(block.blocks)
+            case Verdict():
+                parts = [part for badge in block.badges for part in (badge, " ")]
+                yield Paragraph(inlines(*parts, block.inlines), "verdict")
+            case Facts():
+                yield facts_table(block)
+            case Note():
+                yield Note(tuple(_flat(block.blocks)), block.look)
+            case Folded() if block.left_out:
+                yield block
+            case Folded():
+                yield Folded(block.summary, tuple(_flat(block.blocks)))
+            case Paragraph() if not block.inlines:
+                pass
+            case Table() if not (block.head or block.body):
+                pass
+            case _:
+                yield block
+
+
+def _leveled(blocks: Iterable[Block]) -> Iterator[Block]:
+    last = 0
+    for block in blocks:
+        if isinstance(block, Heading):
+            last = min(block.level, last + 1)
+            yield Heading(last, block.inlines, block.id)
+        else:
+            yield block
+
+
+def left_out_words(folded: Folded) -> Text:
+    """The sentence that paper has of what stays on the page."""
+    words = "".join(each.text for each in folded.summary if isinstance(each, Text))
+    rows = f", {folded.rows} rows" if folded.rows else ""
+    return Text(f"Left out here: {words}{rows}. It is in report.html.")
+
+
+def palette(style: str) -> dict[str, str]:
+    """Name to colour, of the first ``:root`` of a style sheet: that of a light screen."""
+    found = _ROOT.search(style)
+    return dict(_VARIABLE.findall(found[1])) if found else {}
+
+
+def on_paper(svg: str, colours: Mapping[str, str]) -> str:
+    """The drawing without variables, in our font, and able to stand alone in a file."""
+    svg = _USED.sub(lambda used: colours.get(used[1]) or used[2] or colours.get("ink", "#000000"), svg)
+    svg = svg.replace("currentColor", colours.get("ink", "#000000"))
+    svg = _TEXT.sub(r"\1 …", _FOR_SCRIPTS.sub("", svg))
+    svg = _FAMILY.sub(f'font-family="{FONT}, Helvetica, Arial, sans-serif"', svg)
+    if "xmlns=" not in _TAG.match(svg)[0]:  # type: ignore[index]  # a drawing begins with its tag
+        svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return svg
+
+
+def drawing(svg: str) -> Drawing:
+    """A drawing, with what it shows in the words that a screen reader says."""
+    svg = visible(svg)
+    found = _LABEL.search(svg)
+    return Drawing(svg, unescape(found[1])[:_LONGEST_LABEL] if found else "")

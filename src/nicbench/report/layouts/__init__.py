@@ -1,0 +1,51 @@
+"""Layouts of a report: each is a file of the name that ``--layout`` takes, with a function ``sections``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Protocol, cast
+
+from nicbench.core.report_options import Layout
+from nicbench.report import html
+from nicbench.report.document.blocks import Block, Document, Inlines, plain
+from nicbench.report.document.finishing import finished
+from nicbench.report.document.inlines import inlines
+from nicbench.report.document.paper import palette
+from nicbench.report.drawing.figures import Figures
+from nicbench.report.model import Report
+from nicbench.report.sections import opening
+
+
+class Sections(Protocol):
+    """What a layout is: the sections of a report in its order."""
+
+    def sections(self, report: Report, figures: Figures) -> Iterator[Block]:
+        """Everything between title and footer."""
+
+
+def document(report: Report, layout: Layout | None = None) -> Document:
+    """The report of a run, laid out as ``layout`` or as its bench file wishes."""
+    name = (layout or report.wishes.layout).value
+    chosen = cast(Sections, import_module(f"nicbench.report.layouts.{name}"))
+    blocks = chosen.sections(report, Figures(report))
+    return made(report, opening.header(report), blocks, opening.footer(report))
+
+
+def made(report: Report, header: Iterable[Block], blocks: Iterable[Block], footer: Inlines) -> Document:
+    """The document of any page about results."""
+    generator = f"nicbench {report.nicbench_version or ''}".strip()
+    author = plain(inlines(report.wishes.author))
+    return finished(
+        Document(
+            title=plain(inlines(report.heading)),
+            language="en",
+            generator=generator,
+            author=author or generator,
+            header=tuple(header),
+            contents=(),
+            blocks=tuple(blocks),
+            footer=footer,
+            palette=palette(html.style()),
+        )
+    )

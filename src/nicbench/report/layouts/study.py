@@ -1,0 +1,55 @@
+"""From the question to the answer, for whoever wants to know and to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nicbench.report.document.blocks import Block, Group, GroupLook
+from nicbench.report.document.tables import heading
+from nicbench.report.drawing.figures import Figures
+from nicbench.report.model import Report
+from nicbench.report.sections import closing, opening, rounds, trials
+from nicbench.report.sections.all_results import all_results
+from nicbench.report.sections.disclosure import disclosure
+from nicbench.report.sections.method import method
+from nicbench.report.sections.results import ports
+from nicbench.report.sections.watched import watched
+
+
+def sections(report: Report, figures: Figures) -> Iterator[Block]:
+    """A section for each step from question to appendix."""
+    yield from opening.imported_note(report)
+    yield from opening.question(report)
+    yield _section("Answer", "answer", opening.answer(report), "opening")
+    yield from opening.findings(report)
+    yield _section("Results", "results", _results(report, figures))
+    if report.imported:
+        yield _section("Source", "method", closing.source(report))
+        yield _section("How to import it again", "repeat", closing.how_it_was_read(report))
+    else:
+        yield _section("Method", "method", method(report))
+        yield _section("Disclosure", "disclosure", disclosure(report))
+        yield _section("How to repeat it", "repeat", closing.repeat(report))
+    yield _section("Revision history", "revisions", closing.revisions(report))
+    yield _section("Glossary", "glossary", closing.glossary(report))
+    if appendix := tuple(_appendix(report)):
+        yield _section("Appendix", "appendix", iter(appendix))
+
+
+def _section(title: str, name: str, blocks: Iterator[Block], look: GroupLook = "") -> Block:
+    return Group((heading(1, title, id=name), *blocks), look)
+
+
+def _results(report: Report, figures: Figures) -> Iterator[Block]:
+    yield from all_results(report, figures)
+    yield from ports(report.ports)
+    yield from watched(report.watched, figures)
+    yield from closing.errata(report)
+
+
+def _appendix(report: Report) -> Iterator[Block]:
+    yield from trials.frame_by_frame(report.detail, report.captures)
+    yield from trials.hardware(report.machine)
+    yield from trials.ledger(report.ledger)
+    yield from trials.every_trial(report.groups, has_unknown_counts=report.has_unknown_counts)
+    yield from rounds.rounds(report.rounds)

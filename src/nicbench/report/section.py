@@ -1,0 +1,249 @@
+"""A section of the page: one table of results that a method describes (core/table.py), and what its rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from string import Formatter
+from typing import Any, Final
+
+from nicbench.core.plan import Plan
+from nicbench.core.result import Result
+from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
+from nicbench.core.trial import Trial
+from nicbench.report.cells import number_of, text_of, texts, value_of, with_unit
+from nicbench.report.grids import GridTable
+from nicbench.report.numbers import UNKNOWN, spoken_number
+from nicbench.report.timing import Timing
+
+_GAP = "\u00a0"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One result; ``cells`` in the order of the columns. ``doubt`` says why it may not be relied on."""
+
+    cells: tuple[str, ...]
+    result: Result
+    doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a run says beyond its results: its plan, and its trials by their id."""
+
+    plan: Plan | None = None
+    trials: Mapping[str, Trial] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """The rows of a section in the columns of a further table."""
+
+    table: FurtherTable
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One test of a method that has a table; ``configuration`` and ``scope`` are those of all its rows.
+
+    ``says_caption`` is False where the section before it says the same. ``search_notes`` are said of results that may
+    be relied on, too.
+    """
+
+    test: str
+    configuration: str
+    scope: str
+    table: ResultTable
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    grids: tuple[GridTable, ...] = ()
+    brief: tuple[Row, ...] = ()
+    """Those that are shown where there is little room: what the method chose, or what sums up the others, or all."""
+    further: tuple[Further, ...] = ()
+    search_notes: tuple[str, ...] = ()
+    says_caption: bool = True
+    known: Known = field(default_factory=Known)
+    timing: Timing | None = None
+    """Of a table whose rows are trials with timed frames."""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether imported results fill none of its columns: all that their source has is shown elsewhere."""
+        return bool(self.rows[0].result.imported) and all(column.is_minor for column in self.table.columns[1:])
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether its results were measured by somebody else."""
+        return self.rows[0].result.imported is not None
+
+    @property
+    def line_rate_is_real(self) -> bool:
+        """Whether the line rate is that of a link which could carry it."""
+        plan = self.known.plan
+        return plan is not None and not plan.link_is_nominal and not plan.simulated
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """A sentence for each row that rests on a disturbed trial, or on none, and for each value that is not there."""
+        return tuple(f"{name_of_row(self.table, row)}: {row.doubt}" for row in self.rows if row.doubt is not None)
+
+    @property
+    def is_abridged(self) -> bool:
+        """Whether there are rows beside the brief ones."""
+        return len(self.brief) < len(self.rows)
+
+    @property
+    def sums(self) -> tuple[Row, ...]:
+        """The rows that sum up the others, where there are such."""
+        if self.table.sums is None:
+            return ()
+        column, word = self.table.sums
+        return tuple(row for row in self.rows if value_of(row.result, column) == word)
+
+    @property
+    def sentence(self) -> str | None:
+        """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core".
+
+        Of a curve, first up to which load nothing was lost. What ``notes`` say of the row may stand in it.
+        """
+        if not self.rows:
+            return None
+        rows = self.sums or self.brief or self.rows
+        first = next((row for row in rows if self._sentence_from(row, self.table.sentences)), rows[0])
+        clean = self._clean_row(first)
+        if clean is None or self.table.clean_sentence is None:
+            said = self._sentence_from(first, self.table.sentences)
+        else:
+            good = self._sentence_from(clean, (self.table.clean_sentence,))
+            rest = None if clean is first else self._sentence_from(first, self.table.sentences)
+            said = ", and ".join(text for text in (good, rest) if text) or None
+        worst = self._worst_beside(first) if said else None
+        return said if worst is None else f"{said}; at worst it {self._sentence_from(worst, self.table.sentences)}"
+
+    def sentence_of(self, row: Row) -> str | None:
+        """The same of any row."""
+        return self._sentence_from(row, self.table.sentences)
+
+    def _sentence_from(self, row: Row, sentences: Sequence[str]) -> str | None:
+        pairs = list(zip(self.table.columns, row.cells, strict=True))
+        unknown = [f"{{{column.value}}}" for column, cell in pairs if cell == UNKNOWN]
+        said = (text for text in sentences if not any(name in text for name in unknown))
+        words = {name: value for name, _ in self.table.notes if isinstance(value := value_of(row.result, name), str)}
+        texts_of = {column.value: spoken(column, self._rounded(column, row, cell)) for column, cell in pairs}
+        known = {LOAD: load_words(row.result.parameters), **words, **texts_of}
+        chosen = next((text for text in said if names_in(text) <= known.keys()), None)
+        return chosen and f"{chosen.format(**known)}{self._line_of(row, names_in(chosen))}"
+
+    def _line_of(self, row: Row, named: Collection[str]) -> str:
+        """Of several lines of a curve, on which the row lies, as far as a sentence has not ``named`` it."""
+        lines = [each for each in (self.table.curve.lines if self.table.curve else ()) if each.value not in named]
+        told = [
+            with_unit(column, text_of(column, row.result))
+            for column in lines
+            if column.value != "configuration" and len({text_of(column, each.result) for each in self.rows}) > 1
+        ]
+        return f" ({', '.join(told)})" if told else ""
+
+    def _worst_beside(self, first: Row) -> Row | None:
+        """At the load of a row, where a sentence does not tell all lines of the curve apart: the one least clean.
+
+        None where that is no worse than the row itself.
+        """
+        curve = self.table.curve
+        if (
+            curve is None
+            or curve.clean is None
+            or not any(self._line_of(first, names_in(s)) for s in self.table.sentences)
+        ):
+            return None
+
+        def far(row: Row) -> float:
+            number = number_of(row.result, curve.y.value)
+            return 0.0 if number is None or curve.clean is None else abs(number - curve.clean)
+
+        load = number_of(first.result, curve.x.value)
+        worst = max((row for row in self.rows if number_of(row.result, curve.x.value) == load), key=far, default=first)
+        return worst if far(worst) > far(first) else None
+
+    def _rounded(self, column: Column, row: Row, cell: str) -> str:
+        """A cell has as many decimals as its column needs; a sentence three significant digits."""
+        number = number_of(row.result, column.value)
+        if column.form not in ("of_frames", "trimmed") or number is None or not cell[:1].isdigit():
+            return cell
+        return spoken_number(number)
+
+    def _clean_row(self, first: Row) -> Row | None:
+        """The highest on the first row's line of the curve, at and below which nothing was lost."""
+        curve = self.table.curve
+        if curve is None or curve.clean is None:
+            return None
+
+        def line(row: Row) -> tuple[str, ...]:
+            return tuple(text_of(column, row.result) for column in curve.lines)
+
+        beside = [row for row in self.rows if line(row) == line(first)]
+        loads = sorted(beside, key=lambda row: number_of(row.result, curve.x.value) or 0.0)
+        clean = list(takewhile(lambda row: number_of(row.result, curve.y.value) == curve.clean, loads))
+        return clean[-1] if clean else None
+
+
+def spoken(column: Column, cell: str) -> str:
+    """A cell within a sentence, with its unit."""
+    if column.value == "port":
+        return cell if cell.startswith("port ") else f"port {cell}"
+    if column.unit == "bytes":
+        return f"{cell}-byte" if cell.isdigit() else cell
+    return f"{cell}{_GAP}{column.unit}".replace("≥ ", "at least ") if column.unit else cell
+
+
+LOAD: Final = "load"
+"""The name by which titles and sentences speak of the load of a result."""
+
+
+def load_words(parameters: Mapping[str, Any]) -> str:
+    """The load of a result, in words: "50 % of the NDR"."""
+    if "senders" in parameters:
+        return f"an incast of {parameters['senders']} senders"
+    percent, of = parameters.get("load_percent"), parameters.get("load_of")
+    if not isinstance(percent, int | float):
+        return "the load of the test"
+    return f"{percent:g} % of the {of}" if of else f"{percent:g} % load"
+
+
+def name_of_row(table: ResultTable, row: Row) -> str:
+    """Its first cell; of a grid, where it stands in it: "64 bytes, 75 % of line rate"."""
+    if table.grid is None:
+        head = table.columns[0]
+        return f"{row.cells[0]} {head.unit or head.head}"
+    return ", ".join(with_unit(column, texts(column, [row.result])[0]) for column in placed(table.grid))
+
+
+def placed(grid: Grid) -> tuple[Column, ...]:
+    """What says where a result stands in it."""
+    return (*([grid.each] if grid.each else []), *grid.across, grid.rows)
+
+
+def heads_above(columns: Sequence[Column]) -> tuple[tuple[str | None, int], ...]:
+    """The headings above those of columns, each with the number of columns it spans; None above one without."""
+    found: list[tuple[str | None, int]] = []
+    for column in columns:
+        if column.group is not None and found and found[-1][0] == column.group:
+            found[-1] = (column.group, found[-1][1] + 1)
+        else:
+            found.append((column.group, 1))
+    return tuple(found)
+
+
+def names_in(text: str) -> set[str]:
+    """The values that a sentence speaks of."""
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+def names_line_rate(section: Section) -> bool:
+    """Whether a heading of the section speaks of the line rate."""
+    grid = section.table.grid
+    columns = (*section.table.columns, *((grid.rows, grid.cell) if grid else ()))
+    return any("line rate" in f"{column.head} {column.unit}".lower() for column in columns)

@@ -1,0 +1,1 @@
+"""The sections of a page: a function each, from what is known to blocks. Layouts put them in order."""

@@ -1,0 +1,151 @@
+"""What stands last: how to repeat it, where imported numbers are from, the revision history, the glossary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nicbench import __version__
+from nicbench.report.disclosure import command
+from nicbench.report.document.blocks import Block, Code, Definitions, Folded
+from nicbench.report.document.inlines import Part, code, file_link, inlines, joined
+from nicbench.report.document.tables import (
+    caption,
+    cell,
+    head,
+    heading,
+    heads,
+    listing,
+    name,
+    paragraph,
+    table,
+    word_heads,
+    words,
+)
+from nicbench.report.glossary import OF_FRAMES, OF_ROUNDS
+from nicbench.report.imported import ErratumRow
+from nicbench.report.model import Report
+from nicbench.report.study.repeating import adaptations, prerequisites, spread
+
+
+def repeat(report: Report) -> Iterator[Block]:
+    """Everything a stranger needs to do it again."""
+    yield heading(2, "Prerequisites")
+    yield listing(prerequisites(report.plan) or (inlines("What ", code("nicbench doctor"), " names."),))
+    yield heading(2, "Commands")
+    yield listing(_steps(report), ordered=True)
+    yield heading(2, "What has to be adapted")
+    yield listing(adaptations(report.plan, report) or ("Not known: the plan was not written.",))
+    yield heading(2, "What spread to expect")
+    yield listing(spread(report))
+    yield Folded(inlines("The bench file"), (Code(report.bench_text),), is_open=True)
+
+
+def _steps(report: Report) -> Iterator[Part]:
+    version = report.nicbench_version or "that made this report"
+    yield inlines(
+        f"In a clone of nicbench’s repository, at version {version}: ",
+        code("make install"),
+        ". The program is ",
+        code(".venv/bin/nicbench"),
+        "; ",
+        code("nicbench doctor"),
+        " says what the machine lacks.",
+    )
+    yield inlines(
+        "Save the bench file below as ",
+        code("bench.yaml"),
+        ", and look at it without touching anything: ",
+        code("nicbench validate bench.yaml"),
+        ".",
+    )
+    plan = report.plan
+    seed = f"; its seed is {plan.seed}" if plan else ""
+    started = (". This run was started with ", code(" ".join(command(plan)))) if plan and plan.command else ()
+    yield inlines("Run ", code("nicbench run bench.yaml"), seed, *started, ".")
+    yield inlines(
+        "Compare: ",
+        code("nicbench diff RUN RUN"),
+        " names the settings in which two runs differ; lay their reports side by side.",
+    )
+
+
+def source(report: Report) -> Iterator[Block]:
+    """Of results that were not measured by nicbench: whose they are, and what nicbench knows of them."""
+    if report.imported is None:
+        return
+    told = report.imported.source
+    yield heading(2, "Where it is from", id="tested")
+    names = (told.file, *(more.file for more in told.more_files))
+    files = (joined(", ", map(file_link, names)), f", read as {told.format}, {told.rows} results")
+    rows: tuple[tuple[str, tuple[Part, ...]], ...] = (
+        ("Source", (told.source or "not named",)),
+        ("Year", (str(told.year or "not named"),)),
+        ("Measured was", (told.device or "not named",)),
+        ("File", files),
+        ("SHA-256", (code(told.sha256),)),
+    )
+    if told.ignored_columns:
+        rows += (("Columns left out", (", ".join(told.ignored_columns),)),)
+    yield table((), ((name(label), cell(*parts)) for label, parts in rows), "facts")
+    yield heading(2, "How far to trust it")
+    yield paragraph(report.imported.checked)
+    if report.imported.added:
+        yield paragraph(report.imported.added)
+
+
+def how_it_was_read(report: Report) -> Iterator[Block]:
+    """How the import was made."""
+    plan = report.plan
+    line = (paragraph(code(f"nicbench {' '.join(plan.command)}")),) if plan and plan.command else ()
+    yield Folded(inlines("How the file was read"), (*line, Code(report.bench_text)))
+
+
+def errata(report: Report) -> Iterator[Block]:
+    """Cells of the source that cannot be so."""
+    if report.imported and report.imported.errata:
+        yield heading(2, "Errata of the source", id="errata")
+        yield caption("Cells that cannot be so, marked † above, where they stand as they are printed.")
+        yield errata_table(report.imported.errata)
+
+
+def errata_table(rows: Sequence[ErratumRow]) -> Block:
+    """A row for each cell."""
+    return table(
+        (
+            (
+                *word_heads("Result", "Column"),
+                *heads("Printed", "Computed"),
+                *word_heads("Reason"),
+                head("Line and column"),
+            ),
+        ),
+        (
+            (
+                name(row.point, words=True),
+                words(row.name),
+                cell(row.printed),
+                cell(row.computed),
+                words(row.reason),
+                cell(row.place, tone="quiet"),
+            )
+            for row in rows
+        ),
+    )
+
+
+def revisions(report: Report) -> Iterator[Block]:
+    """When it was measured and by what, and what its author wrote of later editions."""
+    yield table(
+        (word_heads("When", "What"),),
+        (
+            *((name(row.when or "not known"), words(row.what)) for row in report.revisions),
+            (name("this page"), words(f"Made by nicbench {__version__}")),
+        ),
+        "result",
+    )
+
+
+def glossary(report: Report) -> Iterator[Block]:
+    """The words a stranger needs; those that the document does not use are left out of it."""
+    entries = OF_ROUNDS if report.rounds else OF_FRAMES
+    yield Definitions(tuple((inlines(word), inlines(meaning)) for word, meaning in entries.items()))

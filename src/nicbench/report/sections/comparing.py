@@ -1,0 +1,302 @@
+"""Configurations beside each other, or the runs of one: what differs first, then each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nicbench.core.table import Goal
+from nicbench.report.comparison import Comparison
+from nicbench.report.document.blocks import Block, Cell, Figure, Folded, Panel
+from nicbench.report.document.inlines import (
+    BREAK,
+    Part,
+    breakable_code,
+    inlines,
+    link,
+    mark,
+    small,
+    strong,
+    toned,
+)
+from nicbench.report.document.tables import (
+    NOTHING,
+    caption,
+    cell,
+    head,
+    heading,
+    name,
+    paragraph,
+    table,
+    word_heads,
+    words,
+)
+from nicbench.report.drawing.figures import Figures
+from nicbench.report.drawing.multiples import are_numbered, rate_multiples
+from nicbench.report.drawing.rates import rates_chart
+from nicbench.report.injected import InjectedRow
+from nicbench.report.model import Report
+from nicbench.report.numbers import UNKNOWN, basis_words
+from nicbench.report.rates import RateCell, RatesTable
+from nicbench.report.sections.results import long_tail, result_table, section_blocks
+from nicbench.report.study.findings import place_of_rates
+
+
+def what_is_compared(compared: Comparison, report: Report) -> Iterator[Block]:
+    """The configurations, how they took turns, in what they differ, and how closely their means are known."""
+    if compared.compares:
+        each = f", {compared.runs} runs each" if compared.runs > 1 else ""
+        calibrates = "" if report.rounds else ", calibrates the tester"
+        single = (
+            " With one run each, what changed between the two is not told from what the configurations do."
+            if compared.runs == 1
+            else ""
+        )
+        yield heading(2, "What is compared", id="compared")
+        yield caption(
+            f"{len(compared.names)} configurations of one bench file{each}. They took turns: "
+            f"{', '.join(compared.order)}. Each run makes its own testbed{calibrates} and measures; runs come in "
+            "pairs, the second in the reverse order of the first, so that what drifts steadily shifts none against "
+            f"another.{single}"
+        )
+        if compared.differences:
+            yield table(
+                (word_heads("Setting", *compared.names),),
+                (
+                    (
+                        name(breakable_code(row.setting), words=True),
+                        *(words(_given(row.values[each])) for each in compared.names),
+                    )
+                    for row in compared.differences
+                ),
+                "result",
+            )
+    elif compared.runs > 1:
+        yield caption(
+            f"{compared.runs} runs, each with a testbed of its own. Numbers are medians; beneath them stand the least "
+            "and the greatest of the runs."
+        )
+    yield from _growth(compared)
+
+
+def _given(value: str | None) -> Part:
+    return toned("not given", "quiet") if value is None else value
+
+
+def _growth(compared: Comparison) -> Iterator[Block]:
+    growth = compared.growth
+    if growth is None:
+        return
+    sentences = [
+        sentence if growth.reached or number == 0 else strong(sentence)
+        for number, sentence in enumerate(growth.sentences)
+    ]
+    told = inlines(*(part for sentence in sentences for part in (sentence, " ")))
+    yield caption(told) if growth.reached else paragraph(told)
+    if growth.rows:
+        about = caption(
+            "Mean over the runs and half its confidence interval, by Student’s t; the width is the full width, as "
+            "netperf has it. It tells how well runs repeat, not whether all of them err alike."
+        )
+        shown = result_table(growth.columns, growth.rows)
+        summary = inlines("How closely the mean of each main value is known")
+        yield Folded(summary, (about, shown), is_open=not growth.reached)
+
+
+def rates(compared: Comparison, report: Report, figures: Figures) -> Iterator[Block]:
+    """The rates that a search found of each configuration, side by side."""
+    for shown in compared.rates:
+        of_test = f": {shown.test}" if len(compared.rates) > 1 else ""
+        beside = " side by side" if compared.compares else ""
+        yield heading(2, f"{shown.title}{of_test}{beside}", id=place_of_rates(shown).id)
+        yield caption(*_about_rates(shown, compared, report))
+        for goal in shown.goals:
+            yield from _of_goal(shown, goal, compared, figures)
+
+
+def _about_rates(shown: RatesTable, compared: Comparison, report: Report) -> Iterator[Part]:
+    yield f"Frame rates are {basis_words(shown.scope)}. "
+    yield from (f"{goal.name}: {goal.clause}. " for goal in shown.goals if goal.loss_ratio is not None)
+    if shown.runs > 1:
+        beneath = "" if shown.is_long else ", and beneath it stand the least and the greatest"
+        yield f"The rate is the median of the runs{beneath}. "
+    elif not shown.is_long:
+        yield "Beneath each rate stands the interval that is known to hold it. "
+    if compared.compares and not shown.is_long:
+        yield f"“Against {compared.names[0]}” says something only where a difference is claimed: "
+        if report.statistics and report.statistics.differences:
+            yield from ("by the rule ", link("below", "#differences"), ".")
+        else:
+            yield (
+                "where the runs show it (from four of each on), and the intervals within which the rates were found do "
+                "not overlap."
+            )
+
+
+def _of_goal(shown: RatesTable, goal: Goal, compared: Comparison, figures: Figures) -> Iterator[Block]:
+    several = "s of all runs together" if shown.runs > 1 else ""
+    figure = figures.figure(
+        lambda rates, form: rates_chart(rates, goal, form),
+        shown,
+        f"{goal.name} by frame size",
+        f"{goal.name} ({goal.clause}) by frame size. The line over a bar is what is known of the rate: the "
+        f"interval{several}.",
+    )
+    if figure:
+        yield figure
+    if shown.is_broad:
+        yield from _turned(shown, goal)
+    if multiples := rate_multiples(shown, goal, figures.numbered):
+        yield from _small_charts(shown, goal, multiples)
+    if not shown.is_broad:
+        yield _upright(shown, goal, compared)
+
+
+def _small_charts(shown: RatesTable, goal: Goal, panels: Sequence[Panel]) -> Iterator[Block]:
+    """A chart for each frame size; of numbered rows folded away, three in a row."""
+    numbered = are_numbered(shown)
+    parts = _sliced(panels, (len(panels) + 2) // 3 if numbered else 1)
+    as_numbered = " Rows are numbered as in the table above." if numbered else ""
+    below = caption(
+        f"{goal.name} ({goal.clause}), a chart for each frame size; axes do not begin at 0.{as_numbered} The bar "
+        "behind a point is what is known of the rate."
+    )
+    blocks: tuple[Block, ...] = (*(Figure(tuple(part), look="multiples") for part in parts), below)
+    if numbered:
+        yield Folded(inlines("The same as charts, with what is known of each rate"), blocks)
+    else:
+        yield from blocks
+
+
+def _sliced(panels: Sequence[Panel], number: int) -> Iterator[Sequence[Panel]]:
+    """In so many parts of nearly the same length."""
+    length, longer = divmod(len(panels), number)
+    at = 0
+    for part in range(number):
+        end = at + length + (part < longer)
+        yield panels[at:end]
+        at = end
+
+
+def _upright(shown: RatesTable, goal: Goal, compared: Comparison) -> Block:
+    """A column for each configuration."""
+    of_names = (
+        each
+        for number, _ in enumerate(shown.names)
+        for each in (
+            head(goal.name, shown.unit(goal)),
+            head("% of\nline rate"),
+            *((head(f"Against\n{shown.names[0]}"),) if number else ()),
+        )
+    )
+    spans = (
+        head(each if compared.compares else goal.name, columns=3 if number else 2)
+        for number, each in enumerate(shown.names)
+    )
+    return table(
+        ((NOTHING, *spans), (head("Frame", "bytes"), *of_names)),
+        (
+            (
+                name(row.size),
+                *(
+                    each
+                    for number, rate in enumerate(row.cells[goal.value])
+                    for each in (
+                        cell(*_rate(rate), *((BREAK, small(rate.within)) if rate.within else ())),
+                        cell(rate.percent_of_line_rate),
+                        *((cell(rate.against_first),) if number else ()),
+                    )
+                ),
+            )
+            for row in shown.rows
+        ),
+        "result",
+    )
+
+
+def _turned(shown: RatesTable, goal: Goal) -> Iterator[Block]:
+    """Of many configurations: they are the rows, and the frame sizes stand across."""
+    numbered = are_numbered(shown)
+    over = head(f"{goal.name} [{shown.unit(goal)}], by frame size [bytes]", columns=len(shown.rows))
+    yield table(
+        ((NOTHING, over), (*word_heads("Configuration"), *(head(row.size) for row in shown.rows))),
+        (
+            (
+                name(*((small(str(place + 1)), " ") if numbered else ()), configuration, words=True),
+                *(_turned_cell(shown, goal, at, place) for at in range(len(shown.rows))),
+            )
+            for place, configuration in enumerate(shown.names)
+        ),
+        "heat",
+    )
+    beneath = (
+        ""
+        if shown.is_long
+        else f" Beneath each rate stand what is known to hold it, and how far it lies from that of {shown.names[0]}."
+    )
+    yield caption(f"The darker a cell, the higher its rate among those of its frame size.{beneath}")
+
+
+def _turned_cell(shown: RatesTable, goal: Goal, at: int, place: int) -> Cell:
+    row = shown.rows[at]
+    rate = row.cells[goal.value][place]
+    told: list[Part] = []
+    if not shown.is_long:
+        told += [BREAK, small(rate.within)] if rate.within else []
+        told += [BREAK, small(rate.against_first)] if place and rate.against_first != UNKNOWN else []
+    return Cell(inlines(*_rate(rate), *told), heat=row.heat(goal.value, place))
+
+
+def _rate(rate: RateCell) -> tuple[Part, ...]:
+    doubtful = next((result for result in rate.results if result.verdict.value != "valid"), None)
+    return (strong(rate.text), mark(doubtful) if doubtful else None)
+
+
+def every_value(
+    compared: Comparison, report: Report, figures: Figures, *, most_bars: int | None = None
+) -> Iterator[Block]:
+    """The sections of methods and the long tails; a tail of more rows than ``most_bars`` has no figure."""
+    for section in compared.sections:
+        if not section.is_bare:
+            yield from section_blocks(section, report, figures)
+    for number, tail in enumerate(compared.tails):
+        is_drawn = most_bars is None or len(tail.rows) <= most_bars
+        yield from long_tail(tail, report, figures, is_first=number == 0, is_drawn=is_drawn, runs=compared.runs)
+
+
+def injected(rows: Sequence[InjectedRow]) -> Iterator[Block]:
+    """What a DUT with known faults injected, beside what was measured of it."""
+    if not rows:
+        return
+    other = sum(1 for row in rows if row.agrees is False)
+    agrees: Part = (
+        strong(f"{other} of {len(rows)} rows do not agree.") if other else "Every row that can be judged agrees."
+    )
+    yield heading(2, "Injected and measured")
+    yield caption(
+        "The DUT injects faults on purpose: the method must find them, and nothing else. A share agrees where its "
+        "exact 99.9 % interval, in brackets behind what was counted, holds the one that was injected. A delay agrees "
+        "where no frame was faster, and where the median is no more above it than 99 % of the frames took in the "
+        "configuration without faults; a jitter by the range of the middle half of the frames, within 15 %. ",
+        agrees,
+    )
+    titles = (
+        *word_heads("Configuration"),
+        head("Frame", "bytes"),
+        *word_heads("Fault", "Injected", "Agrees", "Measured", "To be expected"),
+    )
+    yield table(
+        (titles,),
+        (
+            (
+                name(row.configuration, mark(row.result), words=True),
+                cell(row.size),
+                words(row.fault),
+                words(row.injected),
+                words(strong(UNKNOWN if row.agrees is None else "yes" if row.agrees else "no")),
+                words(row.measured),
+                words(row.expected),
+            )
+            for row in rows
+        ),
+        "result",
+    )

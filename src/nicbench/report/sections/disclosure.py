@@ -1,0 +1,177 @@
+"""The machines, the settings, versions and command lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from nicbench.report import declared
+from nicbench.report import disclosure as disclosed
+from nicbench.report.disclosure import of_configurations
+from nicbench.report.document.blocks import Block, Cell, Folded
+from nicbench.report.document.inlines import badge, breakable, inlines, lines, strong
+from nicbench.report.document.tables import (
+    NOTHING,
+    caption,
+    cell,
+    head,
+    heading,
+    listing,
+    name,
+    paragraph,
+    table,
+    word_heads,
+    words,
+)
+from nicbench.report.facts import columns, known_rows, named, plain, spans
+from nicbench.report.model import Report
+from nicbench.report.numbers import UNKNOWN
+from nicbench.report.sections.method import facts
+from nicbench.report.tuned import TunedRow
+
+
+def disclosure(report: Report) -> Iterator[Block]:
+    """Everything that a reader must know to judge the numbers, as far as it is known."""
+    plan = report.plan
+    if plan is None:
+        yield paragraph("The run ended before its plan was written: nothing more is known than the bench file says.")
+    for whose, each in of_configurations(plan, "dut", "dut_disclosure") if plan else ():
+        if each.dut_disclosure or each.dut:
+            yield heading(2, f"Device under test{_of(whose)}")
+            yield facts(each.dut_disclosure or each.dut, shapes=declared.dut_shapes(each))
+    for whose, each in of_configurations(plan, "cores") if plan else ():
+        if each.cores:
+            shared = bool(each.cores.get("shared"))
+            yield heading(2, f"Cores and their roles{_of(whose)} ", badge("shared cores") if shared else None)
+            if shared:
+                yield caption("There were fewer cores than roles: some share one, and disturb one another.")
+            yield facts(each.cores)
+    if report.inventory:
+        yield from machines(report)
+    elif clocks := _core_clock(report):
+        yield paragraph(f"Core clock over all trials: {clocks}.")
+    for whose, each in of_configurations(plan, "tester", "cores") if plan else ():
+        if each.tester:
+            yield heading(2, f"Tester{_of(whose)}")
+            yield facts(disclosed.tester(each), shapes=declared.tester_shapes(each))
+    for whose, each in of_configurations(plan, "traffic", "addressing") if plan else ():
+        if each.traffic or each.addressing:
+            yield heading(2, f"Traffic{_of(whose)}")
+            ways = ({f"Direction {n}": entry} for n, entry in enumerate(each.addressing, 1))
+            yield facts(each.traffic, *ways, shapes=declared.traffic_shapes())
+    for whose, each in of_configurations(plan, "lab", "facts") if plan else ():
+        if told := disclosed.lab(each):
+            yield heading(2, f"{'Lab' if each.lab else 'Testbed'}{_of(whose)}")
+            yield facts(told, shapes=declared.lab_shapes(each))
+
+
+def machines(report: Report) -> Iterator[Block]:
+    """The system configuration table, what is declared, what was tuned for the test."""
+    system = report.system
+    hosts, rows = columns(report.inventory, named)
+    yield heading(2, "System configuration", id="machines")
+    clock = _clock_row(report, len(system.machines if system.rows else hosts))
+    if system.rows:
+        yield table(
+            ((NOTHING, *map(head, system.machines)),),
+            (
+                *(
+                    (_label(row.label or "Declared", is_declared=row.declared), *_cells(row.texts))
+                    for row in system.rows
+                ),
+                *clock,
+            ),
+            "system",
+        )
+        if system.unknown:
+            several = "s" if len(system.machines) > 1 else ""
+            labels = ", ".join(label for label, _ in system.unknown)
+            told = listing(f"{label}: {reason}" for label, reason in system.unknown)
+            yield Folded(inlines(f"Not told by the machine{several}: {labels}"), (told,), "remarks")
+        known = known_rows(rows)
+        whole = table(
+            ((NOTHING, *map(head, hosts)),),
+            ((name(breakable(label)), *_cells(texts)) for label, texts in known),
+            "facts",
+        )
+        of = "machines" if len(hosts) > 1 else "machine"
+        summary = f"Everything that is known of the {of}: {len(known)} facts"
+        yield Folded(inlines(summary), (whole,), is_for_screens=True)
+    else:
+        told_rows = ((name(breakable(label)), *map(cell, texts)) for label, texts in rows)
+        yield table(((NOTHING, *map(head, hosts)),), (*told_rows, *clock), "facts")
+    if system.declared_things:
+        yield heading(2, "Declared in the bench file")
+        yield caption("No program can read this; nicbench did not check it.")
+        yield table(
+            (),
+            (
+                (
+                    _label(thing, is_declared=True),
+                    cell(lines(f"{label}: {text}" if label else text for label, text in pairs)),
+                )
+                for thing, pairs in system.declared_things
+            ),
+            "facts",
+        )
+    yield from _tuned(report.tuned)
+
+
+def _tuned(rows: Sequence[TunedRow]) -> Iterator[Block]:
+    """What was changed for the test, and what was to be."""
+    if not rows:
+        return
+    changed = [row for row in rows if row.changed]
+    others = [row for row in rows if not row.changed]
+    yield heading(2, "Settings made for the test")
+    yield caption(
+        f"{len(changed)} of {len(rows)} settings were changed, verified by reading them back, and read again during "
+        "the test."
+    )
+    if changed:
+        yield _tuned_table(changed)
+    if others:
+        went_wrong = any(row.wrong for row in others)
+        yield Folded(inlines(f"Not changed: {len(others)}"), (_tuned_table(others),), is_open=went_wrong)
+
+
+def _tuned_table(rows: Iterable[TunedRow]) -> Block:
+    return table(
+        (word_heads("Setting", "Where", "Before", "During the test", "What came of it", "Asked for by"),),
+        (
+            (
+                name(row.setting, words=True),
+                words(row.place),
+                words(row.before),
+                words(row.during),
+                words(strong(row.outcome, "warn") if row.wrong else row.outcome),
+                words(row.source),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _label(label: str, *, is_declared: bool) -> Cell:
+    return name(label, " ", badge("declared") if is_declared else None)
+
+
+def _cells(texts: Iterable[str | None]) -> tuple[Cell, ...]:
+    """What is the same of machines that stand beside each other is said once: namespaces of one, mostly."""
+    return tuple(cell(UNKNOWN if text is None else text, columns=width) for text, width in spans(tuple(texts)))
+
+
+def _clock_row(report: Report, machines: int) -> tuple[tuple[Cell, ...], ...]:
+    if clocks := _core_clock(report):
+        text = f"{clocks}, probed before and after each trial on the worker’s core"
+        return ((name("Core clock over all trials"), cell(text, columns=machines)),)
+    return ()
+
+
+def _core_clock(report: Report) -> str:
+    if report.core_clock_hz is None:
+        return ""
+    return " to ".join(plain("x_hz", hz) for hz in report.core_clock_hz)
+
+
+def _of(whose: str) -> str:
+    return f" ({whose})" if whose else ""

@@ -1,0 +1,225 @@
+"""How it was measured: testbed, procedures, what makes a trial invalid, and where a standard asks for more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from nicbench.core.judging import OF_ROUNDS, REPEATS_OF_ROUNDS, REPEATS_OF_TRIALS
+from nicbench.core.units import format_duration_s
+from nicbench.report import facts as facts_of_plan
+from nicbench.report.disclosure import of_configurations, threshold_why
+from nicbench.report.document.blocks import Block, Fact, Facts, Folded, Row
+from nicbench.report.document.inlines import breakable, code, inlines, strong, toned
+from nicbench.report.document.tables import (
+    caption,
+    cell,
+    head,
+    heading,
+    listing,
+    name,
+    paragraph,
+    table,
+    word_heads,
+    words,
+)
+from nicbench.report.endpoints import EndpointRow
+from nicbench.report.facts import label_of
+from nicbench.report.model import Report
+from nicbench.report.numbers import UNKNOWN, microseconds, mpps, share, threshold
+from nicbench.report.study.procedures import procedures
+from nicbench.report.testbed.picture import pictures
+from nicbench.report.testbed.wiring import wirings
+
+
+def method(report: Report) -> Iterator[Block]:
+    """Of a run that nicbench measured."""
+    yield heading(2, "What was tested", id="tested")
+    if report.plan:
+        drawn = tuple(pictures(wirings(report.plan, report.bonds)))
+        yield from drawn or (paragraph("The plan does not say what was cabled."),)
+    else:
+        yield paragraph("The run ended before its plan was written.")
+    if report.endpoints:
+        yield from endpoints(report.endpoints)
+    for procedure in procedures(report):
+        yield heading(2, procedure.title)
+        yield paragraph(procedure.text)
+        if procedure.parameters:
+            title = f"{procedure.title[:1].lower()}{procedure.title[1:]}"
+            yield Folded(inlines(f"Parameters of {title}"), (facts(procedure.parameters, shapes=procedure.shapes),))
+    yield heading(2, "How far to trust it")
+    yield from trust_rounds(report) if report.rounds else trust_trials(report)
+    yield from thresholds(report)
+    yield from tester_limits(report)
+    if report.notes:
+        yield heading(3, "Notes of the run")
+        yield listing(
+            inlines(None if note.level == "info" else strong(note.level, "warn"), " ", note.text)
+            for note in report.notes
+        )
+    yield from deviations(report)
+
+
+def facts(*values: Mapping[str, Any], shapes: facts_of_plan.Shapes = MappingProxyType({})) -> Facts:
+    """Disclosed values by their labels; several mappings one after another. ``shapes`` say what is declared of them."""
+    return Facts(tuple(_fact(each) for mapping in values for each in facts_of_plan.facts(mapping, shapes)))
+
+
+def _fact(fact: facts_of_plan.Fact) -> Fact:
+    beside = None
+    if fact.heads:
+        body = ((name(breakable(label)), *map(cell, texts)) for label, texts in fact.rows)
+        beside = table(((cell(), *map(head, fact.heads)),), body, "facts")
+    return Fact(
+        inlines(breakable(fact.label)),
+        inlines(fact.text),
+        fact.code,
+        tuple(map(_fact, fact.children)),
+        beside,
+    )
+
+
+_ENDPOINT_COLUMNS = {
+    "host": "Host",
+    "machine": "Machine",
+    "namespace": "Namespace",
+    "device": "Interface",
+    "address": "Address",
+    "link": "Link",
+    "card": "Card",
+    "numa_node": "NUMA\nnode",
+}
+
+
+def endpoints(rows: tuple[EndpointRow, ...]) -> Iterator[Block]:
+    """Which client leads to which port of the measured host."""
+    several = len({row.machine for row in rows}) > 1
+    shown = [
+        column
+        for column in _ENDPOINT_COLUMNS
+        if any(getattr(row, column) != UNKNOWN for row in rows) and (column != "machine" or several)
+    ]
+    yield caption("Each port of the measured host, and below it the clients that lead to it.")
+    yield table(
+        ((head("Port"), *(head(_ENDPOINT_COLUMNS[column], words=True) for column in shown)),),
+        (
+            Row(
+                (
+                    name(*(() if row.is_server else (toned("└", "quiet"), " ")), row.name),
+                    *(words(getattr(row, column)) for column in shown),
+                ),
+                "server" if row.is_server else "",
+            )
+            for row in rows
+        ),
+        "testbed",
+    )
+
+
+def trust_trials(report: Report) -> Iterator[Block]:
+    """How many trials, and how many were invalid."""
+    counts, policy = report.counts, REPEATS_OF_TRIALS
+    calibrated = f" and {counts.calibrating} calibrated the tester" if counts.calibrating else ""
+    took = "" if report.measured_s is None else f", in {format_duration_s(report.measured_s)}"
+    of_calibrating = f" and {counts.spoilt_calibrating} of the calibrating" if counts.calibrating else ""
+    yield paragraph(
+        f"{counts.measuring} trials measured the DUT{calibrated}{took}. {counts.spoilt_measuring} of the measuring"
+        f"{of_calibrating} trials were invalid, because of the tester or of other work. An invalid trial is repeated "
+        f"at most {policy.maximum_repeats} times, and repeats take at most {share(policy.budget_share)} of a test’s "
+        "time; after that the least disturbed one is used and a result that it decides is marked. "
+        f"{counts.spoilt_used} invalid {'trial was' if counts.spoilt_used == 1 else 'trials were'} used like this. "
+        "Whether a trial is invalid never depends on how many frames it lost."
+    )
+
+
+def trust_rounds(report: Report) -> Iterator[Block]:
+    """How many rounds, how many went wrong, and what is checked of every one."""
+    spoilt = sum(group.spoilt for group in report.rounds)
+    total = sum(len(group.rounds) for group in report.rounds)
+    took = "" if report.measured_s is None else f", in {format_duration_s(report.measured_s)}"
+    yield paragraph(
+        f"{total} rounds were played{took}; in {spoilt} of them a tool failed or something disturbed a machine. Such a "
+        f"round is repeated at most {REPEATS_OF_ROUNDS.maximum_repeats} times, where a repeat may help and a test’s "
+        "time allows it; after that the one with the fewest failures is used, and every result that it decides is "
+        "marked. "
+        f"{report.rounds_used} such {'round was' if report.rounds_used == 1 else 'rounds were'} used. Whether a round "
+        "is valid never depends on how much was moved."
+    )
+    yield paragraph(
+        "Throughputs are by the tools’ own word, refused where they exceed the link or contradict themselves; the "
+        "counters of every interface stand beside them among the rounds below. Who held a rate down is told from the "
+        "links’ speeds and from the CPUs of all machines, which a monitor watches meanwhile."
+    )
+    if report.tools:
+        yield heading(3, "Tools")
+        yield table(
+            ((head("Tool"), head("Version"), head("How it was called first")),),
+            (
+                (
+                    name(tool.name),
+                    cell(", ".join(tool.versions) or "unknown"),
+                    cell(code(tool.example) if tool.example else "not run"),
+                )
+                for tool in report.tools
+            ),
+            "facts",
+        )
+
+
+def thresholds(report: Report) -> Iterator[Block]:
+    """What makes a trial or a round invalid."""
+    rows = report.plan.thresholds if report.plan else ()
+    if rows:
+        yield table(
+            (word_heads("Threshold", "Limit", "Why"),),
+            (
+                (
+                    name(label_of(row.name), words=True),
+                    words(threshold(row.value, row.unit)),
+                    words(threshold_why(row.why, report.gap_floor_ns)),
+                )
+                for row in rows
+                if not report.rounds or row.name in OF_ROUNDS
+            ),
+            caption=f"A {'round' if report.rounds else 'trial'} is invalid when a threshold is passed.",
+        )
+
+
+def tester_limits(report: Report) -> Iterator[Block]:
+    """What the tester by itself can do."""
+    if not report.tester_limits:
+        return
+    turns = report.comparison is not None
+    yield heading(3, "The tester’s own limits")
+    yield table(
+        (
+            (
+                *(word_heads("Run") if turns else ()),
+                head("Frame", "bytes"),
+                head("Ceiling", "Mpps"),
+                head("Latency,\nmedian [µs]"),
+                *word_heads("How it is known"),
+            ),
+        ),
+        (
+            (
+                *((words(row.turn),) if turns else ()),
+                name(row.size),
+                cell(mpps(row.ceiling.ceiling_frames_per_s if row.ceiling else None, 3)),
+                cell(microseconds(row.latency.latency_p50_ns if row.latency else None)),
+                words(row.words),
+            )
+            for row in report.tester_limits
+        ),
+    )
+
+
+def deviations(report: Report) -> Iterator[Block]:
+    """Where the run does less than a standard asks for."""
+    for number, (whose, plan) in enumerate(of_configurations(report.plan, "deviations") if report.plan else ()):
+        if plan.deviations:
+            title = f"Deviations from the standards{f' ({whose})' if whose else ''}"
+            yield heading(2, title, id=None if number else "deviations")
+            yield listing(plan.deviations)

@@ -1,0 +1,102 @@
+"""What stands first: title, question, answer, what it is worth, and what else the results say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nicbench.report.document.blocks import Block, Group, Inlines, Listing, Note, Verdict
+from nicbench.report.document.inlines import badge, inlines, link, strong, tone_of
+from nicbench.report.document.tables import caption, heading, paragraph
+from nicbench.report.model import Report
+from nicbench.report.study import findings as found
+from nicbench.report.study.question import questions
+
+
+def header(report: Report) -> Iterator[Block]:
+    """When it was measured, by whom, and what it is about; the title is the document's own."""
+    imported = "imported " if report.imported else ""
+    started = f" · {imported}{report.started}" if report.started else ""
+    yield paragraph(strong("nicbench"), f"{started} · run {report.run_id}", role="eyebrow")
+    if report.wishes.author:
+        yield paragraph(report.wishes.author, role="author")
+    if report.description:
+        yield paragraph(report.description, role="description")
+
+
+def footer(report: Report) -> Inlines:
+    """What made the page, and where the numbers are."""
+    made = f"Made by nicbench {report.nicbench_version or ''} from the run folder {report.run_id} alone. "
+    if report.imported:
+        source = report.imported.source
+        return inlines(
+            f"{made}Imported: not measured by nicbench; the numbers of {source.named} are in its {source.file}."
+        )
+    frames = ", frames" if report.has_frame_samples else ""
+    files = f"rounds.parquet{frames} and raw" if report.rounds else "trials.parquet and latency.hlog"
+    return inlines(f"{made}The raw numbers are in its summary.json, {files}.")
+
+
+def foreign(report: Report) -> Inlines:
+    """Before whatever is said of numbers that nicbench did not measure."""
+    return inlines(strong("Imported: not measured by nicbench.")) if report.imported else ()
+
+
+def named(kind: str, test: str, configuration: str, *, several: bool) -> str:
+    """What a table is called: with its test where there are several, with a configuration that has a name."""
+    of_test = f": {test}" if several else ""
+    return f"{kind}{of_test}{'' if configuration == 'default' else f' ({configuration})'}"
+
+
+def imported_note(report: Report) -> Iterator[Block]:
+    """That and whose, above everything else."""
+    if report.imported:
+        yield Note((paragraph(strong(report.imported.sentence)),))
+
+
+def answer(report: Report) -> Iterator[Block]:
+    """The first sentence, and what it is worth."""
+    yield paragraph(report.headline, role="answer")
+    verdict = report.verdict.value
+    badges = (badge(verdict, tone_of(verdict)), *map(badge, report.labels))
+    yield Verdict(badges, inlines(report.verdict_text))
+    if report.plan and (number := len(report.plan.deviations)):
+        several = number > 1
+        yield caption(
+            f"{number} deviation{'s' if several else ''} from the standards {'are' if several else 'is'} ",
+            link("declared below", "#deviations"),
+            ".",
+        )
+    if report.changed_files:
+        changed = f" {'; '.join(report.changed_files)}."
+        yield Note((paragraph(strong("This folder is not as the run left it:"), changed),))
+    if report.statements:
+        yield Note(tuple(map(paragraph, report.statements)))
+
+
+def question(report: Report) -> Iterator[Block]:
+    """What the run was to find out."""
+    if asked := _questions(report):
+        texts = (paragraph(text, role="question") for text in asked)
+        yield Group((heading(1, "Question", id="question"), *texts), "opening")
+
+
+def findings(report: Report) -> Iterator[Block]:
+    """Sentences, each with the table that it is from."""
+    if told := found.findings(report):
+        items = tuple(
+            inlines(each.text, " ", link(f"Table: {each.place.heading}", f"#{each.place.id}") if each.place else None)
+            for each in told
+        )
+        yield Group((heading(1, "Key findings", id="findings"), Listing(items, look="findings")), "opening")
+
+
+def _questions(report: Report) -> tuple[str, ...]:
+    compared = report.comparison.names if report.comparison and report.comparison.compares else ()
+    methods = [result.method for result in report.other_results]
+    return questions(report.plan, report.wishes, methods, compared or _imported_beside(report))
+
+
+def _imported_beside(report: Report) -> tuple[str, ...]:
+    """Configurations that an import brought, of which its plan knows nothing."""
+    of_studies = next((study.configurations for study in report.studies if study.compares), ())
+    return of_studies or (found.configurations_of(report) if report.imported else ())

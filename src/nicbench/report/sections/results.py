@@ -1,0 +1,361 @@
+"""What was measured: the table that each method brings, the long tail, the ports, and values without a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from nicbench.core.reading import Passed, PortFigures
+from nicbench.core.result import Result
+from nicbench.core.table import Column
+from nicbench.core.units import format_bits_per_s
+from nicbench.report.document.blocks import Block, Cell, Figure, Folded, Tone
+from nicbench.report.document.inlines import (
+    BREAK,
+    capitalised,
+    inlines,
+    mark,
+    median_and_runs,
+    small,
+    strong,
+)
+from nicbench.report.document.tables import (
+    NOTHING,
+    caption,
+    cell,
+    head,
+    heading,
+    heads,
+    name,
+    remarks,
+    table,
+    word_heads,
+    words,
+)
+from nicbench.report.drawing.figures import Figures
+from nicbench.report.drawing.tail_bins import bins_chart
+from nicbench.report.facts import label_of, plain
+from nicbench.report.grids import Crossing, GridTable
+from nicbench.report.model import Report
+from nicbench.report.numbers import UNKNOWN, basis_words, microseconds, mpps, significant, whole
+from nicbench.report.ports import PortsTable
+from nicbench.report.section import Further, Row, Section, heads_above, names_line_rate
+from nicbench.report.sections.opening import foreign, named
+from nicbench.report.stamps import ClockRow
+from nicbench.report.study.findings import place_of_section
+from nicbench.report.tails import TailTable
+from nicbench.report.timing import Timing
+
+
+def runs(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator[Block]:
+    """Every test by itself: of a run, or of each run of each configuration."""
+    lead = figures.lead if has_lead else None
+    if lead:
+        before = "Imported: not measured by nicbench. " if report.imported else ""
+        yield Figure(lead.panels, inlines(before, lead.caption))
+    for section in report.sections:
+        if not section.is_bare:
+            yield from section_blocks(section, report, figures, lead=lead, is_drawn=figures.is_alone)
+    for number, tail in enumerate(report.tails):
+        yield from long_tail(tail, report, figures, is_first=number == 0, is_drawn=figures.is_alone)
+
+
+def section_blocks(
+    section: Section, report: Report, figures: Figures, *, lead: Figure | None = None, is_drawn: bool = True
+) -> Iterator[Block]:
+    """The section of a method: figures, what is across, every row, and what is said below."""
+    titles = Counter(each.table.title for each in report.sections)
+    kind = section.table.title
+    title = named(kind, section.test, section.configuration, several=titles[kind] > 1)
+    yield heading(2, title, id=place_of_section(section).id)
+    if section.says_caption:
+        yield caption(foreign(report), " ", " ".join(_caption(section, report)))
+    for figure in figures.of_section(section) if is_drawn else ():
+        if figure is not lead:
+            yield Figure(figure.panels, inlines(foreign(report), " ", figure.caption), figure.look)
+    for grid in section.grids:
+        if grid.title:
+            yield heading(3, capitalised(grid.title))
+        yield _grid(grid)
+    if section.is_abridged and section.brief:
+        yield _rows(section.table.columns, section.brief)
+    every = _rows(section.table.columns, section.rows)
+    if section.grids or section.is_abridged:
+        points = section.grids and not report.rounds and not report.imported
+        about = "Every point with its frames" if points else "All rows"
+        yield Folded(inlines(f"{about}: {len(section.rows)}"), (every,))
+    else:
+        yield every
+    yield from (caption(f"{note}.") for note in section.notes)
+    yield from remarks(section.doubts, "warn", "results are disturbed or incomplete: why")
+    yield from remarks(section.search_notes, "", "notes on the searches")
+    for row in section.rows:
+        for near in row.result.near_tester_limit or ():
+            about = f" {row.cells[0]} {section.table.columns[0].unit or ''}: {near.text}."
+            yield caption(strong("Near the tester’s own limit:"), about)
+    if section.timing:
+        yield from _timing(section.timing)
+    for further in section.further:
+        yield from _further(further, section.scope)
+
+
+def _caption(section: Section, report: Report) -> Iterator[str]:
+    yield section.table.caption
+    if section.table.has_basis:
+        yield f"{section.table.basis_of} are {basis_words(section.scope)}."
+    if section.timing:
+        yield from section.timing.sentences
+    if report.plan and report.plan.link_is_nominal and names_line_rate(section):
+        claimed = format_bits_per_s(report.plan.link_bits_per_s or 0)
+        yield f"The line rate is nominal: {claimed} is what the link claims, not what it can carry."
+
+
+def _further(further: Further, scope: str) -> Iterator[Block]:
+    """The same rows in other columns."""
+    yield heading(3, further.table.title)
+    yield caption(f"{further.table.caption} Rates are {basis_words(scope)}.")
+    yield _rows(further.table.columns, further.rows)
+
+
+def _grid(grid: GridTable) -> Block:
+    levels = len(grid.heads)
+    above = (
+        (
+            head(grid.corner) if level == levels - 1 else NOTHING,
+            *(head(text, columns=columns) for text, columns in grid.spans(level)),
+        )
+        for level in range(levels)
+    )
+    return table(above, ((name(label), *map(_crossing, crossings)) for label, crossings in grid.rows), "result")
+
+
+def _crossing(crossing: Crossing | None) -> Cell:
+    return cell(median_and_runs(crossing.text), mark(crossing.result)) if crossing else cell(UNKNOWN)
+
+
+def _rows(columns: Sequence[Column], rows: Iterable[Row]) -> Block:
+    return result_table(columns, ((row.cells, row.result) for row in rows), has_words=False)
+
+
+def result_table(
+    columns: Sequence[Column], rows: Iterable[tuple[Sequence[str], Result]], *, has_words: bool = True
+) -> Block:
+    """Columns as a method has them, the headings of groups above; the first column names the row.
+
+    ``has_words``: columns of text stand left.
+    """
+    of_words = [has_words and column.form == "text" and at > 0 for at, column in enumerate(columns)]
+
+    def of_row(cells: Sequence[str], result: Result) -> Iterator[Cell]:
+        for at, (text, column) in enumerate(zip(cells, columns, strict=True)):
+            if at == 0:
+                yield name(text, mark(result))
+            elif of_words[at] and not column.is_main:
+                yield words(text)
+            else:
+                tone: Tone = "quiet" if column.is_minor and not column.is_main else ""
+                yield cell(median_and_runs(text, is_main=column.is_main), tone=tone)
+
+    titles = tuple(head(column.head, column.unit, words=left) for column, left in zip(columns, of_words, strict=True))
+    groups = [head(text, columns=span) if text else NOTHING for text, span in heads_above(columns)]
+    above = (groups, titles) if any(column.group for column in columns) else (titles,)
+    return table(above, (of_row(cells, result) for cells, result in rows), "result")
+
+
+def _timing(timing: Timing) -> Iterator[Block]:
+    """What is wrong with the time stamps, and the clocks that made them."""
+    yield from (caption(strong("Time stamps:"), f" {text}.") for text in timing.warnings)
+    if not timing.clocks:
+        return
+    titles = (
+        head("Frame", "bytes"),
+        *heads("Port", "Source", "Clock"),
+        head("Step", "ns"),
+        head("Within", "ns"),
+        *heads("Readings", "Outliers", "Set", "Stamped\nframes", "From stamp to wire,\nmin, mean, max [µs]"),
+    )
+    about = caption(
+        "Each is read once a millisecond beside the TSC; a line through the readings of half a second gives each stamp "
+        "its TSC. “Within” is the greatest distance of a reading from the line before it was part of it, and half the "
+        "time that the reading took."
+    )
+    clocks = table((titles,), map(_clock, timing.clocks))
+    yield Folded(inlines("The clocks that stamped these frames"), (about, clocks))
+
+
+def _clock(clock: ClockRow) -> Iterator[Cell]:
+    stamps, delay = clock.stamps, clock.stamps.transmit_delay
+    yield name(clock.size)
+    yield words(clock.port)
+    yield words(stamps.source)
+    yield cell(f"{stamps.clock_hz / 1e6:.9g} MHz" if stamps.clock_hz else "unknown")
+    yield cell("unknown" if stamps.resolution_ns is None else f"{stamps.resolution_ns:.3g}")
+    yield cell("unknown" if stamps.uncertainty_ns is None else f"± {stamps.uncertainty_ns:.3g}")
+    yield from (cell(whole(count)) for count in (stamps.readings, stamps.outliers, stamps.steps, stamps.stamped))
+    if delay is None:
+        yield cell(UNKNOWN)
+    elif delay.count:
+        took = ", ".join(map(microseconds, (delay.minimum_ns, delay.mean_ns, delay.maximum_ns)))
+        yield cell(f"{took} ({whole(delay.count)} frames)")
+    else:
+        yield cell("not told")
+
+
+def long_tail(
+    tail: TailTable, report: Report, figures: Figures, *, is_first: bool, is_drawn: bool = True, runs: int = 1
+) -> Iterator[Block]:
+    """The long tail of one latency test at one load; of several ``runs`` side by side."""
+    messages = tail.what == "messages"
+    several = len({each.test for each in report.tails}) > 1
+    yield heading(2, f"Long tail at {tail.load}{f': {tail.test}' if several else ''}")
+    if report.imported:
+        told = "Frames by their latency, scaled to 100 million; lost frames have no latency and are in no bin."
+        yield caption(foreign(report), " ", told)
+    elif messages:
+        yield caption(
+            "Messages of a probe beside the load, by their latency: one way, or half a round trip, as the table of "
+            "results says. A bound is as exact as the histogram, 0.1 %."
+        )
+    elif is_first:
+        spread = (
+            " Numbers are medians of the runs, and beneath them stand the least and the greatest; bars are the medians."
+            if runs > 1
+            else ""
+        )
+        yield caption(
+            "Frames by their latency, scaled to 100 million; where the trial timed so many, they are the counts "
+            "themselves. A bound is as exact as the histogram, 0.1 %. Lost frames have no latency and are in no bin."
+            f"{spread}"
+        )
+    if is_drawn:
+        what = "Messages in each latency bin" if messages else "Frames in each latency bin, of 100 million"
+        below = (foreign(report), f" {what}, on a logarithmic axis; a bin without a bar had none.")
+        figure = figures.figure(bins_chart, tail, f"Long tail at {tail.load}", inlines(*below))
+        if figure:
+            yield figure
+    corner = head("Load" if messages else "Frame")
+    if not report.imported or any(row.counts for row in tail.rows):
+        yield table(
+            (
+                (NOTHING, NOTHING, head(f"{tail.what}, by latency [µs]", columns=len(tail.bins))),
+                (corner, head(f"{'Messages' if messages else 'Frames'}\ntimed"), *map(head, tail.bins)),
+            ),
+            (
+                (
+                    name(row.name, mark(row.result)),
+                    cell(median_and_runs(row.frames), tone="quiet"),
+                    *(cell(median_and_runs(text)) for text in row.bins),
+                )
+                for row in tail.rows
+            ),
+            "result",
+        )
+    yield table(
+        (
+            (NOTHING, head(f"{tail.what} outside (and their share)", columns=len(tail.bounds))),
+            (corner, *(head(f"{bound} µs") for bound in tail.bounds)),
+        ),
+        (
+            (
+                name(row.name, mark(row.result)),
+                *(cell(median_and_runs(text), BREAK, small(share)) for text, share in row.outside),
+            )
+            for row in tail.rows
+        ),
+        "result",
+    )
+
+
+def ports(tables: Sequence[PortsTable]) -> Iterator[Block]:
+    """Every way between two ports, their sum, and every port."""
+    for shown in tables:
+        yield heading(2, f"Ports{f': {shown.test}' if len(tables) > 1 else ''}")
+        traffic = f"Traffic is {shown.pattern}. " if shown.pattern else ""
+        yield caption(
+            f"{traffic}Each way is an ordered pair of the tester’s ports; frames of all ways were sent at once. For "
+            "each point, the trial at the highest load without a failed frame, or else the one that failed least. "
+            "Rates here are those of the way or the port itself, and in the row of all ways their sum; elsewhere they "
+            f"are {shown.scope}. Loss of a result is that of all ways together."
+        )
+        for number, row in enumerate(shown.rows):
+            found = row.figures
+            summary = f"{row.name}: {len(found.ways)} ways, {len(found.ports)} ports, trial {found.trial}"
+            yield Folded(inlines(summary), (_ways(found), _ports(found)), is_open=number == 0)
+
+
+def _ways(found: PortFigures) -> Block:
+    columns = (
+        head("Way", words=True),
+        head("Offered", "Mpps"),
+        head("Received", "Mpps"),
+        *heads("Offered\nframes", "Received", "Lost"),
+        head("Failed", "%"),
+        head("Latency\nmin [µs]"),
+        *(head(text, "µs") for text in ("p50", "p99", "max")),
+    )
+    together = name(strong(f"all, sum of {len(found.ways)} ways"), words=True)
+    return table(
+        (columns,),
+        (
+            *((name(f"{way.transmit_port} → {way.receive_port}", words=True), *_flow(way)) for way in found.ways),
+            (together, *_flow(found.combined)),
+        ),
+        "result",
+    )
+
+
+def _flow(flow: Passed) -> Iterator[Cell]:
+    yield cell(mpps(flow.offered_frames_per_s, 4))
+    yield cell(mpps(flow.received_frames_per_s, 4))
+    yield from (cell(whole(count)) for count in (flow.offered_frames, flow.received_frames, flow.lost_frames))
+    yield cell(significant(100 * flow.loss_ratio))
+    latencies = (flow.latency_minimum_ns, flow.latency_p50_ns, flow.latency_p99_ns, flow.latency_maximum_ns)
+    yield from (cell(microseconds(ns)) for ns in latencies)
+
+
+def _ports(found: PortFigures) -> Block:
+    columns = (
+        head("Port", words=True),
+        head("Offered", "Mpps"),
+        head("Received", "Mpps"),
+        *heads("Offered\nframes", "Offered\nfor it", "Received", "Foreign"),
+    )
+    return table(
+        (columns,),
+        (
+            (
+                name(port.port, words=True),
+                cell(mpps(port.offered_frames_per_s, 4)),
+                cell(mpps(port.received_frames_per_s, 4)),
+                *(
+                    cell(whole(count))
+                    for count in (
+                        port.offered_frames,
+                        port.expected_frames,
+                        port.received_frames,
+                        port.foreign_frames,
+                    )
+                ),
+            )
+            for port in found.ports
+        ),
+        "result",
+    )
+
+
+def other_results(results: Sequence[Result]) -> Iterator[Block]:
+    """Results of methods without a table of their own: each value by its name."""
+    if results:
+        yield heading(2, "Further results")
+    for result in results:
+        yield heading(3, result.id)
+        yield table(
+            ((*word_heads("Value"), head("Result")),),
+            ((name(label_of(key), words=True), cell(plain(key, _bare(value)))) for key, value in result.values.items()),
+        )
+
+
+def _bare(value: object) -> object:
+    if isinstance(value, Mapping):
+        return value.get("value")
+    return getattr(value, "value", value)

@@ -1,0 +1,140 @@
+"""The appendix of a run of workloads: every round, every tool, its word and that of the interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nicbench.report.bonds import BondRow
+from nicbench.report.document.blocks import Block, Cell, Folded, Group, Listing
+from nicbench.report.document.inlines import breakable, code, inlines, joined, lines, raised, toned
+from nicbench.report.document.tables import (
+    NOTHING,
+    caption,
+    cell,
+    head,
+    heading,
+    heads,
+    name,
+    paragraph,
+    row,
+    table,
+    word_heads,
+    words,
+)
+from nicbench.report.rounds import CountedRow, JobRow, RoundGroup, RoundRow
+
+
+def rounds(groups: Sequence[RoundGroup]) -> Iterator[Block]:
+    """Each round of each test, folded away."""
+    if not groups:
+        return
+    told = caption(
+        "A round is tools that run at the same time. Of each: what it was asked, what it said (payload, what the "
+        "receiver counted; MB/s are 10",
+        raised("6"),
+        " bytes), when its client began after the first of the round, and where its output is in the run folder. "
+        "Interfaces count whole frames, headers and acknowledgements included, from before the first tool was started "
+        "until after the last had ended.",
+    )
+    yield Group((heading(2, "Rounds", id="rounds"), told, *map(_group, groups)), "trials")
+
+
+def _group(group: RoundGroup) -> Block:
+    spoilt = (", ", toned(f"{group.spoilt} in which something was wrong", "warn")) if group.spoilt else ()
+    summary = inlines(f"{group.test}: {len(group.rounds)} rounds", *spoilt)
+    return Folded(summary, tuple(map(_round, group.rounds)))
+
+
+def _round(one: RoundRow) -> Block:
+    verdict = toned("valid", "good") if one.valid else toned("invalid", "warn")
+    summary = inlines(f"{one.id}: {one.what} ", verdict)
+    return Folded(summary, tuple(_parts(one)), "round", is_open=not one.valid)
+
+
+def _parts(one: RoundRow) -> Iterator[Block]:
+    if one.findings:
+        yield Listing(tuple(inlines(toned(text, "warn")) for text in one.findings))
+    yield table(
+        (
+            (
+                head("Ends"),
+                *word_heads("Tool", "Asked", "What it said"),
+                head("Began", "s"),
+                head("Took", "s"),
+            ),
+        ),
+        (row(*_job(job), look="spoilt" if job.failure else "") for job in one.jobs),
+    )
+    if one.counted:
+        yield _counted(one.counted)
+    if one.failure:
+        yield paragraph(f"Link failure: {one.failure}.")
+    for bond in one.bonds:
+        yield from _bond(bond)
+    yield from (caption(f"CPUs of {text}.") for text in one.cpu)
+    yield Folded(inlines("Command lines and files"), tuple(_files(one.jobs)), "remarks")
+
+
+def _job(job: JobRow) -> tuple[Cell, ...]:
+    said = (*((job.failure,) if job.failure else ()), *job.figures)
+    return (
+        name(job.ends),
+        words(f"{job.tool} {job.version}"),
+        words(job.asked),
+        words(lines(said)),
+        cell(job.began),
+        cell(job.took),
+    )
+
+
+def _counted(rows: Sequence[CountedRow]) -> Block:
+    ways = heads("by the tools", "by the interface")
+    return table(
+        (
+            (NOTHING, head("Sent [bytes]", columns=2), head("Received [bytes]", columns=2), NOTHING),
+            (head("Port"), *ways, *ways, *word_heads("Other counters that rose")),
+        ),
+        (
+            (
+                name(one.endpoint),
+                *map(cell, (one.said_sent, one.counted_sent, one.said_received, one.counted_received)),
+                words(one.others or "none"),
+            )
+            for one in rows
+        ),
+    )
+
+
+def _bond(bond: BondRow) -> Iterator[Block]:
+    yield table(
+        (
+            (
+                head(f"Bond {bond.title}", words=True, columns=2),
+                head("Whole round [bytes]", columns=2),
+                head("Sent until its midst [bytes]", columns=2),
+            ),
+            (
+                head("Port"),
+                *word_heads("State"),
+                *heads("sent", "received", "payload, predicted", "frames, counted"),
+            ),
+        ),
+        (
+            (
+                name(port.name),
+                words(port.state),
+                *map(cell, (port.sent, port.received, port.predicted, port.counted)),
+            )
+            for port in bond.ports
+        ),
+    )
+    yield caption(bond.verdict)
+    if bond.connections:
+        summary = f"Connections in the midst of the round: {len(bond.connections)}"
+        yield Folded(inlines(summary), tuple(map(caption, bond.connections)), "remarks")
+
+
+def _files(jobs: Sequence[JobRow]) -> Iterator[Block]:
+    for job in jobs:
+        yield from (caption(code(line)) for line in job.commands)
+        yield caption(joined(", ", map(breakable, job.files)))

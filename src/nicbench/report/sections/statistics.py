@@ -1,0 +1,213 @@
+"""What the runs come to, what may be said of two configurations, and whether anything drifted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nicbench.compare.compared import Compared
+from nicbench.report.document.blocks import Block, Cell, Figure, Folded, Panel
+from nicbench.report.document.inlines import BREAK, capitalised, inlines, small, strong
+from nicbench.report.document.paper import drawing
+from nicbench.report.document.tables import (
+    caption,
+    cell,
+    head,
+    heading,
+    heads,
+    name,
+    paragraph,
+    table,
+    word_heads,
+    words,
+)
+from nicbench.report.drawing.figures import Figures
+from nicbench.report.model import Report
+from nicbench.report.numbers import whole
+from nicbench.report.sections.opening import foreign
+from nicbench.report.statistics.cells import comparison_cells, unit_beside, unit_head
+from nicbench.report.statistics.dots import runs_figures
+from nicbench.report.statistics.numerals import percent, plain, within
+from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
+from nicbench.report.statistics.view import StatisticsView
+
+_MOST_ROWS = 16
+_MOST_COMPARISONS = 30
+
+
+def statistics(report: Report, figures: Figures) -> Iterator[Block]:
+    """Of every test, then of every two configurations, then of what moved while the run went on."""
+    found = report.statistics
+    if found is None:
+        return
+    for test in found.tests:
+        yield from _over_runs(test, found, report, figures)
+    yield from _differences(found, report)
+    yield from _drift(found, report)
+
+
+def _over_runs(test: TestStatistics, found: StatisticsView, report: Report, figures: Figures) -> Iterator[Block]:
+    of_test = f": {test.test}" if len(found.tests) > 1 or report.studies else ""
+    none = "" if test.with_outliers else " There is none."
+    yield heading(2, f"Statistics over runs{of_test}")
+    yield caption(
+        foreign(report),
+        f" Intervals are BCa bootstrap intervals of 95 % ({whole(found.resamples)} resamples, seed {found.seed}, which "
+        f"follows from the run’s id). An outlier is a run beyond {test.rows[0].found.outlier_rule}; it is shown, and "
+        f"counts in every figure here.{none}",
+    )
+    if drawn := runs_figures(test, figures.numbered):
+        panels = (Panel(drawing(str(one.drawing)), inlines(strong(one.heading))) for one in drawn)
+        yield Figure(tuple(panels), look="of-runs")
+        ring = "; a ring marks an outlier" if test.with_outliers else ""
+        some = (
+            f" Drawn are {len(drawn)} of {test.points}, those with most outliers and whose runs vary most; all are in "
+            "the table."
+            if test.points > len(drawn)
+            else ""
+        )
+        yield caption(
+            f"Each dot is a run; the line is the median, the band its interval{ring}. Axes do not begin at 0.{some}"
+        )
+    medians = _medians(test)
+    if len(test.rows) > _MOST_ROWS:
+        yield Folded(inlines(f"Median, spread and outliers: {len(test.rows)} rows"), (medians,))
+    else:
+        yield medians
+    several = "s" if len(test.rows) > 1 else ""
+    about = caption(
+        "The sample standard deviation has n − 1 in its divisor (the runs stand for all that could be made), that of "
+        "the population n (they are all there is). The coefficient of variation is the former over the mean."
+    )
+    notes = (caption(f"{capitalised(note)}.") for note in test.notes)
+    summary = f"Mean, standard deviations, least and greatest: {len(test.rows)} row{several}"
+    yield Folded(inlines(summary), (about, _means(test), *notes))
+
+
+def _places(test: TestStatistics) -> tuple[Cell, ...]:
+    return (
+        head("At"),
+        *(word_heads("Configuration") if test.compares else ()),
+        *(word_heads("Value") if test.values else ()),
+        head("n"),
+    )
+
+
+def _place(test: TestStatistics, row: OverRuns) -> tuple[Cell, ...]:
+    return (
+        name(row.point),
+        *((words(row.configuration),) if test.compares else ()),
+        *((words(row.of.value.quantity.name),) if test.values else ()),
+        cell(row.counted),
+    )
+
+
+def _medians(test: TestStatistics) -> Block:
+    titles = heads(f"Median{unit_head(test)}", "its interval", "Coefficient of\nvariation [%]", "Outliers\n(runs)")
+    return table(
+        ((*_places(test), *titles),),
+        (
+            (
+                *_place(test, row),
+                cell(strong(f"{plain(row.found.median)}{unit_beside(test, row)}")),
+                cell(within(row.found.median_interval.lower, row.found.median_interval.upper)),
+                cell(percent(row.found.coefficient_of_variation)),
+                cell(strong(row.outliers) if row.found.outliers else row.outliers),
+            )
+            for row in test.rows
+        ),
+        "result",
+    )
+
+
+def _means(test: TestStatistics) -> Block:
+    titles = heads(
+        f"Mean{unit_head(test)}",
+        "its interval",
+        "Sample\nstandard deviation",
+        "Population\nstandard deviation",
+        "Least",
+        "Greatest",
+    )
+    return table(
+        ((*_places(test), *titles),),
+        (
+            (
+                *_place(test, row),
+                cell(f"{plain(row.found.mean)}{unit_beside(test, row)}"),
+                cell(within(row.found.mean_interval.lower, row.found.mean_interval.upper)),
+                cell(plain(row.found.sample_standard_deviation, 3)),
+                cell(plain(row.found.population_standard_deviation, 3)),
+                cell(plain(row.found.minimum)),
+                cell(plain(row.found.maximum)),
+            )
+            for row in test.rows
+        ),
+        "result",
+    )
+
+
+def _differences(found: StatisticsView, report: Report) -> Iterator[Block]:
+    all_of_them = found.differences
+    if not all_of_them or found.comparisons is None:
+        return
+    yield heading(2, "Differences between configurations", id="differences")
+    for number, sentence in enumerate(found.comparisons.rule):
+        yield caption(foreign(report) if number == 0 else None, " ", sentence)
+    shown = _comparisons(all_of_them, has_values=found.compared_values > 1)
+    if len(all_of_them) > _MOST_COMPARISONS:
+        yield Folded(inlines(f"Every comparison: {len(all_of_them)}"), (shown,))
+    else:
+        yield shown
+    sentences = (
+        paragraph(
+            f"{capitalised(one.sentence)}.",
+            BREAK,
+            small(f"{one.arithmetic}.{f' {capitalised(one.could_show)}.' if one.could_show else ''}"),
+        )
+        for one in all_of_them
+    )
+    yield Folded(inlines("The same in sentences, each with its arithmetic"), tuple(sentences))
+
+
+def _comparisons(all_of_them: Sequence[Compared], *, has_values: bool) -> Block:
+    def of_one(one: Compared) -> Iterator[Cell]:
+        told = comparison_cells(one)
+        yield name(told.place)
+        yield words(told.sides)
+        if has_values:
+            yield words(one.value.quantity.name)
+        yield cell(strong(told.effect))
+        yield from (cell(text) for text in (told.interval, told.p, told.corrected, told.delta))
+        yield words(strong(told.verdict) if one.claim.basis.is_shown else told.verdict)
+
+    return table(
+        (
+            (
+                head("At"),
+                *word_heads("First over second", *(["Value"] if has_values else [])),
+                *heads("Ratio of\nmedians", "its interval", "p", "p, corrected\n(Holm)", "Cliff’s\ndelta"),
+                *word_heads("Better"),
+            ),
+        ),
+        map(of_one, all_of_them),
+        "result",
+    )
+
+
+def _drift(found: StatisticsView, report: Report) -> Iterator[Block]:
+    known = [drift for drift in (found.drift, found.drift_within) if drift]
+    if known:
+        yield heading(2, "Drift", id="drift")
+    order = " The order is that in which the source numbers its runs." if report.imported else ""
+    for drift in known:
+        yield paragraph(drift.sentence)
+        yield caption(
+            f"Trend: Mann-Kendall, its size Sen’s slope from the first to the last {drift.what}; and the first third "
+            f"against the last, Mann-Whitney U.{order}"
+        )
+        if drift.rows:
+            yield table(
+                (word_heads("What drifts", "How far"),),
+                ((name(one.name, words=True), words(drift.words(one))) for one in drift.rows),
+                "result",
+            )

@@ -1,0 +1,218 @@
+"""What each machine did over the run, what watching it cost, and links that failed because a test asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from nicbench.core.units import format_duration_s
+from nicbench.report.document.blocks import Block, Cell, Folded
+from nicbench.report.document.inlines import capitalised, inlines, strong
+from nicbench.report.document.tables import (
+    NOTHING,
+    caption,
+    cell,
+    head,
+    heading,
+    heads,
+    name,
+    paragraph,
+    table,
+    words,
+)
+from nicbench.report.drawing.failed_link import failed_link_figure
+from nicbench.report.drawing.figures import Figures
+from nicbench.report.drawing.moved import moved_figure
+from nicbench.report.drawing.watched import watched_figure
+from nicbench.report.failed_links import FailedLink
+from nicbench.report.moved import Moved
+from nicbench.report.numbers import UNKNOWN, seconds, significant
+from nicbench.report.watched import RECORDING, WatchedMachine
+from nicbench.stats.cpu import Utilisation
+
+_MOST_IDLE = 12
+
+
+def watched(machines: tuple[WatchedMachine, ...], figures: Figures) -> Iterator[Block]:
+    """A part for each machine."""
+    if not machines:
+        return
+    several = len(machines) > 1
+    yield heading(2, f"What the machine{'s' if several else ''} did", id="watched")
+    for view in machines:
+        if several:
+            yield heading(3, view.host)
+        yield from _machine(view, figures)
+
+
+def _machine(view: WatchedMachine, figures: Figures) -> Iterator[Block]:
+    is_recording = view.what == RECORDING
+    if figure := watched_figure(view, figures):
+        yield figure
+    if view.phases:
+        yield _phases(view)
+        yield caption(_shares_words(view, is_recording=is_recording))
+    for moved in view.moved:
+        yield from _moved(moved, view.host, figures)
+    yield caption(_recording_words(view) if is_recording else _sampling_words(view))
+    missing = view.plan.missing if view.plan else {}
+    if missing:
+        summary = f"{len(missing)} sources are not there on this machine: {', '.join(missing).replace('_', ' ')}"
+        told = (caption(f"{source.replace('_', ' ').capitalize()}: {reason}.") for source, reason in missing.items())
+        yield Folded(inlines(summary), tuple(told), "remarks")
+
+
+def _phases(view: WatchedMachine) -> Block:
+    groups = ("Busy [%]", "of it softirq [%]", "Taken by the hypervisor [%]")
+    rows = (
+        (
+            name(f"{phase.name} ({seconds(phase.duration_s)} s)" if number == 0 else "", words=True),
+            words(one.name),
+            *_utilisation((one.busy, one.softirq, one.steal)),
+        )
+        for phase in view.phases
+        for number, one in enumerate(phase.rows)
+    )
+    return table(
+        (
+            (NOTHING, NOTHING, *(head(group, columns=3) for group in groups)),
+            (head("During", words=True), head("CPU", words=True), *heads(*("min", "mean", "max") * 3)),
+        ),
+        rows,
+        "result",
+    )
+
+
+def _utilisation(used: Iterable[Utilisation | None]) -> Iterator[Cell]:
+    for each in used:
+        if each is None:
+            yield from (cell(UNKNOWN),) * 3
+        else:
+            yield cell(f"{_percent(each.minimum)}")
+            yield cell(strong(_percent(each.mean)))
+            yield cell(f"{_percent(each.maximum)}")
+
+
+def _percent(share: float) -> str:
+    return str(round(100 * share, 1))
+
+
+def _shares_words(view: WatchedMachine, *, is_recording: bool) -> str:
+    if is_recording:
+        recorder = view.plan.recorder if view.plan else None
+        return (
+            f"Shares of each CPU’s time, as {recorder} told them; what it does not tell is “–”. Means are over the "
+            "whole recording, minima and maxima of single snapshots. Busy is programs and kernel, with interrupts."
+        )
+    paused = ", which in trials are whole trials" if view.plan and view.plan.paused else ""
+    return (
+        "Shares of each CPU’s time. Means are over all of the phase; minima and maxima are of single samples of 100 ms "
+        f"or more{paused}. Busy is programs, kernel, interrupts and softirqs."
+    )
+
+
+def _recording_words(view: WatchedMachine) -> str:
+    plan = view.plan
+    how = f"Recorded every {format_duration_s(plan.interval_s)} by {plan.recorder}, " if plan else ""
+    return (
+        f"{how}{view.samples or 'no'} snapshots of CPUs, by the machine’s own clock, which tells whole seconds. Not "
+        "recorded by nicbench, which knows neither what it cost nor how exact it is. Every value, packets and memory "
+        "included, is in monitor.parquet."
+    )
+
+
+def _sampling_words(view: WatchedMachine) -> str:
+    plan, cost = view.plan, view.cost
+    how = (
+        f"Sampled every {format_duration_s(plan.interval_s)} by nicbench-monitor {plan.version or ''}, during "
+        f"{view.what} {plan.during_trials}. "
+        if plan
+        else ""
+    )
+    took = (
+        f"It took {significant(100 * cost.share_of_a_core)} % of one core ({significant(cost.cpu_ns / 1e6)} ms of CPU "
+        f"time in {cost.samples} samples over {seconds(cost.elapsed_ns / 1e9)} s, by getrusage). "
+        if cost and cost.share_of_a_core is not None
+        else "What it cost is not known: it did not end by itself. "
+    )
+    rest = "Every sample, interrupts, network, disks and memory included, is in monitor.parquet."
+    return f"{how}{took}{rest}"
+
+
+def _moved(moved: Moved, host: str, figures: Figures) -> Iterator[Block]:
+    """What went through interfaces or drives over time."""
+    if figure := moved_figure(moved, host, figures):
+        yield figure
+        yield table(
+            ((head(moved.kind.name, words=True), *heads("Mean [MB/s]", "Greatest [MB/s]", "In all [MB]")),),
+            (
+                (
+                    name(flow.name, words=True),
+                    cell(strong(significant(flow.mean_bytes_per_s / 1e6))),
+                    cell(significant(flow.greatest_bytes_per_s / 1e6)),
+                    cell(significant(flow.moved_bytes / 1e6)),
+                )
+                for flow in moved.flows
+            ),
+            "result",
+        )
+    told = ""
+    if moved.others:
+        plural, verb = ("s", "are") if moved.others > 1 else ("", "is")
+        told = f"{moved.others} more {moved.kind.of}{plural} moved less, and {verb} in monitor.parquet. "
+    if moved.idle:
+        more = len(moved.idle) - _MOST_IDLE
+        rest = f" and {more} more" if more > 0 else ""
+        told += f"Nothing went through {', '.join(moved.idle[:_MOST_IDLE])}{rest}."
+    if told:
+        yield caption(told)
+
+
+def failed_links(failed: tuple[FailedLink, ...], figures: Figures) -> Iterator[Block]:
+    """Links that failed on purpose, and what each connection did meanwhile."""
+    if not failed:
+        return
+    yield heading(2, "Links that failed on purpose")
+    yield caption(
+        "A connection’s silence is the longest time without a byte of it, by the counters of its sockets: from when "
+        "the link went down until it was back, and from then on. The port that it left by while the link was down is "
+        "the bond’s choice, computed as its driver does."
+    )
+    for one in failed:
+        yield heading(3, f"{one.id}: {one.what}")
+        yield paragraph(f"{capitalised(one.when)}.")
+        if figure := failed_link_figure(one, figures):
+            yield figure
+        if one.rows:
+            yield _connections(one)
+            if one.step_s:
+                apart = significant(one.step_s)
+                yield caption(f"Connections were looked at {apart} s apart at most: no silence is known finer.")
+
+
+def _connections(failed: FailedLink) -> Block:
+    return table(
+        (
+            heads(
+                "Client",
+                "Connections",
+                "Port\nbefore",
+                "Port while\nit was down",
+                "Silent when it\nwent down [s]",
+                "Silent when it\nwas back [s]",
+                "Went on",
+            ),
+        ),
+        (
+            (
+                name(one.who),
+                cell(str(one.connections)),
+                cell(one.port_before),
+                cell(one.port_down),
+                cell(strong(one.silent_down)),
+                cell(one.silent_back),
+                cell(UNKNOWN if one.went_on is None else "yes" if one.went_on else "no"),
+            )
+            for one in failed.rows
+        ),
+        "result",
+    )

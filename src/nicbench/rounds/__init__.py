@@ -1,1 +1,0 @@
-"""Rounds of workloads: played, judged, repeated, journaled."""

@@ -1,0 +1,316 @@
+"""What is built for one turn of a run, and what it measures with: ``FrameRig`` and ``RoundRig``, by the same stages.
+
+``run.py`` calls the stages in their order and knows no difference between frames of a tester and workloads between
+hosts; all that differs is here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.core.clock import ClockOffset
+from nicbench.core.cpus import NumaNode
+from nicbench.core.errors import NotReadyError
+from nicbench.core.events import Bus, StageStarted, TestStarted
+from nicbench.core.judging import Thresholds
+from nicbench.core.pattern import Ways
+from nicbench.core.result import Result
+from nicbench.core.turn import Turn
+from nicbench.hosts.asking import numa_nodes
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.measure.ceiling import Ceilings
+from nicbench.measure.frame_context import LiveFrameContext, Offered
+from nicbench.measure.health.reader import HealthReader
+from nicbench.measure.host_player import HostPlayer
+from nicbench.measure.ledger.reader import LedgerReader
+from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.measure.samples import SampleLog, TestSetting
+from nicbench.measure.trials import TrialMaker, TrialSetup
+from nicbench.monitor.base import Monitors, WatchedTester
+from nicbench.monitor.placing import measuring_cpus
+from nicbench.stages.plan import statements_of, traffic_disclosure
+from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
+from nicbench.stages.tester import calibrate, make_tester, start_tester
+from nicbench.store.folder import RunFolder
+from nicbench.testbed.duts.base import Addressing, Dut, EndpointDut, FrameDut
+from nicbench.testbed.labs.base import EndpointTestbed, FrameLab, Testbed, TestHost
+from nicbench.testbed.testers.base import Tester, TesterFacts
+from nicbench.tuning.stack import UndoStack
+
+ContextT = TypeVar("ContextT", LiveFrameContext, LiveRoundContext)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSetting:
+    """What the stages of one turn work with; ``bench`` is the configuration whose turn it is, written out."""
+
+    bench: BenchFile
+    turn: Turn
+    folder: RunFolder
+    changes: UndoStack
+    bus: Bus
+    engine_folder: str | None
+    """Where our engines are, if not where they are installed."""
+    began: float
+    """When the run did (monotonic)."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds that make a sample invalid."""
+        return Thresholds(**self.bench.thresholds)
+
+
+class Rig(ABC, Generic[ContextT]):
+    """The testbed of one turn with all that measures on it. Its methods are called in the order in which they stand."""
+
+    dut: Dut
+
+    def __init__(self, setting: TurnSetting) -> None:
+        self.setting = setting
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @abstractmethod
+    async def make_testbed(self) -> None:
+        """Makes the hosts, their ports, and the lab."""
+
+    @property
+    @abstractmethod
+    def test_hosts(self) -> tuple[TestHost, ...]:
+        """The hosts that take part."""
+
+    @abstractmethod
+    async def make_dut(self) -> None:
+        """Sets up what is measured."""
+
+    @abstractmethod
+    async def start_tester(self) -> None:
+        """Starts what sends, as far as that is not started for each sample."""
+
+    @property
+    @abstractmethod
+    def watched_hosts(self) -> tuple[TestHost, ...]:
+        """The hosts on whose machines a monitor runs."""
+
+    @property
+    @abstractmethod
+    def measuring_cpus(self) -> tuple[int, ...] | None:
+        """The CPUs that monitors keep off during a sample; None where they go on beside it."""
+
+    @abstractmethod
+    def disclosure(self) -> dict[str, Any]:
+        """What the plan says of this rig beside what it says of every run."""
+
+    @abstractmethod
+    async def make_maker(self, monitors: Monitors) -> None:
+        """Makes the maker of samples, which numbers them on behind those of the journal."""
+
+    async def calibrate(self) -> None:
+        """Finds the limits of what sends, without the DUT."""
+
+    @abstractmethod
+    def make_context(self, test: TestSetting) -> ContextT:
+        """What the method of this test is given."""
+
+    async def measure(self) -> None:
+        """Runs every test in order; a later one is given the results of those before it.
+
+        What the machines lack for any of them is said before the first begins.
+        """
+        by_test: dict[str, tuple[Result, ...]] = {}
+        tests = []
+        for test in self.setting.bench.tests:
+            method = test.build()
+            known = TestSetting(test.name, self.setting.bench.seed, method.estimate_s(), by_test)
+            tests.append((test, method, self.make_context(known)))
+        for test, method, context in tests:
+            objection = method.objection(context)
+            if objection is not None:
+                raise NotReadyError(objection.message, place=f"test {test.name}", next_step=objection.next_step)
+        for test, method, context in tests:
+            started = TestStarted(
+                test=test.name, method=test.method_kind, points=method.points(), estimate_s=method.estimate_s()
+            )
+            self.setting.bus.publish(started)
+            by_test[test.name] = tuple(map(context.complete, await method.run(context)))
+
+    async def close(self) -> None:
+        """Ends what was started; never raises."""
+
+
+class FrameRig(Rig[LiveFrameContext]):
+    """A tester that sends frames through the DUT and counts those that come back."""
+
+    dut: FrameDut
+    _lab: FrameLab | None
+    _testbed: Testbed
+    _facts: TesterFacts
+    _ways: Ways
+    _addressing: tuple[Addressing, ...]
+    _maker: TrialMaker
+    _ceilings: Ceilings
+    _tester: Tester | None = None
+
+    async def make_testbed(self) -> None:
+        self._lab, self._testbed = await make_testbed(self.setting.bench, self.setting.changes)
+
+    @property
+    def test_hosts(self) -> tuple[TestHost, ...]:
+        return self._testbed.test_hosts
+
+    async def make_dut(self) -> None:
+        setting = self.setting
+        self.dut = await make_dut(setting.bench, self._testbed, setting.changes)
+        self._ways, self._addressing = lay_out_ways(setting.bench, self._testbed, self.dut, setting.bus)
+
+    async def start_tester(self) -> None:
+        setting, testbed = self.setting, self._testbed
+        self._tester = make_tester(
+            setting.bench,
+            testbed,
+            self.dut.cpus(testbed),
+            setting.folder.run_id,
+            setting.engine_folder,
+            neighbours=self.dut.neighbours(testbed),
+            run_folder=setting.folder.path,
+        )
+        setting.bus.publish(StageStarted(stage="tester", text="starting the tester"))
+        self._facts, self._testbed = await start_tester(self._tester, setting.bench, testbed, setting.changes)
+
+    @property
+    def watched_hosts(self) -> tuple[TestHost, ...]:
+        return () if self._testbed.simulated else self._testbed.test_hosts
+
+    @property
+    def measuring_cpus(self) -> tuple[int, ...]:
+        tester = {"options": self.setting.bench.tester.options.model_dump(mode="json")}
+        return measuring_cpus(self._testbed, self.dut.cpus(self._testbed), tester)
+
+    def disclosure(self) -> dict[str, Any]:
+        bench, testbed, traffic = self.setting.bench, self._testbed, self.setting.bench.traffic
+        return {
+            "cores": asdict(testbed.cores),
+            "link_bits_per_s": testbed.link_bits_per_s,
+            "link_is_nominal": testbed.link_is_nominal,
+            "simulated": testbed.simulated,
+            "statements": (
+                *testbed.statements,
+                *bench.tester_kind().statements(),
+                *statements_of(traffic.pattern, self._ways),
+            ),
+            "facts": testbed.facts,
+            "tester": {
+                **self._facts.description,
+                "kind": bench.tester.kind,
+                "options": bench.tester.options.model_dump(mode="json"),
+            },
+            "traffic": traffic_disclosure(bench),
+            "addressing": tuple(asdict(way) for way in self._addressing),
+        }
+
+    async def make_maker(self, monitors: Monitors) -> None:
+        setting, testbed = self.setting, self._testbed
+        assert self._tester is not None  # noqa: S101 - start_tester() made it
+        setup = TrialSetup(
+            tester=WatchedTester(self._tester, monitors),
+            dut=self.dut,
+            addressing=self._addressing,
+            dut_cpus=self.dut.cpus(testbed),
+            hosts={"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester},
+            ledger=await LedgerReader.of(testbed),
+            health=await HealthReader.of(testbed),
+        )
+        log = SampleLog(setting.folder.journal.trials(), setting.bus, setting.turn, setting.began)
+        self._maker = TrialMaker(setup, setting.thresholds, log)
+        self._ceilings = Ceilings(self._maker, self._lab, testbed, setting.changes, self._ways)
+
+    async def calibrate(self) -> None:
+        await calibrate(self.setting.bench, self._ceilings, self.setting.bus)
+
+    def make_context(self, test: TestSetting) -> LiveFrameContext:
+        offered = Offered(self.setting.bench.traffic, self._ways, self._testbed.link_bits_per_s)
+        return LiveFrameContext(test, self._maker, self._ceilings, offered)
+
+    async def close(self) -> None:
+        if self._tester is not None:
+            await self._tester.close()
+
+
+class RoundRig(Rig[LiveRoundContext]):
+    """Hosts between which tools move bytes, in rounds of workloads."""
+
+    dut: EndpointDut
+    _testbed: EndpointTestbed
+    _clocks: tuple[ClockOffset, ...]
+    _nodes: tuple[NumaNode, ...]
+    _maker: RoundMaker
+
+    async def make_testbed(self) -> None:
+        self._testbed = await make_endpoints(self.setting.bench, self.setting.changes)
+
+    @property
+    def test_hosts(self) -> tuple[TestHost, ...]:
+        return self._testbed.test_hosts
+
+    async def make_dut(self) -> None:
+        self.dut = await make_server(self.setting.bench, self._testbed, self.setting.changes)
+
+    async def start_tester(self) -> None:
+        """Tools are started in each round; their hosts' clocks are compared now."""
+        self._clocks = await clocks_of(self._testbed, self.setting.bus)
+
+    @property
+    def watched_hosts(self) -> tuple[TestHost, ...]:
+        return self._testbed.test_hosts
+
+    @property
+    def measuring_cpus(self) -> None:
+        return None
+
+    def disclosure(self) -> dict[str, Any]:
+        testbed = self._testbed
+        speeds = [end.facts.link_bits_per_s for end in testbed.servers if end.facts.link_bits_per_s is not None]
+        return {
+            "link_bits_per_s": min(speeds, default=None),
+            "link_is_nominal": testbed.link_is_nominal,
+            "statements": testbed.statements,
+            "facts": {
+                **testbed.facts,
+                "endpoints": {
+                    name: end.facts.model_dump(mode="json", exclude={"name"}, exclude_none=True)
+                    for name, end in testbed.endpoints.items()
+                },
+                "clocks": {offset.host: offset.in_words.removeprefix(f"{offset.host}: ") for offset in self._clocks},
+            },
+        }
+
+    async def make_maker(self, monitors: Monitors) -> None:
+        setting, folder = self.setting, self.setting.folder
+        player = HostPlayer(
+            self._testbed, folder.path, setting.changes, folder.redactor, setting.engine_folder, self.dut
+        )
+        log = SampleLog(folder.journal.rounds(), setting.bus, setting.turn, setting.began)
+        self._maker = RoundMaker(player, monitors, setting.thresholds, log)
+        self._nodes = await numa_nodes(self._testbed.server)
+
+    def make_context(self, test: TestSetting) -> LiveRoundContext:
+        return LiveRoundContext(test, self._maker, self._testbed, self._nodes, self.dut.mounts())
+
+
+_RIGS: Final[Mapping[str, type[Rig[Any]]]] = MappingProxyType({"frames": FrameRig, "rounds": RoundRig})
+
+
+def rig_of(setting: TurnSetting) -> Rig[Any]:
+    """The rig for what the bench file measures: frames, or rounds of workloads."""
+    return _RIGS[setting.bench.measures](setting)

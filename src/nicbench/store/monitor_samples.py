@@ -1,0 +1,353 @@
+"""The samples of monitors: monitor.ndjson during a run, monitor.parquet at its end, also of other programs' recordings.
+
+Each line of monitor.ndjson holds ``began_ns``, the start of the run, or a host and one of: ``event``, a line of its
+monitor as it was; ``trial``, the trial or round that begins or, null, ends; ``cost``; or for another machine
+``ahead_ns``, by how much this machine's monotonic clock is ahead of its clock.
+
+monitor.parquet has one row for each value, for other programs. ``session`` is the start of the run, from 1 (a resumed
+run has several); ``at_s`` when the interval ended, in seconds since that start; ``trial`` the trial in which the whole
+interval lies, null between trials. A ``count`` was counted over ``interval_ns``: ``value / interval_ns * 1e9`` is a
+rate. A ``gauge`` was read at the interval's end. A null value could not be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic_core import from_json
+
+from nicbench.core.monitor import MonitorCost
+from nicbench.store import reading
+from nicbench.store.files import damaged_error, storage_error, sync_folder, writing_atomically
+
+LOG_NAME = "monitor.ndjson"
+NAME = "monitor.parquet"
+SAMPLE = '{"event":"sample"'
+"""The beginning of a sample's line; samples are many and are kept as they are."""
+
+
+class MonitorLog:
+    """Appends to monitor.ndjson, line by line, so that a killed run keeps it.
+
+    ``began_ns`` is the (monotonic) start of this session, from which times in the table count. ``redact`` removes from
+    names what identifies a machine: an interface may be named after its MAC address.
+    """
+
+    def __init__(self, folder: Path, began_ns: int | None = None, redact: Callable[[Any], Any] | None = None) -> None:
+        self._redact = redact
+        self._path = folder / LOG_NAME
+        self._began_ns = time.monotonic_ns() if began_ns is None else began_ns
+        self._descriptor: int | None = None
+
+    def event(self, host: str, line: str) -> None:
+        """Writes a line of a monitor; samples are numbers, which need no redaction."""
+        if self._redact is not None and not line.startswith(SAMPLE):
+            line = json.dumps(self._redact(json.loads(line)))
+        self._write(f'{{"host":{json.dumps(host)},"event":{line}}}\n')
+
+    def trial(self, host: str, number: int | None) -> None:
+        """Writes that the host's samples from now on belong to a trial; None: to none."""
+        self._write(json.dumps({"host": host, "trial": number}) + "\n")
+
+    def round(self, host: str, number: int) -> None:
+        """Writes that the host's samples from now on belong to a round, until ``trial`` ends it with None."""
+        self._write(json.dumps({"host": host, "trial": number, "is_round": True}) + "\n")
+
+    def clock(self, host: str, ahead_ns: int) -> None:
+        """Writes how far this machine's monotonic clock is ahead of the host's, which booted at another time."""
+        self._write(json.dumps({"host": host, "ahead_ns": ahead_ns}) + "\n")
+
+    def cost(self, host: str, cost: MonitorCost) -> None:
+        """Writes what the host's monitor has cost."""
+        self._write(json.dumps({"host": host, "cost": cost.model_dump()}) + "\n")
+
+    def close(self) -> None:
+        """Closes the file; a later line opens it again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _write(self, text: str) -> None:
+        try:
+            if self._descriptor is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                self._descriptor = os.open(self._path, flags, 0o644)
+                # A line that a crash cut short ends here.
+                text = "\n" + json.dumps({"began_ns": self._began_ns}) + "\n" + text
+            os.write(self._descriptor, text.encode())
+        except OSError as error:
+            raise storage_error(error, self._path) from error
+
+
+# monitor.parquet.
+
+_ROWS = 200_000  # kept in memory at one time
+_NO_LINE = (LookupError, TypeError, ValueError, ArithmeticError)
+_NO_TABLE = (pa.ArrowException, AttributeError, MemoryError, *_NO_LINE)
+_WORDS = ["host", "trial", "metric", "of", "kind"]
+_LONGEST_WORD_BYTES = 4096
+_MOST_ROWS = 20_000_000
+"""Limit of the rows of the requested metrics: two weeks of two CPUs sampled each second."""
+_MOST_ROWS_OF_ALL = 20 * _MOST_ROWS
+_METADATA = b"nicbench.monitor"
+
+SCHEMA = pa.schema(
+    [
+        pa.field("session", pa.int32(), nullable=False),
+        pa.field("host", pa.string(), nullable=False),
+        pa.field("at_s", pa.float64(), nullable=False),
+        pa.field("time_ns", pa.int64(), nullable=False),
+        pa.field("interval_ns", pa.int64(), nullable=False),
+        pa.field("trial", pa.string()),
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("of", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("value", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Monitored:
+    """The samples, and the monitors' costs by host, summed over the sessions of a run."""
+
+    table: pa.Table
+    costs: dict[str, MonitorCost]
+
+
+def finish(folder: Path) -> None:
+    """Adds the log to the table and removes the log. It may be repeated."""
+    log = folder / LOG_NAME
+    if not log.is_file():
+        return
+    try:
+        about = _about(folder)
+        parser = _Parser(about)
+        with (
+            writing_atomically(folder / NAME) as stream,
+            pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer,
+        ):
+            for batch in itertools.chain(_read_earlier(folder), parser.batches(log)):
+                writer.write_batch(batch)
+            writer.add_key_value_metadata({_METADATA: json.dumps(about.dumped()).encode()})
+        log.unlink()
+        sync_folder(folder)
+    except OSError as error:
+        raise storage_error(error, folder / NAME) from error
+    except _NO_TABLE as error:
+        raise damaged_error(error, folder / NAME) from error
+
+
+def read(folder: Path, metrics: tuple[str, ...] | None) -> Monitored | None:
+    """Reads the rows of some metrics (None: all) from the table, and from the log of a run in progress.
+
+    None where there is neither.
+    """
+    try:
+        return _read(folder, metrics)
+    except OSError as error:
+        raise storage_error(error, folder / NAME) from error
+    except _NO_TABLE as error:
+        raise damaged_error(error, folder / NAME) from error
+
+
+def _read(folder: Path, metrics: tuple[str, ...] | None) -> Monitored | None:
+    tables: list[pa.Table] = []
+    about = _about(folder)
+    with contextlib.suppress(FileNotFoundError), reading.opened(folder / NAME) as stream:
+        tables.append(_read_filtered(stream, metrics))
+    log = folder / LOG_NAME
+    if os.path.lexists(log):
+        batches = _Parser(about, None if metrics is None else frozenset(metrics)).batches(log)
+        tables.append(pa.Table.from_batches(batches, schema=SCHEMA))
+    return Monitored(pa.concat_tables(tables), _add_costs(about.costs)) if tables else None
+
+
+def _read_filtered(stream: BinaryIO, metrics: tuple[str, ...] | None) -> pa.Table:
+    """Reads the rows of some metrics, within bounds: a table of a few bytes can stand for billions of rows."""
+    batches, rows = [], 0
+    # Words are read as dictionaries, so that one that is in every row takes memory once.
+    with pq.ParquetFile(stream, read_dictionary=_WORDS) as file:
+        if file.metadata.num_rows > _MOST_ROWS_OF_ALL:
+            raise ValueError(f"it has more than {_MOST_ROWS_OF_ALL} rows")
+        for batch in file.iter_batches(batch_size=_ROWS, columns=SCHEMA.names):
+            if any(_longest(batch.column(name)) > _LONGEST_WORD_BYTES for name in _WORDS):
+                raise ValueError(f"a name in it is longer than {_LONGEST_WORD_BYTES} bytes")
+            found = batch
+            if metrics is not None:
+                found = batch.filter(pc.is_in(batch.column("metric").cast(pa.string()), value_set=pa.array(metrics)))
+            rows += found.num_rows
+            if rows > _MOST_ROWS:
+                raise ValueError(f"it has more than {_MOST_ROWS} rows of what the CPUs did")
+            if found.num_rows:
+                batches.append(pa.Table.from_batches([found]).select(SCHEMA.names).cast(SCHEMA))
+    return pa.concat_tables(batches) if batches else SCHEMA.empty_table()
+
+
+def _longest(words: pa.Array) -> int:
+    values = words.dictionary if isinstance(words, pa.DictionaryArray) else words
+    return pc.max(pc.binary_length(values)).as_py() or 0
+
+
+Costs = list[tuple[str, MonitorCost]]
+
+
+@dataclass
+class _About:
+    """The metadata of the table: the sessions in it, by when each began, and their costs."""
+
+    sessions: list[int] = field(default_factory=list)
+    costs: Costs = field(default_factory=list)
+
+    def dumped(self) -> dict[str, Any]:
+        costs = [{"host": host, **cost.model_dump()} for host, cost in self.costs]
+        return {"format": "1.0", "sessions": self.sessions, "costs": costs}
+
+
+def _about(folder: Path) -> _About:
+    try:
+        with reading.opened(folder / NAME) as stream:
+            content = from_json((pq.read_metadata(stream).metadata or {}).get(_METADATA, b"{}"), allow_inf_nan=False)
+    except FileNotFoundError:
+        return _About()
+    costs = [(str(each.pop("host")), MonitorCost.model_validate(each)) for each in content.get("costs", [])]
+    return _About([int(began_ns) for began_ns in content.get("sessions", [])], costs)
+
+
+def _add_costs(costs: Costs) -> dict[str, MonitorCost]:
+    found: dict[str, MonitorCost] = {}
+    for host, cost in costs:
+        before = found.get(host)
+        found[host] = (
+            cost
+            if before is None
+            else MonitorCost(
+                cpu_ns=before.cpu_ns + cost.cpu_ns,
+                elapsed_ns=before.elapsed_ns + cost.elapsed_ns,
+                samples=before.samples + cost.samples,
+                maximum_sample_ns=max(before.maximum_sample_ns, cost.maximum_sample_ns),
+                resident_bytes=max(filter(None, (before.resident_bytes, cost.resident_bytes)), default=None),
+            )
+        )
+    return found
+
+
+def _read_earlier(folder: Path) -> Iterator[pa.RecordBatch]:
+    if (folder / NAME).is_file():
+        with pq.ParquetFile(folder / NAME) as file:
+            yield from file.iter_batches(batch_size=_ROWS)
+
+
+@dataclass
+class _Host:
+    """What the log has said of a host so far."""
+
+    series: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+    trial: str | None = None
+    ahead_ns: int = 0
+
+
+@dataclass
+class _Parser:
+    """Parses a log line by line, and adds sessions and costs to ``about``. Invalid lines (a crash) are skipped."""
+
+    about: _About
+    metrics: frozenset[str] | None = None
+
+    def batches(self, log: Path) -> Iterator[pa.RecordBatch]:
+        """Yields the rows, without sessions that are in the table already (a crash prevented the log's removal)."""
+        began_ns, known_before = -1, True
+        hosts: dict[str, _Host] = {}
+        columns: list[list[Any]] = [[] for _ in SCHEMA]
+        with reading.opened(log) as stream:
+            for text in reading.lines(stream, log):
+                line = _object(text)
+                if isinstance(line.get("began_ns"), int) and line["began_ns"] != began_ns:
+                    began_ns, hosts = line["began_ns"], {}
+                    known_before = began_ns in self.about.sessions
+                    if not known_before:
+                        self.about.sessions.append(began_ns)
+                host = line.get("host")
+                if known_before or not isinstance(host, str):
+                    continue
+                with contextlib.suppress(*_NO_LINE):
+                    self._line(line, host, began_ns, hosts.setdefault(host, _Host()), columns)
+                if len(columns[0]) >= _ROWS:
+                    yield _batch(columns)
+                    columns = [[] for _ in SCHEMA]
+        yield _batch(columns)
+
+    def _line(self, line: dict[str, Any], host: str, began_ns: int, known: _Host, columns: list[list[Any]]) -> None:
+        if "trial" in line:
+            known.trial = (
+                None if line["trial"] is None else f"{'r' if line.get('is_round') else 't'}{line['trial']:04d}"
+            )
+        elif "ahead_ns" in line:
+            known.ahead_ns = int(line["ahead_ns"])
+        elif "cost" in line:
+            self.about.costs.append((host, MonitorCost.model_validate(line["cost"])))
+        elif isinstance(line.get("event"), dict):
+            self._event(line["event"], len(self.about.sessions), began_ns, host, known, columns)
+
+    def _event(
+        self, event: dict[str, Any], session: int, began_ns: int, host: str, known: _Host, columns: list[list[Any]]
+    ) -> None:
+        if event.get("event") == "ready":
+            known.series, known.trial = {}, None
+        elif event.get("event") == "series":
+            for each in event["series"]:
+                known.series[each["series"]] = (each["metric"], each["of"], each["kind"])
+        elif event.get("event") == "sample":
+            time_ns, interval_ns = event["time_ns"], event["interval_ns"]
+            head = (session, host, (time_ns + known.ahead_ns - began_ns) / 1e9, time_ns, interval_ns, known.trial)
+            for series, value in event["values"]:
+                named = known.series.get(series)
+                if named is None or (self.metrics is not None and named[0] not in self.metrics):
+                    continue
+                for column, cell in zip(columns, (*head, *named, value), strict=True):
+                    column.append(cell)
+
+
+def _batch(columns: list[list[Any]]) -> pa.RecordBatch:
+    arrays = [pa.array(column, type=each.type) for column, each in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        line = from_json(text, allow_inf_nan=False)
+    except (ValueError, RecursionError):
+        return {}
+    return line if isinstance(line, dict) else {}
+
+
+# Recordings of other programs, written at once as the same table.
+
+
+_RECORDED_ROWS: Final = 100_000
+"""Rows kept in memory at one time."""
+
+
+def write(folder: Path, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Writes rows in the order of ``SCHEMA``, those of a sample together. HostError where they cannot be written."""
+    left = iter(rows)
+    # One session; the cost of the recording is unknown.
+    about = {b"nicbench.monitor": json.dumps({"format": "1.0", "sessions": [0], "costs": []}).encode()}
+    with writing_atomically(folder / NAME) as stream, pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer:
+        while part := list(islice(left, _RECORDED_ROWS)):
+            columns = zip(*part, strict=True)
+            arrays = [pa.array(column, type=each.type) for column, each in zip(columns, SCHEMA, strict=True)]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+        writer.add_key_value_metadata(about)

@@ -1,0 +1,212 @@
+"""What sysfs and lspci say of the PCI devices of a host: who they are, and how their link to the bus is. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+PATTERNS = tuple(
+    f"/sys/bus/pci/devices/*/{name}"
+    for name in (
+        *("class", "vendor", "device", "subsystem_vendor", "subsystem_device", "revision", "numa_node"),
+        *("local_cpulist", "current_link_speed", "current_link_width", "max_link_speed", "max_link_width"),
+        *("../max_link_speed", "../max_link_width", "sriov_totalvfs", "sriov_numvfs", "uevent"),
+    )
+)
+"""The files to read. ``..`` is the port that the adapter is plugged into, as sysfs nests devices in their bridges."""
+
+_PATH = re.compile(
+    r"^/sys/bus/pci/devices/(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/(?P<name>[\w./]+)$"
+)
+_NETWORK_CLASS = re.compile(r"^0x02[0-9a-f]{4}$")
+_SPEED = re.compile(r"^(\d{1,3}(?:\.\d)?) GT/s")
+_WIDTH = re.compile(r"^x?(\d{1,2})$")
+_ID = re.compile(r"^0x([0-9a-f]{4})$")
+_WIDTHS = frozenset({1, 2, 4, 8, 12, 16, 32})
+
+
+def parse_pci(text: str) -> dict[str, dict[str, Any]]:
+    """Output of ``grep -H ""`` over ``PATTERNS``: each function of the class "network", by its address.
+
+    Null is what the bus does not say: a virtual machine's bus often has no link.
+    """
+    values: dict[str, dict[str, str]] = {}
+    for row in text.splitlines():
+        # The address has colons of its own.
+        path, value = _split_path(row)
+        if path is None:
+            continue
+        name, driver = path["name"], value.partition("DRIVER=")
+        if name == "uevent":
+            if driver[1] and not driver[0]:
+                values.setdefault(path["address"], {})["driver"] = driver[2].strip()
+            continue
+        values.setdefault(path["address"], {})[name] = value.strip()
+    return {
+        address: _adapter(found)
+        for address, found in sorted(values.items())
+        if _NETWORK_CLASS.match(found.get("class", ""))
+    }
+
+
+def parse_names(text: str) -> dict[str, dict[str, str]]:
+    """``lspci -D -vmm``: vendor, device and subsystem of each address in the words of the PCI ID database."""
+    names: dict[str, dict[str, str]] = {}
+    for block in text.split("\n\n"):
+        rows = dict(row.split(":\t", 1) for row in block.splitlines() if ":\t" in row)
+        if slot := rows.get("Slot"):
+            wanted = {"vendor": "Vendor", "model": "Device", "subsystem_vendor": "SVendor", "subsystem": "SDevice"}
+            names[slot.strip()] = {name: rows[key].strip() for name, key in wanted.items() if key in rows}
+    return names
+
+
+def bandwidth_bits_per_s(speed_gt_per_s: float | None, lanes: int | None) -> float | None:
+    """What a PCIe link carries in each direction after its line code (PCIe 5.0, 4.2.1 and 4.2.2), headers included.
+
+    8b/10b up to 5 GT/s, 128b/130b from 8 GT/s; at 64 GT/s (PCIe 6.0, flits of 256 bytes) 242 of 256 bytes are data.
+    """
+    if speed_gt_per_s is None or lanes is None:
+        return None
+    share_by_least_speed = {64.0: 242 / 256, 8.0: 128 / 130, 0.0: 8 / 10}
+    share = next(share for least, share in share_by_least_speed.items() if speed_gt_per_s >= least)
+    return speed_gt_per_s * 1e9 * lanes * share
+
+
+def _split_path(row: str) -> tuple[re.Match[str] | None, str]:
+    for end in re.finditer(":", row):
+        if path := _PATH.match(row[: end.start()]):
+            return path, row[end.end() :]
+    return None, ""
+
+
+def _adapter(found: dict[str, str]) -> dict[str, Any]:
+    current, most, slot = (_link(found, *names) for names in _LINKS)
+    node = found.get("numa_node", "-1")
+    ids = {name: match[1] for name in _IDS if (match := _ID.match(found.get(name, "")))}
+    return {
+        "id": f"{ids['vendor']}:{ids['device']}" if {"vendor", "device"} <= set(ids) else None,
+        "subsystem_id": f"{ids['subsystem_vendor']}:{ids['subsystem_device']}" if len(ids) == len(_IDS) else None,
+        "revision": found.get("revision"),
+        "driver": found.get("driver"),
+        "numa_node": int(node) if node.isdecimal() else None,
+        "local_cpus": found.get("local_cpulist") or None,
+        "link": current,
+        "link_possible": most,
+        "slot_possible": slot,
+        "virtual_functions": _whole(found.get("sriov_numvfs")),
+        "virtual_functions_possible": _whole(found.get("sriov_totalvfs")),
+    }
+
+
+_LINKS = (
+    ("current_link_speed", "current_link_width"),
+    ("max_link_speed", "max_link_width"),
+    ("../max_link_speed", "../max_link_width"),
+)
+_IDS = ("vendor", "device", "subsystem_vendor", "subsystem_device")
+
+
+def _link(found: dict[str, str], speed_name: str, width_name: str) -> dict[str, float | int | None] | None:
+    speed, width = _SPEED.match(found.get(speed_name, "")), _WIDTH.match(found.get(width_name, ""))
+    lanes = int(width[1]) if width and int(width[1]) in _WIDTHS else None
+    if speed is None or lanes is None:
+        return None
+    rate = float(speed[1])
+    return {"speed_gt_per_s": rate, "lanes": lanes, "bandwidth_bits_per_s": bandwidth_bits_per_s(rate, lanes)}
+
+
+def _whole(value: str | None) -> int | None:
+    return int(value) if value is not None and value.isascii() and value.isdecimal() else None
+
+
+# ``lspci -D -vv`` and ``setpci``: how a PCI Express function was set by firmware and kernel.
+
+
+_HEAD = re.compile(r"^(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<rest>.*)$")
+_NETWORK = re.compile(r"^(Ethernet|Network|Infiniband) controller|\[02[0-9a-f]{2}\]", re.IGNORECASE)
+_SIZES = re.compile(r"MaxPayload (\d+) bytes, MaxReadReq (\d+) bytes")
+_CAPABLE = re.compile(r"DevCap:\s+MaxPayload (\d+) bytes")
+_LINK = re.compile(r"Lnk(?P<which>Cap|Sta):.*?Speed (?P<speed>[\d.]+)GT/s[^,]*, Width x(?P<width>\d+)(?P<rest>[^\n]*)")
+_ASPM = re.compile(r"LnkCtl:\s+ASPM ([^;]+);")
+_FLAGS = {"relaxed_ordering": "RlxdOrd", "extended_tags": "ExtTag", "no_snoop": "NoSnoop"}
+_VPD = {"product": re.compile(r"Product Name: (.+)"), "part": re.compile(r"\[PN\] Part number: (.+)")}
+
+
+def parse_pci_express(text: str) -> dict[str, dict[str, Any]]:
+    """Each network function that has a PCI Express capability, by address; null for rows that lspci may not read.
+
+    Without root lspci prints ``<access denied>`` for capabilities: then there is no entry.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for head, body in _blocks(text):
+        if not _NETWORK.search(head["rest"]) or "Express" not in body:
+            continue
+        sizes, capable = _SIZES.search(body), _CAPABLE.search(body)
+        control = body.partition("DevCtl:")[2].partition("DevSta:")[0]
+        aspm = _ASPM.search(body)
+        found[head["address"]] = {
+            "payload_bytes": int(sizes[1]) if sizes else None,
+            "payload_possible_bytes": int(capable[1]) if capable else None,
+            "read_request_bytes": int(sizes[2]) if sizes else None,
+            "aspm": aspm[1].strip() if aspm else None,
+            **{name: _flag(control, word) for name, word in _FLAGS.items()},
+            "link_degraded": _is_degraded(body),
+            **{name: value[1].strip() if (value := pattern.search(body)) else None for name, pattern in _VPD.items()},
+        }
+    return found
+
+
+def read_request_bytes(register: int) -> int:
+    """MaxReadReq of a Device Control register: bits 14:12, 128 bytes at 0, doubling (PCIe 5.0, 7.5.3.4).
+
+    ValueError for the two values that are reserved.
+    """
+    field = register >> 12 & 0b111
+    if field > 5:
+        raise ValueError(f"{field} in bits 14:12 of Device Control is reserved")
+    return 128 << field
+
+
+def with_read_request(register: int, size_bytes: int) -> int:
+    """The register with bits 14:12 for this size and every other bit as it was.
+
+    ValueError for a size that PCI Express does not have.
+    """
+    sizes = {128 << field: field for field in range(6)}
+    if size_bytes not in sizes:
+        raise ValueError(f"MaxReadReq is one of {', '.join(map(str, sizes))} bytes, not {size_bytes}")
+    return register & 0x8FFF | sizes[size_bytes] << 12
+
+
+def parse_register(text: str) -> int:
+    """What ``setpci`` prints of a word: four hex digits. ValueError for anything else."""
+    word = text.strip()
+    if not re.fullmatch(r"[0-9a-fA-F]{4}", word):
+        raise ValueError(f"{word[:80]!r} is no word of configuration space")
+    value = int(word, 16)
+    if value == 0xFFFF:
+        raise ValueError("the adapter does not answer: every bit of the register reads as 1")
+    return value
+
+
+def _blocks(text: str) -> list[tuple[re.Match[str], str]]:
+    blocks: list[tuple[re.Match[str], list[str]]] = []
+    for row in text.splitlines():
+        if head := _HEAD.match(row):
+            blocks.append((head, []))
+        elif blocks:
+            blocks[-1][1].append(row)
+    return [(head, "\n".join(rows)) for head, rows in blocks]
+
+
+def _flag(control: str, word: str) -> bool | None:
+    found = re.search(rf"\b{word}([+-])", control)
+    return None if found is None else found[1] == "+"
+
+
+def _is_degraded(body: str) -> bool | None:
+    """Whether the link runs below what the function could; lspci says so itself from 3.6 on, older ones do not."""
+    links = {link["which"]: (float(link["speed"]), int(link["width"])) for link in _LINK.finditer(body)}
+    if set(links) != {"Cap", "Sta"}:
+        return None
+    return links["Sta"][0] < links["Cap"][0] or links["Sta"][1] < links["Cap"][1]

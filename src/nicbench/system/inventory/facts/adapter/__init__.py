@@ -1,0 +1,1 @@
+"""Network adapters as devices on the bus."""

@@ -1,0 +1,1 @@
+"""Each interface of the test: link, queues, offloads, steering."""

@@ -1,0 +1,1 @@
+"""What the machine is made of: processors, memory, drives, firmware, fans."""

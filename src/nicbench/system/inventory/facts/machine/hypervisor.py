@@ -1,0 +1,42 @@
+"""Whether this is a virtual machine, and whose."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypedDict
+
+from nicbench.hosts.asking import output_of
+from nicbench.hosts.base import Host
+from nicbench.system.inventory.base import Fact
+
+
+class _Hypervisor(TypedDict):
+    """Whether there is one beneath, and whose it is."""
+
+    virtual_machine: bool | None
+    vendor: str | None
+
+
+class Hypervisor(Fact):
+    """From ``lscpu``."""
+
+    kind = "hypervisor"
+    shape = _Hypervisor
+    of_machine = True
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
+        return parse_virtualization(await output_of(host, "lscpu", "-J"))
+
+
+def parse_virtualization(text: str) -> dict[str, Any]:
+    """The processor's own flag tells of a hypervisor even where nobody names it."""
+    fields: dict[str, str] = {}
+
+    def walk(entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            fields[str(entry["field"]).rstrip(":")] = str(entry.get("data") or "")
+            walk(entry.get("children", []))
+
+    walk(json.loads(text)["lscpu"])
+    virtual = "hypervisor" in fields["Flags"].split() if "Flags" in fields else None
+    return {"virtual_machine": virtual, "vendor": fields.get("Hypervisor vendor") or None}

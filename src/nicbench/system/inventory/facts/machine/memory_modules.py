@@ -1,0 +1,125 @@
+"""Memory modules: how many of which maker and part, how large, rated and running speed, and the slots they are in."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypedDict
+
+from nicbench.core.errors import UnknownFactError
+from nicbench.hosts.asking import output_of
+from nicbench.hosts.base import Host
+from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.facts.machine._dmidecode import Structure, parse_structures
+from nicbench.system.inventory.facts.machine._groups import group_alike
+
+_ARRAY, _MODULE = 16, 17
+_UNITS = {"kB": 1 << 10, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_SIZE = re.compile(r"(\d{1,9}) (kB|KB|MB|GB|TB)")
+# A speed in MHz (before dmidecode 3.2) counts transfers, as the one in MT/s.
+_SPEED = re.compile(r"(\d{1,9}) (?:MT/s|MHz)")
+_NOTHING_SAID = frozenset(
+    {"", "Unknown", "Not Specified", "Not Provided", "NO DIMM", "None", "Undefined", "<OUT OF SPEC>"}
+)
+
+# JEP106 of JEDEC, as dmidecode prints it: some firmware gives this code in the place of the maker's name.
+_MAKERS = {
+    "Bank 1, Hex 0xCE": "Samsung",
+    "Bank 1, Hex 0xAD": "SK Hynix",
+    "Bank 1, Hex 0x2C": "Micron Technology",
+    "Bank 2, Hex 0x98": "Kingston",
+    "Bank 4, Hex 0x0B": "Nanya Technology",
+}
+_CODE = re.compile(r"(?:0x)?[0-9A-Fa-f]{4,}")
+
+
+class _Module(TypedDict):
+    """Modules that are alike."""
+
+    count: int
+    vendor: str | None
+    model: str | None
+    size_bytes: int | None
+    type: str | None
+    form: str | None
+    ranks: str | None
+    rated_mt_per_s: int | None
+    running_mt_per_s: int | None
+    slots: list[str]
+    serials: list[str]
+
+
+class _Modules(TypedDict):
+    """All of them, and the slots."""
+
+    total_bytes: int
+    modules: int
+    slots: int
+    error_correction: str | None
+    installed: list[_Module]
+
+
+class MemoryModules(Fact):
+    """From ``dmidecode -t memory``, which needs root."""
+
+    kind = "memory_modules"
+    shape = _Modules
+    of_machine = True
+
+    async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
+        return parse_memory(await output_of(host, "dmidecode", "-t", "memory"))
+
+
+def parse_memory(text: str) -> dict[str, Any]:
+    """Modules, alike ones together; slots, empty ones among them; UnknownFactError where the tables name none."""
+    structures = parse_structures(text)
+    slots = [fields for kind, fields in structures if kind == _MODULE]
+    if not slots:
+        raise UnknownFactError("the firmware's tables name no memory module")
+    correction = [fields.get("Error Correction Type") for kind, fields in structures if kind == _ARRAY]
+    modules = [_module(fields) for fields in slots if _bytes(fields.get("Size")) is not None]
+    return {
+        "total_bytes": sum(module["size_bytes"] for module in modules),
+        "modules": len(modules),
+        "slots": len(slots),
+        "error_correction": next((kind for kind in correction if kind and kind not in _NOTHING_SAID), None),
+        "installed": group_alike(modules, each={"slot": "slots", "serial": "serials"}),
+    }
+
+
+def _module(fields: Structure) -> dict[str, Any]:
+    speed = fields.get("Configured Memory Speed") or fields.get("Configured Clock Speed")
+    return {
+        "vendor": _maker(fields),
+        "model": _stated(fields.get("Part Number")),
+        "size_bytes": _bytes(fields.get("Size")),
+        "type": _stated(fields.get("Type")),
+        "form": _stated(fields.get("Form Factor")),
+        "ranks": _stated(fields.get("Rank")),
+        "rated_mt_per_s": _transfers(fields.get("Speed")),
+        "running_mt_per_s": _transfers(speed),
+        "slot": _stated(fields.get("Locator")),
+        "serial": _stated(fields.get("Serial Number")),
+    }
+
+
+def _maker(fields: Structure) -> str | None:
+    """The name; of a firmware that gives a code for it, the name that the code stands for, or else the code."""
+    vendor = _stated(fields.get("Manufacturer"))
+    if vendor is not None and not _CODE.fullmatch(vendor):
+        return vendor
+    return _MAKERS.get(fields.get("Module Manufacturer ID", ""), vendor)
+
+
+def _stated(value: str | None) -> str | None:
+    return None if value is None or value in _NOTHING_SAID else value
+
+
+def _bytes(value: str | None) -> int | None:
+    """``32 GB``; an empty slot says "No Module Installed"."""
+    found = _SIZE.fullmatch(value or "")
+    return int(found[1]) * _UNITS[found[2]] or None if found else None
+
+
+def _transfers(value: str | None) -> int | None:
+    found = _SPEED.fullmatch(value or "")
+    return int(found[1]) or None if found else None

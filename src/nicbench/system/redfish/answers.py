@@ -1,0 +1,149 @@
+"""What a management controller answers (DSP0266, DSP0268) as plain data: pure, bounded, of any maker.
+
+Paths are taken only below ``/redfish/`` of the same controller. Values are those of the schema's names; what is not
+there is None. Passwords and names of persons, which some BIOSes list among their settings, are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from nicbench.core.errors import HostError
+from nicbench.system.redfish.relevance import by_relevance
+
+_MOST_MEMBERS, _MOST_ATTRIBUTES = 64, 4000
+_LONGEST_NAME, _LONGEST_TEXT, _LONGEST_PATH = 128, 256, 512
+_PATH: Final = re.compile(r"/redfish/[!-~]*")
+_SECRET: Final = re.compile(
+    r"passw|passphrase|passcode|secret|chap|psk$|hash|privatekey|admin(name|phone|email|other)|owner|contact",
+    re.IGNORECASE,
+)
+_IDENTITY: Final = (
+    ("serials", re.compile(r"(serial_?(number|num|no)|service_?tag|chassis_?tag)$", re.IGNORECASE)),
+    ("asset_tags", re.compile(r"asset_?(tag|number|id)$", re.IGNORECASE)),
+    ("uuids", re.compile(r"(uuid|guid)$", re.IGNORECASE)),
+    ("host_name", re.compile(r"(host|server|system)_?name$", re.IGNORECASE)),
+)
+"""Attributes that name the specimen, by the names under which the inventory's redaction knows them."""
+
+
+class RedfishError(HostError):
+    """The controller gives no answer; the message names no host, user or password, for it stands in the run folder."""
+
+
+def parse_service(text: str) -> dict[str, Any]:
+    """The service root: where its systems are (``/redfish/v1/Systems`` where it does not say)."""
+    root = _object(text)
+    return {
+        "systems": _link(root.get("Systems")) or "/redfish/v1/Systems",
+        "version": _text(root.get("RedfishVersion")),
+    }
+
+
+def parse_members(text: str) -> list[str]:
+    """Paths of a collection's members."""
+    members = _object(text).get("Members")
+    links = [_link(member) for member in members[:_MOST_MEMBERS]] if isinstance(members, list) else []
+    return [link for link in links if link is not None]
+
+
+def parse_system(text: str) -> dict[str, Any]:
+    """A ComputerSystem: what it is, ``bios`` as the path of its settings, and which specimen under ``identity``."""
+    found = _object(text)
+    processors, memory = _part(found, "ProcessorSummary"), _part(found, "MemorySummary")
+    gib = _number(memory.get("TotalSystemMemoryGiB"))
+    identity = {
+        # Dell gives the service tag as the SKU.
+        "serials": [tag for tag in (_text(found.get("SerialNumber")), _text(found.get("SKU"))) if tag],
+        "asset_tags": [tag for tag in (_text(found.get("AssetTag")),) if tag],
+        "uuids": [tag for tag in (_text(found.get("UUID")),) if tag],
+        "host_name": [tag for tag in (_text(found.get("HostName")),) if tag],
+    }
+    return {
+        "bios": _link(found.get("Bios")),
+        "machine": {
+            "vendor": _text(found.get("Manufacturer")),
+            "model": _text(found.get("Model")),
+            "bios_version": _text(found.get("BiosVersion")),
+            "power_state": _text(found.get("PowerState")),
+            "processors": _number(processors.get("Count")),
+            "processor_model": _text(processors.get("Model")),
+            "logical_processors": _number(processors.get("LogicalProcessorCount")),
+            "memory_bytes": round(gib * 2**30) if gib is not None and 0 <= gib < 2**30 else None,
+        },
+        "identity": {name: values for name, values in identity.items() if values},
+    }
+
+
+def parse_bios(text: str) -> dict[str, Any]:
+    """A Bios resource, or its settings object: attributes, those that change network results first.
+
+    ``settings`` is the path of what is pending until a reboot, None where nothing can be.
+    """
+    found = _object(text)
+    attributes: dict[str, Any] = {}
+    identity: dict[str, list[str]] = {}
+    for name, value in list(_part(found, "Attributes").items())[:_MOST_ATTRIBUTES]:
+        name = _clean(name)
+        if not name or len(name) > _LONGEST_NAME or _SECRET.search(name) or name.startswith("@"):
+            continue
+        kind = next((kind for kind, pattern in _IDENTITY if pattern.search(name)), None)
+        if kind is not None:
+            if isinstance(value, str) and _text(value):
+                identity.setdefault(kind, []).append(_clean(value))
+        elif value is None or isinstance(value, bool):
+            attributes[name] = value
+        elif isinstance(value, str):
+            attributes[name] = _clean(value)
+        elif _number(value) is not None:
+            attributes[name] = value
+    settings = _part(found, "@Redfish.Settings")
+    return {
+        "attributes": by_relevance(attributes),
+        "registry": _text(found.get("AttributeRegistry")),
+        "settings": _link(settings.get("SettingsObject")),
+        "identity": identity,
+    }
+
+
+def pending(attributes: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a settings object the values that are not in force. Some controllers list only those, others all."""
+    return {name: value for name, value in asked.items() if value is not None and attributes.get(name) != value}
+
+
+def _object(text: str) -> dict[str, Any]:
+    """ValueError where it is none."""
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("the answer is no JSON object")
+    return found
+
+
+def _part(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = content.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _link(value: Any) -> str | None:
+    path = value.get("@odata.id") if isinstance(value, Mapping) else None
+    sound = isinstance(path, str) and len(path) <= _LONGEST_PATH and _PATH.fullmatch(path) and ".." not in path
+    return path.partition("#")[0] if isinstance(path, str) and sound else None
+
+
+def _clean(value: str) -> str:
+    return "".join(letter for letter in value[: 4 * _LONGEST_TEXT] if letter.isprintable())[:_LONGEST_TEXT].strip()
+
+
+def _text(value: Any) -> str | None:
+    return (_clean(value) or None) if isinstance(value, str) else None
+
+
+def _number(value: Any) -> int | float | None:
+    """A finite number of a size that a count or a setting may have."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if (isinstance(value, int) or math.isfinite(value)) and abs(value) < 2**64 else None

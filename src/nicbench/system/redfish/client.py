@@ -1,0 +1,138 @@
+"""GET of a management controller, and nothing else: bounded in time and size, never redirected to another host.
+
+HTTP Basic (DSP0266 13.3.2, which every service must take): a session would have to be made by a POST. Proxies and
+``.netrc`` of the environment are not used, for the password is in every request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from nicbench.core.controller import Controller
+from nicbench.system.redfish.answers import RedfishError
+from nicbench.system.redfish.password import password_of
+
+LARGEST_ANSWER_BYTES: Final = 4 << 20
+"""The BIOS resource of a large server has some 100 KiB."""
+_MOST_REDIRECTIONS: Final = 3
+_HEADERS: Final = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",  # a compressed answer would have no bound once it is unpacked
+    "Connection": "close",
+    "OData-Version": "4.0",
+}
+
+
+class Client:
+    """``patience_s`` is for one answer, from the connection to its last byte."""
+
+    def __init__(self, controller: Controller, patience_s: float = 5.0) -> None:
+        self._url = controller.url
+        self._patience_s = patience_s
+        self._authentication = httpx.BasicAuth(controller.user, password_of(controller))
+        self._tls = _tls(controller)
+
+    async def get(self, path: str) -> str:
+        """The text of a resource; RedfishError with the reason where there is none."""
+        try:
+            async with asyncio.timeout(self._patience_s):
+                content = await self._get(path)
+        except (TimeoutError, httpx.TimeoutException):
+            silent = f"the management controller does not answer within {self._patience_s:g} s"
+            raise RedfishError(silent) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise RedfishError(_failure(error)) from None
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            raise RedfishError("the management controller's answer is no text (UTF-8)") from None
+
+    async def _get(self, path: str) -> bytes:
+        """Follows redirections within scheme, host and port: elsewhere the password has no business."""
+        async with httpx.AsyncClient(
+            auth=self._authentication, headers=_HEADERS, verify=self._tls, trust_env=False, timeout=self._patience_s
+        ) as client:
+            request = client.build_request("GET", self._url + path)
+            for _ in range(1 + _MOST_REDIRECTIONS):
+                answer = await client.send(request, stream=True)
+                if answer.is_success:
+                    return await _read(answer)
+                await answer.aclose()
+                following = answer.next_request
+                if following is None:
+                    break
+                if (following.url.scheme, following.url.netloc) != (request.url.scheme, request.url.netloc):
+                    raise RedfishError("the management controller redirects to another host, which is not followed")
+                request = following
+        raise RedfishError(_refusal(answer.status_code))
+
+
+async def _read(answer: httpx.Response) -> bytes:
+    content = bytearray()
+    async for piece in answer.aiter_raw():
+        content += piece
+        if len(content) > LARGEST_ANSWER_BYTES:
+            raise RedfishError(f"the management controller's answer is over {LARGEST_ANSWER_BYTES >> 20} MiB long")
+    return bytes(content)
+
+
+def _refusal(status: int) -> str:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return "the management controller refuses the user or the password (HTTP 401)"
+    if status == HTTPStatus.FORBIDDEN:
+        return "the management controller does not let this user read (HTTP 403)"
+    if status == HTTPStatus.NOT_FOUND:
+        return "the management controller has no such resource (HTTP 404)"
+    return f"the management controller answers with HTTP {status}"
+
+
+def _failure(error: Exception) -> str:
+    """In words that name no host."""
+    for reason in _reasons(error):
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            why = _CERTIFICATE.get(reason.verify_code, "see `verify`")
+            return f"the management controller's certificate is not trusted: {why}"
+        if isinstance(reason, ssl.SSLError):
+            return f"no TLS with the management controller: {reason.reason or 'it speaks something else'}"
+        if isinstance(reason, OSError) and reason.errno:
+            # The words of asyncio's own errors name the address.
+            words = reason.strerror if isinstance(reason, socket.gaierror) else os.strerror(reason.errno)
+            return f"the management controller cannot be reached: {words}"
+    return f"the management controller does not speak HTTP: {type(error).__name__}"
+
+
+def _reasons(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what it came of; of several addresses that were tried, the first one's."""
+    while error is not None:
+        yield error
+        error = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
+
+
+# Codes of X509_verify_cert(3).
+_CERTIFICATE: Final = {
+    10: "it has expired",
+    18: "it is self-signed; give it as the file of `verify`",
+    19: "its authority is unknown; give that as the file of `verify`",
+    20: "its authority is unknown; give that as the file of `verify`",
+    62: "it is of another host name",
+    64: "it is of another address",
+}
+
+
+def _tls(controller: Controller) -> ssl.SSLContext:
+    """By the authorities of this machine, or those of the file; not those that come with httpx."""
+    try:
+        authorities = None if controller.verify is True else str(Path(str(controller.verify)).expanduser())
+        return ssl.create_default_context(cafile=authorities)
+    except (OSError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or "no certificate is in it"
+        raise RedfishError(f"the CA file of `verify` cannot be used: {why}") from None

@@ -1,0 +1,245 @@
+"""What DUTs built on DPDK share: options and EAL arguments, preparation, telemetry, and their ports, cores and ways of
+frames.
+
+Their options are what published results disclose (docs/bench-file.md): memory, devargs, environment, scheduling class.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import socket
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from nicbench.core.base import Frozen
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.pattern import Pattern, Way
+from nicbench.core.quantity import Bytes
+from nicbench.hosts.base import Host
+from nicbench.testbed.addressing import SWEPT_ADDRESSES, make_addressing, swept_address, tester_macs, ways_back
+from nicbench.testbed.duts.base import Addressing, Refusal
+from nicbench.testbed.labs.base import Testbed
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.huge_pages import raise_huge_pages
+from nicbench.tuning.undo.remove_path import RemovePath
+
+_Word = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=1000)]
+_Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class Scheduling(Frozen):
+    """``scheduling: {policy: fifo, priority: 50}``: the scheduling class of sched(7), by default the ordinary one."""
+
+    policy: Literal["other", "batch", "fifo", "rr"] = "other"
+    priority: int | None = Field(default=None, ge=1, le=99)
+
+    @model_validator(mode="after")
+    def _check_priority(self) -> Self:
+        real_time = self.policy in ("fifo", "rr")
+        if real_time and self.priority is None:
+            raise ValueError(f"the policy {self.policy} needs a `priority`, 1 to 99")
+        if not real_time and self.priority is not None:
+            raise ValueError(f"the policy {self.policy} has no priority: only fifo and rr have one")
+        return self
+
+    def prefix(self) -> tuple[str, ...]:
+        """The words to put in front of the DUT's command."""
+        if self.policy == "other":
+            return ()
+        return ("chrt", f"--{self.policy}", str(self.priority or 0))
+
+
+class DpdkOptions(Frozen):
+    """Options of a DPDK process; ``devargs`` are added to each port, ``eal`` to the arguments of the EAL."""
+
+    huge_pages: bool = True
+    memory: Bytes = Field(default=512 * 2**20, ge=64 * 2**20)
+    devargs: str = Field(default="", pattern=r"^\S*$")
+    eal: tuple[_Word, ...] = ()
+    environment: dict[_Variable, str] = Field(default_factory=dict)
+    scheduling: Scheduling = Scheduling()
+
+
+def file_prefix(run_id: str) -> str:
+    """The file prefix of the DUT's EAL, by which two runs, and the tester, never share files."""
+    return f"nicbench_dut_{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
+
+
+def eal_arguments(
+    options: DpdkOptions, testbed: Testbed, prefix: str, *, main_cpu: int, worker_cpus: tuple[int, ...]
+) -> tuple[str, ...]:
+    """The arguments of the EAL: the main thread (lcore 0) sleeps and answers, the workers are lcores 1, 2, ..."""
+    lcores = ",".join(f"{number}@{cpu}" for number, cpu in enumerate((main_cpu, *worker_cpus)))
+    return (
+        f"--lcores={lcores}",
+        "--main-lcore=0",
+        "-m",
+        str(max(1, options.memory // 2**20)),
+        f"--file-prefix={prefix}",
+        *common_arguments(options, testbed),
+    )
+
+
+def common_arguments(options: DpdkOptions, testbed: Testbed) -> tuple[str, ...]:
+    """The EAL arguments apart from cores: no other card, no files that outlive a killed process, print the version."""
+    memory = ("--in-memory",) if options.huge_pages else ("--no-huge", "--no-shconf")
+    devargs = f",{options.devargs}" if options.devargs else ""
+    devices = tuple(
+        f"--vdev={port.vdev}{devargs}" if port.address is None else f"--allow={port.address}{devargs}"
+        for port in testbed.dut_ports
+    )
+    cards = any(port.address is not None for port in testbed.dut_ports)
+    return ("-v", *(() if cards else ("--no-pci",)), *memory, *devices, *options.eal)
+
+
+_RUNTIME_FOLDER = "/run/dpdk"
+
+
+async def prepare(changes: Changes, host: Host, options: DpdkOptions, testbed: Testbed, prefix: str) -> None:
+    """Reserves huge pages beside those promised to the tester, and has the EAL's runtime folder removed at the end."""
+    if options.huge_pages:
+        await raise_huge_pages(changes, host, options.memory + testbed.promised_bytes, "dut.huge_pages")
+    await remove_runtime_files(changes, host, prefix)
+
+
+async def remove_runtime_files(changes: Changes, host: Host, prefix: str) -> None:
+    """Has the undo remove the folder that the EAL always makes by its file prefix, and that a killed process leaves."""
+    await changes.make(host, RemovePath(path=f"{_RUNTIME_FOLDER}/{prefix}"), _leave_to_eal)
+
+
+async def _leave_to_eal() -> None:
+    """Does nothing: the EAL makes the folder when the DUT starts."""
+
+
+_ANSWER_BYTES = 64 * 1024
+_ANSWER_S = 5.0
+
+
+def socket_path(prefix: str) -> str:
+    """The path of the telemetry socket of the process with this file prefix."""
+    return f"/run/dpdk/{prefix}/dpdk_telemetry.v2"
+
+
+async def ask_telemetry(path: str, command: str) -> dict[str, Any]:
+    """The answer to one command, after the greeting that comes first; HostError where none comes."""
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.setblocking(False)
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                await loop.sock_connect(connection, path)
+                await loop.sock_recv(connection, _ANSWER_BYTES)
+                await loop.sock_sendall(connection, command.encode())
+                answer = json.loads(await loop.sock_recv(connection, _ANSWER_BYTES))
+        except (OSError, TimeoutError, ValueError) as error:
+            raise HostError(f"DPDK's telemetry does not answer {command}: {error}", place=path) from error
+    return answer if isinstance(answer, dict) else {}
+
+
+def port_statistics(answer: dict[str, Any]) -> dict[str, int]:
+    """The counters of an answer to ``/ethdev/stats,N`` by name, without those of single queues."""
+    counters = answer.get("/ethdev/stats")
+    if not isinstance(counters, dict):
+        return {}
+    return {name: value for name, value in counters.items() if isinstance(value, int)}
+
+
+MOST_PORTS = 32
+"""DPDK is built for so many ports (RTE_MAX_ETHPORTS)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DutCores:
+    """CPUs of the DUT's process: one for the thread that sleeps and answers, the others forward."""
+
+    main: int
+    workers: tuple[int, ...]
+
+
+def require_user_space(testbed: Testbed, kind: str) -> Host:
+    """The DUT's host; UsageError where its ports are neither rings in memory nor cards that DPDK drives."""
+    ports = testbed.dut_ports
+    if testbed.dut is None or not ports or any(port.vdev is None and port.address is None for port in ports):
+        raise UsageError(
+            f"a DUT of kind {kind} needs a lab of shared memory, or cards that DPDK drives",
+            place="dut",
+            next_step="use `lab: {kind: memif}`, or give its ports by `address`",
+        )
+    return testbed.dut
+
+
+def card_macs(testbed: Testbed) -> tuple[str, ...] | None:
+    """The MAC addresses that frames to the DUT's cards must have; None for rings, and where one is unknown."""
+    macs = tuple(port.mac for port in testbed.dut_ports if port.address is not None and port.mac is not None)
+    return macs if macs and len(macs) == len(testbed.dut_ports) else None
+
+
+def dut_cores(testbed: Testbed, wanted: int, kind: str) -> DutCores:
+    """``wanted`` forwarding cores of those that the lab has for the DUT; UsageError where it has fewer."""
+    cores = testbed.cores
+    available = (*cores.dut, *(() if cores.shared else cores.housekeeping))
+    if wanted > len(available):
+        raise UsageError(
+            f"{kind} is to forward on {wanted} cores; this machine has {len(available)} for it beside the tester's",
+            place="dut, cores",
+            next_step=f"write `cores: {len(available)}`, or use a machine with more",
+        )
+    workers = available[:wanted]
+    spare = [cpu for cpu in cores.housekeeping if cpu not in workers]
+    # The main thread answers only between trials, when the tester's CPU is idle too.
+    fallback = cores.worker if cores.worker is not None else workers[0]
+    return DutCores(main=spare[0] if spare else fallback, workers=workers)
+
+
+def returns_frames(testbed: Testbed) -> bool:
+    """Whether frames leave by the port that they came in on."""
+    return testbed.same_port or len(testbed.dut_ports) == 1
+
+
+def refuse_other_than_pairs(kind: str, ports: int, pattern: Pattern) -> Refusal | None:
+    """The refusal of a pattern that a DUT cannot do which joins its ports in pairs or each with itself; else None."""
+    if ports <= 2 or pattern in (Pattern.ONE_TO_ONE, Pattern.SAME_PORT):
+        return None
+    return Refusal(
+        f"{kind} forwards between the two ports of a pair, or back out of each, so not {pattern.value}",
+        "write `pattern: one-to-one`, or choose l3fwd, which routes between all ports",
+    )
+
+
+def paired_ways(testbed: Testbed) -> tuple[Way, ...]:
+    """The ways through a DUT that joins its ports in pairs; of each pair forward first, then reverse."""
+    ports = len(testbed.dut_ports)
+    if returns_frames(testbed):
+        return ways_back(ports)
+    return tuple((port, port ^ 1) for port in range(ports - ports % 2))
+
+
+def address_ways(
+    testbed: Testbed, ip: int, ways: tuple[Way, ...], destination_macs: tuple[str, ...] | None = None
+) -> tuple[Addressing, ...]:
+    """The addressing of these ways to ``destination_macs``; without them the tester's ports address each other."""
+    macs = tester_macs(testbed)
+
+    def address_way(way: Way) -> Addressing:
+        here, there = way
+        source_mac, destination_mac = macs[here], destination_macs[here] if destination_macs else macs[there]
+        if len(macs) > 1:
+            return make_addressing(ip, len(macs), way, source_mac=source_mac, destination_mac=destination_mac)
+        # With one port both networks lie behind it.
+        return Addressing(
+            transmit=here,
+            receive=there,
+            source_mac=source_mac,
+            destination_mac=destination_mac,
+            ip=ip,
+            source_address=swept_address(ip, 0),
+            destination_address=swept_address(ip, 1),
+            source_address_count=SWEPT_ADDRESSES,
+            destination_address_count=SWEPT_ADDRESSES,
+        )
+
+    return tuple(address_way(way) for way in ways)

@@ -1,0 +1,192 @@
+"""The device under test: it is set up on a testbed, says how frames must be addressed, and counts its drops."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from nicbench.core.base import Frozen
+from nicbench.core.described import Described
+from nicbench.core.endpoint import Mount
+from nicbench.core.pattern import Pattern
+from nicbench.core.traffic import Name
+from nicbench.core.trial import DutWork
+from nicbench.testbed.labs.base import EndpointTestbed, Testbed
+from nicbench.tuning.changes import Changes
+
+
+@dataclass(frozen=True, slots=True)
+class Addressing:
+    """Addresses of frames from tester port ``transmit`` through the DUT to tester port ``receive``.
+
+    The fields are those of a stream in the protocol's ``start``.
+    """
+
+    transmit: int
+    receive: int
+    source_mac: str
+    destination_mac: str
+    ip: int
+    source_address: str
+    destination_address: str
+    source_address_count: int = 1
+    destination_address_count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a DUT's options do not fit its ports or the pattern, and what to do."""
+
+    message: str
+    next_step: str
+
+
+class Dut(Described, ABC):
+    """The base of every kind of DUT; subclasses derive from ``FrameDut`` or ``EndpointDut``."""
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+    port_kind: ClassVar[str] = "kernel"
+    """The kind of its ports: kernel interfaces, or the ports of a lab with the same ``port_kind``."""
+    is_set_up: ClassVar[bool] = True
+    """Whether ``up`` does anything; False for a DUT that exists already, behind the ports of any tester."""
+    takes_cards: ClassVar[bool] = False
+    """Whether its ports may be cards that DPDK drives, given by PCI address, where there is no lab."""
+    can_be_sink: ClassVar[bool] = False
+    """Whether ``as_sink`` can be entered."""
+    fewest_ports: ClassVar[int] = 1
+    """The fewest ports that it works with; with one it sends frames back by it."""
+    most_ports: ClassVar[int] = 2
+    """The most ports that it can forward between."""
+    returns_on_same_port: ClassVar[bool] = False
+    """Whether ``returning`` has entries."""
+
+    def __init__(self, options: Frozen) -> None:
+        self.options = options
+
+    @abstractmethod
+    def disclosure(self) -> dict[str, Any]:
+        """Settings and command lines for the report."""
+
+
+class FrameDut(Dut):
+    """A DUT that is measured by the frames it forwards. ``known_rate_frames_per_s`` is for golden DUTs only."""
+
+    def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
+        """Why the DUT or its options do not fit so many ports or this pattern; None where they do. Touches nothing."""
+        return None
+
+    @abstractmethod
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        """Sets the DUT up; every change through ``changes``."""
+
+    @abstractmethod
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        """One entry for each way from one port to another; of two ports, forward first, then reverse.
+
+        UsageError where the DUT cannot carry this IP version.
+        """
+
+    def returning(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        """One entry for each port whose frames can come back on it; none where ``returns_on_same_port`` is false."""
+        return ()
+
+    def neighbours(self, testbed: Testbed) -> tuple[tuple[dict[str, Any], ...], ...]:
+        """Per tester port: addresses for which it answers ARP and neighbour discovery (protocol: ``addresses``)."""
+        return tuple(() for _ in testbed.tester_ports)
+
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        """The CPUs that only the DUT uses, so that any other program there is a disturbance.
+
+        Empty where it shares them with the tester, which would count as a disturbance itself.
+        """
+        return () if testbed.cores.shared else testbed.cores.dut
+
+    @abstractmethod
+    async def drops(self) -> dict[str, int]:
+        """The DUT's own cumulative counters of lost frames, by name, for the loss ledger.
+
+        Counters of its host's kernel are read by ``nicbench.measure.ledger`` and must not be among them.
+        """
+
+    async def begin_trial(self, number: int) -> None:
+        """Is called before trial ``number``."""
+        return
+
+    async def overruns(self) -> dict[int, int]:
+        """Cumulative frames by the tester's port that the tester's full ring did not take from the DUT.
+
+        They are a loss of the tester that only the DUT can see (shared memory).
+        """
+        return {}
+
+    async def waiting_ns(self) -> int | None:
+        """Cumulative time that its threads waited for a CPU; None where it is not a process of ours."""
+        return None
+
+    async def failure(self) -> str | None:
+        """How a DUT that is a process of ours ended, with its last output; None while it runs."""
+        return None
+
+    async def work(self) -> DutWork | None:
+        """Cumulative packets and cycles of its forwarding cores by its own count; None where it counts none."""
+        return None
+
+    @asynccontextmanager
+    async def as_sink(self) -> AsyncIterator[bool]:
+        """While entered, the DUT receives every frame and sends none, to measure the tester's ceiling without a sink.
+
+        Gives False where the DUT cannot do that.
+        """
+        yield False
+
+
+class EndpointDutOptions(Frozen):
+    """``host`` is the host of the bench file whose ports are measured; every other host with a port is a client."""
+
+    host: Name = "server"
+    name: str | None = None
+    """Its name in reports."""
+
+
+class EndpointDut(Dut):
+    """A host that workloads are run against."""
+
+    port_kind = "endpoint"
+    most_ports = 64
+    forwards: ClassVar[bool] = False
+    """Whether clients of one port reach those of another through it."""
+    has_shares: ClassVar[bool] = False
+    """Whether it serves files: so many ``shares`` as its options say."""
+    options: EndpointDutOptions
+
+    @abstractmethod
+    async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
+        """Sets the host up; every change through ``changes``."""
+
+    def mounts(self) -> tuple[Mount, ...]:
+        """Its shares as clients have mounted them, once it is up; none where it serves no files."""
+        return ()
+
+    @property
+    def survives_restart(self) -> bool:
+        """Whether clients can go on using their mounts after ``restart``."""
+        return False
+
+    async def restart(self) -> None:
+        """Restarts the servers of its shares; clients can use their mounts again afterwards.
+
+        Only where the mounts survive it. NotReadyError where a server does not start or a mount cannot be used.
+        """
+        raise NotImplementedError
+
+    async def begin_round(self) -> None:
+        """Is called before a round: ``failure`` reports what happened to the servers since."""
+        return
+
+    async def failure(self) -> str | None:
+        """How a server of its shares ended since the round began, with its last output; None where all still run."""
+        return None

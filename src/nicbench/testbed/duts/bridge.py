@@ -1,0 +1,98 @@
+"""A Linux bridge between the DUT's ports (`bridge`), which switches frames by MAC address.
+
+No spanning tree (a port would be silent for its forward delay) and no multicast snooping. Each tester MAC is a static
+entry of the forwarding database, so that no frame is flooded and nothing is learnt while a trial runs; the report says
+so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+from nicbench.core.errors import NotReadyError
+from nicbench.hosts.base import Host
+from nicbench.testbed.addressing import MOST_PORTS, tester_macs, transparent_addressing
+from nicbench.testbed.duts._ports import dut_devices, require_host
+from nicbench.testbed.duts.base import Addressing, FrameDut
+from nicbench.testbed.labs.base import Testbed
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo.delete_link import DeleteLink
+
+
+class BridgeOptions(Frozen):
+    """``dut: {kind: bridge}``; ``device`` names the bridge, ``ageing_s`` is how long it remembers a MAC."""
+
+    device: str = Field(default="nicbench-br", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")
+    ageing_s: int = Field(default=300, ge=0, le=1_000_000)
+
+
+class Bridge(FrameDut):
+    """The DUT's host switches between its ports. A frame for the port that it came in on is filtered (IEEE 802.1D)."""
+
+    kind = "bridge"
+    Options = BridgeOptions
+    fewest_ports = 2
+    most_ports = MOST_PORTS
+    options: BridgeOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        self._commands: list[tuple[str, ...]] = []
+        self._entries: dict[str, str] = {}
+
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        host = require_host(testbed, self.kind)
+        devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
+        await self._make_bridge(host, changes)
+        macs = tester_macs(testbed)
+        for device, mac in zip(devices.names, macs, strict=True):
+            # Leaving the bridge and the end of the static entry come with the bridge's deletion.
+            await self._run(host, "ip", "link", "set", "dev", device, "master", self.options.device)
+            await self._run(host, "bridge", "fdb", "replace", mac, "dev", device, "master", "static")
+        self._entries = dict(zip(devices.names, macs, strict=True))
+        await self._run(host, "ip", "link", "set", "dev", self.options.device, "up")
+
+    async def _make_bridge(self, host: Host, changes: Changes) -> None:
+        """Makes the bridge without IPv6, so that it sends nothing by itself."""
+        device = self.options.device
+        if (await host.run(("ip", "link", "show", "dev", device), check=False)).status == 0:
+            raise NotReadyError(
+                f"there is already an interface {device}",
+                place=host.name,
+                next_step=f"remove it (ip link delete dev {device}), or give the bridge another `device` under `dut`",
+            )
+        # `ip` takes hundredths of a second.
+        ageing = str(self.options.ageing_s * 100)
+        kind = ("type", "bridge", "stp_state", "0", "mcast_snooping", "0", "ageing_time", ageing)
+        await changes.make(
+            host, DeleteLink(device=device), lambda: self._run(host, "ip", "link", "add", "name", device, *kind)
+        )
+        silent = f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6"
+        if await host.read_file(silent) is not None:
+            await host.write_file(silent, "1")
+
+    async def _run(self, host: Host, *command: str) -> None:
+        await host.run(command)
+        self._commands.append(command)
+
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        return transparent_addressing(testbed, ip)
+
+    async def drops(self) -> dict[str, int]:
+        """No counters of its own: those of the kernel are read on every host (``nicbench.measure.ledger``)."""
+        return {}
+
+    def disclosure(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "bridge": self.options.device,
+            "spanning_tree": False,
+            "multicast_snooping": False,
+            "ageing_s": self.options.ageing_s,
+            "static_entries": dict(self._entries),
+            "learning": "none is needed: the tester's MAC addresses are static entries of the forwarding database",
+            "commands": [" ".join(command) for command in self._commands],
+        }

@@ -1,0 +1,201 @@
+"""The golden DUT in the kernel (`policer`): an XDP token bucket of known rate and burst between the ports of a pair.
+
+How much passes is known beforehand: a trial of T seconds that begins with a full bucket passes at most
+rate x T + burst frames (RFC 2697 section 3; the program in policer.bpf.c is the equivalent Generic Cell Rate Algorithm
+of ITU-T I.371). A search that does not find rate + burst / T is wrong. Each direction has its own bucket, which is full
+again after burst / rate seconds without traffic.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from nicbench.core.base import Frozen
+from nicbench.core.described import Unit
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.pattern import Pattern, Way, ways_of
+from nicbench.core.quantity import FramesPerSecond
+from nicbench.hosts.base import Host
+from nicbench.testbed.addressing import MOST_PORTS, transparent_addressing
+from nicbench.testbed.duts._ports import DutDevices, dut_devices, require_host
+from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
+from nicbench.testbed.labs.base import Testbed
+from nicbench.tuning import bpf, xdp
+from nicbench.tuning.changes import Changes
+
+_PICOSECONDS_PER_SECOND = 10**12
+_PROGRAM = Path(__file__).with_name("policer.bpf.c")
+_PASS_PROGRAM = Path(__file__).with_name("pass.bpf.c")
+_SETTINGS = struct.Struct("=QQQQII")  # struct settings of policer.bpf.c
+_BUCKET = struct.Struct("=IIQQQQ")  # struct bucket of policer.bpf.c
+
+
+class PolicerOptions(Frozen):
+    """``dut: {kind: policer, rate: 200 kpps, burst: 4000}``, for each direction.
+
+    ``burst`` is in frames. It must cover what a tester sends at once to catch up after a delay: 4000 frames are 20 ms
+    at the default rate.
+    """
+
+    rate: Annotated[FramesPerSecond, Field(ge=1, le=1e9)] = 200_000.0
+    burst: Annotated[int, Unit.FRAMES] = Field(default=4000, ge=1, le=10_000_000)
+
+    @field_validator("rate")
+    @classmethod
+    def _require_whole(cls, rate: float) -> float:
+        if rate != int(rate):
+            raise ValueError("the policer's rate is a whole number of frames per second")
+        return rate
+
+    @property
+    def rate_frames_per_s(self) -> int:
+        """The rate, which is whole, as the exact number that the program needs."""
+        return int(self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The counters of one direction's bucket since it was attached."""
+
+    forwarded_frames: int
+    dropped_frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """One attached copy of the program, for one direction."""
+
+    name: str
+    bucket_map: int
+
+
+def expected_frames(rate_frames_per_s: float, burst_frames: int, duration_s: float) -> float:
+    """The most frames that a full bucket passes in ``duration_s`` (RFC 2697 section 3: CIR x T + CBS)."""
+    return rate_frames_per_s * duration_s + burst_frames
+
+
+def pack_settings(options: PolicerOptions, output_interface: int) -> bytes:
+    """Packs ``struct settings``: the interval with its remainder, so that no rate drifts, and I.371's tolerance."""
+    interval_ps, remainder = divmod(_PICOSECONDS_PER_SECOND, options.rate_frames_per_s)
+    tolerance_ps = (options.burst - 1) * _PICOSECONDS_PER_SECOND // options.rate_frames_per_s
+    return _SETTINGS.pack(options.rate_frames_per_s, interval_ps, remainder, tolerance_ps, output_interface, 0)
+
+
+def unpack_bucket(data: bytes) -> Bucket:
+    """Unpacks the counters of ``struct bucket``; its other fields are internal to the program."""
+    _lock, _started, _arrival, _remainder, forwarded, dropped = _BUCKET.unpack(data)
+    return Bucket(forwarded_frames=forwarded, dropped_frames=dropped)
+
+
+class Policer(FrameDut):
+    """Attaches the program to every port, each redirecting to its neighbour: the first and the second, and so on."""
+
+    kind = "policer"
+    Options = PolicerOptions
+    fewest_ports = 2
+    most_ports = MOST_PORTS
+    options: PolicerOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        self._host: Host | None = None
+        self._directions: tuple[_Direction, ...] = ()
+        self._devices: tuple[str, ...] = ()
+        self._passing: tuple[str, ...] = ()
+
+    @property
+    def known_rate_frames_per_s(self) -> float:
+        """The rate without the burst; over a trial of T seconds the known answer is this + burst / T."""
+        return float(self.options.rate_frames_per_s)
+
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        host = require_host(testbed, self.kind)
+        devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
+        self._host, self._devices = host, devices.names
+        program = await bpf.compile_program(host, _PROGRAM)
+        self._directions = tuple(
+            [await self._attach(changes, host, program, devices, here, there) for here, there in _pairs(testbed)]
+        )
+        self._passing = await _open_receive_queues(testbed, changes)
+
+    async def _attach(
+        self, changes: Changes, host: Host, program: Path, devices: DutDevices, here: int, there: int
+    ) -> _Direction:
+        """Attaches one copy and writes its settings; before that it forwards nothing."""
+        device = devices.names[here]
+        number = await xdp.attach(changes, host, device, program)
+        settings = pack_settings(self.options, devices.indexes[there])
+        settings_map = await bpf.map_id(host, number, "policer_settings")
+        wanted = int.from_bytes(settings, sys.byteorder)
+        await bpf.write_map(host, settings_map, 0, wanted, value_bytes=len(settings))
+        if await bpf.read_map(host, settings_map, 0) != wanted:
+            raise HostError("the policer's settings were not taken", place=f"{host.name}, {device}")
+        return _Direction(f"{device} to {devices.names[there]}", await bpf.map_id(host, number, "policer_bucket"))
+
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        pairs = _pairs(testbed)
+        return tuple(way for way in transparent_addressing(testbed, ip) if (way.transmit, way.receive) in pairs)
+
+    def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
+        if pattern is Pattern.ONE_TO_ONE:
+            return None
+        return Refusal("a policer only joins pairs of ports", "write `pattern: one-to-one`, or choose another DUT")
+
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        return ()  # an XDP program on a veth runs on the sender's CPU, whatever packet steering says
+
+    async def buckets(self) -> dict[str, Bucket]:
+        """The counters of each direction, by names like ``d0 to d1``."""
+        if self._host is None:
+            raise UsageError("the policer is not set up", next_step="call up first")
+        found: dict[str, Bucket] = {}
+        for direction in self._directions:
+            number = await bpf.read_map(self._host, direction.bucket_map, 0)
+            found[direction.name] = unpack_bucket(number.to_bytes(_BUCKET.size, sys.byteorder))
+        return found
+
+    async def drops(self) -> dict[str, int]:
+        if self._host is None:
+            return {}
+        # Frames dropped at a full queue of the other device are counted by that device, not by the bucket.
+        return {f"policer {name}": bucket.dropped_frames for name, bucket in (await self.buckets()).items()}
+
+    def disclosure(self) -> dict[str, Any]:
+        rate, burst = self.options.rate_frames_per_s, self.options.burst
+        return {
+            "kind": self.kind,
+            "rate_frames_per_s": rate,
+            "burst_frames": burst,
+            "bucket_full_again_after_s": burst / rate,
+            "known_answer": "rate + burst / trial duration, per direction",
+            "program": f"{_PROGRAM.name}, XDP, driver mode",
+            "attached_to": list(self._devices),
+            "xdp_pass_on_tester_ports": list(self._passing),
+        }
+
+
+def _pairs(testbed: Testbed) -> tuple[Way, ...]:
+    """Each pair of neighbouring ports, in both directions."""
+    return ways_of(Pattern.ONE_TO_ONE, len(testbed.dut_ports), bidirectional=True).loaded
+
+
+async def _open_receive_queues(testbed: Testbed, changes: Changes) -> tuple[str, ...]:
+    """Lets testers without an AF_XDP socket receive redirected frames; gives the devices that needed it.
+
+    A veth accepts redirected frames only while its peer polls a receive queue (the kernel's veth_xdp_xmit). AF_XDP's
+    program causes that; for a packet socket an XDP program that passes everything does.
+    """
+    needing = [port.device for port in testbed.tester_ports if port.device and port.engine.get("kind") == "af_packet"]
+    opened = []
+    for device in needing:
+        if await bpf.attached_program(testbed.tester, device) is None:
+            program = await bpf.compile_program(testbed.tester, _PASS_PROGRAM)
+            await xdp.attach(changes, testbed.tester, device, program)
+            opened.append(device)
+    return tuple(opened)

@@ -1,0 +1,224 @@
+"""Our own forwarder as a second process (`reflector`): as fast as possible, or with seeded faults.
+
+It is the golden DUT in user space: the tester must report exactly the faults that it injects (delay, jitter, loss,
+duplication, reordering, corruption, a limited rate). Its protocol is in protocol/reflect.md.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from nicbench.core.base import Frozen
+from nicbench.core.described import Unit
+from nicbench.core.errors import HostError
+from nicbench.core.pattern import Pattern
+from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
+from nicbench.core.trial import DutWork
+from nicbench.engine.binaries import deploy_binary
+from nicbench.testbed.duts import _reflector_stats as stats
+from nicbench.testbed.duts._dpdk import (
+    MOST_PORTS,
+    DpdkOptions,
+    DutCores,
+    address_ways,
+    card_macs,
+    dut_cores,
+    paired_ways,
+    refuse_other_than_pairs,
+    require_user_space,
+)
+from nicbench.testbed.duts._process import DutProcess
+from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
+from nicbench.testbed.labs.base import Testbed
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.huge_pages import raise_huge_pages
+
+_PROGRAM = "nicbench-packets"
+_START_S = 60.0
+_ANSWER_S = 10.0
+_Delay = Annotated[Seconds, Field(le=1.0)]
+
+
+class Faults(Frozen):
+    """``faults: {loss: 1 %, delay: 20 us}``: a frame has at most one; delay, jitter and rate are for all frames."""
+
+    seed: int = Field(default=1, ge=0, le=2**62)
+    delay: _Delay = 0.0
+    jitter: _Delay = 0.0
+    loss: Ratio = 0.0
+    duplicate: Ratio = 0.0
+    reorder: Ratio = 0.0
+    reorder_by: int = Field(default=1, ge=1, le=1024)
+    corrupt_payload: Ratio = 0.0
+    corrupt_signature: Ratio = 0.0
+    corrupt_length: Ratio = 0.0
+    rate: Annotated[FramesPerSecond, Field(ge=1, le=1e9)] | None = None
+    rate_burst: int = Field(default=32, ge=1, le=1_000_000)
+    rate_queue: int | None = Field(default=None, ge=1, le=11_999)
+    outage: _Delay = 0.0
+    held_frames: int = Field(default=4096, ge=1, le=12_000)
+
+    @model_validator(mode="after")
+    def _check_shares(self) -> Self:
+        fates = (self.loss, self.duplicate, self.reorder, self.corrupt_payload, self.corrupt_signature)
+        if sum(fates) + self.corrupt_length > 1.0 + 1e-9:
+            raise ValueError("the shares of the faults are more than 100 % together; a frame has at most one fault")
+        if self.rate is None and (self.rate_queue is not None or self.outage):
+            raise ValueError("`rate_queue` and `outage` need a `rate`")
+        if self.rate_queue is not None and self.rate_queue >= self.held_frames:
+            raise ValueError("`rate_queue` must be less than `held_frames`: frames in that queue are held as well")
+        return self
+
+    def protocol(self) -> dict[str, Any]:
+        """The faults as in protocol/reflect.md; empty without faults, so that its loop only forwards."""
+        if self == Faults(seed=self.seed):
+            return {}
+        values = self.model_dump(exclude={"delay", "jitter", "rate", "rate_burst", "rate_queue", "outage"})
+        return {
+            **values,
+            "delay_ns": round(self.delay * 1e9),
+            "jitter_ns": round(self.jitter * 1e9),
+            "rate_frames_per_s": self.rate,
+            "rate_burst_frames": self.rate_burst,
+            "rate_queue_frames": self.rate_queue,
+            "outage_ns": round(self.outage * 1e9),
+        }
+
+
+class ReflectorOptions(DpdkOptions):
+    """``dut: {kind: reflector, faults: {loss: 1 %}}``."""
+
+    mode: Literal["forward", "mac_swap"] = "mac_swap"
+    burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=1, le=64)
+    when_full: Literal["drop", "wait"] = "drop"
+    faults: Faults = Faults()
+
+
+class Reflector(FrameDut):
+    """One reflector process on one core."""
+
+    kind = "reflector"
+    Options = ReflectorOptions
+    port_kind = "memif"
+    takes_cards = True
+    most_ports = MOST_PORTS
+    returns_on_same_port = True
+    options: ReflectorOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        self._process: DutProcess | None = None
+        self._command: tuple[str, ...] = ()
+        self._configuration: dict[str, Any] = {}
+        self._started: dict[str, Any] = {}
+
+    @property
+    def known_rate_frames_per_s(self) -> float | None:
+        """The rate limit; None without one."""
+        return self.options.faults.rate
+
+    def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
+        return refuse_other_than_pairs(self.kind, ports, pattern)
+
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        host = require_user_space(testbed, self.kind)
+        cores = dut_cores(testbed, 1, self.kind)
+        if self.options.huge_pages:
+            await raise_huge_pages(changes, host, self.options.memory + testbed.promised_bytes, "dut.huge_pages")
+        self._configuration = configuration(self.options, testbed, cores)
+        self._command = (*self.options.scheduling.prefix(), await deploy_binary(host, _PROGRAM), "reflect")
+        self._process = await DutProcess.start(
+            host, changes, self._command, self.kind, self.options.environment, last_line='{"command": "close"}'
+        )
+        await self._process.write_line(json.dumps(self._configuration))
+        self._started = await self._event("forwarding", _START_S)
+
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        return address_ways(testbed, ip, paired_ways(testbed), card_macs(testbed))
+
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        return ()  # it polls all the time, and its own time would count as another program's
+
+    async def begin_trial(self, number: int) -> None:
+        """Restarts the random sequences, so that a repeated or resumed trial has the same faults."""
+        if self._process is not None:
+            await self._ask(command="trial", trial=number)
+
+    async def waiting_ns(self) -> int | None:
+        return None if self._process is None else await self._process.waiting_ns()
+
+    async def failure(self) -> str | None:
+        return None if self._process is None else await self._process.failure()
+
+    async def drops(self) -> dict[str, int]:
+        return {} if self._process is None else stats.drops(await self._ask(command="stats"))
+
+    async def overruns(self) -> dict[int, int]:
+        return {} if self._process is None else stats.count_overruns(await self._ask(command="stats"))
+
+    async def work(self) -> DutWork | None:
+        if self._process is None:
+            return None
+        return stats.work(await self._ask(command="stats", probe_core_clock=True))
+
+    def disclosure(self) -> dict[str, Any]:
+        faulty = bool(self._configuration.get("faults"))
+        return {
+            "kind": self.kind,
+            "name": "reference forwarder with faults" if faulty else "reference forwarder",
+            "version": f"nicbench-packets, DPDK drivers {', '.join(self._drivers())}" if self._started else None,
+            "command": list(self._command),
+            "eal_arguments": self._started.get("eal_arguments"),
+            "configuration": {
+                name: value for name, value in self._configuration.items() if name not in ("ports", "eal")
+            },
+            "environment": dict(self.options.environment),
+            "patch": "none",
+        }
+
+    def _drivers(self) -> list[str]:
+        return sorted({str(port.get("driver")) for port in self._started.get("ports", ())})
+
+    async def _ask(self, **command: Any) -> dict[str, Any]:
+        if self._process is None:
+            raise HostError("the reflector is not running")
+        await self._process.write_line(json.dumps(command))
+        return await self._event("stats", _ANSWER_S)
+
+    async def _event(self, name: str, within_s: float) -> dict[str, Any]:
+        """The next event of this name; HostError where an event ``failed`` comes instead."""
+        if self._process is None:
+            raise HostError("the reflector is not running")
+
+        def is_answer(line: str) -> bool:
+            return stats.parse_event(line).get("event") in (name, "failed")
+
+        event = stats.parse_event((await self._process.wait_for(is_answer, within_s, f"give its event `{name}`"))[-1])
+        if event["event"] == "failed":
+            raise HostError(f"the reflector refused: {stats.failure_text(event)}", place="dut")
+        return event
+
+
+def configuration(options: ReflectorOptions, testbed: Testbed, cores: DutCores) -> dict[str, Any]:
+    """The first line that it reads (protocol/reflect.md)."""
+    devargs = f",{options.devargs}" if options.devargs else ""
+    return {
+        "worker_cpu": cores.workers[0],
+        "huge_pages": options.huge_pages,
+        "memory_mib": max(1, options.memory // 2**20),
+        "eal": list(options.eal),
+        "ports": [
+            {"name": port.name, "kind": "vdev", "vdev": f"{port.vdev}{devargs}", "lossless": True}
+            if port.address is None
+            else {"name": port.name, "kind": "pci", "address": port.address, "devargs": options.devargs}
+            for port in testbed.dut_ports
+        ],
+        "same_port": testbed.same_port,
+        "mode": options.mode,
+        "burst": options.burst,
+        "when_full": options.when_full,
+        "faults": options.faults.protocol(),
+    }

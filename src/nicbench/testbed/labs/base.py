@@ -1,0 +1,285 @@
+"""Labs, which make a testbed for one run and remove it afterwards; and testbeds, which real ports form as well, with
+the CPUs of tester and DUT.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from nicbench.core.base import Frozen
+from nicbench.core.cpus import parse_cpu_list
+from nicbench.core.described import Described
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.pattern import Pattern
+from nicbench.hosts.base import Host
+from nicbench.testbed.interfaces.rdma import RdmaPort
+from nicbench.tuning.changes import Changes
+
+
+@dataclass(frozen=True, slots=True)
+class TesterPort:
+    """A port of the tester; ``engine`` is its object in the protocol's ``configure`` (its kind and options)."""
+
+    name: str
+    engine: dict[str, Any]
+    device: str | None = None
+    mac: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DutPort:
+    """A port of the DUT, linked to the tester port of the same index. In a lab it has an address of RFC 2544 C.2.2."""
+
+    name: str
+    device: str | None = None
+    mac: str | None = None
+    ipv4: str | None = None
+    ipv6: str | None = None
+    vdev: str | None = None
+    """For a DUT in user space: its end of the link as a virtual device of DPDK."""
+    address: str | None = None
+    """For a DUT in user space: the PCI address of a card that DPDK drives."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreMap:
+    """Which CPUs do what. With ``shared`` tester and DUT share one, which the report says."""
+
+    worker: int | None
+    dut: tuple[int, ...]
+    housekeeping: tuple[int, ...]
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TestHost:
+    """A host of a testbed: its role, its name in inventories, and the interfaces that the test uses there."""
+
+    __test__ = False  # not a test class for pytest
+
+    role: str
+    name: str
+    host: Host
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Testbed:
+    """Tester, DUT and their ports for a run that measures by frames.
+
+    ``statements`` are sentences that the report must print (such as that a veth pair measures no card).
+    """
+
+    tester: Host
+    dut: Host | None
+    tester_ports: tuple[TesterPort, ...]
+    dut_ports: tuple[DutPort, ...]
+    cores: CoreMap
+    link_bits_per_s: float
+    link_is_nominal: bool
+    simulated: bool = False
+    statements: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+    eal: tuple[str, ...] = ()
+    """Further arguments that the tester's DPDK needs for these ports."""
+    same_port: bool = False
+    """Whether frames come back on the port that they were sent on; with a single port they always do."""
+    promised_bytes: int = 0
+    """Huge pages that are reserved for the tester, which has not taken them yet."""
+
+    @property
+    def test_hosts(self) -> tuple[TestHost, ...]:
+        """The host of the tester and, where there is one, that of the DUT."""
+        near = tuple(port.device for port in self.tester_ports if port.device is not None)
+        far = tuple(port.device for port in self.dut_ports if port.device is not None)
+        tester = TestHost("tester", "tester", self.tester, near)
+        return (tester,) if self.dut is None else (tester, TestHost("dut", "dut", self.dut, far))
+
+
+@dataclass(frozen=True, slots=True)
+class BondMember:
+    """A member port of a bond and, where known, the interface at the other end of its link with its host."""
+
+    device: str
+    far_host: Host | None = None
+    far_device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A port of a host that workloads reach by its address; methods see its ``facts``.
+
+    ``members`` are the ports of its bond, where nicbench made one, in the order of joining. ``far_bond`` is the bond at
+    the other end with its host, where that host has no endpoint of its own (a switch).
+    """
+
+    host: Host
+    facts: EndpointFacts
+    rdma: RdmaPort | None = None
+    members: tuple[BondMember, ...] = ()
+    far_bond: tuple[Host, str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The port's name in the bench file."""
+        return self.facts.name
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointTestbed:
+    """The endpoints of a run of workloads; ``servers`` are the ports of the measured host."""
+
+    servers: tuple[Endpoint, ...]
+    clients: tuple[Endpoint, ...]
+    link_is_nominal: bool
+    statements: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def server(self) -> Host:
+        """The measured host."""
+        return self.servers[0].host
+
+    @property
+    def test_hosts(self) -> tuple[TestHost, ...]:
+        """Each host once, the measured one first."""
+        ends = (*self.servers, *self.clients)
+        hosts = {end.host.name: end.host for end in ends}
+        devices = {
+            name: tuple(end.facts.device for end in ends if end.host.name == name and end.facts.device is not None)
+            for name in hosts
+        }
+        return tuple(
+            TestHost("dut" if host is self.server else "clients", name, host, devices[name])
+            for name, host in hosts.items()
+        )
+
+    @property
+    def endpoints(self) -> dict[str, Endpoint]:
+        """All endpoints by name."""
+        return {each.name: each for each in (*self.servers, *self.clients)}
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """A problem with the option ``key`` of a lab, and what to do."""
+
+    key: str
+    message: str
+    next_step: str
+
+
+def machine_words(host: Host) -> str:
+    """The machine that a lab is made on, in words for its statements."""
+    return "this machine" if host.shares_files else f"the machine {host.name}"
+
+
+class Lab(Described, ABC):
+    """The base of every kind of lab; subclasses derive from ``FrameLab`` or ``EndpointLab``.
+
+    Every change goes through ``changes`` so that it is undone after an error, a signal or a crash.
+    """
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+    touches_machine: ClassVar[bool] = True
+    """Whether it changes the machine; False where it needs neither root nor the lock."""
+    port_kind: ClassVar[str] = "kernel"
+    """The kind of its ports: only a DUT of the same ``port_kind`` works on them."""
+    largest_frame_bytes: ClassVar[int | None] = None
+    """The largest frame of its ports in bytes with FCS, where it is known beforehand and not given by ``mtu``."""
+
+    def __init__(self, options: Frozen) -> None:
+        self.options = options
+
+    def objection_elsewhere(self) -> Objection | None:
+        """The problem with its options where it is made on another machine (``on``); None without one."""
+        return None
+
+    def objections(self, *, tester_has_huge_pages: bool, pattern: Pattern) -> tuple[Objection, ...]:
+        """Options that do not fit those of the tester or the traffic, found before a machine is touched."""
+        return ()
+
+
+class FrameLab(Lab):
+    """A lab that makes a tester and a DUT with links between their ports."""
+
+    time_stamp_advice: ClassVar[dict[str, str]] = {
+        "kernel": "write `driver: net_pcap` under `tester`, or `timestamps: tsc`"
+    }
+    """What to do where the lab's ports lack the time stamps of a source."""
+
+    has_sink: ClassVar[bool] = True
+    """Whether ``without_dut`` gives True, so that the plan knows what will be calibrated."""
+    has_cable: ClassVar[bool] = True
+    """Whether ``cable`` gives True."""
+
+    @abstractmethod
+    async def up(self, changes: Changes, local: Host) -> Testbed:
+        """Makes the lab; NotReadyError where the machine lacks something."""
+
+    def time_stamps(self, driver: str) -> frozenset[str]:
+        """The sources of receive time stamps of its ports with this driver, beside the time-stamp counter."""
+        return frozenset({"kernel"} if self.port_kind == "kernel" and driver == "net_pcap" else ())
+
+    @abstractmethod
+    def without_dut(self, testbed: Testbed, changes: Changes) -> AbstractAsyncContextManager[bool]:
+        """While entered, frames end at a sink behind the link instead of the DUT, to measure the tester's ceiling.
+
+        Gives False where the lab has no such sink; the ceiling is then unknown.
+        """
+
+    @abstractmethod
+    def cable(self, testbed: Testbed, changes: Changes) -> AbstractAsyncContextManager[bool]:
+        """While entered, a frame sent on a tester port arrives on the other, as over a cable without a DUT.
+
+        Gives False where the lab cannot do that; the tester's own latency is then unknown.
+        """
+
+
+class EndpointLab(Lab):
+    """A lab that makes hosts with addresses, one of them measured, for workloads between them."""
+
+    port_kind = "endpoint"
+
+    @abstractmethod
+    def clients_of_ports(self) -> dict[str, tuple[str, ...]]:
+        """The names of the clients of each port of the measured host; each client is a host of the same name."""
+
+    @property
+    def bond_links(self) -> int | None:
+        """The number of links in the bond of each port; None where ports have no bond."""
+        return None
+
+    @property
+    @abstractmethod
+    def measured_host(self) -> str:
+        """The name of the measured host."""
+
+    @abstractmethod
+    async def up(self, changes: Changes, local: Host) -> EndpointTestbed:
+        """Makes the lab; NotReadyError where the machine lacks something."""
+
+
+_ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
+
+
+def cpus_of_status(text: str) -> tuple[int, ...]:
+    """The CPUs that a process may use, from the text of /proc/PID/status."""
+    found = _ALLOWED.search(text)
+    return parse_cpu_list(found[1]) if found else (0,)
+
+
+def core_map(cpus: tuple[int, ...], *, dut_apart: bool) -> CoreMap:
+    """The first CPU is the worker's, the second the DUT's; the rest, if any, is for housekeeping.
+
+    With a single CPU, or ``dut_apart`` false, the DUT runs in softirq on the worker's CPU: they share it. With an empty
+    ``housekeeping`` the controller has no CPU of its own either; it sleeps during a trial.
+    """
+    if len(cpus) > 1 and dut_apart:
+        return CoreMap(worker=cpus[0], dut=(cpus[1],), housekeeping=cpus[2:], shared=False)
+    return CoreMap(worker=cpus[0], dut=(cpus[0],), housekeeping=cpus[1:], shared=True)

@@ -1,0 +1,282 @@
+"""A server with ports and the clients of each port (`clients`), in network namespaces of one machine.
+
+Clients of one port are joined by a switch (a bridge in a namespace of its own), as in a real rack. No namespace has a
+default route, so that no frame can leave. This measures the machine, not a card.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+from nicbench.core.described import Unit
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.quantity import BitsPerSecond
+from nicbench.hosts.base import Host
+from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.testbed.interfaces import veth as network
+from nicbench.testbed.interfaces.bond import create_bond, wait_for_bond
+from nicbench.testbed.interfaces.options import BondSettings
+from nicbench.testbed.labs._clients import LabBond, Reach, ReachedBy, members_of
+from nicbench.testbed.labs._veth_names import mac, namespace_name
+from nicbench.testbed.labs.base import (
+    BondMember,
+    Endpoint,
+    EndpointLab,
+    EndpointTestbed,
+    Objection,
+    machine_words,
+)
+from nicbench.tuning.changes import Changes
+
+# The largest GSO segment on a link with a rate. It must fit into the bucket, which must be small: otherwise a short
+# transfer would seem faster than its link.
+_SEGMENT_BYTES = 16 * 1024
+_BUCKET_S = 1e-3
+_QUEUE_BYTES = 1024 * 1024
+_SERVER, _FIRST_CLIENT = 1, 10
+
+
+class ClientsOptions(Frozen):
+    """``lab: {kind: clients, ports: 4, clients_per_port: 2, rate: 100 Mb/s}``.
+
+    ``rate`` limits each link, in both directions, to so many bits of Ethernet frames without FCS (tbf); without it a
+    link is as fast as the machine. With ``bond`` each port of the server is a bond of several such links, and behind a
+    switch the link of a client carries as much as they do together. ``reached_by`` says how commands get into the
+    namespaces: directly, by an sshd in each of them, or by containers that join them.
+    """
+
+    ports: int = Field(default=1, ge=1, le=16)
+    clients_per_port: int = Field(default=1, ge=1, le=16)
+    rate: BitsPerSecond | None = Field(default=None, ge=1e6, le=100e9)
+    mtu: Annotated[int, Unit.BYTES] = Field(default=1500, ge=576, le=9000)
+    bond: LabBond | None = Field(default=None, exclude_if=lambda bond: bond is None)
+    reached_by: ReachedBy = "namespace"
+
+    @property
+    def port_bits_per_s(self) -> float | None:
+        """The rate of a whole port of the server, over all of its links; None where it is not limited."""
+        return None if self.rate is None else self.rate * (1 if self.bond is None else self.bond.links)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One end of a link, or of the links of a bond.
+
+    With ``settings`` None the links of a bond end in ordinary ports (of a switch). ``bond`` is the bond of this end.
+    """
+
+    host: NetnsHost
+    device: str
+    mac: str | None = None
+    settings: BondSettings | None = None
+    bond: str | None = None
+
+
+class ClientsLab(EndpointLab):
+    """The lab; links are ``c0 <-> s0``, ``c1 <-> s1``, with several clients a port ``c0a <-> s0``, ``c0b <-> s0``."""
+
+    kind = "clients"
+    Options = ClientsOptions
+    options: ClientsOptions
+    measured_host = "server"
+
+    def objection_elsewhere(self) -> Objection | None:
+        if self.options.reached_by != "ssh":
+            return None
+        message = "an sshd in a namespace of another machine cannot be reached from here"
+        return Objection("reached_by", message, "write `reached_by: namespace`")
+
+    def clients_of_ports(self) -> dict[str, tuple[str, ...]]:
+        return {f"s{port}": tuple(self._client_names(port)) for port in range(self.options.ports)}
+
+    @property
+    def bond_links(self) -> int | None:
+        return None if self.options.bond is None else self.options.bond.links
+
+    async def up(self, changes: Changes, local: Host) -> EndpointTestbed:
+        if (await local.run(("id", "-u"))).stdout.strip() != "0":
+            raise NotReadyError(
+                "a lab of clients needs root, because it makes network namespaces",
+                place=local.name,
+                next_step="run it with sudo",
+            )
+        reach = Reach(self.options.reached_by, changes, local)
+        await reach.prepare()
+        server = await self._namespace(changes, local, self.measured_host)
+        namespaces = [server]
+        measured = reach.host(server)
+        switch = await self._namespace(changes, local, "switch") if self.options.clients_per_port > 1 else None
+        servers: list[Endpoint] = []
+        clients: list[Endpoint] = []
+        for port in range(self.options.ports):
+            names = self._client_names(port)
+            near = _End(server, f"s{port}", mac(port, _SERVER), self.options.bond)
+            if switch is not None:
+                far = _End(switch, f"p-s{port}", None, self._partner(switched=True))
+                await self._make_bridge(switch, near, far, port)
+            for number, name in enumerate(names):
+                client = await self._namespace(changes, local, name)
+                end = _End(
+                    client, name, mac(port, _FIRST_CLIENT + number), None if switch else self._partner(switched=False)
+                )
+                if switch is None:
+                    far = end
+                    await self._join(near, far)
+                else:
+                    await self._pair(_End(switch, f"p-{name}"), end, self.options.port_bits_per_s)
+                    await switch.run(("ip", "link", "set", "dev", f"p-{name}", "master", f"br{port}"))
+                namespaces.append(client)
+                members = () if switch else self._members(far, near)
+                clients.append(
+                    self._endpoint(reach.host(client), name, port, _FIRST_CLIENT + number, f"s{port}", members)
+                )
+            own = self._endpoint(measured, near.device, port, _SERVER, None, self._members(near, far))
+            partner = (far.host, far.device) if switch is not None and far.settings is not None else None
+            servers.append(replace(own, far_bond=partner))
+        inside = {namespace.name: namespace for namespace in namespaces}
+        for endpoint in (*servers, *clients):
+            address = ("ip", "address", "add", f"{endpoint.facts.address}/24", "dev", str(endpoint.facts.device))
+            await inside[endpoint.facts.host].run(address)
+        for namespace in namespaces:
+            await network.wait_for_links(namespace)
+        for endpoint in (*servers, *clients):
+            await self._wait_for_bond(inside[endpoint.facts.host], endpoint)
+        for namespace in namespaces:
+            await network.require_no_way_out(namespace)
+        return EndpointTestbed(
+            servers=tuple(servers),
+            clients=tuple(clients),
+            link_is_nominal=True,
+            statements=_statements(self.options, machine_words(local)),
+            facts={
+                "lab": self.kind,
+                **self.options.model_dump(),
+                "links": [f"{client.name} <-> {client.facts.port}" for client in clients],
+                "namespaces": {name: namespace.namespace for name, namespace in inside.items()},
+            },
+        )
+
+    def _client_names(self, port: int) -> list[str]:
+        count = self.options.clients_per_port
+        return [f"c{port}"] if count == 1 else [f"c{port}{chr(ord('a') + number)}" for number in range(count)]
+
+    def _endpoint(
+        self, host: Host, name: str, port: int, node: int, leads_to: str | None, members: tuple[BondMember, ...]
+    ) -> Endpoint:
+        facts = EndpointFacts(
+            name=name,
+            host=host.name,
+            machine=host.machine.name,
+            address=f"198.18.{port}.{node}",
+            device=name,
+            port=leads_to,
+            link_bits_per_s=self.options.port_bits_per_s,
+            bond_links=len(members) or None,
+        )
+        return Endpoint(host, facts, members=members)
+
+    def _partner(self, *, switched: bool) -> BondSettings | None:
+        """The settings of the other end of a bond; None where that is not a bond."""
+        bond = self.options.bond
+        return bond.partner if bond is not None and (bond.switch_knows_it or not switched) else None
+
+    def _members(self, own: _End, other: _End) -> tuple[BondMember, ...]:
+        """The members of a bond, each with the interface at the other end of its link; none without a bond."""
+        if self.options.bond is None:
+            return ()
+        pairs = zip(
+            members_of(own.device, self.options.bond.links),
+            members_of(other.device, self.options.bond.links),
+            strict=True,
+        )
+        return tuple(BondMember(device=mine, far_host=other.host, far_device=theirs) for mine, theirs in pairs)
+
+    async def _wait_for_bond(self, host: NetnsHost, end: Endpoint) -> None:
+        """Waits until the bond of an endpoint works, where it has one."""
+        if self.options.bond is not None and end.members:
+            ports = tuple(member.device for member in end.members)
+            await wait_for_bond(host, end.name, self.options.bond, ports)
+
+    async def _namespace(self, changes: Changes, local: Host, role: str) -> NetnsHost:
+        host = NetnsHost(local, namespace_name(changes.run_id, role), role)
+        await network.make_namespace(changes, host)
+        return host
+
+    async def _make_bridge(self, switch: NetnsHost, near: _End, far: _End, port: int) -> None:
+        """Makes a bridge with the server's port on it; traffic to the server is limited where it leaves the switch."""
+        await switch.run(("ip", "link", "add", f"br{port}", "mtu", str(self.options.mtu), "type", "bridge"))
+        await self._join(near, far)
+        bond = self.options.bond
+        plain = bond is not None and far.settings is None
+        for device in members_of(far.device, bond.links) if bond and plain else (far.device,):
+            await switch.run(("ip", "link", "set", "dev", device, "master", f"br{port}"))
+        await switch.run(("ip", "link", "set", "dev", f"br{port}", "up"))
+
+    async def _join(self, near: _End, far: _End) -> None:
+        """Joins a port of the server with its other end, by a link or the links of a bond."""
+        bond = self.options.bond
+        if bond is None:
+            await self._pair(near, far, self.options.rate)
+            return
+        ends = (near, far)
+        for end in ends:
+            if end.settings is not None:
+                await create_bond(end.host, end.device, end.settings)
+        # A bond takes the MAC address of the port that joins first.
+        macs = [(near.mac, far.mac), *[(None, None)] * (bond.links - 1)]
+        for links, addresses in zip(
+            zip(*(members_of(end.device, bond.links) for end in ends), strict=True), macs, strict=True
+        ):
+            members = [
+                _End(end.host, link, address, bond=end.device if end.settings else None)
+                for end, link, address in zip(ends, links, addresses, strict=True)
+            ]
+            await self._pair(members[0], members[1], self.options.rate)
+        for end in ends:
+            if end.settings is not None:
+                await self._bring_up(end, self.options.rate)
+
+    async def _pair(self, near: _End, far: _End, rate: float | None) -> None:
+        """Makes a veth pair with its ends in their namespaces; unlike a tester's it keeps its offloads, as cards do."""
+        mtu = ("mtu", str(self.options.mtu))
+        own, there = (
+            (end.device, *network.index_arguments(), *(("address", end.mac) if end.mac else ()), *mtu, *more)
+            for end, more in ((near, ("type", "veth")), (far, ("netns", far.host.namespace)))
+        )
+        try:
+            await near.host.inner.run(("ip", "-n", near.host.namespace, "link", "add", *own, "peer", "name", *there))
+        except HostError as error:
+            raise network.explain_no_pair(error, near.host.inner) from error
+        for end in (near, far):
+            if rate is not None:
+                bucket = max(2 * _SEGMENT_BYTES, round(rate / 8 * _BUCKET_S))
+                limit = ("rate", f"{round(rate)}bit", "burst", str(bucket), "limit", str(_QUEUE_BYTES))
+                await end.host.run(("tc", "qdisc", "add", "dev", end.device, "root", "tbf", *limit))
+            await self._bring_up(end, rate)
+
+    async def _bring_up(self, end: _End, rate: float | None) -> None:
+        """Brings an end up so that it sends nothing by itself, with segments that fit into the bucket of a rate."""
+        segments = () if rate is None else ("gso_max_size", str(_SEGMENT_BYTES))
+        # A bond takes only interfaces that are down, and brings them up.
+        last = ("up",) if end.bond is None else ("master", end.bond)
+        await end.host.run(("ip", "link", "set", "dev", end.device, "addrgenmode", "none", *segments, *last))
+
+
+def _statements(options: ClientsOptions, where: str) -> tuple[str, ...]:
+    one, it = ("one machine", "the machine") if where == "this machine" else (where, "it")
+    shared = f"Server and clients are namespaces of {one} and share its CPUs: this measures {it}, and no card."
+    if options.reached_by == "ssh":
+        shared += " Each is reached by an sshd of its own, and watched as if it were a machine."
+    bond = options.bond
+    ports = () if bond is None else (f"Each port of the server is a bond of {bond.links} links ({bond.words}).",)
+    if options.rate is None:
+        return (shared, *ports, "The links are veth pairs without a speed of their own.")
+    held = f"Each link is held to {options.rate / 1e6:g} Mb/s by a token bucket filter (tbf) at both ends"
+    if bond is not None and options.clients_per_port > 1:
+        held += f", that of a client to {(options.port_bits_per_s or 0) / 1e6:g} Mb/s"
+    return (shared, *ports, f"{held}.")

@@ -1,0 +1,151 @@
+"""A simulated lab (`simulated`): ports inside the engine, joined by a simulated DUT with seeded faults. Needs no root.
+
+Time advances by computation, so that a run with the same seed gives the same results, on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, ClassVar, Final, Self
+
+from pydantic import Field, model_validator
+
+from nicbench.core.base import Frozen
+from nicbench.core.quantity import BitsPerSecond, FramesPerSecond, Ratio, Seconds
+from nicbench.hosts.base import Host
+from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac
+from nicbench.testbed.labs.base import CoreMap, DutPort, FrameLab, Testbed, TesterPort
+from nicbench.tuning.changes import Changes
+
+_STATEMENTS = ("Everything here is simulated: no frame was sent, and no machine or card was measured.",)
+
+LARGEST_QUEUE_FRAMES: Final = 2**32 - 1
+"""The largest number that the protocol can express; the engine itself may hold fewer."""
+
+# The bounds of the engine: what it would refuse is refused when the bench file is read, with its position.
+_Rate = Annotated[FramesPerSecond, Field(ge=1e-3, le=1e9)]
+_Delay = Annotated[Seconds, Field(le=3600.0)]
+
+
+class SimulatedOptions(Frozen):
+    """``lab: {kind: simulated, capacity: 500 kpps, queue_frames: 100}``.
+
+    Options of the DUT in each direction (protocol/README.md, ``dut``) are its capacity and queue, its delays, the share
+    of each fault, and foreign frames; ``egress_capacity`` limits each of its output ports. Options of the tester are a
+    ceiling and pauses.
+    """
+
+    ports: int = Field(default=2, ge=1, le=64)
+    link: BitsPerSecond = Field(default=10e9, ge=1e3, le=1e13)
+    capacity: _Rate | None = None
+    queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
+    egress_capacity: _Rate | None = None
+    egress_queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
+    delay: _Delay = 0.0
+    jitter: _Delay = 0.0
+    loss: Ratio = 0.0
+    duplicate: Ratio = 0.0
+    reorder: Ratio = 0.0
+    corrupt: Ratio = 0.0
+    swap: int = Field(default=1, ge=1, le=LARGEST_QUEUE_FRAMES)
+    foreign: FramesPerSecond = Field(default=0.0, le=1e9)
+    tester_ceiling: _Rate | None = None
+    pause_every: Annotated[Seconds, Field(ge=1e-6, le=86_400.0)] | None = None
+    pause: _Delay = 0.0
+    dead: bool = False
+    card_clock_ppm: float | None = Field(default=None, ge=-1000.0, le=1000.0)
+    """By how many ppm the clocks of the cards run fast; None: the cards have no clocks."""
+    seed: int = Field(default=1, ge=0, le=2**62)
+
+    @model_validator(mode="after")
+    def _check_shares(self) -> Self:
+        if self.loss + self.duplicate + self.reorder + self.corrupt > 1.0 + 1e-9:
+            raise ValueError("loss, duplicate, reorder and corrupt are more than 100 % together; a frame has one fault")
+        return self
+
+
+class SimulatedLab(FrameLab):
+    """The lab; with two ports frames go from one to the other, with more to the port of their destination MAC."""
+
+    kind = "simulated"
+    Options = SimulatedOptions
+    touches_machine = False
+    port_kind = "simulated"
+    largest_frame_bytes = 9018  # as the engine's simulated ports are
+    has_sink = False
+    has_cable = False
+    options: SimulatedOptions
+
+    time_stamp_advice: ClassVar[dict[str, str]] = {
+        "card": "write `card_clock_ppm: 0` (or another deviation) under `lab`, or `timestamps: tsc` under `tester`"
+    }
+
+    def time_stamps(self, driver: str) -> frozenset[str]:
+        return frozenset({"card"} if self.options.card_clock_ppm is not None else ())
+
+    async def up(self, changes: Changes, local: Host) -> Testbed:
+        return Testbed(
+            tester=local,
+            dut=None,
+            tester_ports=tuple(self._tester_port(index) for index in range(self.options.ports)),
+            dut_ports=tuple(
+                DutPort(name=f"d{index}", mac=mac(1, index), ipv4=dut_ipv4(index), ipv6=dut_ipv6(index))
+                for index in range(self.options.ports)
+            ),
+            cores=CoreMap(worker=None, dut=(), housekeeping=(), shared=False),
+            link_bits_per_s=self.options.link,
+            link_is_nominal=True,
+            simulated=True,
+            statements=_STATEMENTS,
+            facts={"lab": self.kind, **self.options.model_dump()},
+        )
+
+    @asynccontextmanager
+    async def without_dut(self, testbed: Testbed, changes: Changes) -> AsyncIterator[bool]:
+        yield False  # the engine's simulated ports cannot be joined in another way
+
+    @asynccontextmanager
+    async def cable(self, testbed: Testbed, changes: Changes) -> AsyncIterator[bool]:
+        yield False
+
+    def _tester_port(self, index: int) -> TesterPort:
+        name = f"t{index}"
+        engine = {
+            "name": name,
+            "kind": "simulated",
+            "link_bits_per_s": self.options.link,
+            "mac": mac(0, index),
+            # The port by which frames to unknown addresses leave.
+            "sends_to": min(index ^ 1, self.options.ports - 1),
+            "dut": protocol_dut(self.options, index),
+            "egress": {
+                "capacity_frames_per_s": self.options.egress_capacity,
+                "queue_frames": self.options.egress_queue_frames,
+            },
+        }
+        if self.options.card_clock_ppm is not None:
+            # Real cards are not switched on at the same moment, so their clocks differ by an offset.
+            engine["card_clock"] = {"ppm": self.options.card_clock_ppm, "offset": (index + 1) * 10**15}
+        return TesterPort(name=name, engine=engine, mac=mac(0, index))
+
+
+def protocol_dut(options: SimulatedOptions, index: int) -> dict[str, Any]:
+    """The protocol's ``dut``. Each direction has its own seed, or both would lose the same frames."""
+    return {
+        "capacity_frames_per_s": options.capacity,
+        "queue_frames": options.queue_frames,
+        "delay_ns": round(options.delay * 1e9),
+        "jitter_ns": round(options.jitter * 1e9),
+        "loss": options.loss,
+        "duplicate": options.duplicate,
+        "reorder": options.reorder,
+        "corrupt": options.corrupt,
+        "swap": options.swap,
+        "foreign_frames_per_s": options.foreign,
+        "tester_ceiling_frames_per_s": options.tester_ceiling,
+        "pause_every_s": options.pause_every,
+        "pause_ns": round(options.pause * 1e9),
+        "dead": options.dead,
+        "seed": (max(2, options.ports) * options.seed + index) % 2**64,
+    }

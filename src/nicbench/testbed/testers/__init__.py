@@ -1,0 +1,1 @@
+"""Testers, one kind a file, chosen by ``tester: {kind: ...}``: they send frames and count those that come back."""

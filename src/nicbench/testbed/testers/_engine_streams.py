@@ -1,0 +1,185 @@
+"""Turns a bench file's traffic into the streams of the protocol's ``start``. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, Final
+
+from nicbench.core.frame_size import Size
+from nicbench.core.traffic import Fields, FieldValue, Frames, StreamSpec, Sweep, Traffic
+from nicbench.core.trial import Phase
+from nicbench.testbed.duts.base import Addressing
+
+ETHERTYPE_8021AD: Final = 0x88A8
+ETHERTYPE_8021Q: Final = 0x8100
+# RFC 7348 section 5: the outer source port is a dynamic port that differs between inner flows.
+VXLAN_SOURCE_PORTS: Final = Sweep(first=49_152, count=16_384)
+CARRIED: Final = {"source_mac": "02:00:5e:00:00:01", "destination_mac": "02:00:5e:00:00:02"}
+CARRIED_ADDRESSES: Final = ("192.0.2.1", "192.0.2.2")  # RFC 5737: documentation
+
+
+def stream_requests(
+    traffic: Traffic,
+    way: Addressing,
+    size: Size,
+    rates_frames_per_s: Sequence[float],
+    duration_s: float,
+    frames: int | None = None,
+) -> list[dict[str, Any]]:
+    """The streams of one direction, each with its rate; rate 0 sends as fast as the port takes frames.
+
+    ``frames`` is the most that all streams together send this way; None: no limit.
+    """
+    streams = traffic.each_stream()
+    parts = _parts(frames, rates_frames_per_s)
+    return [
+        {
+            "name": f"{way.transmit}->{way.receive}" + (f" {stream.name}" if len(streams) > 1 else ""),
+            "transmit_port": way.transmit,
+            "receive_port": way.receive,
+            "rate_frames_per_s": rate_frames_per_s,
+            **_bounds(stream, rate_frames_per_s, duration_s, part),
+            **_frames(stream, way),
+            **_sizes(traffic.size_of(stream) or size),
+        }
+        for stream, rate_frames_per_s, part in zip(streams, rates_frames_per_s, parts, strict=True)
+        if part != 0  # a burst may be too short for all of the streams
+    ]
+
+
+def phase_requests(
+    phases: Sequence[Phase], streams_at: Callable[[float, int], list[dict[str, Any]]]
+) -> tuple[list[dict[str, Any]], list[int]]:
+    """Streams that follow one another, and for each the number of its phase.
+
+    ``streams_at`` gives the streams for a load in frames per second and a number of frames.
+    """
+    streams: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    begins_s = 0.0
+    for number, phase in enumerate(phases, start=1):
+        own = streams_at(phase.load_frames_per_s, math.floor(phase.load_frames_per_s * phase.duration_s))
+        streams += [{**one, "name": f"{one['name']} phase {number}", "begins_s": begins_s} for one in own]
+        numbers += [number] * len(own)
+        begins_s += phase.duration_s
+    return streams, numbers
+
+
+def _parts(frames: int | None, rates_frames_per_s: Sequence[float]) -> list[int | None]:
+    """Divides ``frames`` into whole frames for each stream, in proportion to the rates; None without a limit."""
+    whole = sum(rates_frames_per_s)
+    if frames is None or not whole:
+        return [None for _ in rates_frames_per_s]
+    ends = [round(frames * rate / whole) for rate in accumulate(rates_frames_per_s)]
+    return [end - begin for begin, end in pairwise([0, *ends])]
+
+
+def _bounds(stream: StreamSpec, rate_frames_per_s: float, duration_s: float, part: int | None = None) -> dict[str, Any]:
+    """The fields for bursts and the number of frames; without a rate a stream has neither, and ends with the time."""
+    if not rate_frames_per_s:
+        return {}
+    most = min((frames for frames in (stream.frames, part) if frames is not None), default=None)
+    ends_early = most is not None and most < rate_frames_per_s * duration_s
+    return {
+        **({"burst_frames": stream.burst_frames} if stream.burst_frames else {}),
+        **({"frames": most} if ends_early else {}),
+    }
+
+
+def _sizes(size: Size) -> dict[str, Any]:
+    if isinstance(size, int):
+        return {"frame_bytes": size}
+    if size.sweep is not None:
+        sweep = size.sweep
+        return {"size_sweep": {"from": sweep.smallest, "to": sweep.largest, "step": sweep.step}}
+    return {"sizes": [one.model_dump() for one in size.sizes]}
+
+
+def _frames(stream: StreamSpec, way: Addressing) -> dict[str, Any]:
+    """The fields for the headers: flat ones where they suffice, for the engine is faster with them, else layers."""
+    if stream.pcap is not None:
+        macs = {"source_mac": way.source_mac, "destination_mac": way.destination_mac}
+        return {**macs, "pcap": stream.pcap, "signature_offset": stream.signature_offset}
+    if stream.raw_frame is not None:  # all frames have the same headers, so that a DUT sees one flow
+        return {"flows": 1, "layers": [{"layer": "raw", "hex": stream.raw_frame}]}
+    if not stream.is_plain():
+        return {"flows": stream.flows, "layers": layers(stream, way)}
+    return {
+        "flows": stream.flows,
+        "source_mac": way.source_mac,
+        "destination_mac": way.destination_mac,
+        "ip": way.ip,
+        "source_address": way.source_address,
+        "destination_address": way.destination_address,
+        "source_address_count": way.source_address_count,
+        "destination_address_count": way.destination_address_count,
+        "source_port": stream.source_port,
+        "destination_port": stream.destination_port,
+        "source_port_count": 1,
+        "destination_port_count": 1,
+        "hop_limit": stream.hop_limit,
+    }
+
+
+def layers(frames: Frames, way: Addressing) -> list[dict[str, Any]]:
+    """The headers, outermost first."""
+    fields = frames.fields
+    source = {"first": way.source_address, "count": way.source_address_count}
+    destination = {"first": way.destination_address, "count": way.destination_address_count}
+    link = {"layer": "ethernet", "source": way.source_mac, "destination": way.destination_mac}
+    outer = [link, *_tags(frames), _ip(way.ip, source, destination, frames)]
+    raw = [{"layer": "raw", "hex": frames.raw}] if frames.raw else []
+    if frames.vxlan is None:
+        return [*outer, _transport(frames), *raw]
+    carried_link = {"layer": "ethernet", "source": CARRIED["source_mac"], "destination": CARRIED["destination_mac"]}
+    carried_ip = {"layer": "ipv4", "source": CARRIED_ADDRESSES[0], "destination": CARRIED_ADDRESSES[1]}
+    carrier = {"layer": "udp", "source": _value(VXLAN_SOURCE_PORTS), "destination": frames.vxlan.port}
+    vxlan = {"layer": "vxlan", "vni": _value(fields.vni if fields.vni is not None else frames.vxlan.vni)}
+    return [*outer, carrier, vxlan, carried_link, carried_ip, _transport(frames), *raw]
+
+
+def _tags(frames: Frames) -> list[dict[str, Any]]:
+    """The VLAN layers: swept fields belong to the innermost tag; of two tags the outer is one of 802.1ad."""
+    if frames.vlan is None:
+        return []
+    priority = {} if frames.fields.vlan_priority is None else {"priority": _value(frames.fields.vlan_priority)}
+    innermost = frames.fields.vlan if frames.fields.vlan is not None else frames.vlan[-1]
+    inner = {"layer": "vlan", "tpid": ETHERTYPE_8021Q, "id": _value(innermost), **priority}
+    outer = [{"layer": "vlan", "tpid": ETHERTYPE_8021AD, "id": tag} for tag in frames.vlan[:-1]]
+    return [*outer, inner]
+
+
+def _ip(version: int, source: dict[str, Any], destination: dict[str, Any], frames: Frames) -> dict[str, Any]:
+    names = ("traffic_class", "identification") if version == 4 else ("traffic_class", "flow_label")
+    hop_limit = frames.fields.hop_limit if frames.fields.hop_limit is not None else frames.hop_limit
+    return {
+        "layer": f"ipv{version}",
+        "source": source,
+        "destination": destination,
+        "hop_limit": _value(hop_limit),
+        **_given_fields(frames.fields, {name: name for name in names}),
+    }
+
+
+def _transport(frames: Frames) -> dict[str, Any]:
+    source = frames.fields.source_port if frames.fields.source_port is not None else frames.source_port
+    destination = (
+        frames.fields.destination_port if frames.fields.destination_port is not None else frames.destination_port
+    )
+    ports = {"layer": frames.protocol, "source": _value(source), "destination": _value(destination)}
+    if frames.protocol == "udp":
+        return {**ports, "checksum": frames.udp_checksum}
+    names = {"sequence": "tcp_sequence", "acknowledgement": "tcp_acknowledgement", "flags": "tcp_flags"}
+    return {**ports, **_given_fields(frames.fields, names)}
+
+
+def _given_fields(fields: Fields, names: dict[str, str]) -> dict[str, Any]:
+    """The protocol's fields whose field in the bench file (by ``names``) is given."""
+    values = {name: getattr(fields, field) for name, field in names.items()}
+    return {name: _value(value) for name, value in values.items() if value is not None}
+
+
+def _value(value: FieldValue) -> int | dict[str, Any]:
+    return value.model_dump() if isinstance(value, Sweep) else value

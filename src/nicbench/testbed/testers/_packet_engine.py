@@ -1,0 +1,304 @@
+"""The tester by our engine ``nicbench-packets``: makes each trial from the small commands of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from nicbench.core.errors import EngineError
+from nicbench.core.frame_size import Size
+from nicbench.core.pattern import forward_of, frames_of_ways, share_of_load
+from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
+from nicbench.core.trial import Purpose, Reading, TrialRequest
+from nicbench.engine.binaries import deploy_file
+from nicbench.engine.client import EngineClient
+from nicbench.engine.reading import parse_reading
+from nicbench.hosts.base import Host
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._engine_streams import phase_requests, stream_requests
+from nicbench.testbed.testers.base import During, Tester, TesterFacts
+
+# RFC 2544 section 23: "learning frames" teach bridges and caches both ends before the transmission.
+LEARNING_FRAMES = 8
+LEARNING_S = 0.01
+# The time beyond its duration that a transmission may take before the engine counts as dead.
+GRACE_S = 15.0
+# The time that a burst may take, as a multiple of what its rate needs.
+BURST_ROOM = 1.25
+# Latency trials have histograms by groups of flows (protocol: ``start``).
+FLOW_GROUPS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Files that trials write beside their readings, into ``folder`` on the engine's host."""
+
+    folder: Path
+    capture: dict[str, int] | None = None
+    per_flow: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PacketsOptions:
+    """The parameters of the protocol's ``configure`` and ``start`` that are the same for a whole run."""
+
+    run_key: int
+    ports: tuple[dict[str, Any], ...]
+    worker_cpu: int | None
+    watch_cpus: tuple[int, ...]
+    virtual_clock: bool
+    huge_pages: bool
+    memory_mib: int
+    burst: int
+    catch_up_s: float
+    latency_from: str
+    timestamps: str
+    traffic: Traffic
+    reordering_n: int = 3
+    eal: tuple[str, ...] = ()
+    recording: Recording | None = None
+    workers: tuple[dict[str, Any], ...] = ()
+    """The workers as in the protocol's `configure`; without any a single one on ``worker_cpu`` does everything."""
+    fault: dict[str, float] | None = None
+    """For tests only: a fault of the tester itself, e.g. a pause of its receiver (protocol: ``start``)."""
+
+
+class PacketsTester(Tester):
+    """One engine process on one host (one process per network namespace)."""
+
+    def __init__(self, host: Host, binary: str, options: PacketsOptions) -> None:
+        self._host = host
+        self._binary = binary
+        self._options = options
+        self._client: EngineClient | None = None
+        self._learnt_for: int | None = None
+
+    @property
+    def folder_elsewhere(self) -> str | None:
+        if self._options.recording is None or self._host.shares_files:
+            return None
+        return f"/run/nicbench-files-{self._options.run_key:016x}"
+
+    async def start(self) -> TesterFacts:
+        binary = await deploy_file(self._host, Path(self._binary))
+        process = await self._host.start([binary])
+        self._client = EngineClient(process, f"nicbench-packets on {self._host.name}")
+        hello = await self._client.greet()
+        options = self._options
+        configured = await self._client.request(
+            "configure",
+            run_key=f"{options.run_key:016x}",
+            clock="virtual" if options.virtual_clock else "tsc",
+            worker_cpu=options.worker_cpu,
+            workers=list(options.workers),
+            watch_cpus=list(options.watch_cpus),
+            huge_pages=options.huge_pages,
+            memory_mib=options.memory_mib,
+            eal=list(options.eal),
+            timestamps=options.timestamps,
+            ports=list(options.ports),
+        )
+        ports = [_without_clock(_without_early_link(port)) for port in configured["ports"]]
+        speeds = [port["link_bits_per_s"] for port in ports if port.get("link_bits_per_s")]
+        return TesterFacts(
+            description={
+                "engine": {key: value for key, value in hello.items() if key not in ("id", "ok")},
+                "ports": ports,
+                "clock": configured.get("clock"),
+                "eal_arguments": configured.get("eal_arguments"),
+                "command": [self._binary],
+                "workers": list(options.workers),
+                "burst": options.burst,
+                "catch_up_s": options.catch_up_s,
+                "latency_from": options.latency_from,
+                "timestamps": options.timestamps,
+            },
+            minimum_frame_bytes=max(port["min_frame_bytes"] for port in ports),
+            maximum_frame_bytes=min(port["max_frame_bytes"] for port in ports),
+            link_bits_per_s=min(speeds) if speeds else None,
+        )
+
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        if self._learnt_for == number or request.purpose is Purpose.CEILING:
+            return
+        if request.purpose is Purpose.TESTER_LATENCY:
+            addressing = _between_two_ports(addressing)
+        await self._learn(2 * number - 1, request, addressing)
+        self._learnt_for = number
+
+    async def trial(
+        self,
+        number: int,
+        request: TrialRequest,
+        addressing: tuple[Addressing, ...],
+        during: During | None = None,
+    ) -> Reading:
+        client = self._require_client()
+        await self.learn(number, request, addressing)
+        if request.purpose is Purpose.TESTER_LATENCY:
+            addressing = _between_two_ports(addressing)
+        loaded = addressing if request.bidirectional else _forward(addressing)
+        duration_s = transmission_s(request)
+        streams, phases = self._trial_streams(loaded, request, duration_s)
+        await client.request(
+            "start",
+            trial=2 * number,
+            duration_s=duration_s,
+            catch_up_s=self._options.catch_up_s,
+            burst=self._options.burst,
+            latency_from=self._options.latency_from,
+            fault=self._options.fault,
+            flow_groups=FLOW_GROUPS if request.purpose is Purpose.LATENCY else 1,
+            reordering_n=self._options.reordering_n,
+            **self._files(number, request.purpose),
+            streams=streams,
+        )
+        beside = asyncio.ensure_future(during()) if during is not None else None
+        try:
+            drained, settled = await self._drain_and_settle(number, request, duration_s)
+            if beside is not None:
+                await beside
+            await self._fetch(drained)
+        finally:
+            if beside is not None:
+                beside.cancel()
+        return _with_phases(parse_reading(drained, settled["late"]), phases)
+
+    async def _drain_and_settle(
+        self, number: int, request: TrialRequest, duration_s: float
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Waits for the end of the transmission and gives the replies to ``drain`` and ``settle``."""
+        client = self._require_client()
+        await client.wait_for("transmitted", within_s=duration_s + GRACE_S, trial=2 * number)
+        drained = await client.request("drain", duration_s=request.drain_s, within_s=request.drain_s + GRACE_S)
+        settled = await client.request("settle", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
+        return drained, settled
+
+    def _trial_streams(
+        self, ways: tuple[Addressing, ...], request: TrialRequest, duration_s: float
+    ) -> tuple[list[dict[str, Any]], list[int]]:
+        """The streams of a trial, and the number of its phase for each where there are phases."""
+
+        def at(load_frames_per_s: float | None, lasting_s: float, frames: int | None) -> list[dict[str, Any]]:
+            return self._streams(ways, request.size, self._rates(ways, load_frames_per_s), lasting_s, frames)
+
+        if not request.phases:
+            return at(request.load_frames_per_s, duration_s, request.frames), []
+        # A phase ends with its frames, however long the transmission lasts.
+        return phase_requests(request.phases, lambda load, frames: at(load, math.inf, frames))
+
+    def _files(self, number: int, purpose: Purpose) -> dict[str, Any]:
+        """The files that this trial writes; trials of the tester itself write none."""
+        recording = self._options.recording
+        if recording is None or purpose in (Purpose.CEILING, Purpose.TESTER_LATENCY):
+            return {}
+        recording.folder.mkdir(parents=True, exist_ok=True)
+        folder = self.folder_elsewhere or str(recording.folder)
+        files: dict[str, Any] = {}
+        if recording.capture is not None:
+            files["capture"] = {"path": f"{folder}/t{number:04d}.pcapng", **recording.capture}
+        if recording.per_flow is not None:
+            path = f"{folder}/t{number:04d}-flows.ndjson"
+            files["flow_report"] = {"path": path, "histograms": recording.per_flow == "histograms"}
+        return files
+
+    async def _fetch(self, drained: Mapping[str, Any]) -> None:
+        """Copies the files of a trial from another machine, and removes them there."""
+        if self.folder_elsewhere is None or self._options.recording is None:
+            return
+        for file in ("capture", "flow_report"):
+            path = str((drained.get(file) or {}).get("path") or "")
+            if path:
+                await self._host.get(path, self._options.recording.folder / PurePosixPath(path).name)
+                await self._host.run(("rm", "-f", "--", path))
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        """Sends a few uncounted frames on every way and its reverse, and waits the settle time."""
+        client = self._require_client()
+        learning_rates = [LEARNING_FRAMES / LEARNING_S for _ in self._options.traffic.each_stream()]
+        await client.request(
+            "start",
+            trial=number,
+            duration_s=LEARNING_S,
+            streams=self._streams(addressing, request.size, learning_rates, LEARNING_S),
+        )
+        await client.wait_for("transmitted", within_s=GRACE_S, trial=number)
+        await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
+
+    def _rates(self, loaded: Sequence[Addressing], load_frames_per_s: float | None) -> tuple[float, ...]:
+        """The rates of the streams of each way, which carries its share of the busiest port's load."""
+        share = share_of_load([(way.transmit, way.receive) for way in loaded])
+        return tuple(share * rate for rate in stream_rates_frames_per_s(self._options.traffic, load_frames_per_s))
+
+    def _streams(
+        self,
+        ways: Sequence[Addressing],
+        size: Size,
+        rates_frames_per_s: Sequence[float],
+        duration_s: float,
+        frames: int | None = None,
+    ) -> list[dict[str, Any]]:
+        traffic = self._options.traffic
+        parts: tuple[int | None, ...] = (None,) * len(ways)
+        if frames is not None:
+            parts = frames_of_ways([(way.transmit, way.receive) for way in ways], frames)
+        return [
+            one
+            for way, part in zip(ways, parts, strict=True)
+            for one in stream_requests(traffic, way, size, rates_frames_per_s, duration_s, part)
+        ]
+
+    def _require_client(self) -> EngineClient:
+        if self._client is None:
+            raise EngineError("the tester is not running", place=self._host.name)
+        return self._client
+
+
+def _forward(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
+    """The forward ways of the traffic: those whose reverse does not come before them."""
+    forward = set(forward_of([(way.transmit, way.receive) for way in addressing]))
+    return tuple(way for way in addressing if (way.transmit, way.receive) in forward)
+
+
+def _between_two_ports(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
+    """The first way and its reverse: the tester's own latency is measured over one cable."""
+    ends = {addressing[0].transmit, addressing[0].receive}
+    return tuple(way for way in addressing if {way.transmit, way.receive} == ends)
+
+
+def transmission_s(request: TrialRequest) -> float:
+    """The longest time that the engine may send; bursts and phases end with their last frame and are not cut off."""
+    if request.phases:
+        return request.duration_s + LEARNING_S
+    if request.frames is None or not request.load_frames_per_s:
+        return request.duration_s
+    return max(request.duration_s, BURST_ROOM * request.frames / request.load_frames_per_s + LEARNING_S)
+
+
+def _with_phases(reading: Reading, phases: Sequence[int]) -> Reading:
+    """The reading with the number of its phase in each stream; unchanged without phases."""
+    if not phases:
+        return reading
+    pairs = zip(reading.streams, phases, strict=True)
+    return reading.model_copy(
+        update={"streams": tuple(stream.model_copy(update={"phase": phase}) for stream, phase in pairs)}
+    )
+
+
+def _without_early_link(port: dict[str, Any]) -> dict[str, Any]:
+    """The port with an unknown link state where it is a memif that is down: it connects a moment after the reply."""
+    return {**port, "link_up": None} if port.get("driver") == "net_memif" and not port.get("link_up") else port
+
+
+def _without_clock(port: dict[str, Any]) -> dict[str, Any]:
+    """The port without the key ``timestamps`` where its value is None, as with stamps of the time-stamp counter."""
+    return {name: value for name, value in port.items() if name != "timestamps" or value is not None}

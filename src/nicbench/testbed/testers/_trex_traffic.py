@@ -1,0 +1,262 @@
+"""Frames as bytes for TRex, and TRex's statistics as a ``Reading``. Pure.
+
+The keys are those of ``get_stats`` and ``get_pgid_stats`` of ``STLClient`` (trex-core, trex/stl/trex_stl_stats.py).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from typing import Any, Final
+
+from nicbench.core.reading import Counts, SampleOrder
+from nicbench.core.traffic import Frames
+from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading
+from nicbench.stats.latency import counted_in, histogram_of, merge, with_percentiles
+from nicbench.testbed.duts.base import Addressing
+
+IP_OFFSET: Final = 14  # behind the Ethernet header
+_SOURCE_OFFSET, _DESTINATION_OFFSET = IP_OFFSET + 12, IP_OFFSET + 16
+_IP_BYTES: Final = 20
+_FCS_BYTES: Final = 4
+_UDP: Final = 17
+
+
+def udp_frame(frames: Frames, way: Addressing, frame_bytes: int) -> bytes:
+    """A frame of Ethernet, IPv4 (RFC 791), UDP (RFC 768, no checksum) and zeros, without the FCS, which TRex adds."""
+    link = bytes.fromhex((way.destination_mac + way.source_mac).replace(":", "")) + b"\x08\x00"
+    length = frame_bytes - _FCS_BYTES - IP_OFFSET
+    ends = IPv4Address(way.source_address).packed + IPv4Address(way.destination_address).packed
+    header = struct.pack("!BBHHHBBH", 0x45, 0, length, 0, 0, frames.hop_limit, _UDP, 0) + ends
+    header = header[:10] + struct.pack("!H", _checksum(header)) + header[12:]
+    transport = struct.pack("!HHHH", frames.source_port, frames.destination_port, length - _IP_BYTES, 0)
+    return (link + header + transport).ljust(frame_bytes - _FCS_BYTES, b"\0")
+
+
+def flow_program(frames: Frames, way: Addressing) -> tuple[tuple[int, int, int], ...]:
+    """The addresses that differ between flows: offset in the frame, first value, and number of consecutive values."""
+    return (
+        (_SOURCE_OFFSET, int(IPv4Address(way.source_address)), min(frames.flows, way.source_address_count)),
+        (
+            _DESTINATION_OFFSET,
+            int(IPv4Address(way.destination_address)),
+            min(frames.flows, way.destination_address_count),
+        ),
+    )
+
+
+def _checksum(header: bytes) -> int:
+    """The Internet checksum (RFC 1071)."""
+    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return 0xFFFF - total
+
+
+RECEIVED_BY: Final = "TRex's receiving core, in software"
+_MICROSECOND_NS: Final = 1000
+# The first bin is everything below it; above, bins begin at 10, 20, .. 90, 100, 200 us, ..
+_FIRST_BIN_US: Final = 10
+# Where this share of the frames sent has arrived at the ports, a flow counter of zero must be wrong.
+_MISCOUNTED: Final = 0.5
+
+
+class UnknownCountError(ValueError):
+    """TRex gave no number where one is needed; the message says which one and the likely cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of a trial: the frames that TRex is to send, with the numbers of its ports and packet groups."""
+
+    name: str
+    transmit: int
+    receive: int
+    intended: int
+    group: int
+    latency_group: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrexStatistics:
+    """The statistics of one trial. ``links_lost`` are ports whose link was down before or after it."""
+
+    ports: Mapping[Any, Any]
+    groups: Mapping[str, Any]
+    transmit_ns: int
+    overtime_ns: int
+    cpu_share: float | None
+    links_lost: frozenset[int]
+
+
+def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[int, str]) -> Reading:
+    """The reading of a trial; ``names`` are the names of the ports by TRex's numbers, in the testbed's order."""
+    streams = tuple(_stream(way, statistics.groups) for way in ways)
+    total = Counts.sum_of(stream.counts for stream in streams)
+    _require_plausible(ways, total, statistics)
+    ports = tuple(_port(number, name, statistics) for number, name in names.items())
+    known = [port.foreign for port in ports if port.foreign is not None]
+    latencies = [stream.latency for stream in streams if stream.latency]
+    return Reading(
+        transmit_ns=statistics.transmit_ns,
+        counts=total.model_copy(update={"foreign": sum(known) if len(known) == len(ports) else None}),
+        streams=streams,
+        ports=ports,
+        latency=merge(latencies),
+        health=Health(
+            cpu_share=statistics.cpu_share,
+            queue_full=_number(statistics.ports.get("global", {}).get("queue_full")),
+            overtime_ns=statistics.overtime_ns,
+        ),
+    )
+
+
+def _stream(way: Way, groups: Mapping[str, Any]) -> StreamReading:
+    """The reading of a way from its packet groups: the load and, where there is one, the latency sample within it."""
+    numbers = [way.group] if way.latency_group is None else [way.group, way.latency_group]
+    sent = sum(_flow_count(groups, number, "tx_pkts", way.transmit) for number in numbers)
+    arrived = sum(_flow_count(groups, number, "rx_pkts", way.receive) for number in numbers)
+    received = min(sent, arrived)  # more than sent are copies, or frames that look like these (trex-core 650)
+    counts = Counts(
+        # TRex rounds the end of a transmission to a whole frame, so that it may send one more than intended.
+        intended=max(way.intended, sent),
+        sent=sent,
+        unsent_tester=max(0, way.intended - sent),
+        received=received,
+        lost=sent - received,
+        late=None,
+        duplicated=None,
+        reordered=None,
+        corrupted=None,
+        unattributed=None,
+        corrupted_unattributed=None,
+        foreign=None,
+    )
+    if way.latency_group is None:
+        return StreamReading(name=way.name, counts=counts)
+    sampled = groups.get("latency", {}).get(way.latency_group, {})
+    in_sample = _flow_count(groups, way.latency_group, "rx_pkts", way.receive)
+    return StreamReading(
+        name=way.name,
+        counts=counts,
+        latency=_latency(sampled.get("latency", {}), in_sample, received),
+        sample=_order(
+            sampled.get("err_cntrs", {}), _flow_count(groups, way.latency_group, "tx_pkts", way.transmit), in_sample
+        ),
+    )
+
+
+def _order(errors: Mapping[str, Any], sent: int, received: int) -> SampleOrder | None:
+    names = {
+        "dropped": "dropped",
+        "duplicated": "dup",
+        "reordered": "out_of_order",
+        "sequence_jumps": "seq_too_high",
+        "sequence_falls": "seq_too_low",
+    }
+    counts = {ours: number for ours, theirs in names.items() if (number := _number(errors.get(theirs))) is not None}
+    return SampleOrder(sent=sent, received=received, **counts) if len(counts) == len(names) else None
+
+
+def _latency(statistics: Mapping[str, Any], in_sample: int, received: int) -> Latency | None:
+    """The latency, from the fine histogram where the server has one (``--hdrh``), else from its coarse bins.
+
+    ``average`` is not used: it is a running mean in which each reading halves the weight of all earlier values.
+    """
+    exact = _fine(statistics.get("hdrh"), in_sample)
+    bins = {int(low): int(frames) for low, frames in (statistics.get("histogram") or {}).items() if frames}
+    if exact is None and not bins:
+        return None
+    if exact is not None:
+        counted = [(value_us * _MICROSECOND_NS, frames) for value_us, frames in exact]
+        minimum, maximum, resolution = counted[0][0], counted[-1][0], float(_MICROSECOND_NS)
+        mean = sum(value * frames for value, frames in counted) / sum(frames for _, frames in counted)
+    else:
+        greatest_us = _number(statistics.get("total_max"))
+        edges = [(low, _upper_us(low, greatest_us), frames) for low, frames in sorted(bins.items())]
+        # Each frame counts with the upper end of its bin, so that a percentile is never too low.
+        counted = [(high * _MICROSECOND_NS, frames) for _, high, frames in edges]
+        minimum, maximum = edges[0][0] * _MICROSECOND_NS, counted[-1][0]
+        resolution = float(max(high - low for low, high, _ in edges) * _MICROSECOND_NS)
+        frames_in_all = sum(frames for _, _, frames in edges)
+        mean = sum((low + high) / 2 * frames for low, high, frames in edges) * _MICROSECOND_NS / frames_in_all
+    return with_percentiles(
+        Latency(
+            source="software",
+            received_by=RECEIVED_BY,
+            resolution_ns=resolution,
+            count=sum(frames for _, frames in counted),
+            minimum_ns=minimum,
+            mean_ns=mean,
+            maximum_ns=maximum,
+            histogram=histogram_of(counted),
+            sample_of=received,
+        )
+    )
+
+
+def _fine(histogram: object, in_sample: int) -> list[tuple[int, int]] | None:
+    """Pairs of microseconds and frames; None where the histogram has other frames too, for TRex does not clear it."""
+    if not isinstance(histogram, str):
+        return None
+    try:
+        counted = [(value, frames) for value, frames in counted_in(histogram) if frames]
+    except ValueError:
+        return None
+    return counted if counted and sum(frames for _, frames in counted) == in_sample else None
+
+
+def _upper_us(low_us: int, greatest_us: int | None) -> int:
+    """The upper end of a bin in us; the last bin ends at the greatest latency, which TRex reports exactly."""
+    width = _FIRST_BIN_US if low_us < _FIRST_BIN_US else 10 ** math.floor(math.log10(low_us))
+    high = low_us + width
+    return greatest_us if greatest_us is not None and low_us <= greatest_us < high else high
+
+
+def _port(number: int, name: str, statistics: TrexStatistics) -> PortReading:
+    counters = {
+        key: count
+        for key in ("opackets", "ipackets", "oerrors", "ierrors")
+        if (count := _number(statistics.ports.get(number, {}).get(key))) is not None
+    }
+    ours = 0
+    for group in statistics.groups.get("flow_stats", {}).values():
+        ours += _number(group.get("rx_pkts", {}).get(number)) or 0
+    arrived = counters.get("ipackets")
+    return PortReading(
+        name=name,
+        # All frames that belong to no packet group, late frames among them.
+        foreign=None if arrived is None else max(0, arrived - ours),
+        receive_overrun=counters.get("ierrors"),
+        counters=counters,
+        link_changed=number in statistics.links_lost,
+    )
+
+
+def _require_plausible(ways: Sequence[Way], total: Counts, statistics: TrexStatistics) -> None:
+    """Raises UnknownCountError where flow counters are zero but ports counted frames: some cards' filters fail."""
+    receivers = {way.receive for way in ways}
+    arrived = sum(_number(statistics.ports.get(number, {}).get("ipackets")) or 0 for number in receivers)
+    if total.sent and not total.received and arrived >= _MISCOUNTED * total.sent:
+        raise UnknownCountError(
+            f"TRex's flow counters are 0 although {arrived} frames arrived at its ports: this card's filters do not "
+            "work, or the DUT changes the IP identification by which TRex recognizes its frames"
+        )
+
+
+def _flow_count(groups: Mapping[str, Any], group: int, key: str, port: int) -> int:
+    value = groups.get("flow_stats", {}).get(group, {}).get(key, {}).get(port)
+    number = _number(value)
+    if number is None:
+        raise UnknownCountError(f"TRex gives no {key} of packet group {group} at port {port} ({value!r})")
+    return max(0, number)  # -1 where all frames of a latency stream were lost
+
+
+def _number(value: object) -> int | None:
+    """The value as an integer; None where TRex writes N/A or NaN for an unknown value."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return int(value)

@@ -1,0 +1,137 @@
+"""The tester sends frames and counts those that come back. Searches, journal and reports know only this interface.
+
+A kind of tester is one file with one subclass of ``TesterKind``: it reads the options of the bench file, says what it
+cannot do, and makes the ``Tester`` that sends the trials.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from nicbench.core.base import Frozen
+from nicbench.core.described import Described
+from nicbench.core.traffic import Ability, Traffic
+from nicbench.core.trial import Reading, TrialRequest
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.labs.base import Testbed, TesterPort
+
+During = Callable[[], Coroutine[Any, Any, None]]
+"""A coroutine function that changes something at the DUT while a trial's frames are sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class TesterFacts:
+    """Facts about a tester for the report, and the bounds of its trials."""
+
+    description: dict[str, Any]
+    minimum_frame_bytes: int
+    maximum_frame_bytes: int
+    link_bits_per_s: float | None
+
+
+class Tester(ABC):
+    """A tester of one run: it is started once, makes trials one after another, and is closed."""
+
+    @property
+    def folder_elsewhere(self) -> str | None:
+        """The folder on another machine that it writes files to before they are fetched.
+
+        The folder is made before the tester is started and removed with the testbed. None where it writes no files, or
+        writes them on this machine.
+        """
+        return None
+
+    @abstractmethod
+    async def start(self) -> TesterFacts:
+        """Takes the ports and starts; EngineError or NotReadyError where that fails."""
+
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        """Sends the learning frames of trial ``number`` and waits the settle time after them.
+
+        Between this and ``trial`` no frames are on their way, and the counters of the path are read, so that learning
+        frames are in none of the differences. A tester that sends them in ``trial`` does not override this.
+        """
+        return
+
+    @abstractmethod
+    async def trial(
+        self,
+        number: int,
+        request: TrialRequest,
+        addressing: tuple[Addressing, ...],
+        during: During | None = None,
+    ) -> Reading:
+        """Makes one trial in the sequence of RFC 2544 section 23 and gives its counts, without judging them.
+
+        ``number`` counts the trials of the run from 1, also after a resumption, and marks their frames. ``during`` is
+        called when the transmission begins and runs beside it; its errors are raised at the end. A count that the
+        tester does not know is None, never 0. EngineError where the tester died or refused.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Gives the ports back; never raises where the tester has ended already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The testbed and the traffic of one run, for which a tester is made.
+
+    ``neighbours`` has for each port the addresses for which it must answer ARP or neighbour discovery. Without
+    ``run_folder`` no files are written. ``fault`` is for tests of our own engine. ``place`` names the bench file in
+    errors.
+    """
+
+    testbed: Testbed
+    traffic: Traffic
+    seed: int
+    run_id: str
+    place: str
+    in_a_lab: bool = False
+    dut_cpus: tuple[int, ...] = ()
+    neighbours: tuple[tuple[dict[str, Any], ...], ...] = ()
+    engine_folder: str | None = None
+    run_folder: Path | None = None
+    fault: dict[str, float] | None = None
+
+
+class TesterKind(Described, ABC):
+    """A kind of tester with the options of a bench file; nothing is touched before the tester that it makes starts."""
+
+    kind: ClassVar[str]
+    Options: ClassVar[type[Frozen]]
+    cannot: ClassVar[Mapping[Ability, str]] = MappingProxyType({})
+    """Abilities that it lacks, each with the reason in words; tests that need one are refused beforehand."""
+
+    driver: str = "net_af_xdp"
+    """The DPDK driver for kernel interfaces that name none; for testers that use such interfaces."""
+    timestamps: str = "tsc"
+    """The source of receive time stamps, for testers that use the ports of labs and bench files."""
+    huge_pages_bytes: int = 0
+    """The size of the huge pages that it needs on its machine."""
+
+    def __init__(self, options: Frozen) -> None:
+        self.options = options
+
+    def own_ports(self) -> tuple[TesterPort, ...]:
+        """Its own ports in the order of the bench file; none where it uses the ports of a lab or of `hosts`.
+
+        A tester with ports of its own can have neither a lab nor `hosts`, `ports` and `links` beside it.
+        """
+        return ()
+
+    def statements(self) -> tuple[str, ...]:
+        """Sentences for the report's first page about everything that this tester measures.
+
+        They say above all what it does not measure, and of what it sees only a sample.
+        """
+        return ()
+
+    @abstractmethod
+    def make(self, setting: Setting) -> Tester:
+        """Makes the tester without starting it; UsageError where its options do not fit the setting."""

@@ -1,0 +1,175 @@
+"""The default tester (`packets`): our engine ``nicbench-packets``, which stamps, checks and times every frame."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from nicbench.core.base import Frozen
+from nicbench.core.described import Unit
+from nicbench.core.errors import BenchFileError
+from nicbench.core.quantity import Bytes, Seconds
+from nicbench.core.traffic import KernelDriver, Name
+from nicbench.engine.binaries import find_binary
+from nicbench.engine.reading import RAW
+from nicbench.testbed.labs.base import TesterPort
+from nicbench.testbed.testers._packet_engine import PacketsOptions, PacketsTester, Recording
+from nicbench.testbed.testers.base import Setting, TesterKind
+
+# The protocol's kinds of ports with these drivers; a lab makes its ports for AF_XDP.
+_OTHER_KINDS = {"net_af_packet": "af_packet", "net_pcap": "pcap"}
+
+
+class Capture(Frozen):
+    """Received frames of each trial as pcapng: the first ``frames``, or ``around_loss`` before and after each loss."""
+
+    frames: int | None = Field(default=None, ge=1, le=65_536)
+    around_loss: int | None = Field(default=None, ge=1, le=4_096)
+
+    @model_validator(mode="after")
+    def _check_exactly_one(self) -> Capture:
+        if (self.frames is None) == (self.around_loss is None):
+            raise ValueError("give either `frames` (the first of each trial) or `around_loss` (before and after each)")
+        return self
+
+
+class Worker(Frozen):
+    """A core of the tester: the ports, by name, at which it sends and receives."""
+
+    cpu: int = Field(ge=0)
+    transmit: tuple[Name, ...] = ()
+    receive: tuple[Name, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_ports(self) -> Self:
+        if not self.transmit and not self.receive:
+            raise ValueError("a worker that neither transmits nor receives has nothing to do: name its ports")
+        return self
+
+
+class EngineOptions(Frozen):
+    """How the engine sends and receives. With None nicbench chooses, and the plan says what it chose."""
+
+    driver: KernelDriver = "net_af_xdp"
+    worker_cpu: int | None = Field(default=None, ge=0)
+    workers: tuple[Worker, ...] = ()
+    huge_pages: bool = False
+    memory: Bytes = Field(default=512 * 2**20, ge=64 * 2**20)
+    transmit_descriptors: int = Field(default=2048, ge=64, le=32_768)
+    receive_descriptors: int = Field(default=8192, ge=64, le=32_768)
+    send_buffer: Bytes = Field(default=64 * 2**20, ge=2**16)
+    burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=1, le=512)
+    catch_up: Seconds = Field(default=0.001, le=1.0)
+    latency_from: Literal["software", "scheduled"] = "software"
+    timestamps: Literal["tsc", "card", "kernel"] = "tsc"
+    """The source of receive time stamps, which every port of the tester must have; sent frames have stamps of tsc."""
+    capture: Capture | None = None
+    reordering_n: int = Field(default=3, ge=3, le=64)
+    """The largest n for which n-reordering (RFC 4737 section 5.3) is counted, from 1 on."""
+    per_flow: Literal["counts", "histograms"] | None = None
+    """A line in the run folder for each flow of each trial; histograms take up to 112 KiB of memory for each flow."""
+
+    @model_validator(mode="after")
+    def _check_cpus(self) -> Self:
+        cpus = [worker.cpu for worker in self.workers]
+        if cpus and self.worker_cpu is not None:
+            raise ValueError(
+                "`worker_cpu` is the CPU of a single worker that does everything: remove it, or remove `workers`"
+            )
+        if len(set(cpus)) < len(cpus):
+            raise ValueError("each worker polls on a CPU of its own: write a different `cpu` for each")
+        return self
+
+
+class Packets(TesterKind):
+    """One engine process on the ports of a lab or of a bench file."""
+
+    kind = "packets"
+    Options = EngineOptions
+    options: EngineOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        self.driver = self.options.driver
+        self.timestamps = self.options.timestamps
+        self.huge_pages_bytes = self.options.memory if self.options.huge_pages else 0
+
+    def make(self, setting: Setting) -> PacketsTester:
+        testbed, own = setting.testbed, self.options
+        worker = own.worker_cpu if own.worker_cpu is not None else testbed.cores.worker
+        neighbours = setting.neighbours
+        options = PacketsOptions(
+            run_key=run_key(setting.run_id, setting.seed),
+            ports=tuple(
+                self._port(setting, port, neighbours[index] if index < len(neighbours) else ())
+                for index, port in enumerate(testbed.tester_ports)
+            ),
+            worker_cpu=None if testbed.simulated or own.workers else worker,
+            workers=self._workers(setting),
+            watch_cpus=setting.dut_cpus,
+            virtual_clock=testbed.simulated,
+            huge_pages=own.huge_pages,
+            memory_mib=max(1, own.memory // 2**20),
+            burst=own.burst,
+            catch_up_s=own.catch_up,
+            latency_from=own.latency_from,
+            reordering_n=own.reordering_n,
+            timestamps=own.timestamps,
+            traffic=setting.traffic,
+            eal=testbed.eal,
+            recording=self._recording(setting),
+            fault=setting.fault,
+        )
+        return PacketsTester(testbed.tester, str(find_binary("nicbench-packets", setting.engine_folder)), options)
+
+    def _workers(self, setting: Setting) -> tuple[dict[str, Any], ...]:
+        """The workers as in the protocol, with numbers of ports in place of names."""
+        numbers = {port.name: number for number, port in enumerate(setting.testbed.tester_ports)}
+        for worker in self.options.workers:
+            for name in (*worker.transmit, *worker.receive):
+                if name not in numbers:
+                    raise BenchFileError(
+                        f"tester.workers: the tester has no port {name}",
+                        place=setting.place,
+                        next_step=f"its ports are {', '.join(numbers)}",
+                    )
+        return tuple(
+            {
+                "cpu": worker.cpu,
+                "transmit": [numbers[name] for name in worker.transmit],
+                "receive": [numbers[name] for name in worker.receive],
+            }
+            for worker in self.options.workers
+        )
+
+    def _recording(self, setting: Setting) -> Recording | None:
+        capture, per_flow = self.options.capture, self.options.per_flow
+        if setting.run_folder is None or (capture is None and per_flow is None):
+            return None
+        return Recording(
+            folder=setting.run_folder / RAW,
+            capture=capture.model_dump(exclude_none=True) if capture else None,
+            per_flow=per_flow,
+        )
+
+    def _port(self, setting: Setting, port: TesterPort, addresses: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+        """The port's object in the protocol with these options; a lab's kernel interface gets the chosen driver."""
+        own = self.options
+        common = {
+            "name": port.name,
+            "transmit_descriptors": own.transmit_descriptors,
+            "receive_descriptors": own.receive_descriptors,
+            "lossless": False,
+            "send_buffer_bytes": own.send_buffer,
+        }
+        engine = dict(port.engine)
+        if setting.in_a_lab and engine["kind"] == "af_xdp" and own.driver in _OTHER_KINDS:
+            engine = {"kind": _OTHER_KINDS[own.driver], "device": engine["device"]}
+        return {**common, **engine, **({"addresses": list(addresses)} if addresses else {})}
+
+
+def run_key(run_id: str, seed: int) -> int:
+    """The 64-bit key of signatures: by it frames of other runs are foreign, and those before a resumption are not."""
+    return int.from_bytes(hashlib.sha256(f"{run_id}/{seed}".encode()).digest()[:8], "big")

@@ -1,0 +1,191 @@
+"""Makes a testbed of real ports from `hosts`, `ports` and `links` of a bench file; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nicbench.core.errors import HostError, UsageError
+from nicbench.hosts.base import Host
+from nicbench.testbed.interfaces.dpdk_devices import check_address, check_vdev
+from nicbench.testbed.interfaces.host_interfaces import check_interface, interfaces_of
+from nicbench.testbed.labs.base import CoreMap, DutPort, Testbed, TesterPort, core_map, cpus_of_status
+
+# The name, in the bench file, of the host that the engine runs on.
+TESTER = "tester"
+# The speed of a link where none is known (a virtual device of DPDK); the report says so.
+ASSUMED_BITS_PER_S = 10e9
+
+
+class PortChoice(Protocol):
+    """A port in the bench file: a kernel interface, a PCI address, or a virtual device of DPDK."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def device(self) -> str | None: ...
+    @property
+    def address(self) -> str | None: ...
+    @property
+    def vdev(self) -> str | None: ...
+    @property
+    def mac(self) -> str | None: ...
+    @property
+    def driver(self) -> str | None: ...
+    @property
+    def devargs(self) -> str: ...
+    @property
+    def queue(self) -> int: ...
+    @property
+    def lossless(self) -> bool: ...
+
+
+class TesterChoice(Protocol):
+    """The tester's options that matter here: the driver for interfaces that name none."""
+
+    @property
+    def driver(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _PortState:
+    """What is known of a port. With ``nominal`` its speed, if any, is the driver's figure and not that of a wire."""
+
+    mac: str | None = None
+    bits_per_s: float | None = None
+    nominal: bool = False
+    veth: bool = False
+
+
+async def make_wired_testbed(
+    hosts: Mapping[str, Host],
+    ports: Mapping[str, PortChoice],
+    links: Sequence[tuple[str, str]],
+    tester: TesterChoice,
+) -> Testbed:
+    """The testbed, with the ports of the host ``tester`` as the tester's; NotReadyError where one cannot be used."""
+    joined = [(one, other) if ports[one].host == TESTER else (other, one) for one, other in links]
+    loose = [name for name, port in ports.items() if port.host == TESTER and name not in dict(joined)]
+    tester_names = [near for near, _ in joined] + loose
+    dut_names = [far for _, far in joined]
+    tester_host = _one_host(hosts, ports, tester_names, "tester")
+    if tester_host is None:
+        raise UsageError("the tester has no port", place="ports", next_step="name its ports under `ports`")
+    dut_host = _one_host(hosts, ports, dut_names, "DUT")
+    near = [await _check_port(tester_host, name, ports[name], for_tester=True) for name in tester_names]
+    far = [await _check_port(dut_host, name, ports[name], for_tester=False) for name in dut_names if dut_host]
+    speeds = [seen.bits_per_s for seen in (*near, *far) if seen.bits_per_s]
+    here = await tester_host.machine.read_file("/proc/self/status")
+    return Testbed(
+        tester=tester_host,
+        dut=dut_host,
+        tester_ports=tuple(
+            _tester_port(name, ports[name], seen, tester.driver) for name, seen in zip(tester_names, near, strict=True)
+        ),
+        dut_ports=tuple(
+            DutPort(name=name, device=ports[name].device, address=ports[name].address, mac=seen.mac)
+            for name, seen in zip(dut_names, far, strict=True)
+        ),
+        cores=core_map(cpus_of_status(here or ""), dut_apart=True),
+        link_bits_per_s=min(speeds, default=ASSUMED_BITS_PER_S),
+        link_is_nominal=not speeds or any(seen.nominal for seen in (*near, *far)),
+        statements=_statements((*near, *far), known_speed=bool(speeds)),
+        facts={"links": [f"{near_name} <-> {far_name}" for near_name, far_name in joined]},
+    )
+
+
+def make_testbed_of_own_ports(ports: tuple[TesterPort, ...], host: Host, tester: str) -> Testbed:
+    """The testbed of a tester with its own ports; only the tester itself knows the speed of its links, once it runs.
+
+    ``host`` is the machine that nicbench runs on, ``tester`` the kind of the tester.
+    """
+    return Testbed(
+        tester=host,
+        dut=None,
+        tester_ports=ports,
+        dut_ports=(),
+        cores=CoreMap(worker=None, dut=(), housekeeping=(), shared=False),
+        link_bits_per_s=ASSUMED_BITS_PER_S,
+        link_is_nominal=True,
+        facts={"ports": f"of the tester {tester}: {', '.join(port.name for port in ports)}"},
+    )
+
+
+def _one_host(
+    hosts: Mapping[str, Host], ports: Mapping[str, PortChoice], names: Sequence[str], role: str
+) -> Host | None:
+    """The one host of all these ports, None without ports; UsageError where there are several."""
+    used = sorted({ports[name].host for name in names if name in ports})
+    if len(used) > 1:
+        raise UsageError(
+            f"the ports of the {role} are on several hosts: {', '.join(used)}",
+            place="ports",
+            next_step=f"put the {role}'s ports on one host",
+        )
+    if not used:
+        return None
+    if used[0] not in hosts:
+        raise UsageError(f"there is no host {used[0]}", place="ports", next_step="name it under `hosts`")
+    return hosts[used[0]]
+
+
+async def _check_port(host: Host, name: str, port: PortChoice, *, for_tester: bool) -> _PortState:
+    """Checks a port's kernel interface and reads its MAC address and speed.
+
+    Those of a PCI or virtual device only the engine knows; the kernel interfaces behind it are checked all the same.
+    """
+    place = f"{host.name}, port {name}"
+    if port.vdev is not None:
+        await check_vdev(host, port.vdev, place)
+    if port.address is not None:
+        await check_address(host, port.address, place)
+    if port.device is None:
+        return _PortState(mac=port.mac)
+    interfaces = await interfaces_of(host)
+    link = check_interface(interfaces, port.device, place, for_tester=for_tester)
+    kind = link.get("linkinfo", {}).get("info_kind")  # None for hardware
+    speed = await _bits_per_s(host, port.device)
+    return _PortState(mac=link.get("address"), bits_per_s=speed, nominal=kind is not None, veth=kind == "veth")
+
+
+async def _bits_per_s(host: Host, device: str) -> float | None:
+    """The speed that the driver reports in bit/s; None where it reports none (a tunnel, a link without carrier)."""
+    try:
+        text = await host.read_file(f"/sys/class/net/{device}/speed")
+    except HostError:
+        return None  # the driver has no such notion
+    return int(text) * 1e6 if text and int(text) > 0 else None
+
+
+def _tester_port(name: str, port: PortChoice, seen: _PortState, default_driver: str) -> TesterPort:
+    engine: dict[str, Any] = {"name": name}
+    if port.lossless:
+        engine["lossless"] = True
+    if port.device is not None:
+        if (port.driver or default_driver) == "net_af_packet":
+            engine |= {"kind": "af_packet", "device": port.device}
+        elif (port.driver or default_driver) == "net_pcap":
+            engine |= {"kind": "pcap", "device": port.device}
+        else:
+            engine |= {"kind": "af_xdp", "device": port.device, "queue": port.queue, "xdp_program": None}
+    elif port.address is not None:
+        engine |= {"kind": "pci", "address": port.address, "devargs": port.devargs}
+    elif port.vdev is not None:
+        engine |= {"kind": "vdev", "vdev": port.vdev}
+    else:
+        raise UsageError(
+            f"port {name} names no device", place=f"ports, {name}", next_step="give it `device`, `address` or `vdev`"
+        )
+    return TesterPort(name=name, engine=engine, device=port.device, mac=seen.mac)
+
+
+def _statements(seen: Sequence[_PortState], *, known_speed: bool) -> tuple[str, ...]:
+    sentences = []
+    if any(port.veth for port in seen):
+        sentences.append(
+            "Some of these links are veth pairs: they measure this machine, its CPU and kernel, and no card."
+        )
+    if not known_speed:
+        sentences.append(f"The speed of the links is not known; {ASSUMED_BITS_PER_S / 1e9:g} Gb/s is assumed.")
+    return tuple(sentences)

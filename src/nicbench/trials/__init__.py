@@ -1,1 +1,0 @@
-"""From a method's wish to a judged, repeated and journaled trial."""

@@ -1,0 +1,1 @@
+"""Settings of network adapters and their interfaces."""

@@ -1,0 +1,87 @@
+"""Speed, duplex, autonegotiation and forward error correction of a link: ``ethtool -s``, ``--set-fec`` (ethtool(8))."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from nicbench.core.quantity import BitsPerSecond, Seconds
+from nicbench.core.tuning import Values
+from nicbench.system.adapters.ethtool_link import parse_fec, parse_link_settings
+from nicbench.tuning.items._adapter import answer_of, carrier, device_of, set_by, wait_for_link
+from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
+
+_WORDS = {"none": "Off", "off": "Off", "auto": "Auto", "rs": "RS", "baser": "BaseR", "llrs": "LLRS"}
+Fec = Literal["auto", "off", "rs", "baser", "llrs"]
+
+
+class LinkOptions(DeviceOptions):
+    """Speed in bit/s. ``wait`` is for a link that was there: until it is there again.
+
+    Where both ends are forced (no autonegotiation), there is no link between the one change and the other: set one end
+    beforehand, or let it negotiate.
+    """
+
+    speed: BitsPerSecond | None = None
+    duplex: Literal["full", "half"] | None = None
+    autonegotiation: bool | None = None
+    fec: Fec | None = None
+    wait: Seconds = 30.0
+
+
+class Link(Item):
+    """Read back when the link is there again, so that speed and duplex are those that both ends have."""
+
+    kind = "link"
+    Options = LinkOptions
+    options: LinkOptions
+    scope = "device"
+    phase = Phase.LINK
+
+    async def read(self, place: Place) -> Values:
+        found = await answer_of(place, parse_link_settings, "ethtool", device_of(place))
+        names = ("link", "speed_bits_per_s", "duplex", "autonegotiation")
+        values: Values = {name: found[name] for name in names}
+        if self.options.fec is not None:
+            fec = await answer_of(place, parse_fec, "ethtool", "--show-fec", device_of(place))
+            values |= {"fec": _read_configuration(fec["configured"]), "fec_active": " ".join(fec["active"])}
+        return values
+
+    def wanted(self, now: Values) -> Values:
+        asked: Values = {}
+        if self.options.speed is not None:
+            asked["speed_bits_per_s"] = round(self.options.speed)
+        if self.options.duplex is not None:
+            asked["duplex"] = self.options.duplex
+        if self.options.autonegotiation is not None:
+            asked["autonegotiation"] = self.options.autonegotiation
+        if self.options.fec is not None:
+            asked["fec"] = _WORDS[self.options.fec]
+        if lacking := [name for name in asked if now.get(name) is None]:
+            if now["link"] is False:
+                raise CannotSetError(f"there is no link, so {', '.join(lacking)} could not be put back")
+            raise CannotSetError(f"the driver has no {', '.join(lacking)}")
+        return asked
+
+    async def write(self, place: Place, values: Values) -> None:
+        had, device = await carrier(place), device_of(place)
+        if values.get("fec") is not None:
+            encodings = str(values["fec"]).lower().split()
+            await set_by(place, "ethtool", "--set-fec", device, "encoding", *encodings)
+        arguments: list[str] = []
+        if values.get("autonegotiation") is True and self.options.autonegotiation is False:
+            # The undo: speed and duplex come of the negotiation. Named beside it they would be all that is advertised.
+            values = {"autonegotiation": True}
+        if (speed := values.get("speed_bits_per_s")) is not None:
+            arguments += ["speed", str(int(str(speed)) // 1_000_000)]
+        if values.get("duplex") is not None:
+            arguments += ["duplex", str(values["duplex"])]
+        if values.get("autonegotiation") is not None:
+            arguments += ["autoneg", "on" if values["autonegotiation"] else "off"]
+        if arguments:
+            await set_by(place, "ethtool", "-s", device, *arguments)
+        await wait_for_link(place, had, self.options.wait)
+
+
+def _read_configuration(words: list[str]) -> str:
+    """Since 5.19 what is supported stands beside it where the driver says so; ``None`` and ``Off`` are the same."""
+    return " ".join(_WORDS.get(word.lower(), word) for word in words)

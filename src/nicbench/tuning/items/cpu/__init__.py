@@ -1,0 +1,1 @@
+"""Settings of CPUs: frequency, idle states, and who does which work."""

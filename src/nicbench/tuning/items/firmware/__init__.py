@@ -1,0 +1,1 @@
+"""Settings in the firmware of machines and adapters."""

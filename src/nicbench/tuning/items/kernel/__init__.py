@@ -1,0 +1,1 @@
+"""Settings of the kernel and of its network stack."""

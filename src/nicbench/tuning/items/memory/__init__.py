@@ -1,0 +1,1 @@
+"""Settings of memory: huge pages, merging."""

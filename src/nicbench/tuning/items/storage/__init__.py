@@ -1,0 +1,1 @@
+"""Settings of file systems, drives and servers of files."""

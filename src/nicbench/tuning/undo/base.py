@@ -1,0 +1,90 @@
+"""An undo: plain data in undo.json, so that another process can do it after a crash, and how it is done."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, SerializeAsAny, ValidationError
+
+from nicbench.core.base import Frozen
+from nicbench.core.registry import find_one
+from nicbench.core.tuning import Values
+from nicbench.hosts.base import Host
+from nicbench.hosts.kinds.netns import NetnsHost
+
+
+class Undo(Frozen):
+    """How one change is undone. A kind is one file: its fields, its ``kind`` as a ``Literal``, and ``undo``.
+
+    Names of kinds and fields are read from records of earlier versions: they stay.
+    """
+
+    kind: str
+
+    retried_after: ClassVar[frozenset[str]] = frozenset()
+    """Kinds that another entry of the record may have, after whose undo this one is tried again where it failed."""
+    ends_with_lease: ClassVar[bool] = False
+    """Whether the end of the lease on another machine undoes it: the script that lies there then need not."""
+    can_be_scripted: ClassVar[bool] = True
+    """Whether a script on another machine may do it without nicbench, as far as a dry run can foresee it."""
+
+    @abstractmethod
+    async def undo(self, host: Host) -> str | None:
+        """Undo it, also where that was done before, and never over what somebody else changed since.
+
+        Gives a sentence where something was left alone on purpose. HostError where it failed.
+        """
+
+    async def read_values(self, host: Host) -> Values | None:
+        """Read what a setting is once it was undone, for tuning.json; None where its place is gone, or it is none."""
+        return None
+
+    def describe(self) -> str:
+        """Describe it in a few words, for a message."""
+        fields = self.model_dump(exclude={"kind"}, exclude_none=True)
+        return f"{self.kind} {' '.join(f'{name}={value}' for name, value in fields.items())}"
+
+    def describe_goal(self) -> str:
+        """Describe what is so again afterwards, for the script that lies on another machine."""
+        return self.describe()
+
+
+class ValueUndo(Undo):
+    """An undo that writes old values back: what it will do is known before the change is made."""
+
+    @abstractmethod
+    async def write_old(self, host: Host) -> None:
+        """Write the old values, whatever is there now."""
+
+    async def question(self, host: Host) -> None:
+        """Read on ``host`` what must still be so for the values to be ours; nothing where the written files say it."""
+
+
+async def undo_one(host: Host, undo: Undo) -> str | None:
+    """Undo it, unless its machine or its namespace is gone, and everything with it."""
+    if await host.machine.is_gone():
+        return None
+    network = host.network
+    if isinstance(network, NetnsHost) and not await network.exists():
+        return None
+    return await undo.undo(host)
+
+
+def _read(value: Any) -> Any:
+    """The undo that plain data stands for, by its ``kind``."""
+    if isinstance(value, Undo):
+        return value
+    kind = value.get("kind") if isinstance(value, dict) else None
+    found = find_one("nicbench.tuning.undo", Undo, kind) if isinstance(kind, str) else None
+    if found is None:
+        raise ValueError(f"this nicbench does not know an undo of the kind {kind!r}: undo it with the one that ran")
+    try:
+        return found.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{kind}, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+AnyUndo = Annotated[SerializeAsAny[Undo], BeforeValidator(_read)]
+"""A field that holds an undo of whichever kind."""

@@ -1,0 +1,27 @@
+"""Deletes an address, route or neighbour."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from nicbench.core.errors import HostError
+from nicbench.hosts.base import Host
+from nicbench.tuning.undo.base import Undo
+
+# The kernel's words for an address, a route, a neighbour, and their interface that is already gone.
+_GONE: Final = (
+    *("Cannot assign requested address", "No such process", "No such file or directory", "Cannot find device"),
+)
+
+
+class DeleteIpObject(Undo):
+    """Delete an address, route or neighbour that nicbench added: ``ip`` with these arguments."""
+
+    kind: Literal["delete_ip_object"] = "delete_ip_object"
+    arguments: tuple[str, ...]
+
+    async def undo(self, host: Host) -> str | None:
+        done = await host.run(("ip", *self.arguments), check=False)
+        if done.status != 0 and not any(words in done.stderr for words in _GONE):
+            raise HostError(f"ip {' '.join(self.arguments)}: {done.stderr.strip()}", place=host.name)
+        return None

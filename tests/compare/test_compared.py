@@ -1,0 +1,153 @@
+"""Two sides at a point: what is matched, what may be claimed, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from nicbench.compare.claims import Basis
+from nicbench.compare.compared import Compared, compared
+from nicbench.compare.points import seed_of
+from nicbench.compare.sides import Side
+from nicbench.core.result import Bounded, LimitedBy, Result, Value
+
+SEED = 7
+
+
+def result(value: Value, run: int, size: int = 64) -> Result:
+    return Result(
+        id=f"throughput/{size}",
+        test="throughput",
+        method="throughput",
+        run=run,
+        scope="per port",
+        parameters={"frame_bytes": size},
+        values={"ndr_frames_per_s": value},
+    )
+
+
+def rate(megapackets: float, width: float = 0.01, limit: LimitedBy = LimitedBy.DUT) -> Bounded:
+    upper = None if limit is not LimitedBy.DUT else 1e6 * megapackets + 1e6 * width
+    return Bounded(value=1e6 * megapackets, lower=1e6 * megapackets, upper=upper, limited_by=limit)
+
+
+def side(name: str, values: Sequence[Value], size: int = 64) -> Side:
+    return Side(name, tuple(result(value, run, size) for run, value in enumerate(values, start=1)))
+
+
+def one(first: Sequence[Value], second: Sequence[Value], *, in_rounds: bool = False) -> Compared:
+    (found,) = compared([side("a", first), side("b", second)], seed=SEED, in_rounds=in_rounds).all
+    return found
+
+
+FIVE = (2.00, 2.01, 2.02, 2.03, 2.04)
+
+
+def test_a_difference_that_the_runs_show_is_claimed() -> None:
+    found = one([rate(2 * value) for value in FIVE], [rate(value) for value in FIVE])
+    assert (found.claim.basis, found.claim.higher, found.better) == (Basis.RUNS, "a", "a")
+    assert found.sentence == "with 64-byte frames, “a” is 2.00 times faster than “b” [1.97, 2.03]"
+    assert found.comparison.first.sample.median == pytest.approx(4.04)
+    assert "median 4.040 Mpps of 5 runs of “a”" in found.arithmetic
+    assert "Mann-Whitney U 25, p = 0.0079 (two-sided, exact)" in found.arithmetic
+
+
+def test_a_difference_below_the_width_of_the_searches_is_not() -> None:
+    """Each run finds a rate of 2 Mpps within 0.2: one of 2.1 is not told from it, however well runs repeat."""
+    found = one([rate(1.05 * value, 0.2) for value in FIVE], [rate(value, 0.2) for value in FIVE])
+    assert (found.claim.basis, found.claim.higher) == (Basis.SEARCHES_OVERLAP, None)
+    assert found.sentence.endswith("the runs differ by less than the intervals within which their rates were found")
+
+
+def test_a_side_that_passed_all_there_was_is_at_least_so_much_better() -> None:
+    found = one([rate(2 * value, limit=LimitedBy.TESTER) for value in FIVE], [rate(value) for value in FIVE])
+    assert found.claim.is_at_least
+    assert found.sentence.endswith("[1.97, 2.03], or more: no load that was offered was too much for “a”")
+
+
+def test_nothing_is_better_than_a_side_that_may_do_more() -> None:
+    found = one([rate(2 * value) for value in FIVE], [rate(value, limit=LimitedBy.TESTER) for value in FIVE])
+    assert found.claim.basis is Basis.SEARCHES_OVERLAP
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "basis", "said"),
+    [
+        ([rate(4)], [rate(2)], Basis.INTERVALS, "“a” has 1.99 to 2.00 times the NDR of “b”"),
+        ([rate(2)], [rate(4)], Basis.INTERVALS, "“b” has 1.99 to 2.00 times the NDR of “a”"),
+        ([rate(2, 1.0)], [rate(2.5)], Basis.INTERVALS_OVERLAP, "their intervals overlap"),
+        ([rate(4), rate(2)], [rate(2.5), rate(3)], Basis.INTERVALS_OVERLAP, "their intervals overlap"),
+        ([Bounded(value=4e6)], [Bounded(value=2e6)], Basis.TOO_FEW, "there is no interval"),
+        (
+            [Bounded(value=4e6)] * 3,
+            [Bounded(value=2e6)] * 3,
+            Basis.TOO_FEW,
+            "3 runs and 3 runs are too few to show any, however large",
+        ),
+    ],
+    ids=["apart", "the other", "overlap", "runs overlap", "bare", "three"],
+)
+def test_with_few_runs_only_intervals_of_searches_tell(
+    first: Sequence[Value], second: Sequence[Value], basis: Basis, said: str
+) -> None:
+    found = one(first, second)
+    assert found.claim.basis is basis
+    assert said in found.sentence
+    assert (found.claim.higher is None) is not basis.is_shown
+
+
+def test_runs_made_in_rounds_are_compared_in_pairs_where_there_are_enough() -> None:
+    drifting = [1.0 + number for number in range(6)]
+    beside = [value * 1.02 for value in drifting]
+    of_rounds = one([rate(value, 0.001) for value in beside], [rate(value, 0.001) for value in drifting],
+                    in_rounds=True)  # fmt: skip
+    assert of_rounds.comparison.kind.is_paired
+    assert of_rounds.claim.higher == "a"
+    assert one([rate(value) for value in beside], [rate(value) for value in drifting]).claim.higher is None
+    few = one([rate(value) for value in beside[:5]], [rate(value) for value in drifting[:5]], in_rounds=True)
+    assert not few.comparison.kind.is_paired
+
+
+def test_all_comparisons_of_a_call_are_corrected_together_and_their_number_is_said() -> None:
+    sides = [
+        Side(name, tuple(result(rate(times * value), run, size) for size in (64, 512, 1518)
+                         for run, value in enumerate(FIVE, start=1)))
+        for name, times in (("a", 2.0), ("b", 1.0))
+    ]  # fmt: skip
+    found = compared(sides, seed=SEED)
+    assert [one.p_corrected for one in found.all] == [pytest.approx(3 * 2 / 252)] * 3
+    assert all(one.holds_together for one in found.all)
+    assert found.rule[-1] == (
+        "3 comparisons were tested; if nothing differed, 0.05 x 3 = 0.15 of them would be expected to look as if it "
+        "did. 3 show a difference; corrected for all of them together (Holm) 3 do."
+    )
+
+
+def test_a_point_that_one_side_lacks_is_named() -> None:
+    found = compared([side("a", [rate(1)]), side("b", [rate(1)], size=128)], seed=SEED)
+    assert found.all == ()
+    assert [(name, point.circumstances) for name, point in found.only] == [
+        ("a", "with 64-byte frames"),
+        ("b", "with 128-byte frames"),
+    ]
+
+
+def test_many_sides_are_each_compared_with_the_first() -> None:
+    sides = [side(name, [rate(1)]) for name in "abcdef"]
+    found = compared(sides, seed=SEED)
+    assert [(one.comparison.first.name, one.comparison.second.name) for one in found.all] == [(x, "a") for x in "bcdef"]
+    assert len(compared(sides[:5], seed=SEED).all) == 10
+    assert any("each is compared with the first" in sentence for sentence in found.rule)
+
+
+def test_a_run_that_warms_up_is_no_part_of_a_comparison() -> None:
+    warm = result(rate(9), 0).model_copy(update={"warm_up": True})
+    of_a = side("a", [rate(1)])
+    (found,) = compared([Side("a", (warm, *of_a.results)), side("b", [rate(1)])], seed=SEED).all
+    assert found.comparison.first.sample.n == 1
+
+
+def test_the_seed_is_of_the_runs_whatever_their_order() -> None:
+    assert seed_of("one", "other") == seed_of("other", "one") != seed_of("one")
+    assert seed_of("20261122-120000-demo") == 2690674239

@@ -1,0 +1,160 @@
+"""Pairs of runs, and what is said against comparing them: what blocks, and what is only told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nicbench.compare.conditions import conditions_of
+from nicbench.compare.entry import Entry
+from nicbench.compare.objections import Objection, objections
+from nicbench.core.result import ResultVerdict
+
+from ._entries import OPTIONS, entry, plan, published, result
+
+
+def said(*entries: Entry) -> tuple[Objection, ...]:
+    return objections([conditions_of(one) for one in entries])
+
+
+def with_trial(**times: float) -> dict[str, Any]:
+    return {**OPTIONS, "trial": {**OPTIONS["trial"], **times}}
+
+
+def with_goals(**goals: float) -> dict[str, Any]:
+    return {**OPTIONS, "search": {"goals": goals}}
+
+
+BLOCKED = {
+    "trials of 1 s and of 60 s": (
+        entry("A"),
+        entry("B", plan=plan(with_trial(duration=1.0))),
+        "trials of “throughput” do not last equally long (trial.duration): 60 s (“A”); 1 s (“B”)",
+    ),
+    "a PDR that allows more loss": (
+        entry("A"),
+        entry("B", plan=plan(with_goals(NDR=0.0, PDR=0.01))),
+        "PDR of “throughput” allows other shares of lost frames: 0.5 % (“A”); 1 % (“B”)",
+    ),
+    "a port and the sum of two": (
+        entry("A"),
+        entry("B", result(scope="sum of 2 ports")),
+        "rates of “throughput” are not on the same basis: per port (“A”); sum of 2 ports (“B”)",
+    ),
+    "a simulation and a measurement": (
+        entry("A"),
+        entry("B", plan=plan(simulated=True)),
+        "“B” was simulated, “A” not: a simulation measures nothing",
+    ),
+    "virtual links and a card": (
+        entry("A"),
+        entry("B", plan=plan(link_is_nominal=True)),
+        "“B” was measured over virtual links",
+    ),
+    "virtual links and a published card": (
+        entry("A", plan=plan(link_is_nominal=True)),
+        published("P", result(scope="per port")),
+        "“A” was measured over virtual links",
+    ),
+    "frames one way and both ways": (
+        entry("A", plan=plan(traffic={"bidirectional": True})),
+        entry("B", plan=plan(traffic={"bidirectional": False})),
+        "frames did not go the same ways: both ways at once (“A”); one way (“B”)",
+    ),
+    "a run that is not finished": (entry("A"), entry("B", finished=False), "“B” is not finished"),
+    "a run that is incomplete": (entry("A"), entry("B", verdict=ResultVerdict.INCOMPLETE), "“B” is incomplete"),
+    "a run whose files were changed": (
+        entry("A"),
+        entry("B", troubles=("summary.json was changed after the run had finished",)),
+        "“B” is not as the run left it: summary.json was changed",
+    ),
+    "one way and half of the round trip": (
+        entry("A", result(method="request-response", name="basis", value="one way")),
+        entry("B", result(method="request-response", name="basis", value="half the round trip")),
+        "latencies of “throughput” are not of the same way: one way (“A”); half the round trip (“B”)",
+    ),
+}
+
+TOLD = {
+    "a published result": (
+        entry("A", result(scope="sum of 2 ports")),
+        published("P"),
+        "“P” was not measured by nicbench: how long trials were",
+    ),
+    "links of other speeds": (
+        entry("A"),
+        entry("B", plan=plan(link_bits_per_s=100e9)),
+        "their links are not of the same speed (25 Gb/s (“A”); 100 Gb/s (“B”))",
+    ),
+    "a disturbed run": (
+        entry("A"),
+        entry("B", verdict=ResultVerdict.DISTURBED),
+        "some results of “B” rest on disturbed trials",
+    ),
+    "another number of runs": (
+        entry("A"),
+        entry("B", result(run=1), result(run=2)),
+        "they have different numbers of runs: 1 (“A”); 2 (“B”)",
+    ),
+    "another tool": (
+        entry("A", plan=plan({"workload": {"kind": "iperf3"}})),
+        entry("B", plan=plan({"workload": {"kind": "netperf"}})),
+        "“throughput” was not measured by the same tool: iperf3 (“A”); netperf (“B”)",
+    ),
+    "a basis that a source does not say": (
+        entry("A"),
+        published("P", result(scope="as the source gives them (per port or a sum: it is not said)")),
+        "“P” does not say whether rates of “throughput” are per port or a sum of ports",
+    ),
+    "a test of one name and two methods": (
+        entry("A"),
+        entry("B", result(method="frame-loss")),
+        "“throughput” is of several methods",
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "text"), BLOCKED.values(), ids=BLOCKED)
+def test_what_changes_the_meaning_of_a_number_blocks(one: Entry, other: Entry, text: str) -> None:
+    blocking = [found.text for found in said(one, other) if found.blocks]
+    assert len(blocking) == 1, blocking
+    assert blocking[0].startswith(text)
+
+
+@pytest.mark.parametrize(("one", "other", "text"), TOLD.values(), ids=TOLD)
+def test_what_may_be_the_very_thing_that_is_compared_is_told(one: Entry, other: Entry, text: str) -> None:
+    found = said(one, other)
+    assert not [one for one in found if one.blocks]
+    assert any(one.text.startswith(text) for one in found), [one.text for one in found]
+
+
+def test_nothing_is_said_against_two_runs_of_one_bench_file() -> None:
+    several = [result(run=1), result(run=2)]
+    assert said(entry("A", *several), entry("B", *several)) == ()
+
+
+def test_of_single_runs_it_is_told_that_there_is_no_second() -> None:
+    [found] = said(entry("A"), entry("B"))
+    assert not found.blocks
+    assert found.text.startswith("there is one run of each")
+
+
+def test_what_nobody_says_is_no_difference() -> None:
+    unknown = plan({"search": {}}, link_bits_per_s=None)
+    assert said(entry("A"), entry("B", plan=unknown), entry("C", plan=None)) == said(entry("A"), entry("B"))
+
+
+def test_a_goal_that_one_alone_has_is_no_objection() -> None:
+    assert said(entry("A"), entry("B", plan=plan({**with_goals(NDR=0.0)}))) == said(entry("A"), entry("B"))
+
+
+def test_of_many_entries_some_are_named_and_the_others_counted() -> None:
+    short = [entry(f"short {number}", plan=plan(with_trial(duration=1.0))) for number in range(30)]
+    found = said(*short, entry("long"))[0]
+    assert found.text.endswith("1 s (“short 0”, “short 1”, “short 2”, “short 3” and 26 more); 60 s (“long”)")
+
+
+def test_what_blocks_comes_first() -> None:
+    found = said(entry("A", verdict=ResultVerdict.DISTURBED), entry("B", plan=plan(with_trial(duration=1.0))))
+    assert [one.blocks for one in found] == [True, False, False]

@@ -1,0 +1,79 @@
+"""A value is worse only where a change is beyond the tolerance and shown; what cannot be told is not worse."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.compare.regressions import Outcome, judge
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Value
+
+
+def rate(value: float, lower: float, upper: float | None, limit: LimitedBy = LimitedBy.DUT) -> Bounded:
+    return Bounded(value=value, lower=lower, upper=upper, limited_by=limit)
+
+
+NOTHING = Bounded(value=None, upper=10.0, reason_null=f"{PASSES_NOTHING} at any load")
+UNKNOWN = Bounded(value=None, reason_null="every trial was disturbed")
+LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome", "why"),
+    [
+        ([rate(100, 100, 101)], [rate(90, 90, 91)], Outcome.WORSE, "do not overlap"),
+        ([rate(90, 90, 91)], [rate(100, 100, 101)], Outcome.BETTER, "do not overlap"),
+        ([rate(100, 100, 101)], [rate(97, 97, 98)], Outcome.SAME, "tolerance"),
+        ([rate(100, 100, 120)], [rate(90, 90, 110)], Outcome.SAME, "overlap"),
+        ([LINE], [rate(90, 90, 91)], Outcome.WORSE, "do not overlap"),
+        ([LINE], [LINE], Outcome.SAME, "equal"),
+        ([LINE], [rate(80, 80, None, LimitedBy.TESTER)], Outcome.UNKNOWN, "tester was the limit"),
+        ([rate(80, 80, None, LimitedBy.TESTER)], [rate(60, 60, 61)], Outcome.WORSE, "do not overlap"),
+        ([rate(100, 100, 101)], [NOTHING], Outcome.WORSE, "do not overlap"),
+        ([NOTHING], [NOTHING], Outcome.SAME, "equal"),
+        ([rate(100, 100, 101)], [UNKNOWN], Outcome.UNKNOWN, "no value of this run"),
+        ([None], [5.0], Outcome.UNKNOWN, "no value before"),
+        (["words"], ["words"], Outcome.UNKNOWN, "no value"),
+        ([100.0], [90.0], Outcome.WORSE, "tolerance alone"),
+        ([0.0], [0.0], Outcome.SAME, "equal"),
+        ([0.0], [3.0], Outcome.BETTER, "tolerance alone"),
+        ([100.0, 88.0], [90.0, 85.0], Outcome.SAME, "overlap"),
+        ([100.0, 98.0, 99.0], [90.0, 85.0], Outcome.WORSE, "do not overlap"),
+        ([100.0] * 5, [90.0] * 5, Outcome.WORSE, "5 runs against 5"),
+        (
+            [100, 101, 99, 100.5, 99.5],
+            [90, 91, 89, 90.5, 89.5],
+            Outcome.WORSE,
+            "5 runs against 5: ratio of medians 0.9",
+        ),
+        ([100, 60, 140, 80, 120], [90, 130, 50, 70, 89], Outcome.SAME, "5 runs against 5"),
+        (
+            [rate(value, value, value + 30) for value in (100, 101, 99, 100.5, 99.5)],
+            [rate(value, value, value + 30) for value in (90, 91, 89, 90.5, 89.5)],
+            Outcome.SAME,
+            "found their rates overlap",
+        ),
+        ([float("nan")], [1.0], Outcome.UNKNOWN, "no value before"),
+    ],
+)
+def test_of_a_value_that_is_better_higher(before: list[Value], after: list[Value], outcome: Outcome, why: str) -> None:
+    found = judge(before, after, higher_is_better=True, tolerance_ratio=0.05)
+    assert found.outcome is outcome
+    assert why in found.why
+
+
+@pytest.mark.parametrize(("after", "outcome"), [(120.0, Outcome.WORSE), (80.0, Outcome.BETTER), (103.0, Outcome.SAME)])
+def test_of_a_value_that_is_better_lower(after: float, outcome: Outcome) -> None:
+    assert judge([100.0], [after], higher_is_better=False, tolerance_ratio=0.05).outcome is outcome
+
+
+def test_a_loss_where_there_was_none_is_worse_however_small() -> None:
+    found = judge([0.0], [0.001], higher_is_better=False, tolerance_ratio=0.05)
+    assert (found.outcome, found.change_ratio) == (Outcome.WORSE, None)
+
+
+def test_what_is_neither_better_higher_nor_lower_is_only_different() -> None:
+    assert judge([1.0], [2.0], higher_is_better=None, tolerance_ratio=0.05).outcome is Outcome.DIFFERENT
+
+
+def test_a_tolerance_of_nothing_takes_every_change_that_is_shown() -> None:
+    assert judge([1000.0], [999.0], higher_is_better=True, tolerance_ratio=0.0).outcome is Outcome.WORSE

@@ -1,0 +1,118 @@
+"""Which port sends to which, what each way carries, and what rates are of: RFC 2285's patterns, between any ports."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nicbench.core.pattern import (
+    Pattern,
+    forward_of,
+    frames_of_ways,
+    share_of_load,
+    times_load,
+    way_of_stream,
+    ways_of,
+)
+
+ONE, MANY, SPREAD, MESH, SAME = (
+    Pattern.ONE_TO_ONE,
+    Pattern.MANY_TO_ONE,
+    Pattern.ONE_TO_MANY,
+    Pattern.FULL_MESH,
+    Pattern.SAME_PORT,
+)
+
+
+def test_two_ports_send_to_each_other_or_one_way() -> None:
+    one, both = ways_of(ONE, 2), ways_of(ONE, 2, bidirectional=True)
+    assert (one.loaded, one.every, one.basis) == (((0, 1),), ((0, 1), (1, 0)), "per port")
+    assert (both.loaded, both.basis) == (((0, 1), (1, 0)), "per port, and 2 ports send at once")
+
+
+def test_pairs_are_neighbours() -> None:
+    assert ways_of(ONE, 4).forward == ((0, 1), (2, 3))
+    assert ways_of(ONE, 4, bidirectional=True).loaded == ((0, 1), (2, 3), (1, 0), (3, 2))
+
+
+def test_many_send_to_the_first_and_the_first_to_many() -> None:
+    assert ways_of(MANY, 4).loaded == ((1, 0), (2, 0), (3, 0))
+    assert ways_of(SPREAD, 4).loaded == ((0, 1), (0, 2), (0, 3))
+    assert ways_of(MANY, 4).basis == "the sum of 3 sending ports, at the one that receives"
+    assert ways_of(SPREAD, 4).basis == "per port, of the one that sends to 3"
+
+
+def test_in_a_full_mesh_every_port_sends_to_every_other() -> None:
+    ways = ways_of(MESH, 3)
+    assert set(ways.loaded) == {(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)}
+    assert (ways.bidirectional, ways.reverse) == (True, ())
+
+
+def test_one_port_alone_gets_its_frames_back() -> None:
+    assert ways_of(ONE, 1).loaded == ((0, 0),)
+    assert ways_of(SAME, 3).loaded == ((0, 0), (1, 1), (2, 2))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ports", "times"),
+    [(ONE, 2, 1), (ONE, 6, 3), (MANY, 8, 1), (SPREAD, 8, 1), (MESH, 8, 8), (SAME, 4, 4)],
+)
+def test_what_goes_through_the_dut_in_loads(pattern: Pattern, ports: int, times: int) -> None:
+    assert ways_of(pattern, ports).times_load == times
+
+
+@pytest.mark.parametrize(("pattern", "most"), [(ONE, 1), (MANY, 3), (SPREAD, 1), (MESH, 1), (SAME, 1)])
+def test_only_ports_that_send_to_one_can_offer_it_more_than_its_line_rate(pattern: Pattern, most: int) -> None:
+    assert ways_of(pattern, 4).most_line_rates == most
+    assert ways_of(pattern, 4, bidirectional=True).most_line_rates == 1  # the one that receives sends to all others
+
+
+@given(st.sampled_from(Pattern), st.integers(3, 64), st.booleans())
+def test_no_port_carries_more_than_the_load_in_a_direction_and_the_busiest_carries_it_all(
+    pattern: Pattern, ports: int, bidirectional: bool
+) -> None:
+    ports += ports % 2
+    ways = ways_of(pattern, ports, bidirectional=bidirectional)
+    share = share_of_load(ways.loaded)
+    assert len(set(ways.every)) == len(ways.every)
+    sent = Counter(transmit for transmit, _ in ways.loaded)
+    received = Counter(receive for _, receive in ways.loaded)
+    busiest = max(*sent.values(), *received.values())
+    assert busiest * share == pytest.approx(1.0)
+    assert len(ways.loaded) * share == pytest.approx(times_load(ways.loaded))
+    assert times_load(ways.loaded) == round(times_load(ways.loaded))
+
+
+@given(st.sampled_from(Pattern), st.integers(3, 20), st.integers(1000, 10**8))
+def test_a_number_of_frames_is_divided_among_the_ways_without_one_too_many_or_few(
+    pattern: Pattern, ports: int, frames: int
+) -> None:
+    ways = ways_of(pattern, ports + ports % 2)
+    parts = frames_of_ways(ways.loaded, frames)
+    assert sum(parts) == frames * ways.times_load
+    assert max(parts) - min(parts) <= 1
+
+
+@pytest.mark.parametrize("pattern", [MANY, SPREAD, MESH])
+def test_a_pattern_that_needs_three_ports_says_so(pattern: Pattern) -> None:
+    with pytest.raises(ValueError, match=f"{pattern.value} needs 3 ports or more, not 2"):
+        ways_of(pattern, 2)
+
+
+def test_a_port_without_a_partner_is_refused() -> None:
+    with pytest.raises(ValueError, match="3 is odd"):
+        ways_of(ONE, 3)
+
+
+def test_one_direction_is_known_by_the_order_of_the_ways() -> None:
+    for pattern in (ONE, MANY, SPREAD, SAME):
+        ways = ways_of(pattern, 4)
+        assert forward_of(ways.every) == ways.forward
+
+
+def test_a_stream_is_called_after_its_way() -> None:
+    assert way_of_stream("0->12 voice") == (0, 12)
+    assert way_of_stream("forward") is None

@@ -1,0 +1,163 @@
+"""What rose between two readings, and what of it spoils a trial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nicbench.core.judging import Thresholds
+from nicbench.core.reading import HealthEvent, MachineHealth, Measure
+from nicbench.core.verdict import Reason
+from nicbench.hosts.asking import sections
+from nicbench.hosts.base import Completed
+from nicbench.hosts.fake import FakeHost
+from nicbench.measure.health.base import Counter, Energy, HealthView, Level, Speed, Value
+from nicbench.measure.health.gate import Snapshot, compare
+from nicbench.measure.health.reader import SLOW_EVERY_S, HealthReader
+from nicbench.measure.trial_verdict import Evidence, judge
+
+
+def between(before: list[Value], after: list[Value], elapsed_s: float = 2.0) -> MachineHealth:
+    return compare(Snapshot(0.0, {"DUT": tuple(before)}), Snapshot(elapsed_s, {"DUT": tuple(after)}))
+
+
+def errors(count: float, measure: Measure = Measure.PCIE_CORRECTED) -> Counter:
+    return Counter("PCI 0000:3b:00.0", "corrected PCIe error BadTLP", count, measure)
+
+
+def test_a_counter_that_rose_is_an_event_and_one_that_fell_or_stayed_is_none() -> None:
+    (event,) = between([errors(3)], [errors(5)]).events
+    assert (event.amount, event.where, event.host) == (2, "PCI 0000:3b:00.0", "DUT")
+    assert between([errors(5)], [errors(5)]).events == between([errors(5)], [errors(1)]).events == ()
+
+
+def test_what_was_there_before_nobody_looked_is_no_event() -> None:
+    assert between([], [errors(5)]).events == ()
+
+
+def test_a_pcie_link_that_was_trained_down_lost_a_share_of_its_bandwidth() -> None:
+    was = Speed("PCI 0000:3b:00.0", "16.0 GT/s x16", 256e9, Measure.PCIE_LINK)
+    now = Speed("PCI 0000:3b:00.0", "8.0 GT/s x16", 128e9, Measure.PCIE_LINK)
+    (event,) = between([was], [now]).events
+    assert (event.amount, event.what) == (0.5, "PCIe link went from 16.0 GT/s x16 to 8.0 GT/s x16")
+    assert between([now], [was]).events == ()
+
+
+def test_a_part_hotter_than_its_own_limit_is_an_event() -> None:
+    hot = Level("module of eth2", 77.0, "C", 70.0)
+    health = between([], [hot])
+    assert health.events[0].amount == pytest.approx(1.1)
+    assert [(level.value, level.limit) for level in health.levels] == [(77.0, 70.0)]
+
+
+def test_power_is_energy_over_time_also_where_the_register_wrapped() -> None:
+    before, after = Energy("package-0", 100.0, 1000.0), Energy("package-0", 400.0, 1000.0)
+    assert [level.value for level in between([before], [after]).levels] == [150.0]
+    assert [level.value for level in between([after], [before]).levels] == [350.0]
+    assert between([Energy("package-0", 9.0)], [Energy("package-0", 1.0)]).levels == ()
+
+
+def verdict(*events: HealthEvent, intended: int = 1_000_000, **more: Any) -> tuple[tuple[Reason, str], ...]:
+    evidence = Evidence(transmit_ns=1_000_000_000, intended=intended, unsent_tester=0, hardware=events, **more)
+    return tuple((finding.reason, finding.threshold) for finding in judge(evidence, Thresholds()).findings)
+
+
+def event(measure: Measure, amount: float, unit: str = "errors") -> HealthEvent:
+    return HealthEvent(host="DUT", where="eth2", what="something", measure=measure, amount=amount, unit=unit)
+
+
+@pytest.mark.parametrize(
+    ("measure", "tolerated", "too_much"),
+    [
+        (Measure.PCIE_CORRECTED, 1000, 1001),
+        (Measure.PCIE_UNCORRECTED, 1, 2),
+        (Measure.FEC_UNCORRECTED, 1, 2),
+        (Measure.SYMBOL_ERRORS, 1, 2),
+        (Measure.THROTTLED, 1.0, 1.5),
+        (Measure.PCIE_LINK, 0.01, 0.5),
+        (Measure.TEMPERATURE, 1.0, 1.01),
+    ],
+)
+def test_a_rise_over_its_threshold_spoils_a_trial_and_a_smaller_one_is_a_warning(
+    measure: Measure, tolerated: float, too_much: float
+) -> None:
+    assert verdict(event(measure, tolerated)) == ()
+    assert verdict(event(measure, too_much)) == ((Reason.HARDWARE, measure.value),)
+
+
+def test_corrected_blocks_never_spoil_a_trial() -> None:
+    assert verdict(event(Measure.FEC_CORRECTED, 1e9)) == ()
+
+
+def test_any_change_of_a_link_of_the_dut_spoils_a_trial() -> None:
+    assert verdict(event(Measure.LINK, 2, "changes")) == ((Reason.LINK_CHANGED, "link_changed"),)
+
+
+class Machine(FakeHost):
+    """Prints what was put in ``printed`` for each section that it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("machine")
+        self.printed: dict[str, str] = {}
+        self.asked: list[list[str]] = []
+        self.answer("sh -c", self._print)
+
+    def _print(self, command: tuple[str, ...]) -> Completed:
+        wanted = [part.split("'")[0] for part in command[2].split("=== nicbench section ")[1:]]
+        self.asked.append(wanted)
+        text = "".join(f"=== nicbench section {kind}\n{self.printed.get(kind, '')}\n" for kind in wanted)
+        return Completed(command, 0, text, "")
+
+
+def reader(machine: Machine, clock: list[float]) -> HealthReader:
+    return HealthReader(((machine, HealthView("DUT", ("eth2",), {"eth2": "mlx5_core"})),), clock=lambda: clock[0])
+
+
+async def test_what_a_host_has_not_is_asked_for_once() -> None:
+    machine = Machine()
+    machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:2"
+    asking = reader(machine, [0.0])
+    assert len((await asking.read()).values["DUT"]) == 1
+    machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:4"
+    assert [value.value for value in (await asking.read()).values["DUT"] if isinstance(value, Counter)] == [4]
+    assert {"carrier", "fec", "module", "pcie-errors"} <= set(machine.asked[0])
+    assert machine.asked[1] == ["carrier"]
+
+
+async def test_what_says_nothing_any_more_is_named_and_asked_again() -> None:
+    machine = Machine()
+    machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:2"
+    asking = reader(machine, [0.0])
+    await asking.read()
+    machine.printed["carrier"] = ""  # the card fell off the bus
+    lost = await asking.read()
+    assert (lost.values["DUT"], lost.unread) == ((), ("DUT, carrier: says nothing any more",))
+    machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:3"
+    assert len((await asking.read()).values["DUT"]) == 1
+
+
+async def test_a_module_is_read_seldom_for_that_takes_time() -> None:
+    machine, clock = Machine(), [100.0]
+    machine.printed["module"] = "@ eth2\nModule temperature : 41.00 degrees C / 105.80 degrees F"
+    asking = reader(machine, clock)
+    await asking.read()
+    machine.printed["module"] = "@ eth2\nModule temperature : 55.00 degrees C / 131.00 degrees F"
+    clock[0] += SLOW_EVERY_S - 1
+    assert (await asking.read()).values["DUT"] == (Level("module of eth2", 41.0, "C"),)
+    clock[0] += 2
+    assert (await asking.read()).values["DUT"] == (Level("module of eth2", 55.0, "C"),)
+
+
+async def test_text_that_is_not_understood_is_named_and_ends_nothing() -> None:
+    machine = Machine()
+    machine.printed["pcie-errors"] = "/sys/devices/x/aer_dev_fatal:DLP many"
+    machine.printed["carrier"] = "/sys/class/net/eth2/carrier_changes:2"
+    seen = await reader(machine, [0.0]).read()
+    assert len(seen.values["DUT"]) == 1
+    assert seen.unread[0].startswith("DUT, pcie-errors: not understood: ValueError")
+
+
+def test_sections_are_told_apart_whatever_they_print() -> None:
+    text = "noise\n\n=== nicbench section a\none\n\n=== nicbench section b\n\n=== nicbench section a\ntwo"
+    assert {name: text.split() for name, text in sections(text).items()} == {"a": ["one", "two"], "b": []}

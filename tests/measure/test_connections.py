@@ -1,0 +1,80 @@
+"""Connections as ss tells of them, and those of mounts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nicbench.measure.host_readings import moment_in, mount_of, parse_sockets, plain
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def golden(name: str) -> str:
+    return (GOLDEN / name).read_text()
+
+
+def test_a_connection_has_its_ends_its_bytes_and_its_process() -> None:
+    control, stream, other = parse_sockets(golden("ss_tcp.txt"))
+    assert stream.key == ("127.0.0.1", 39044, "127.0.0.1", 5999)
+    assert (stream.sent_bytes, stream.received_bytes, stream.pids) == (2229937842, 0, frozenset({18298}))
+    assert (control.sent_bytes, control.received_bytes) == (164, 4)
+    assert other.key == ("127.0.0.1", 5999, "127.0.0.1", 39038)
+
+
+def test_an_older_ss_tells_what_was_acknowledged() -> None:
+    (socket,) = parse_sockets("ESTAB 0 0 [fe80::1%eth0]:1 [fe80::2]:2\n\t cubic rto:204 bytes_acked:7\n")
+    assert socket.key == ("fe80::1", 1, "fe80::2", 2)
+    assert (socket.sent_bytes, socket.received_bytes) == (7, 0)
+
+
+def test_without_the_kernels_counts_bytes_are_unknown() -> None:
+    (socket,) = parse_sockets("ESTAB 0 0 10.0.0.1:5201 10.0.0.2:40000\n")
+    assert (socket.sent_bytes, socket.received_bytes) == (None, None)
+
+
+def test_lines_of_others_are_left_out() -> None:
+    assert parse_sockets("LISTEN 0 4096 *:22 *:*\nState Recv-Q\n\n   what\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("[::ffff:10.0.0.1]", "10.0.0.1"), ("2001:DB8::1", "2001:db8::1"), ("fe80::1%bond0", "fe80::1")],
+)
+def test_an_address_is_written_in_one_way(text: str, expected: str) -> None:
+    assert plain(text) == expected
+
+
+def test_an_nfs_mount_has_the_connections_that_it_names() -> None:
+    mount = mount_of(golden("mount_nfs.txt"))
+    assert mount is not None
+    assert (mount.target, mount.kind, mount.shared) == ("/mnt/b", "nfs4", False)
+    assert [socket.local_port for socket in mount.connections] == [875, 901]
+
+
+def test_an_nfs_mount_that_names_none_may_share_those_of_others() -> None:
+    mount = mount_of(golden("mount_nfs.txt").replace("tcp 875", "tcp 0").replace("tcp 901", "tcp 0"))
+    assert mount is not None
+    assert mount.shared
+    assert [socket.local_port for socket in mount.connections] == [832, 875, 901]
+
+
+def test_a_file_system_in_user_space_has_those_of_its_process() -> None:
+    mount = mount_of(golden("mount_fuse.txt"))
+    assert mount is not None
+    assert [socket.local_port for socket in mount.connections] == [700]
+
+
+def test_a_local_directory_has_none() -> None:
+    assert mount_of(golden("mount_local.txt")) is None
+    assert mount_of("") is None
+
+
+def test_a_moment_has_counters_connections_and_next_hops() -> None:
+    moment = moment_in(golden("moment.txt"))
+    assert moment.ports == {"eth3": (12000000, 700), "eth2": (13000000, 500)}
+    assert [socket.peer for socket in moment.tcp] == ["10.0.0.2"]
+    assert moment.mac_towards("10.0.0.2") == "44:38:39:00:00:a0"
+    assert moment.mac_towards("10.9.0.2") == "44:38:39:00:00:fe"  # by way of a router
+    assert moment.mac_towards("10.0.0.77") is None

@@ -1,0 +1,93 @@
+"""The verdict of a round: tools that failed, clients that began apart, CPUs that were taken away; never how much."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.core.bond import LinkFailed, LinkFailure
+from nicbench.core.judging import OF_ROUNDS, Thresholds
+from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
+from nicbench.core.verdict import Reason
+from nicbench.measure.round_verdict import judge_round
+
+REQUEST = RoundRequest(
+    jobs=tuple(Job(workload="iperf3", client=f"c{n}", server="s0", ask=Ask(), port=5201 + 16 * n) for n in (0, 1)),
+    duration_s=10.0,
+)
+
+
+def done(began_s: float, bits_per_s: float = 1e6) -> JobOutcome:
+    flow = Flow(direction="forward", received_bits_per_s=bits_per_s)
+    return JobOutcome(figures=Figures(flows=(flow,)), began_s=began_s)
+
+
+@pytest.mark.parametrize("bits_per_s", [0.0, 1.0, 1e12])
+def test_how_much_was_moved_is_no_reason(bits_per_s: float) -> None:
+    assert judge_round(REQUEST, (done(0.0, bits_per_s), done(0.5)), (), Thresholds()).valid
+
+
+def test_a_tool_that_failed_is_named_with_its_ends() -> None:
+    verdict = judge_round(REQUEST, (done(0.0), JobOutcome(failure="no route to host")), (), Thresholds())
+    assert verdict.reasons == (Reason.PEER_FAILED,)
+    assert verdict.findings[0].text == "iperf3, c1 to s0: no route to host"
+
+
+def test_clients_that_began_apart_are_no_measurement_of_both_together() -> None:
+    verdict = judge_round(REQUEST, (done(0.0), done(1.5)), (), Thresholds())
+    assert verdict.reasons == (Reason.DISTURBED,)
+    assert "1.50 s late of 10 s" in verdict.findings[0].text
+
+
+def test_stolen_cpus_disturb() -> None:
+    cpu = (MachineCpu(machine="server", steal=0.2), MachineCpu(machine="client"))
+    (finding,) = judge_round(REQUEST, (done(0.0), done(0.0)), cpu, Thresholds()).findings
+    assert "20.0 % of the CPU time of server" in finding.text
+
+
+def test_the_thresholds_that_the_report_prints_are_those_of_the_table() -> None:
+    assert {row.name for row in Thresholds().rows()} >= OF_ROUNDS
+
+
+FAILURE = LinkFailure(port="s0", link=2, after=3.0, lasts=4.0)
+FAILED = LinkFailed(asked=FAILURE, link="s0p2", taken_down="p-s0p2 of switch", down_at_s=3.0, up_at_s=7.0)
+WITH_FAILURE = REQUEST.model_copy(update={"failure": FAILURE})
+
+
+def links(**changes: int) -> dict[str, dict[str, int]]:
+    return {"s0": {f"carrier_changes of {device}": count for device, count in changes.items()}}
+
+
+def test_a_link_that_changes_by_itself_spoils_the_round() -> None:
+    verdict = judge_round(REQUEST, (done(0.0), done(0.0)), (), Thresholds(), links(s0p3=1))
+    assert verdict.reasons == (Reason.LINK_CHANGED,)
+    assert verdict.findings[0].text == "the link of s0p3 (s0) went down or came up by itself, once"
+
+
+def test_a_link_that_was_to_fail_spoils_nothing() -> None:
+    ends = {**links(s0p2=2), "c0": {"carrier_changes of p-s0p2": 2}}
+    assert judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), ends, FAILED).valid
+
+
+def test_beside_one_that_was_to_fail_another_one_still_does() -> None:
+    verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), links(s0p2=2, s0p4=2), FAILED)
+    assert [finding.text for finding in verdict.findings] == [
+        "the link of s0p4 (s0) went down or came up by itself, 2 times"
+    ]
+
+
+def test_one_that_was_to_fail_once_and_fell_again_is_told() -> None:
+    verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), links(s0p2=4), FAILED)
+    assert not verdict.valid
+
+
+@pytest.mark.parametrize(
+    ("failed", "why"),
+    [
+        (None, "the round was over before"),
+        (FAILED.model_copy(update={"up_at_s": None}), "the round was over before"),
+        (FAILED.model_copy(update={"down_at_s": None, "trouble": "RTNETLINK answers"}), "RTNETLINK answers"),
+    ],
+)
+def test_a_failure_that_did_not_take_place_is_no_measurement_of_one(failed: LinkFailed | None, why: str) -> None:
+    verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), {}, failed)
+    assert verdict.findings[0].text == f"link 2 of s0 did not go down and come back as asked: {why}"

@@ -1,0 +1,166 @@
+"""Trials are made once: a journaled one is replayed, and never for another wish than its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.core.errors import EngineError, HostError, NicbenchError
+from nicbench.core.events import Bus, TrialFinished
+from nicbench.core.judging import Thresholds
+from nicbench.core.trial import DutWork, Interruption, Purpose, Reading, Trial, TrialRequest
+from nicbench.core.verdict import Reason
+from nicbench.hosts.fake import FakeHost
+from nicbench.measure.samples import SampleLog
+from nicbench.measure.trials import TrialMaker, TrialSetup
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
+from nicbench.testbed.fake_tester import FakeTester
+from nicbench.testbed.testers.base import During
+
+REQUEST = TrialRequest(
+    frame_bytes=64, load_frames_per_s=1000.0, duration_s=1.0, drain_s=0.1, settle_s=0.1, purpose=Purpose.SEARCH
+)
+
+
+def maker(tester: FakeTester, journaled: dict[str, Trial], published: list[object]) -> TrialMaker:
+    bus = Bus()
+    bus.subscribe(published.append)
+    setup = TrialSetup(tester, Simulated(SimulatedOptions()))
+    return TrialMaker(setup, Thresholds(), SampleLog(journaled, bus))
+
+
+class Counting(Simulated):
+    """A DUT that dies when it is told, and keeps an account that grows by the same in each trial."""
+
+    def __init__(self, died: str | None = None) -> None:
+        super().__init__(SimulatedOptions())
+        self.died = died
+        self.asked = 0
+        self.waits_ns = 0
+        self.waited_ns = 0
+
+    async def failure(self) -> str | None:
+        return self.died
+
+    async def waiting_ns(self) -> int:
+        self.waited_ns += self.waits_ns
+        return self.waited_ns
+
+    async def overruns(self) -> dict[int, int]:
+        self.asked += 1
+        return {0: 7 * self.asked}
+
+    async def work(self) -> DutWork:
+        return DutWork(
+            source="its own",
+            packets=1000 * self.asked,
+            tsc_cycles=50_000 * self.asked,
+            tsc_hz=2e9,
+            core_clock_hz=(3e9,),
+        )
+
+
+class Crashing(FakeTester):
+    """Its driver goes down in the trial."""
+
+    async def trial(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], during: During | None = None
+    ) -> Reading:
+        raise EngineError("the engine was killed by signal 11")
+
+
+def maker_of(dut: Simulated, tester: FakeTester, published: list[object] | None = None) -> TrialMaker:
+    bus = Bus()
+    bus.subscribe([].append if published is None else published.append)
+    return TrialMaker(TrialSetup(tester, dut), Thresholds(), SampleLog({}, bus))
+
+
+AVERAGE = REQUEST.model_copy(update={"purpose": Purpose.AVERAGE})
+
+
+RESET = REQUEST.model_copy(
+    update={"interruption": Interruption(command=("reset", "it"), on="dut", after_s=0.0, timeout_s=1.0)}
+)
+
+
+async def test_the_dut_is_reset_on_its_host_while_frames_are_sent() -> None:
+    bus, host = Bus(), FakeHost("d")
+    setup = TrialSetup(FakeTester(1e6), Simulated(SimulatedOptions()), hosts={"dut": host})
+    made = TrialMaker(setup, Thresholds(), SampleLog({}, bus))
+    trial = await made.make("reset/0/0", "reset", {}, RESET, 0)
+    assert host.commands == [("reset", "it")]
+    again = TrialMaker(setup, Thresholds(), SampleLog({trial.key: trial}, bus))
+    assert await again.make("reset/0/0", "reset", {}, RESET, 0) == trial
+    assert len(host.commands) == 1  # a resumed run does not reset the DUT for a trial that it has
+
+
+async def test_a_journaled_trial_is_given_back_and_not_sent_again() -> None:
+    tester, published = FakeTester(capacity_frames_per_s=900.0), list[object]()
+    first = await maker(tester, {}, published).make("t/0/0", "t", {}, REQUEST, 0)
+    assert first.reading.counts.lost == 100
+    again = await maker(tester, {"t/0/0": first}, published).make("t/0/0", "t", {}, REQUEST, 0)
+    assert again == first
+    assert len(tester.requests) == 1
+    assert sum(isinstance(event, TrialFinished) for event in published) == 1
+
+
+async def test_a_trial_after_replayed_ones_goes_on_with_their_numbers() -> None:
+    tester, published = FakeTester(capacity_frames_per_s=900.0), list[object]()
+    first = await maker(tester, {}, published).make("t/0/0", "t", {}, REQUEST, 0)
+    resumed = maker(tester, {"t/0/0": first}, published)
+    await resumed.make("t/0/0", "t", {}, REQUEST, 0)
+    assert (await resumed.make("t/1/0", "t", {}, REQUEST, 0)).id == "t0002"
+
+
+async def test_a_journal_that_asked_for_something_else_is_refused() -> None:
+    tester, published = FakeTester(capacity_frames_per_s=900.0), list[object]()
+    first = await maker(tester, {}, published).make("t/0/0", "t", {}, REQUEST, 0)
+    other = REQUEST.model_copy(update={"load_frames_per_s": 2000.0})
+    with pytest.raises(NicbenchError, match="start a new run"):
+        await maker(tester, {"t/0/0": first}, published).make("t/0/0", "t", {}, other, 0)
+
+
+async def test_a_held_up_tester_makes_the_trial_invalid_whatever_was_lost() -> None:
+    tester = FakeTester(capacity_frames_per_s=1e9, gaps_ms=[50.0])
+    trial = await maker(tester, {}, []).make("t/0/0", "t", {}, REQUEST, 0)
+    assert not trial.verdict.valid
+    assert trial.reading.counts.lost == 0
+
+
+async def test_a_dut_that_died_spoils_its_trial_which_is_kept_and_ends_the_run() -> None:
+    published: list[object] = []
+    making = maker_of(Counting("testpmd was killed by signal 9"), FakeTester(capacity_frames_per_s=1e9), published)
+    with pytest.raises(HostError, match="the DUT testpmd was killed by signal 9") as ended:
+        await making.make("t/0/0", "t", {}, REQUEST, 0)
+    assert "nicbench resume" in str(ended.value.next_step)
+    (finished,) = [event for event in published if isinstance(event, TrialFinished)]
+    assert finished.trial.verdict.reasons == (Reason.PEER_FAILED,)
+    assert "killed by signal 9" in finished.trial.verdict.findings[0].text
+
+
+async def test_a_tester_that_goes_down_with_the_dut_is_not_blamed() -> None:
+    with pytest.raises(HostError, match="the DUT testpmd exited"):
+        await maker_of(Counting("testpmd exited"), Crashing(1e9)).make("t/0/0", "t", {}, REQUEST, 0)
+    with pytest.raises(EngineError, match="signal 11"):
+        await maker_of(Counting(), Crashing(1e9)).make("t/0/0", "t", {}, REQUEST, 0)
+
+
+async def test_frames_that_the_testers_full_ring_refused_are_its_own_loss() -> None:
+    trial = await maker_of(Counting(), FakeTester(capacity_frames_per_s=1e9)).make("t/0/0", "t", {}, REQUEST, 0)
+    assert trial.reading.ports[0].receive_overrun == 7
+    assert trial.verdict.reasons == (Reason.RECEIVE_OVERRUN,)
+
+
+async def test_the_duts_account_is_that_of_the_trial_alone_and_only_where_it_is_wanted() -> None:
+    making = maker_of(Counting(), FakeTester(capacity_frames_per_s=1e9))
+    assert (await making.make("t/0/0", "t", {}, REQUEST, 0)).reading.dut_work is None
+    work = (await making.make("t/1/0", "t", {}, AVERAGE, 0)).reading.dut_work
+    assert work is not None
+    assert (work.packets, work.tsc_cycles_per_packet, work.core_cycles_per_packet) == (1000, 50.0, 75.0)
+
+
+async def test_a_dut_that_waited_for_its_core_all_the_time_spoils_its_trial() -> None:
+    dut = Counting()
+    dut.waits_ns = 10**12  # more than any trial lasts
+    trial = await maker_of(dut, FakeTester(capacity_frames_per_s=1e9)).make("t/0/0", "t", {}, REQUEST, 0)
+    assert Reason.DUT_DISTURBED in trial.verdict.reasons

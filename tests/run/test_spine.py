@@ -1,0 +1,124 @@
+"""From a run to the journal is a short way, for trials and rounds the same, and nothing on it takes many arguments."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import nicbench
+from nicbench.bench_file import load
+from nicbench.core.events import Bus, Event, TrialFinished
+from nicbench.core.result import Result
+from nicbench.core.round import Round, RoundRequest
+from nicbench.core.sample import Sample, kind_of
+from nicbench.core.trial import Trial
+from nicbench.core.verdict import Verdict
+from nicbench.run import run
+from nicbench.stages import plan as plan_stage
+
+from .simulated_bench import make_folder, nothing_told
+
+SOURCE = Path(nicbench.__file__).parent
+CONTRIBUTING = SOURCE.parents[1] / "CONTRIBUTING.md"
+MOST_ARGUMENTS = 7
+MOST_FILES = 10
+BENCH = """
+nicbench: 1
+title: One trial
+lab: {kind: simulated, capacity: 40 kpps, queue_frames: 16, delay: 20 us}
+dut: {kind: simulated}
+monitor: off
+tests:
+  - name: loss
+    method: frame-loss
+    frame_bytes: [64]
+    of: 10 kpps
+    trial: {duration: 50 ms, drain: 10 ms, settle: 5 ms}
+"""
+
+
+def constructors() -> Iterator[tuple[str, int]]:
+    """Every ``__init__`` that is written out, and how many arguments it takes; data classes and models have none."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(each, ast.ClassDef):
+                continue
+            for function in each.body:
+                if isinstance(function, ast.FunctionDef) and function.name == "__init__":
+                    taken = function.args
+                    starred = (taken.vararg is not None) + (taken.kwarg is not None)
+                    named = len(taken.posonlyargs) + len(taken.args) + len(taken.kwonlyargs)
+                    yield f"{path.relative_to(SOURCE)}, {each.name}", named + starred - 1  # self
+
+
+def test_no_constructor_takes_more_than_seven_arguments() -> None:
+    crowded = {name: count for name, count in constructors() if count > MOST_ARGUMENTS}
+    assert not crowded, "put what belongs together into a data class"
+
+
+def described_ways() -> list[list[str]]:
+    """The files of the section of CONTRIBUTING: the way of a trial, and of a round."""
+    section = CONTRIBUTING.read_text().partition("## The way of one trial\n")[2].partition("\n## ")[0]
+    of_trial, _, of_round = section.partition("A round of workloads")
+    return [re.findall(r"^\d+\. `([\w/]+\.py)`", part, re.MULTILINE) for part in (of_trial, of_round)]
+
+
+@pytest.mark.parametrize("files", described_ways(), ids=("trial", "round"))
+def test_the_way_that_contributing_describes_is_of_at_most_ten_files_that_are_there(files: list[str]) -> None:
+    assert (files[0], files[-1]) == ("run.py", "store/journal.py")
+    assert len(files) <= MOST_FILES
+    assert not [name for name in files if not (SOURCE / name).is_file()]
+
+
+def test_what_calls_the_journal_when_a_trial_ends_is_on_the_way_that_contributing_describes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_stage, "collect", nothing_told)
+    folder, bus, callers = make_folder(tmp_path, BENCH), Bus(), list[str]()
+
+    def journal(event: Event) -> None:
+        if isinstance(event, TrialFinished) and event.trial.test == "loss":
+            callers.extend(name for name in calling_files() if name not in callers)
+        folder.journal.append(event)
+
+    bus.subscribe(journal)
+    asyncio.run(run(load(folder.path / "bench.yaml"), folder, bus))
+    assert "measure/samples.py" in callers
+    assert set(callers) <= set(described_ways()[0])
+
+
+def calling_files() -> Iterator[str]:
+    """The files of nicbench that have called whoever asks, from the inside out."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(SOURCE):
+            yield str(path.relative_to(SOURCE))
+
+
+def test_trials_and_rounds_are_one_kind_of_record_that_says_what_it_is() -> None:
+    fields = {"key": "t/0/0", "test": "t", "configuration": "default", "parameters": {}, "repeat": 0}
+    request = RoundRequest(jobs=(), duration_s=1.0, warm_up=True)
+    one = Round(id=Round.id_of(3), **fields, request=request, verdict=Verdict(), outcomes=())
+    assert isinstance(one, Sample)
+    assert (one.kind, one.id, one.number, one.warm_up) == ("round", "r0003", 3, True)
+    assert (Trial.kind, Trial.id_of(12)) == ("trial", "t0012")
+    assert [kind_of(each) for each in ("t0001", "r0001", "7")] == ["trial", "round", None]
+    result = Result(id="t/a", method="stream", parameters={}, values={}, trials=(one.id,))
+    assert result.measured_by == "round"
+
+
+def test_a_round_that_warms_up_is_known_by_its_request_also_in_a_journal_of_before() -> None:
+    fields = {"id": "r0001", "key": "t/0/0", "test": "t", "configuration": "default", "parameters": {}, "repeat": 0}
+    for warm_up in (True, False):
+        request = RoundRequest(jobs=(), duration_s=1.0, warm_up=warm_up).model_dump(mode="json")
+        known = Round.model_validate({**fields, "request": request, "outcomes": [], "verdict": {}})
+        assert known.warm_up is warm_up
+        assert "warm_up" not in known.model_dump(mode="json")

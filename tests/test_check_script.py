@@ -1,0 +1,71 @@
+"""``scripts/check``: whatever fails, the others run, the last lines name it, and the exit status says so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "check"
+STUB = """#!/bin/sh
+echo "$(basename "$0") $*" >>{log}
+case "$(basename "$0") $*" in {failing}) exit {status} ;; esac
+"""
+
+
+def check(folder: Path, *parts: str, failing: str = "nothing", status: int = 1) -> tuple[int, list[str], str]:
+    """The exit status of the script among stand-ins for all that it starts, what it started, and its last words."""
+    log, programs = folder / "log", folder / ".venv" / "bin"
+    for made in (programs, folder / "scripts", folder / "engine", folder / "cargo" / "bin", folder / "tests"):
+        made.mkdir(parents=True)
+    shutil.copy(SCRIPT, folder / "scripts" / "check")
+    for marker in ("lab", "vm"):
+        (folder / "tests" / f"test_{marker}.py").write_text(f"pytestmark = pytest.mark.{marker}\n")
+    for path in (*(programs / name for name in ("ruff", "mypy", "lint-imports", "pytest")), folder / "cargo/bin/cargo"):
+        path.write_text(STUB.format(log=log, failing=failing, status=status))
+        path.chmod(0o755)
+    log.touch()
+    environment = {**os.environ, "CARGO_HOME": str(folder / "cargo")}
+    command = (str(folder / "scripts" / "check"), *parts)
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    return done.returncode, log.read_text().splitlines(), done.stderr
+
+
+def test_everything_runs_and_nothing_is_said_to_have_failed(tmp_path: Path) -> None:
+    status, started, said = check(tmp_path, "lint", "rust", "python")
+    assert (status, said) == (0, "")
+    assert {"mypy ", "ruff check .", "cargo test --workspace --locked --quiet"} <= set(started)
+    sessions = [line for line in started if line.startswith("pytest")]
+    assert len(sessions) == 4
+    assert all("--durations=20" in session for session in sessions)
+    assert [session for session in sessions if session.endswith(" tests/test_lab.py")]
+    assert sessions[-1].endswith(" tests/test_vm.py")
+
+
+@pytest.mark.parametrize(
+    ("failing", "named"),
+    [
+        ("'ruff check .'", "ruff check ."),
+        ("mypy*", "mypy"),
+        ("cargo*default-features*", "in_engine cargo clippy"),
+        ("'pytest'*'not lab and not vm'*", "pytest"),
+    ],
+)
+def test_one_that_fails_lets_the_others_run_and_is_named(tmp_path: Path, failing: str, named: str) -> None:
+    status, started, said = check(tmp_path, "lint", "rust", "python", failing=failing, status=7)
+    assert status == 7
+    assert "check: 1 failed:" in said
+    assert f"\n  {named}" in said
+    assert "cargo test --workspace --locked --quiet" in started
+    assert len([line for line in started if line.startswith("pytest")]) == 4
+
+
+def test_a_check_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    status, started, said = check(tmp_path, "lnit")
+    assert (status, started) == (2, [])
+    assert "no check called lnit" in said

@@ -1,0 +1,79 @@
+"""Two namespaces with two veth pairs for the lab tests of DUTs, and the testbed that describes them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from nicbench.hosts.kinds.local import LocalHost
+from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.testbed.labs.base import CoreMap, DutPort, Testbed, TesterPort
+
+TESTER_MACS = ("02:00:00:00:10:01", "02:00:00:00:11:01")
+DUT_MACS = ("02:00:00:00:10:02", "02:00:00:00:11:02")
+
+
+@dataclass(frozen=True)
+class Wires:
+    """The namespaces; devices are t0, t1 in the tester's and d0, d1 in the DUT's."""
+
+    tester: str
+    dut: str
+    testbed: Testbed
+
+    def received_frames(self, device: str) -> int:
+        """What the tester's device has received, by its own counter."""
+        shown = _ip("-n", self.tester, "-j", "-s", "link", "show", "dev", device)
+        return int(json.loads(shown)[0]["stats64"]["rx"]["packets"])
+
+
+@contextmanager
+def wires() -> Iterator[Wires]:
+    """Makes them, without a default route or forwarding, and removes them."""
+    tag = secrets.token_hex(3)
+    tester, dut = f"nbt{tag}", f"nbd{tag}"
+    try:
+        for namespace in (tester, dut):
+            _ip("netns", "add", namespace)
+            for name in ("all", "default"):
+                _in(namespace, "sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6=1")
+        for index in (0, 1):
+            here, there = f"t{index}", f"d{index}"
+            _ip("-n", tester, "link", "add", here, "type", "veth", "peer", "name", there, "netns", dut)
+            _ip("-n", tester, "link", "set", here, "address", TESTER_MACS[index], "up")
+            _ip("-n", dut, "link", "set", there, "address", DUT_MACS[index], "up")
+            # Frames of several hundred bytes must not be merged or split on their way to a packet socket.
+            for namespace, device in ((tester, here), (dut, there)):
+                _in(namespace, "ethtool", "-K", device, "tx", "off", "gso", "off", "tso", "off")
+        yield Wires(tester, dut, described_testbed(tester, dut))
+    finally:
+        for namespace in (tester, dut):
+            subprocess.run(("ip", "netns", "del", namespace), check=False, capture_output=True)
+
+
+def described_testbed(tester: str = "tester", dut: str = "dut") -> Testbed:
+    """The testbed of such a lab; the namespaces need not exist."""
+    local = LocalHost()
+    return Testbed(
+        tester=NetnsHost(local, tester),
+        dut=NetnsHost(local, dut),
+        tester_ports=tuple(
+            TesterPort(f"t{i}", {"kind": "af_packet", "device": f"t{i}"}, f"t{i}", TESTER_MACS[i]) for i in (0, 1)
+        ),
+        dut_ports=tuple(DutPort(f"d{i}", f"d{i}", DUT_MACS[i]) for i in (0, 1)),
+        cores=CoreMap(worker=0, dut=(1,), housekeeping=(1,), shared=True),
+        link_bits_per_s=10e9,
+        link_is_nominal=True,
+    )
+
+
+def _ip(*arguments: str) -> str:
+    return subprocess.run(("ip", *arguments), check=True, capture_output=True, text=True).stdout
+
+
+def _in(namespace: str, *command: str) -> str:
+    return _ip("netns", "exec", namespace, *command)

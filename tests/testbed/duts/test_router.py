@@ -1,0 +1,107 @@
+"""The router of workloads: forwarding and routes with their undo, and what it refuses to call forwarded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.errors import NotReadyError
+from nicbench.hosts.fake import FakeHost
+from nicbench.testbed.duts.router import Router, RouterOptions
+from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
+from nicbench.tuning.stack import UndoStack
+
+FORWARD = "/proc/sys/net/ipv4/ip_forward"
+NO_ROUTE = ("ip", "-4", "-j", "route", "show", "exact")
+
+
+def end(host: FakeHost, name: str, address: str, port: str | None = None) -> Endpoint:
+    facts = EndpointFacts(name=name, host=host.name, machine=host.name, address=address, device=name, port=port)
+    return Endpoint(host, facts)
+
+
+def bed_of(networks: tuple[str, str] = ("198.18.0", "198.18.1"), *, one_host: bool = False) -> EndpointTestbed:
+    """Two ports, a client at each, whose kernels say what a routed pair's do."""
+    server = FakeHost("server", {FORWARD: "0\n"})
+    servers, clients = [], []
+    for number, network in enumerate(networks):
+        servers.append(end(server, f"s{number}", f"{network}.1"))
+        info = [{"local": f"{network}.1", "prefixlen": 24, "scope": "global"}]
+        server.answer(("ip", "-j", "address", "show", "dev", f"s{number}"), json.dumps([{"addr_info": info}]))
+        host = FakeHost("both" if one_host else f"h{number}")
+        way = [{"gateway": f"{network}.1", "dev": f"c{number}"}]
+        host.answer(("ip", "-4", "-j", "route", "get"), json.dumps(way))
+        clients.append(end(host, f"c{number}", f"{network}.10", f"s{number}"))
+    return EndpointTestbed(servers=tuple(servers), clients=tuple(clients), link_is_nominal=True)
+
+
+def up(bed: EndpointTestbed, folder: Path, **options: bool) -> tuple[Router, UndoStack]:
+    router, changes = Router(RouterOptions(**options)), UndoStack("run", folder, folder / "run")
+    asyncio.run(router.up(bed, changes))
+    return router, changes
+
+
+def commands_of(host: object, *words: str) -> list[tuple[str, ...]]:
+    assert isinstance(host, FakeHost)
+    return [command for command in host.commands if all(word in command for word in words)]
+
+
+def test_forwarding_is_switched_on_and_each_client_reaches_the_other_network_alone(tmp_path: Path) -> None:
+    bed = bed_of()
+    router, changes = up(bed, tmp_path)
+    assert tuple(commands_of(bed.clients[0].host, "add")[0][at] for at in (4, 6, 8)) == (
+        "198.18.1.0/24",
+        "198.18.0.1",
+        "c0",
+    )
+    assert not [command for end in bed.clients for command in commands_of(end.host, "default")]
+    assert router.disclosure()["settings"] == {"net/ipv4/ip_forward": "1"}
+    assert len([command for commands in router.disclosure()["commands"].values() for command in commands]) == 2
+    assert asyncio.run(changes.undo_all()) == []
+    assert isinstance(bed.server, FakeHost)
+    assert bed.server.files[FORWARD].strip() == "0"
+    assert [entry.undo.kind for entry in changes.entries].count("delete_ip_object") == 2
+
+
+def test_a_route_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
+    bed = bed_of()
+    host = bed.clients[0].host
+    assert isinstance(host, FakeHost)
+    host.answer((*NO_ROUTE, "198.18.1.0/24"), json.dumps([{"gateway": "198.18.0.1", "dev": "c0"}]))
+    router, _ = up(bed, tmp_path)
+    assert commands_of(host, "add") == []
+    assert "there already" in str(router.disclosure()["commands"]["h0"])
+
+
+def test_ports_in_one_network_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotReadyError, match="are in one network"):
+        up(bed_of(("198.18.0", "198.18.0")), tmp_path)
+
+
+def test_a_host_that_is_a_client_of_two_ports_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotReadyError, match="would not pass the router"):
+        up(bed_of(one_host=True), tmp_path)
+
+
+def test_another_way_to_that_network_is_not_called_forwarding(tmp_path: Path) -> None:
+    bed = bed_of()
+    host = bed.clients[1].host
+    assert isinstance(host, FakeHost)
+    host.answer(("ip", "-4", "-j", "route", "get"), json.dumps([{"gateway": "10.0.0.1", "dev": "eth9"}]))
+    with pytest.raises(NotReadyError, match=r"packets from c1 to c0 do not go through the router.*10\.0\.0\.1"):
+        up(bed, tmp_path)
+
+
+def test_a_router_that_drops_what_it_should_forward_is_found_before_the_first_test(tmp_path: Path) -> None:
+    bed = bed_of()
+    host = bed.clients[0].host
+    assert isinstance(host, FakeHost)
+    host.fail("ping", "", 1)
+    with pytest.raises(NotReadyError, match="does not answer") as refused:
+        up(bed, tmp_path)
+    assert "ping: false" in str(refused.value.next_step)
+    up(bed, tmp_path / "again", ping=False)

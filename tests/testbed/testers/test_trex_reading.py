@@ -1,0 +1,139 @@
+"""From TRex's dictionaries to a reading: pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nicbench.core.traffic import Traffic
+from nicbench.stats.latency import histogram_of
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._trex_traffic import (
+    TrexStatistics,
+    UnknownCountError,
+    Way,
+    flow_program,
+    reading_of,
+    udp_frame,
+)
+
+NAMES = {0: "trex0", 1: "trex1"}
+WAY = Way(name="0->1", transmit=0, receive=1, intended=1000, group=1, latency_group=513)
+NOT_AVAILABLE = object()
+
+
+def told(sent: int, received: Any, sampled: dict[str, Any] | None = None, arrived: int | None = None) -> TrexStatistics:
+    def flow(tx: int, rx: Any) -> dict[str, Any]:
+        return {"tx_pkts": {0: tx, 1: 0, "total": tx}, "rx_pkts": {0: 0, 1: rx, "total": rx}}
+
+    in_sample = sum((sampled or {}).get("histogram", {}).values())
+    errors = {"dropped": 0, "dup": 0, "out_of_order": 0, "seq_too_high": 0, "seq_too_low": 0}
+    return TrexStatistics(
+        ports={
+            0: {"opackets": sent + in_sample, "ipackets": 0, "ierrors": 0},
+            1: {"opackets": 0, "ipackets": arrived if arrived is not None else received + in_sample, "ierrors": 0},
+            "global": {"queue_full": 3},
+        },
+        groups={
+            "flow_stats": {1: flow(sent, received), 513: flow(in_sample, in_sample), "global": {}},
+            "latency": {513: {"err_cntrs": errors, "latency": sampled or {}}, "global": {"bad_hdr": 0}},
+        },
+        transmit_ns=10**9,
+        overtime_ns=0,
+        cpu_share=None,
+        links_lost=frozenset(),
+    )
+
+
+def test_both_groups_of_a_way_are_one_stream() -> None:
+    reading = reading_of([WAY], told(900, 850, {"histogram": {20: 100}, "total_max": 26}), NAMES)
+    assert reading.counts.sent == 1000
+    assert reading.counts.received == 950
+    assert reading.counts.lost == 50
+    assert reading.counts.unsent_tester == 0
+    assert reading.health.queue_full == 3
+    assert reading.health.longest_gap_ns is None
+
+
+def test_what_was_not_sent_is_the_testers() -> None:
+    counts = reading_of([WAY], told(800, 800), NAMES).counts
+    assert (counts.intended, counts.sent, counts.unsent_tester, counts.lost) == (1000, 800, 200, 0)
+
+
+def test_one_frame_more_than_intended_is_no_frame_too_many() -> None:
+    counts = reading_of([WAY], told(1001, 1001), NAMES).counts
+    assert (counts.intended, counts.sent, counts.unsent_tester) == (1001, 1001, 0)
+
+
+def test_copies_are_no_frames_received() -> None:
+    """Nor do they hide a loss of other frames; how many there were is not known."""
+    counts = reading_of([WAY], told(1000, 1010), NAMES).counts
+    assert (counts.received, counts.lost, counts.duplicated) == (1000, 0, None)
+
+
+def test_frames_that_belong_to_no_stream_are_foreign() -> None:
+    reading = reading_of([WAY], told(1000, 1000, arrived=1007), NAMES)
+    assert reading.counts.foreign == 7
+    assert reading.ports[1].foreign == 7
+
+
+def test_a_count_that_trex_does_not_have_is_an_error_and_no_loss() -> None:
+    with pytest.raises(UnknownCountError, match="rx_pkts of packet group 1 at port 1"):
+        reading_of([WAY], told(1000, NOT_AVAILABLE, arrived=1000), NAMES)
+
+
+def test_flow_counters_at_zero_beside_arriving_frames_are_not_believed() -> None:
+    with pytest.raises(UnknownCountError, match="are 0 although 990 frames arrived"):
+        reading_of([WAY], told(1000, 0, arrived=990), NAMES)
+
+
+def test_a_dut_that_passes_nothing_is_believed() -> None:
+    counts = reading_of([WAY], told(1000, 0, arrived=2), NAMES).counts
+    assert (counts.received, counts.lost) == (0, 1000)
+
+
+def test_the_fine_histogram_gives_latencies_to_the_microsecond() -> None:
+    fine = histogram_of([(25, 60), (31, 40)])
+    sampled = {"histogram": {20: 60, 30: 40}, "total_max": 31, "average": 7.0, "hdrh": fine}
+    latency = reading_of([WAY], told(900, 900, sampled), NAMES).latency
+    assert latency is not None
+    assert (latency.minimum_ns, latency.maximum_ns, latency.count) == (25_000, 31_000, 100)
+    assert latency.mean_ns == pytest.approx(27_400)  # and not the average, which is a running one
+    assert latency.percentiles_ns["50"] == pytest.approx(25_000, rel=1e-3)
+    assert latency.sample_of == 1000
+    assert latency.resolution_ns == 1000.0
+
+
+def test_a_fine_histogram_of_other_frames_is_not_used() -> None:
+    """Clearing the statistics does not clear it."""
+    sampled = {"histogram": {20: 100}, "total_max": 26, "hdrh": histogram_of([(25, 5000)])}
+    latency = reading_of([WAY], told(900, 900, sampled), NAMES).latency
+    assert latency is not None
+    assert latency.count == 100
+    assert latency.resolution_ns == 6000.0  # of the bin from 20 us, which ends at the greatest
+
+
+def test_without_it_percentiles_are_at_most_what_the_bins_allow() -> None:
+    sampled = {"histogram": {0: 50, 20: 30, 300: 20}, "total_max": 342}
+    latency = reading_of([WAY], told(900, 900, sampled), NAMES).latency
+    assert latency is not None
+    assert (latency.minimum_ns, latency.maximum_ns) == (0, 342_000)
+    assert latency.percentiles_ns["50"] == pytest.approx(10_000, rel=1e-3)
+    assert latency.percentiles_ns["90"] == pytest.approx(342_000, rel=1e-3)
+    assert latency.resolution_ns == 42_000.0
+
+
+def test_no_stamped_frame_is_no_latency() -> None:
+    assert reading_of([WAY], told(1000, 1000, {"histogram": {}}), NAMES).latency is None
+
+
+def test_a_frame_is_ethernet_ipv4_and_udp_of_the_size_without_its_checksum() -> None:
+    way = Addressing(0, 1, "02:00:00:00:00:01", "02:00:00:00:00:02", 4, "198.18.0.1", "198.19.0.1", 4, 2)
+    frame = udp_frame(Traffic(), way, 128)
+    assert len(frame) == 124
+    assert frame[:14].hex() == "020000000002" + "020000000001" + "0800"
+    assert frame[14:34].hex() == "4500006e00000000" + "4011" + "ee57" + "c6120001" + "c6130001"
+    assert frame[34:42].hex() == "c0200007005a0000"
+    assert sum(int.from_bytes(frame[at : at + 2], "big") for at in range(14, 34, 2)) % 0xFFFF == 0
+    assert flow_program(Traffic(flows=3), way) == ((26, 0xC6120001, 3), (30, 0xC6130001, 2))
