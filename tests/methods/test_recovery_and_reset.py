@@ -118,7 +118,10 @@ async def test_frames_lost_at_the_end_mean_that_the_dut_did_not_recover(last: St
 
 async def test_a_dut_that_was_not_overloaded_had_nothing_to_recover_from() -> None:
     result = await recovery(Known((overload(lost=0), after())))
-    assert result.values["overload"] == "at 64 bytes nothing was lost in it: there was nothing to recover from"
+    assert value_of(result, "recovery_time_ms").value is None
+    assert result.verdict is ResultVerdict.INCOMPLETE
+    reason = "at 64 bytes nothing was lost in the overload of 1 of 1 trials: there was nothing to recover from"
+    assert result.values["limit"] == reason
 
 
 async def test_the_overload_is_at_most_what_tester_and_line_carry() -> None:

@@ -3,7 +3,8 @@
 Steps, for each frame size: frames at 110 % of the throughput (or the most that tester and line carry, if that is
 less), then, in the same transmission, at half of that. The recovery time runs from the change of rate to the sending of
 the last frame that is lost; the average over several trials is reported. Verified: every frame by its signature; frames
-lost at the very end mean that the DUT did not recover.
+lost at the very end mean that the DUT did not recover. A trial whose overload lost nothing was none: without frames lost
+in the overload of every trial there is no recovery time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, words_of
 from nicbench.core.quantity import Percent, PercentOver
-from nicbench.core.result import Result
+from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Phase, Purpose, Reading, StreamReading
@@ -124,10 +125,10 @@ class SystemRecovery(FrameMethod):
             "throughput_frames_per_s": throughput.value,
             "overload_frames_per_s": overload,
             "recovery_frames_per_s": phases[1].load_frames_per_s,
-            **summary([recovery_s(reading, phases) for reading in made.readings], phases),
+            **summary(made.readings, phases),
             **_of_trials(made.readings, phases),
         }
-        overloaded = self._short_of_overload(size, throughput.value, overload, full, values)
+        overloaded = self._short_of_overload(size, throughput.value, overload, full)
         return self._result(size, {**values, "overload": overloaded}, made)
 
     def _times(self) -> TrialTimes:
@@ -135,14 +136,12 @@ class SystemRecovery(FrameMethod):
         return TrialTimes(duration=times.overload_time + times.recovery_time, drain=times.drain, settle=times.settle)
 
     def _short_of_overload(
-        self, size: Size, throughput: float, overload: float, full: Full, values: Values
+        self, size: Size, throughput: float, overload: float, full: Full
     ) -> str | None:
-        """Said where the DUT was not, or may not have been, overloaded."""
+        """Why the overload was less than asked for."""
         percent = 100.0 * overload / throughput
         if percent < self.options.overload - 0.01:
             return f"at {words_of(size)} it is {percent:.4g} % of the throughput, for {full.why_not_more}"
-        if values["overload_lost_frames"] == 0:
-            return f"at {words_of(size)} nothing was lost in it: there was nothing to recover from"
         return None
 
     def _result(self, size: Size, values: Values, made: Repeated) -> Result:
@@ -214,14 +213,25 @@ def recovery_s(reading: Reading, phases: tuple[Phase, Phase]) -> float | None:
     return latest
 
 
-def summary(times_s: list[float | None], phases: tuple[Phase, Phase]) -> Values:
-    """The average and the extremes, where the DUT recovered in every trial."""
+def summary(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
+    """The average and the extremes; none, with the reason, unless the DUT was overloaded and recovered in every trial."""
+    without_loss = sum(_lost_in_overload(reading) == 0 for reading in readings)
+    if without_loss:
+        trials = f"{without_loss} of {len(readings)} trials"
+        reason = f"nothing was lost in the overload of {trials}: there was nothing to recover from"
+        unknown = Bounded(value=None, n=len(readings), reason_null=reason)
+        return {"recovery_time_ms": unknown, "repetitions": len(readings)}
+    times_s = [recovery_s(reading, phases) for reading in readings]
 
     def why_unknown() -> str:
         missing = sum(1 for time_s in times_s if time_s is None)
         return f"frames were lost to the end, {phases[1].duration_s:g} s after the overload, in {missing} of the trials"
 
     return average_ms("recovery_time_ms", times_s, why_unknown)
+
+
+def _lost_in_overload(reading: Reading) -> int:
+    return sum(stream.counts.failed for stream in reading.streams if stream.phase == 1)
 
 
 def _of_trials(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
