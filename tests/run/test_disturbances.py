@@ -54,12 +54,15 @@ nicbench: 1
 title: A busy process on the DUT's core
 lab: {kind: veth}
 dut: {kind: kernel-forward}
-thresholds: {longest_gap_ms: 500, total_gap_share: 0.9, unsent_share: 0.2, dut_contended_share: 1.0, dut_pause_ms: 500}
+thresholds:
+  {longest_gap_ms: 500, total_gap_share: 0.9, unsent_share: 0.2, dut_contended_share: 1.0,
+  dut_pause_ms: 500, dut_steal_share: 1.0}
 tests:
-  - name: loss
-    method: frame-loss
+  - name: light
+    method: load-sweep
     frame_bytes: [64]
     of: 10 kpps
+    loads: [100 %]
     trial: {duration: 500 ms, drain: 100 ms, settle: 50 ms}
 """
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, words_of
 from nicbench.core.quantity import Percent, PercentOver
-from nicbench.core.result import Bounded, Result
+from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Phase, Purpose, Reading, StreamReading
@@ -129,7 +129,10 @@ class SystemRecovery(FrameMethod):
             **_of_trials(made.readings, phases),
         }
         overloaded = self._short_of_overload(size, throughput.value, overload, full)
-        return self._result(size, {**values, "overload": overloaded}, made)
+        result = self._result(size, {**values, "overload": overloaded}, made)
+        if all(_lost_in_overload(reading) > 0 for reading in made.readings):
+            return result
+        return result.model_copy(update={"verdict": ResultVerdict.INCOMPLETE})
 
     def _times(self) -> TrialTimes:
         times = self.options.trial
