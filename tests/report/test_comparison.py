@@ -11,9 +11,9 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summ
 from nicbench.report.answer import of_comparison
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.drawing import charts
-from nicbench.report.drawing.curves import curve_chart
+from nicbench.report.drawing.bars import bins_chart
+from nicbench.report.drawing.plots import curve_chart
 from nicbench.report.drawing.rates import rates_chart
-from nicbench.report.drawing.tail_bins import bins_chart
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import SAME

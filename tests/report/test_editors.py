@@ -19,7 +19,7 @@ from nicbench.core.result import Result, ResultVerdict
 from nicbench.report.answer.of_studies import brief, sentences
 from nicbench.report.drawing.svg import identifiers
 from nicbench.report.editors.dots import dot_figures
-from nicbench.report.editors.sharing import sharing_rows
+from nicbench.report.editors.overview import sharing_rows
 from nicbench.report.editors.study import Study, studies
 from nicbench.report.editors.tables import (
     MOST_COLUMNS,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from nicbench.core.bond import Connection, FlowSilence, LinkFailed, LinkFailure
 from nicbench.core.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
 from nicbench.measure.round_verdict import Verdict
+from nicbench.report.bonds import failed_links
 from nicbench.report.drawing.charts import NARROW, WIDE
-from nicbench.report.drawing.failed_link import failed_link_chart
-from nicbench.report.failed_links import failed_links
+from nicbench.report.drawing.over_time import failed_link_chart
 from nicbench.report.numbers import UNKNOWN
 
 ASKED = LinkFailure(port="s0", link=2, after=4.0, lasts=4.0)

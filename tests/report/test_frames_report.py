@@ -15,8 +15,7 @@ from nicbench.core.result import Result
 from nicbench.core.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.report.answer.of_studies import brief, sentences
-from nicbench.report.editors.directories import directory_rows, kind_of
-from nicbench.report.editors.study import Study, studies
+from nicbench.report.editors.study import Study, directory_rows, kind_of, studies
 from nicbench.report.facts import facts
 from nicbench.report.rounds import round_group
 from nicbench.stats.latency import histogram_of

@@ -12,9 +12,8 @@ from nicbench.core.events import CeilingFound, Note, ResultReady, RunStarted
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.core.trial import Purpose
-from nicbench.report.answer.verdict import verdict_text
-from nicbench.report.drawing.charts import rates_by_size_caption
-from nicbench.report.drawing.points import points_of
+from nicbench.report.answer.of_run import verdict_text
+from nicbench.report.drawing.charts import points_of, rates_by_size_caption
 from nicbench.report.gather import _statements, gather
 from nicbench.report.model import Report
 from nicbench.report.timing import tail

@@ -14,7 +14,7 @@ from nicbench.cli.summary_table import headline, print_summary
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.report import numbers
 from nicbench.report.drawing import charts
-from nicbench.report.drawing.curves import curve_chart, curves
+from nicbench.report.drawing.plots import curve_chart, curves
 from nicbench.report.section import Section
 from nicbench.report.tables import sections
 

@@ -7,7 +7,7 @@ from typing import Any
 from nicbench.core.reading import Counts, Stamps
 from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Verdict
-from nicbench.report.stamps import clock_rows, warnings, words
+from nicbench.report.timing import clock_rows, warnings, words
 
 LATENCY = Latency(
     source="software", received_by="card", resolution_ns=6.4, count=100, minimum_ns=0, mean_ns=5.0, maximum_ns=9

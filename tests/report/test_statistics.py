@@ -18,7 +18,7 @@ from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.importing.reference.data_sets import data_set, results_of
 from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import studies
-from nicbench.report.statistics import numerals
+from nicbench.report.statistics.cells import within
 from nicbench.report.statistics.view import StatisticsView, statistics_view
 from nicbench.stats.bootstrap import Asked
 
@@ -181,8 +181,8 @@ def test_one_run_has_no_statistics() -> None:
     ],
 )
 def test_an_interval_has_two_digits_of_its_width(lower: float, upper: float, text: str) -> None:
-    assert numerals.within(lower, upper) == text
-    assert numerals.within(None, upper) == "–"
+    assert within(lower, upper) == text
+    assert within(None, upper) == "–"
 
 
 def test_of_a_test_only_what_differs_is_told() -> None:

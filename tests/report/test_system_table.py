@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicbench.core.described import NOTHING, Shape
-from nicbench.report.declared import inventory_shapes
+from nicbench.report.facts import inventory_shapes
 from nicbench.report.system_subjects import SUBJECTS
-from nicbench.report.system_table import SystemTable, system_table
-from nicbench.report.tuned import tuned_rows
+from nicbench.report.system_table import SystemTable, system_table, tuned_rows
 from nicbench.system.inventory.collect import collect_host
 
 from ._documents import page_of

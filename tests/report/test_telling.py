@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 import pytest
 
+from nicbench.report.drawing.behind import Head, number, read
 from nicbench.report.drawing.charts import NARROW, WIDE, Format, finished, rates_by_size_chart
-from nicbench.report.drawing.reading import Head, number, read
 from nicbench.report.drawing.svg import svg
 from nicbench.report.model import Report
 

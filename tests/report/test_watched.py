@@ -11,7 +11,7 @@ from nicbench.core.monitor import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.report.drawing.charts import NARROW, WIDE
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.watched import cpu_chart, stepped, watched_figure
+from nicbench.report.drawing.over_time import cpu_chart, stepped, watched_figure
 from nicbench.report.html import fragment
 from nicbench.report.model import Report
 from nicbench.report.watched import BETWEEN, Slice, WatchedMachine, watched_machines

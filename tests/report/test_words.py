@@ -11,8 +11,7 @@ from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column
 from nicbench.report import numbers
 from nicbench.report.cells import texts
-from nicbench.report.declared import method_shapes, traffic_shapes
-from nicbench.report.facts import columns, facts, label_of, plain, spans
+from nicbench.report.facts import columns, facts, label_of, method_shapes, plain, spans, traffic_shapes
 from nicbench.report.numbers import basis_words
 from nicbench.testbed.labs.veth import VethLab
 from nicbench.testbed.testers.packets import Packets

@@ -21,9 +21,9 @@ from nicbench.core.table import Column
 from nicbench.core.units import format_rate
 from nicbench.report.answer.of_run import brief
 from nicbench.report.answer.of_studies import briefs as studies_in_brief
+from nicbench.report.comparison import runs_lines
 from nicbench.report.editors.study import studies
 from nicbench.report.grids import Crossing, GridTable
-from nicbench.report.growth import runs_lines
 from nicbench.report.imported import errata_words
 from nicbench.report.section import Section
 from nicbench.report.tables import sections, side_by_side

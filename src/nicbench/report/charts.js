@@ -1,5 +1,5 @@
 // Charts that answer to mouse, finger and keyboard. Without this script they are the same drawings, and silent.
-// Marks bring their words (report/drawing/telling.py): "series|key|value|from to"; their group has the patterns.
+// Marks bring their words (report/drawing/svg.py): "series|key|value|from to"; their group has the patterns.
 const NEAR = 28; // in units of the drawing
 const KEYS = "Left and right arrow: point by point. Up and down: another series. Escape: leave.";
 const made = (className, name, value) => {

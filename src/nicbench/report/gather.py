@@ -25,27 +25,24 @@ from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
 from nicbench.report.answer import of_comparison, of_run, of_studies
-from nicbench.report.answer.verdict import verdict_text
+from nicbench.report.answer.of_run import verdict_text
+from nicbench.report.bonds import failed_links
 from nicbench.report.comparison import Comparison, comparison
-from nicbench.report.detail import detail_tables
 from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import Study, editors_parts, shown_by_studies, studies
 from nicbench.report.endpoints import endpoint_rows
-from nicbench.report.failed_links import failed_links
 from nicbench.report.imported import imported_view
 from nicbench.report.injected import injected_rows, injected_sentence
-from nicbench.report.ledger import ledger_table
-from nicbench.report.machine import machine_table
 from nicbench.report.model import Report, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
 from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of
 from nicbench.report.section import Known, Section
 from nicbench.report.statistics.view import StatisticsView, statistics_view
 from nicbench.report.study.revisions import label_of_time, revision_rows
-from nicbench.report.system_table import system_table
+from nicbench.report.system_table import system_table, tuned_rows
 from nicbench.report.tables import sections, with_tables
 from nicbench.report.tails import tail_tables
-from nicbench.report.tuned import tuned_rows
+from nicbench.report.trial_tables import detail_tables, ledger_table, machine_table
 from nicbench.report.watched import watched_machines
 from nicbench.store import RunFolder
 from nicbench.store.folder import FRAMES

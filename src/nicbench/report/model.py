@@ -13,23 +13,20 @@ from nicbench.core.reading import Capture
 from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Purpose, Trial
+from nicbench.report.bonds import FailedLink
 from nicbench.report.comparison import Comparison
-from nicbench.report.detail import DetailTable
 from nicbench.report.editors.study import Study
 from nicbench.report.endpoints import EndpointRow
-from nicbench.report.failed_links import FailedLink
 from nicbench.report.imported import ImportedView
 from nicbench.report.injected import InjectedRow
-from nicbench.report.ledger import LedgerTable
-from nicbench.report.machine import MachineTable
 from nicbench.report.ports import PortsTable
 from nicbench.report.rounds import RoundGroup, Tool
 from nicbench.report.section import Section
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.study.revisions import RevisionRow
-from nicbench.report.system_table import SystemTable
+from nicbench.report.system_table import SystemTable, TunedRow
 from nicbench.report.tails import TailTable
-from nicbench.report.tuned import TunedRow
+from nicbench.report.trial_tables import DetailTable, LedgerTable, MachineTable
 from nicbench.report.watched import WatchedMachine
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})

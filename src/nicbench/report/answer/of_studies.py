@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nicbench.report.editors.directories import directory_rows, local_types
-from nicbench.report.editors.study import OneWay, Study
+from nicbench.report.editors.study import OneWay, Study, directory_rows, local_types
 from nicbench.report.editors.words import GAP, held_words, listed, plain_rate, target_words
 from nicbench.report.numbers import megabytes, share
 from nicbench.stats.frames import Held, Sustained, Target

@@ -1,13 +1,33 @@
-"""A sheet for each test: the report with the results of that test alone. Pure."""
+"""A sheet for each test: the report with the results of that test alone, its setup table and its settings table. Pure.
+
+What is not known is left out and named, never invented.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
 
+from nicbench.core.plan import Plan
 from nicbench.core.result import name_of_test
+from nicbench.report import disclosure
+from nicbench.report.answer.sentences import dut_name
 from nicbench.report.comparison import Comparison
+from nicbench.report.facts import (
+    Shapes,
+    dut_shapes,
+    label_of,
+    method_shapes,
+    named,
+    plain,
+    tester_shapes,
+    traffic_shapes,
+)
 from nicbench.report.model import Report
+from nicbench.report.system_subjects import SUBJECTS, Facts, Tell
+from nicbench.report.testbed.wiring import wirings
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +86,224 @@ def _has_results(report: Report) -> bool:
     compared = report.comparison
     beside = compared and (compared.rates or compared.tails or compared.sections)
     return bool(beside or report.runs_by_themselves or report.studies or report.other_results or report.ports)
+
+
+_COMPILERS = ("gcc", "clang", "rustc")
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    """One fact: a text for each machine, or one text for all of the test, or lines of code."""
+
+    label: str
+    texts: tuple[str | None, ...] = ()
+    text: str = ""
+    code: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A table; ``unknown`` are the facts that were looked for and that nobody told."""
+
+    machines: tuple[str, ...]
+    rows: tuple[CardRow, ...]
+    unknown: tuple[str, ...] = ()
+
+
+def _drivers(key: str) -> Tell:
+    """What the drivers of the test's interfaces say under ``key``."""
+
+    def tell(facts: Facts) -> str | None:
+        known = facts.get("drivers")
+        found = known.items() if isinstance(known, Mapping) else ()
+        told = [
+            " ".join(
+                str(driver[part]) for part in (key, "version") if driver.get(part) and (part == key or key == "name")
+            )
+            for _, driver in found
+            if isinstance(driver, Mapping) and driver.get(key)
+        ]
+        return ", ".join(dict.fromkeys(told)) or None
+
+    return tell
+
+
+def _compiler(facts: Facts) -> str | None:
+    software = facts.get("software")
+    known = software if isinstance(software, Mapping) else {}
+    return ", ".join(f"{name} {known[name]}" for name in _COMPILERS if known.get(name)) or None
+
+
+_SETUP: Final[Mapping[str, Tell]] = {
+    "Server": SUBJECTS["Machine"],
+    "CPU": SUBJECTS["Processors"],
+    "RAM": SUBJECTS["Memory"],
+    "Memory modules": SUBJECTS["Memory modules"],
+    "BIOS": SUBJECTS["BIOS"],
+    "Network adapter (NIC)": SUBJECTS["Network adapters"],
+    "NIC firmware": _drivers("firmware"),
+    "NIC driver": _drivers("name"),
+    "Operating system": SUBJECTS["Operating system"],
+    "Kernel": SUBJECTS["Kernel"],
+    "Hypervisor": SUBJECTS["Hypervisor"],
+    "Compiler": _compiler,
+}
+_SETTINGS: Final[Mapping[str, Tell]] = {
+    "BIOS settings": SUBJECTS["BIOS settings"],
+    "Boot parameters": SUBJECTS["Kernel command line"],
+    "Power policy": SUBJECTS["Power policy"],
+    "Frequency policy": SUBJECTS["Frequency policy"],
+    "C-states": SUBJECTS["C-states"],
+    "Simultaneous multithreading (SMT)": SUBJECTS["SMT"],
+    "CPUs set apart": SUBJECTS["CPUs set apart"],
+    "Interrupts": SUBJECTS["Interrupts"],
+    "Huge pages": SUBJECTS["Huge pages"],
+}
+_MAY_NOT_APPLY: Final = frozenset({"Hypervisor", "CPUs set apart"})
+
+
+def setup(report: Report) -> Card:
+    """Server, CPU, RAM, BIOS, NIC, operating system, kernel, compiler, firmware, driver, DPDK, test configuration."""
+    machines, rows, unknown = _of_machines(report.inventory, _SETUP)
+    told = [row for plan in _plans(report) for row in _plan_setup(*plan)]
+    if report.plan and not any(row.label.startswith("DPDK") for row in told):
+        unknown.append("DPDK")
+    return Card(machines, (*rows, *told, *_declared(report)), tuple(unknown))
+
+
+def settings(report: Report, test: str) -> Card:
+    """BIOS, boot parameters, settings of DUT and tester, command lines, other optimisations, and those of the test."""
+    machines, rows, unknown = _of_machines(report.inventory, _SETTINGS)
+    told = [row for plan in _plans(report) for row in _plan_settings(*plan)]
+    tests = [
+        row for plan in _plans(report, "tests") for row in _test_settings(*plan, test, in_bits=bool(report.endpoints))
+    ]
+    return Card(machines, (*rows, *told, *_tuned(report), *tests), tuple(unknown))
+
+
+def _of_machines(
+    inventory: Mapping[str, Any], subjects: Mapping[str, Tell]
+) -> tuple[tuple[str, ...], list[CardRow], list[str]]:
+    """Machines that are alike share a column."""
+    columns: dict[tuple[str | None, ...], list[str]] = {}
+    for name, facts in inventory.items():
+        told = tuple(_told(tell, facts if isinstance(facts, Mapping) else {}) for tell in subjects.values())
+        columns.setdefault(told, []).append(named(name))
+    rows, unknown = [], []
+    for number, label in enumerate(subjects):
+        texts = tuple(column[number] for column in columns)
+        if any(texts):
+            rows.append(CardRow(label, texts=texts))
+        elif label not in _MAY_NOT_APPLY:
+            unknown.append(label)
+    return tuple(" and ".join(names) for names in columns.values()), rows, unknown
+
+
+def _told(tell: Callable[[Facts], str | None], facts: Facts) -> str | None:
+    try:
+        return tell(facts)
+    except (AttributeError, KeyError, TypeError, ValueError):  # a fact of another form than ours
+        return None
+
+
+def _plans(report: Report, *parts: str) -> tuple[tuple[str, Plan], ...]:
+    """Each different plan of the configurations, with what stands behind its labels."""
+    if report.plan is None:
+        return ()
+    found = disclosure.of_configurations(report.plan, *(parts or ("dut", "dut_disclosure", "tester", "traffic")))
+    return tuple((f" ({name})" if name else "", plan) for name, plan in found)
+
+
+def _plan_setup(whose: str, plan: Plan) -> Iterator[CardRow]:
+    engine = plan.tester.get("engine")
+    known = engine if isinstance(engine, Mapping) else {}
+    versions = {
+        "tester": known.get("dpdk") or plan.tester.get("dpdk"),
+        "DUT": version if str(version := plan.dut_disclosure.get("version") or "").startswith("DPDK") else None,
+    }
+    dpdk = {name: str(text).removeprefix("DPDK ") for name, text in versions.items() if text}
+    if dpdk:
+        yield CardRow(f"DPDK{whose}", text=", ".join(f"{name} {text}" for name, text in dpdk.items()))
+    tester = " ".join(str(part) for part in (known.get("engine"), known.get("version")) if part)
+    drivers = dict.fromkeys(str(port["driver"]) for port in plan.tester.get("ports") or () if port.get("driver"))
+    if tester or drivers:
+        driven = f", ports driven by {', '.join(drivers)}" if drivers else ""
+        text = f"{tester or 'tester'}{driven}"
+        yield CardRow(f"Tester{whose}", text=text)
+    if name := dut_name(plan):
+        version = plan.dut_disclosure.get("version")
+        yield CardRow(f"Device under test (DUT){whose}", text=f"{name}{f', {version}' if version else ''}")
+    for _, made in wirings(plan.model_copy(update={"others": ()})):
+        yield CardRow(f"Test configuration{whose}", text=f"{f'{made.around}. ' if made.around else ''}{made.words}")
+
+
+def _declared(report: Report) -> Iterator[CardRow]:
+    for name, pairs in report.system.declared_things:
+        text = "; ".join(f"{label}: {said}" if label else said for label, said in pairs)
+        yield CardRow(f"{name} (declared)", text=text)
+
+
+def _plan_settings(whose: str, plan: Plan) -> Iterator[CardRow]:
+    disclosed = plan.dut_disclosure
+    options = {name: value for name, value in plan.dut.items() if name not in ("kind", "name")}
+    if text := _listed(options, dut_shapes(plan)):
+        yield CardRow(f"Settings of the DUT{whose}", text=text)
+    if text := _listed(_mapping(disclosed.get("settings"))):
+        yield CardRow(f"Kernel settings of the DUT{whose}", text=text)
+    if code := tuple(_code(disclosed.get("command")) + _code(disclosed.get("commands"), each=True)):
+        yield CardRow(f"Command line of the DUT{whose}", code=code)
+    if mapped := disclosed.get("port_queue_core_map"):
+        yield CardRow(f"Port, queue and core{whose}", text="; ".join(map(str, mapped)))
+    if text := _listed(_mapping(plan.tester.get("options")), tester_shapes(plan)):
+        yield CardRow(f"Settings of the tester{whose}", text=text)
+    if arguments := _code(plan.tester.get("eal_arguments")):
+        yield CardRow(f"EAL arguments of the tester{whose}", code=tuple(arguments))
+    if text := _listed(plan.traffic, traffic_shapes()):
+        yield CardRow(f"Traffic{whose}", text=text)
+
+
+def _test_settings(whose: str, plan: Plan, test: str, *, in_bits: bool) -> Iterator[CardRow]:
+    for planned in plan.tests:
+        if planned.name == test:
+            options = disclosure.in_bits(planned.options) if in_bits else planned.options
+            text = _listed({"method": planned.method, **options}, method_shapes(planned.method))
+            yield CardRow(f"Test{whose}", text=text)
+    if plan.command:
+        yield CardRow(f"Command{whose}", code=(" ".join(disclosure.command(plan)),))
+
+
+def _tuned(report: Report) -> Iterator[CardRow]:
+    """Other optimisations: what was changed for the test."""
+    changed = [row for row in report.tuned if row.changed]
+    if changed:
+        yield CardRow(
+            "Other optimisations",
+            text="; ".join(f"{row.setting} of {row.place}: {row.during} (before: {row.before})" for row in changed),
+        )
+
+
+def _listed(values: Mapping[str, Any], shapes: Shapes = MappingProxyType({})) -> str:
+    """Every value that was asked for, by its label."""
+    told = ((name, plain(name, value, shapes.get(name))) for name, value in _asked(values).items())
+    return "; ".join(f"{label_of(name, shapes.get(name))}: {text}" for name, text in told if text)
+
+
+def _asked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what nobody asked for."""
+    inner = {name: _asked(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+    return {name: value for name, value in inner.items() if value is not None and value not in ("", [], {}, ())}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _code(value: object, *, each: bool = False) -> list[str]:
+    """A command of several words is a line; of commands ``each`` is one, those of several hosts one after the other."""
+    if isinstance(value, Mapping):
+        return [line for inner in value.values() for line in _code(inner, each=each)]
+    if isinstance(value, str):
+        return [value]
+    words: Iterable[object] = value if isinstance(value, list | tuple) else ()
+    texts = [str(word) for word in words]
+    return texts if each or not texts else [" ".join(texts)]

@@ -1,7 +1,13 @@
-"""The bars of a section (model/table.py): a value of each port or client, side by side for each way of sending."""
+"""Charts of bars: of a section (core/table.py), of a share of the line rate, and of the bins of a long tail.
+
+The bars of a section have a value of each port or client, side by side for each way of sending. A frame rate with its
+share of the line rate as a line is the figure of card makers' zero-loss tables. The long tail has frames or messages
+in each latency bin on a logarithmic axis, rows abreast.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,8 +18,9 @@ from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.report.cells import factor_of, number_of, text_of, with_unit
 from nicbench.report.drawing.charts import Format, bar_colours, finished
-from nicbench.report.drawing.inline import inline
-from nicbench.report.section import Section
+from nicbench.report.drawing.svg import SERIES, inline
+from nicbench.report.section import Further, Section
+from nicbench.report.tails import TailTable
 
 _MOST: Final = MappingProxyType({True: 96, False: 48})
 """So many bars can be told apart, wide and narrow."""
@@ -86,3 +93,91 @@ def _names(columns: tuple[Column, ...], results: Sequence[Result], drawn: Collec
 
 def _line(columns: tuple[Column, ...], result: Result) -> str:
     return ", ".join(with_unit(column, text_of(column, result)) for column in columns)
+
+
+_HEADROOM = 1.06
+_RATE, _SHARE = "frame rate", "% of line rate"
+
+
+def tells_something(section: Section) -> bool:
+    """Whether bars beside the share of the line rate say more than the rates by themselves: not of a nominal line."""
+    plan = section.known.plan
+    return len(section.rows) > 1 and not (plan and (plan.link_is_nominal or plan.simulated))
+
+
+def share_bars_chart(further: Further, form: Format) -> dict[str, Any] | None:
+    """Bars of the frame rate, and the share of the line rate as a line on an axis of its own; None without any rate."""
+    bars_of = further.table.bars
+    if bars_of is None:
+        return None
+    factor = factor_of(bars_of.rate.form)
+    known = [
+        (row.cells[0], rate * factor, number_of(row.result, bars_of.share.value))
+        for row in further.rows
+        if (rate := number_of(row.result, bars_of.rate.value)) is not None
+    ]
+    if not known:
+        return None
+    x = alt.X(
+        "size:N",
+        sort=[row.cells[0] for row in further.rows],
+        title="frame size [bytes, with FCS]",
+        axis=alt.Axis(labelAngle=0, grid=False),
+    )
+    colour = alt.Color(
+        "what:N",
+        scale=alt.Scale(domain=[_RATE, _SHARE], range=[SERIES[0], SERIES[1]]),
+        legend=alt.Legend(orient="top", title=None, symbolOpacity=1),
+    )
+    rates = [{"size": size, "value": rate, "what": _RATE} for size, rate, _ in known]
+    top = _HEADROOM * max(rate for _, rate, _ in known)
+    shares = [{"size": size, "value": share, "what": _SHARE} for size, _, share in known if share is not None]
+    bars = alt.Chart(inline(rates)).mark_bar(opacity=0.85, width=min(90, form.width // 2 // len(known)))
+    line = alt.Chart(inline(shares)).mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=60))
+    rate_scale = alt.Scale(domain=[0, top], nice=False)
+    share_axis = alt.Axis(values=[0, 25, 50, 75, 100], grid=False)
+    layers = alt.layer(
+        bars.encode(x=x, color=colour, y=alt.Y("value:Q", title=f"frame rate [{bars_of.rate.unit}]", scale=rate_scale)),
+        line.encode(
+            x=x,
+            color=colour,
+            y=alt.Y("value:Q", title=_SHARE, scale=alt.Scale(domain=[0, 105], nice=False), axis=share_axis),
+        ),
+    )
+    return finished(layers.resolve_scale(y="independent"), form)
+
+
+def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
+    """A group of bars for each bin, one for each row; a bin without a frame has none. None where nothing is known."""
+    points = [
+        {"bin": head, "row": row.name, "frames": count} for row in table.rows for head, count in row.counts if count > 0
+    ]
+    if not points:
+        return None
+    least = min(count for row in table.rows for _, count in row.counts if count > 0)
+    bottom = 10.0 ** min(0, math.floor(math.log10(least)))
+    top = 10.0 ** math.ceil(math.log10(max(table.most, 10.0)))
+    decades = [10.0**decade for decade in range(round(math.log10(bottom)), round(math.log10(top)) + 1)]
+    names = [row.name for row in table.rows]
+    columns = max(1, form.columns * 10 // max(map(len, names)))
+    chart = (
+        alt.Chart(inline(points))
+        .mark_bar()
+        .encode(
+            x=alt.X("bin:N", title="latency [µs]", axis=alt.Axis(labelAngle=0 if form.columns > 4 else -45, grid=False))
+            .sort(list(table.bins))
+            .scale(domain=list(table.bins), paddingInner=0.25),
+            xOffset=alt.XOffset("row:N", sort=names, scale=alt.Scale(domain=names)),
+            y=alt.Y(
+                "frames:Q",
+                title=table.what,
+                scale=alt.Scale(type="log", domain=[bottom, top], nice=False),
+                axis=alt.Axis(
+                    values=decades, labelExpr="replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')"
+                ),
+            ),
+            y2=alt.Y2(datum=bottom),
+            **bar_colours("row", names, alt.Legend(orient="top", title=None, columns=columns, labelLimit=0)),
+        )
+    )
+    return finished(chart, form)

@@ -12,14 +12,11 @@ from nicbench.core.frame_size import size_words
 from nicbench.report.document.blocks import Drawing, Figure, Panel
 from nicbench.report.document.inlines import Part, inlines
 from nicbench.report.document.paper import drawing
-from nicbench.report.drawing.bars import bars_chart
+from nicbench.report.drawing.bars import bars_chart, share_bars_chart, tells_something
 from nicbench.report.drawing.behind import numbers_behind
 from nicbench.report.drawing.charts import NARROW, WIDE, Format, rates_by_size_caption, rates_by_size_chart, tail_chart
-from nicbench.report.drawing.curves import curve_chart, curves
-from nicbench.report.drawing.narrowing import narrowing_chart
-from nicbench.report.drawing.plots import plot_chart, plotted
-from nicbench.report.drawing.search import search_chart
-from nicbench.report.drawing.share_bars import share_bars_chart, tells_something
+from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, plotted
+from nicbench.report.drawing.search import narrowing_chart, search_chart
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.model import CALIBRATION, Report
 from nicbench.report.section import Section

@@ -1,17 +1,25 @@
-"""The chart of configurations beside each other: a group of bars for each frame size, whiskers for what is known."""
+"""The charts of configurations beside each other.
+
+Of few, a group of bars for each frame size, with whiskers for what is known. Of many, a small chart for each frame
+size, in it a row for each, with its interval.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import altair as alt
+from markupsafe import escape
 
 from nicbench.core.table import Goal
+from nicbench.report.document.blocks import Panel
+from nicbench.report.document.inlines import inlines, strong
+from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.charts import Format, finished
-from nicbench.report.drawing.inline import inline
-from nicbench.report.drawing.svg import INK, SERIES
-from nicbench.report.rates import RatesTable
+from nicbench.report.drawing.svg import INK, SERIES, inline, svg
+from nicbench.report.rates import RatesRow, RatesTable
 
 
 def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] | None:
@@ -54,6 +62,65 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
     )
     whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
     return finished(alt.layer(bars, whiskers), form)
+
+
+_WIDTH: Final = 292
+"""Pixels of a drawing: as narrow as a phone; on a broad page several stand in a row."""
+_NAME: Final = 120
+"""Pixels that names take; a longer one is cut."""
+_MOST_NAMED: Final = 20
+"""Of more rows each has its number, as the table above has it: names would be too small to be read."""
+
+
+def are_numbered(table: RatesTable) -> bool:
+    """Whether rows have numbers in the place of names."""
+    return len(table.names) > _MOST_NAMED
+
+
+def rate_multiples(table: RatesTable, goal: Goal, numbered: Iterator[int]) -> tuple[Panel, ...]:
+    """One for each frame size of which any rate is known; none where bars of one chart do as well."""
+    if not table.is_long:
+        return ()
+    return tuple(
+        Panel(
+            drawing(svg(chart, next(numbered), str(escape(f"{goal.name} at {row.size_words}")))),
+            head=inlines(strong(row.size_words)),
+        )
+        for row in table.rows
+        if (chart := _chart(table, row, goal)) is not None
+    )
+
+
+def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | None:
+    as_numbers = are_numbered(table)
+    names = [str(number) if as_numbers else name for number, name in enumerate(table.names, 1)]
+    factor = table.factor(goal)
+    points = [
+        {
+            "name": name,
+            "rate": cell.rate_frames_per_s * factor,
+            "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) * factor,
+            "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) * factor,
+        }
+        for name, cell in zip(names, row.cells[goal.value], strict=True)
+        if cell.rate_frames_per_s is not None
+    ]
+    if not points:
+        return None
+    each = 13 if as_numbers else 17
+    form = Format(width=_WIDTH - (26 if as_numbers else _NAME), height=each * len(names), font=11, columns=3)
+    axis = alt.Axis(labelLimit=_NAME - 8, ticks=False, domain=False, labelPadding=6, labelOverlap=False)
+    y = alt.Y("name:N", sort=names, title=None, axis=axis, scale=alt.Scale(domain=names))
+    scale = alt.Scale(zero=False, nice=True)
+    x = alt.X(
+        "rate:Q", title=f"{goal.name} [{table.unit(goal)}]", scale=scale, axis=alt.Axis(tickCount=4, labelOverlap=True)
+    )
+    base = alt.Chart(inline(points)).encode(y=y)
+    interval = base.mark_rule(strokeWidth=4, opacity=0.35, color=SERIES[0]).encode(
+        x=alt.X("lower:Q", scale=scale, title=f"{goal.name} [{table.unit(goal)}]"), x2="upper:Q"
+    )
+    marks = base.mark_point(size=30, filled=True, opacity=1, color=SERIES[0]).encode(x=x)
+    return finished(alt.layer(interval, marks), form)
 
 
 def _finite(value: float, otherwise: float) -> float:

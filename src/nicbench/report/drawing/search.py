@@ -1,19 +1,25 @@
-"""The trials of a search at one frame size: the share of frames lost against the load, and the rates found."""
+"""The charts of a search: its trials at one frame size, and an estimate that narrows.
+
+Trials show the share of frames lost against the load, and the rates found. An estimate shows its interval as a band and
+its value as a line, over time.
+"""
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
 from nicbench.core.forms import SCALES, suitable_form
-from nicbench.core.result import number_of
+from nicbench.core.result import number_of as plain_number
+from nicbench.core.table import Column
 from nicbench.core.trial import Trial
-from nicbench.report.drawing.charts import Format, finished
-from nicbench.report.drawing.inline import inline
-from nicbench.report.drawing.svg import MUTED, SERIES
+from nicbench.report.cells import factor_of, number_of, text_of, with_unit
+from nicbench.report.drawing.charts import DASHES, Format, finished
+from nicbench.report.drawing.svg import MUTED, SERIES, inline
 from nicbench.report.section import Section
 
 _VALID, _INVALID = "valid trial", "invalid trial"
@@ -41,7 +47,7 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
     rates: list[dict[str, Any]] = [
         {"load": rate * scale.factor, "what": goal.name}
         for goal in goals
-        if (rate := number_of(values.get(goal.value))) is not None
+        if (rate := plain_number(values.get(goal.value))) is not None
     ]
     kinds = [kind for kind in (_VALID, _INVALID) if any(point["what"] == kind for point in points)]
     names = [*kinds, *dict.fromkeys(rate["what"] for rate in rates)]
@@ -76,3 +82,60 @@ def _loads(loads: Sequence[float]) -> dict[str, Any]:
         "scale": alt.Scale(type="log", domain=ends, nice=False),
         "axis": alt.Axis(values=ticks, labelExpr="format(datum.value, '~r')"),
     }
+
+
+# Of the widths of the later half: the first intervals would press all others into a line.
+_WIDTHS = 4.0
+
+
+def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
+    """None where the table has no such chart, or fewer than two estimates are known."""
+    asked = section.table.narrowing
+    if asked is None:
+        return None
+    points: list[dict[str, Any]] = []
+    for row in section.rows:
+        numbers = [number_of(row.result, name) for name in (asked.x.value, asked.y.value, asked.lower, asked.upper)]
+        if row.result.trials or any(number is None for number in numbers):
+            continue  # the one that stands is the last of them once more
+        x, y, lower, upper = (float(number or 0.0) for number in numbers)
+        factor = factor_of(asked.y.form)
+        line = with_unit(asked.lines, text_of(asked.lines, row.result))
+        points.append({"x": x, "y": y * factor, "lower": lower * factor, "upper": upper * factor, "line": line})
+    if len(points) < 2:
+        return None
+    low, high = _range(points)
+    names = list(dict.fromkeys(point["line"] for point in points))
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
+    dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
+    legend = alt.Legend(orient="top", title=None, columns=form.columns, labelLimit=0)
+    scale_y = alt.Scale(domain=[low, high], nice=False, zero=False)
+    base = alt.Chart(inline(points)).encode(
+        x=alt.X("x:Q", title=_titled(asked.x)),
+        color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
+    )
+    band = base.mark_area(opacity=0.25, clip=True, interpolate="step-after").encode(
+        y=alt.Y("lower:Q", title=_titled(asked.y), scale=scale_y), y2="upper:Q"
+    )
+    line = base.mark_line(strokeWidth=1.6, clip=True, interpolate="step-after").encode(
+        y=alt.Y("y:Q", scale=scale_y),
+        strokeDash=alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=None),
+    )
+    return finished(alt.layer(band, line), form)
+
+
+def _range(points: list[dict[str, Any]]) -> tuple[float, float]:
+    """What the axis shows: the later estimates whole, the first cut off."""
+    lows, highs = [], []
+    for name in dict.fromkeys(point["line"] for point in points):
+        own = [point for point in points if point["line"] == name]
+        later = own[len(own) // 2 :]
+        width = _WIDTHS * statistics.median(point["upper"] - point["lower"] for point in later)
+        lows.append(max(0.0, min(point["lower"] for point in later) - width / 2.0))
+        highs.append(max(point["upper"] for point in later) + width / 2.0)
+    low, high = min(lows), max(highs)
+    return (low, high) if high > low else (low - 1.0, high + 1.0)
+
+
+def _titled(column: Column) -> str:
+    return f"{column.head} [{column.unit}]" if column.unit else column.head

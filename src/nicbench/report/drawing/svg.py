@@ -1,16 +1,189 @@
-"""From a chart's definition to inline SVG that takes its colours from the page."""
+"""From a chart's definition to inline SVG that takes its colours from the page.
+
+Its marks tell what they stand for: each names its row, and the words are written beside it in the SVG. Lines and
+areas have no marks of single points: points that cannot be seen are laid upon them.
+"""
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
+import altair as alt
 import vl_convert
+from altair.utils import schemapi
 from markupsafe import escape
 
-from nicbench.report.drawing.telling import telling
+from nicbench.report.drawing.behind import DataSet, evenly, mark_of, places, read, says, series_of, units_of
+
+_POINTS: Final = {True: 240, False: 120}
+"""Wide and narrow: points laid upon all lines of a chart; of more every so many is taken, but of each line:"""
+_LEAST_POINTS: Final = 20
+_BROAD: Final = 500
+_SAYS, _OF = "says", "of"
+_PART: Final = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the marks of one chart say. ``heads`` and ``rows`` are by data set; parts are parted by "|".
+
+    The first part of a row is the place of its series in ``series``, the others are put into the parts of the head.
+    """
+
+    series: tuple[str, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    across: tuple[bool, ...]
+    """Whether all of a column says the same: an area fills it."""
+
+    def said(self, drawing: str) -> str:
+        """The drawing with the words in the place of the names of rows, and the patterns at the groups of marks."""
+        drawing = _GROUP.sub(lambda found: f"{found[1]}{self._head(int(found[2]))}>", drawing)
+        drawing = _UNSEEN.sub(lambda found: f'{found[1]} data-points="{self._points(found[2])}"/>', drawing)
+        drawing = _ROW.sub(lambda found: f'data-says="{self._row(found)}"', drawing)
+        return _LINE.sub(r'data-of="\1"', drawing)
+
+    def _head(self, number: int) -> str:
+        across = ' data-across=""' if self.across[number] else ""
+        return f' data-heads="{escape(self.heads[number])}"{across}'
+
+    def _row(self, found: re.Match[str]) -> str:
+        return str(escape(self.rows[int(found[1])][int(found[2])]))
+
+    def _points(self, marks: str) -> str:
+        """A line for each point, its place first: a tenth of the size of marks."""
+        return "\n".join(
+            f"{place[1]}|{self._row(row)}"
+            for row, place in zip(_ROW.finditer(marks), _PLACE.finditer(marks), strict=True)
+        )
+
+
+_ROW = re.compile(r'aria-label="says:(\d+)\.(\d+)"')
+_LINE = re.compile(r'aria-label="of:(\d+)"')
+_PLACE = re.compile(r"translate\(([^)]*)\)")
+_GROUP = re.compile(r'(<g class="mark-[a-z]+ role-mark[^>]*)>(?=<[a-z]+ aria-label="says:(\d+)\.)')
+_UNSEEN = re.compile(r'(<g class="mark-symbol role-mark[^>]*)>((?:<path aria-label="says:[^>]* opacity="0"/>)+)</g>')
+
+
+def telling(specification: Mapping[str, Any]) -> tuple[dict[str, Any], Told]:
+    """The chart with marks that name what they say, and what that is."""
+    chart = copy.deepcopy({key: value for key, value in specification.items() if key != "datasets"})
+    chart["datasets"] = dict(specification.get("datasets", {}))
+    for _, unit in units_of(chart):
+        if not says(unit):
+            unit["mark"]["aria"] = False
+    sets = read(chart)
+    series = series_of(sets)
+    most = max(_LEAST_POINTS, _POINTS[chart.get("width", 0) > _BROAD] // max(1, len(series)))
+    told = [_tell(one, chart["datasets"], series, number, most) for number, one in enumerate(sets)]
+    for _, unit in units_of(chart):
+        unit["encoding"].pop("tooltip", None)
+    heads, rows, across = zip(*told, strict=True) if told else ((), (), ())
+    return chart, Told(tuple(_plain(name) for name in series), heads, rows, across)
+
+
+def _tell(
+    one: DataSet, tables: dict[str, Any], series: Sequence[str], number: int, most: int
+) -> tuple[str, tuple[str, ...], bool]:
+    """Names the rows of a data set in its marks; gives the pattern, the words of each row, whether it is stacked."""
+    plain = list(tables[one.name])
+    tables[one.name] = [
+        {**row, _SAYS: f"{_SAYS}:{number}.{place}", _OF: f"{_OF}:{series.index(said.series)}" if said.series else ""}
+        for place, (row, said) in enumerate(zip(plain, one.rows, strict=True))
+    ]
+    marks = [unit for unit in one.units if mark_of(unit) not in ("line", "area", "rule") or unit["mark"].get("point")]
+    rules = [unit for unit in one.units if mark_of(unit) == "rule"] if one.value is None else []
+    carrier = next(iter((*reversed(marks), *rules)), None)
+    for unit in one.units:
+        unit["encoding"]["description"] = {"field": _SAYS if unit is carrier else _OF, "type": "nominal"}
+    head = _PART.join(("", one.key.pattern, *_value_patterns(one)))
+    if carrier is not None:
+        return head, tuple(_words(one, place, series) for place in range(len(plain))), False
+    base = next((unit for unit in one.units if "y2" not in unit["encoding"]), one.units[-1])
+    if not one.is_stacked:
+        _lay_points(base, tables, f"{one.name} points", _thinned(tables[one.name], one, most))
+        return head, tuple(_words(one, place, series) for place in range(len(plain))), False
+    columns, names = _columns(one, plain, base), list(dict.fromkeys(said.series for said in one.rows))
+    unit_of = f" {one.value.unit}" if one.value and one.value.unit else ""
+    points = [{**column.row, _SAYS: f"{_SAYS}:{number}.{place}"} for place, column in enumerate(columns)]
+    _lay_points(base, tables, f"{one.name} points", evenly(points, most * len(names)))
+    head = _PART.join(("", one.key.pattern, *(f"{_plain(name)}: #{unit_of}" for name in names)))
+    return (
+        head,
+        tuple(_PART.join(("", column.key, *(column.values.get(name, "") for name in names))) for column in columns),
+        True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """All of a stack at one key; ``row`` is the point at its top."""
+
+    key: str
+    values: dict[str, str]
+    row: dict[str, Any]
+
+
+def _columns(one: DataSet, plain: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> list[_Column]:
+    of_key, of_value = (base["encoding"][channel]["field"] for channel in places(base))
+    found: dict[str, _Column] = {}
+    for row, said in zip(plain, one.rows, strict=True):
+        column = found.setdefault(said.key, _Column(said.key, {}, {of_key: row[of_key], of_value: 0.0}))
+        column.values[said.series] = said.value
+        column.row[of_value] += row[of_value]
+    return list(found.values())
+
+
+def _lay_points(unit: dict[str, Any], tables: dict[str, Any], name: str, rows: list[dict[str, Any]]) -> None:
+    """Turns a layer into itself with points upon it, which carry the words and are not seen."""
+    tables[name] = rows
+    own = {key: unit.pop(key) for key in ("mark", "encoding", "transform") if key in unit}
+    encoding = {channel: copy.deepcopy(own["encoding"][channel]) for channel in ("x", "y")}
+    for channel in encoding.values():
+        if channel.get("stack"):
+            channel["stack"] = None
+    encoding["description"] = {"field": _SAYS, "type": "nominal"}
+    mark = {"type": "point", "opacity": 0, "size": 1, "clip": bool(own["mark"].get("clip"))}  # or the drawing grows
+    points = {"data": {"name": name}, "mark": mark, "encoding": encoding}
+    unit["layer"] = [own, points]
+
+
+def _thinned(rows: Sequence[dict[str, Any]], one: DataSet, most: int) -> list[dict[str, Any]]:
+    kept: list[dict[str, Any]] = []
+    for name in dict.fromkeys(said.series for said in one.rows):
+        kept += evenly([row for row, said in zip(rows, one.rows, strict=True) if said.series == name], most)
+    return kept
+
+
+def _value_patterns(one: DataSet) -> tuple[str, ...]:
+    if one.value is None:
+        return ()
+    span = f"from #{f' {one.value.unit}' if one.value.unit else ''}"
+    return (one.value.pattern, span) if any(said.span for said in one.rows) else (one.value.pattern,)
+
+
+def _words(one: DataSet, place: int, series: Sequence[str]) -> str:
+    said = one.rows[place]
+    parts = [str(series.index(said.series)) if said.series else "", said.key, said.value, said.span]
+    return _PART.join(_plain(part) for part in parts).rstrip(_PART)
+
+
+def _plain(text: str) -> str:
+    return text.replace(_PART, "/")
+
+
+schemapi.disable_debug_mode()
+
+
+def inline(points: Iterable[dict[str, Any]]) -> alt.InlineData:
+    """The data of a chart, a mapping for each point."""
+    return alt.InlineData(values=tuple(points))
+
 
 # Stand-ins: colours that occur nowhere else, replaced by variables of style.css. The second value serves where a
 # drawing is copied out of its page. Series: Okabe and Ito's palette for colour-blind readers, its yellow darkened.

@@ -10,8 +10,7 @@ import altair as alt
 from markupsafe import Markup, escape
 
 from nicbench.report.drawing.charts import Format, finished
-from nicbench.report.drawing.inline import inline
-from nicbench.report.drawing.svg import GRID, INK, SERIES, svg
+from nicbench.report.drawing.svg import GRID, INK, SERIES, inline, svg
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.stats.frames_runs import RATE, number_of
 

@@ -1,16 +1,22 @@
-"""The chart that answers: the sum of all instances against their number, from the least run to the greatest."""
+"""The sum of all instances against their number, from the least run to the greatest; over a bond also what each had.
+
+What an instance had is told by how many instances were on its port, so that a halved rate is explained.
+"""
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any, Final
 
 import altair as alt
 
 from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finished
-from nicbench.report.drawing.inline import inline
-from nicbench.report.drawing.svg import INK, SERIES
+from nicbench.report.drawing.svg import INK, SERIES, inline
 from nicbench.report.editors.study import OneWay
-from nicbench.report.editors.words import plain_rate
+from nicbench.report.editors.words import plain_rate, rate_decimals, rate_text, share_text
+from nicbench.stats.frames_runs import RATE, Ran, Tried, number_of
 
 _APART: Final = 9
 """Pixels between configurations at one number of instances."""
@@ -127,3 +133,64 @@ def _frame_bytes(way: OneWay) -> float | None:
 
 def _target_name(frames_per_s: float) -> str:
     return f"target, {plain_rate(frames_per_s)} each"
+
+
+@dataclass(frozen=True, slots=True)
+class SharingRow:
+    """Instances of all runs that were ``together`` on a port of the bond, so many; rates are in frames/s."""
+
+    configuration: str
+    together: int
+    instances: int
+    least: str
+    median: str
+    greatest: str
+    met: str
+
+
+def sharing_rows(way: OneWay) -> tuple[SharingRow, ...]:
+    """Of the runs in which the port of every instance is known for sure; nothing without a bond."""
+    rows = []
+    for name in way.configurations:
+        by_together: dict[int, list[tuple[float, bool | None]]] = {}
+        for of, count in way.columns:
+            if of == name:
+                for together, rate, met in _shared(way.at[of, count]):
+                    by_together.setdefault(together, []).append((rate, met))
+        decimals = rate_decimals(rate for each in by_together.values() for rate, _ in each)
+        for together, each in sorted(by_together.items()):
+            rates = [rate for rate, _ in each]
+            judged = [one for _, one in each if one is not None]
+            rows.append(
+                SharingRow(
+                    configuration=name,
+                    together=together,
+                    instances=len(each),
+                    least=rate_text(min(rates), decimals),
+                    median=rate_text(statistics.median(rates), decimals),
+                    greatest=rate_text(max(rates), decimals),
+                    met=share_text(sum(judged) / len(judged) if judged else None),
+                )
+            )
+    return tuple(rows)
+
+
+def _shared(tried: Tried) -> list[tuple[int, float, bool | None]]:
+    """How many were on the port of each instance, itself among them; its rate; whether it met the target."""
+    found = []
+    for ran in tried.runs:
+        ports = _ports(ran)
+        on_port = Counter(ports)
+        for port, one in zip(ports, ran.instances, strict=False):
+            rate = None if one is None else number_of(one, RATE)
+            if rate is not None:
+                found.append((on_port[port], rate, tried.target.is_met(rate) if tried.target else None))
+    return found
+
+
+def _ports(ran: Ran) -> list[tuple[str, str]]:
+    """Of every instance, with whose bond it is of; none where one of them is only predicted, or has several."""
+    known = [one.values for one in ran.instances if one is not None]
+    ports = [(values.get("bond_end"), values.get("bond_port")) for values in known]
+    sure = [(str(end), port) for end, port in ports if isinstance(port, str) and len(port.split()) == 1]
+    return sure if len(sure) == len(ran.instances) else []

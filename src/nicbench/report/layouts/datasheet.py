@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nicbench.report.datasheet.cards import Card, CardRow, settings, setup
-from nicbench.report.datasheet.sheets import Sheet, sheets
+from nicbench.report.datasheet.sheets import Card, CardRow, Sheet, settings, setup, sheets
 from nicbench.report.document.blocks import Block, Cell, Group
 from nicbench.report.document.inlines import commands
 from nicbench.report.document.tables import NOTHING, caption, cell, head, heading, name, paragraph, table

@@ -24,7 +24,7 @@ from nicbench.report.document.tables import (
 from nicbench.report.glossary import OF_FRAMES, OF_ROUNDS
 from nicbench.report.imported import ErratumRow
 from nicbench.report.model import Report
-from nicbench.report.study.repeating import adaptations, prerequisites, spread
+from nicbench.report.study.sentences import adaptations, prerequisites, spread
 
 
 def repeat(report: Report) -> Iterator[Block]:

@@ -31,8 +31,7 @@ from nicbench.report.document.tables import (
     words,
 )
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.multiples import are_numbered, rate_multiples
-from nicbench.report.drawing.rates import rates_chart
+from nicbench.report.drawing.rates import are_numbered, rate_multiples, rates_chart
 from nicbench.report.injected import InjectedRow
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from nicbench.report import declared
 from nicbench.report import disclosure as disclosed
 from nicbench.report.disclosure import of_configurations
 from nicbench.report.document.blocks import Block, Cell, Folded
@@ -22,11 +21,21 @@ from nicbench.report.document.tables import (
     word_heads,
     words,
 )
-from nicbench.report.facts import columns, known_rows, named, plain, spans
+from nicbench.report.facts import (
+    columns,
+    dut_shapes,
+    known_rows,
+    lab_shapes,
+    named,
+    plain,
+    spans,
+    tester_shapes,
+    traffic_shapes,
+)
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.sections.method import facts
-from nicbench.report.tuned import TunedRow
+from nicbench.report.system_table import TunedRow
 
 
 def disclosure(report: Report) -> Iterator[Block]:
@@ -37,7 +46,7 @@ def disclosure(report: Report) -> Iterator[Block]:
     for whose, each in of_configurations(plan, "dut", "dut_disclosure") if plan else ():
         if each.dut_disclosure or each.dut:
             yield heading(2, f"Device under test{_of(whose)}")
-            yield facts(each.dut_disclosure or each.dut, shapes=declared.dut_shapes(each))
+            yield facts(each.dut_disclosure or each.dut, shapes=dut_shapes(each))
     for whose, each in of_configurations(plan, "cores") if plan else ():
         if each.cores:
             shared = bool(each.cores.get("shared"))
@@ -52,16 +61,16 @@ def disclosure(report: Report) -> Iterator[Block]:
     for whose, each in of_configurations(plan, "tester", "cores") if plan else ():
         if each.tester:
             yield heading(2, f"Tester{_of(whose)}")
-            yield facts(disclosed.tester(each), shapes=declared.tester_shapes(each))
+            yield facts(disclosed.tester(each), shapes=tester_shapes(each))
     for whose, each in of_configurations(plan, "traffic", "addressing") if plan else ():
         if each.traffic or each.addressing:
             yield heading(2, f"Traffic{_of(whose)}")
             ways = ({f"Direction {n}": entry} for n, entry in enumerate(each.addressing, 1))
-            yield facts(each.traffic, *ways, shapes=declared.traffic_shapes())
+            yield facts(each.traffic, *ways, shapes=traffic_shapes())
     for whose, each in of_configurations(plan, "lab", "facts") if plan else ():
         if told := disclosed.lab(each):
             yield heading(2, f"{'Lab' if each.lab else 'Testbed'}{_of(whose)}")
-            yield facts(told, shapes=declared.lab_shapes(each))
+            yield facts(told, shapes=lab_shapes(each))
 
 
 def machines(report: Report) -> Iterator[Block]:

@@ -36,11 +36,9 @@ from nicbench.report.document.tables import (
 )
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.editors import tables
-from nicbench.report.editors.directories import directory_rows
 from nicbench.report.editors.dots import dot_figures
-from nicbench.report.editors.overview import overview_caption, overview_chart
-from nicbench.report.editors.sharing import sharing_rows
-from nicbench.report.editors.study import OneWay, Study
+from nicbench.report.editors.overview import overview_caption, overview_chart, sharing_rows
+from nicbench.report.editors.study import OneWay, Study, directory_rows
 from nicbench.report.editors.words import target_words
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, share, whole

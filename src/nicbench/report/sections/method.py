@@ -28,7 +28,7 @@ from nicbench.report.endpoints import EndpointRow
 from nicbench.report.facts import label_of
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, share, threshold
-from nicbench.report.study.procedures import procedures
+from nicbench.report.study.sentences import procedures
 from nicbench.report.testbed.picture import pictures
 from nicbench.report.testbed.wiring import wirings
 

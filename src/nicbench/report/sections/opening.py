@@ -9,7 +9,7 @@ from nicbench.report.document.inlines import badge, inlines, link, strong, tone_
 from nicbench.report.document.tables import caption, heading, paragraph
 from nicbench.report.model import Report
 from nicbench.report.study import findings as found
-from nicbench.report.study.question import questions
+from nicbench.report.study.sentences import questions
 
 
 def header(report: Report) -> Iterator[Block]:

@@ -32,8 +32,8 @@ from nicbench.report.document.tables import (
     word_heads,
     words,
 )
+from nicbench.report.drawing.bars import bins_chart
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.tail_bins import bins_chart
 from nicbench.report.facts import label_of, plain
 from nicbench.report.grids import Crossing, GridTable
 from nicbench.report.model import Report
@@ -41,10 +41,9 @@ from nicbench.report.numbers import UNKNOWN, basis_words, microseconds, mpps, si
 from nicbench.report.ports import PortsTable
 from nicbench.report.section import Further, Row, Section, heads_above, names_line_rate
 from nicbench.report.sections.opening import foreign, named
-from nicbench.report.stamps import ClockRow
 from nicbench.report.study.findings import place_of_section
 from nicbench.report.tails import TailTable
-from nicbench.report.timing import Timing
+from nicbench.report.timing import ClockRow, Timing
 
 
 def runs(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator[Block]:

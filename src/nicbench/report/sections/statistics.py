@@ -24,9 +24,8 @@ from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
 from nicbench.report.numbers import whole
 from nicbench.report.sections.opening import foreign
-from nicbench.report.statistics.cells import comparison_cells, unit_beside, unit_head
+from nicbench.report.statistics.cells import comparison_cells, percent, plain, unit_beside, unit_head, within
 from nicbench.report.statistics.dots import runs_figures
-from nicbench.report.statistics.numerals import percent, plain, within
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
 from nicbench.report.statistics.view import StatisticsView
 

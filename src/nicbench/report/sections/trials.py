@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from nicbench.core.reading import Capture, Counts
 from nicbench.core.trial import Trial
-from nicbench.report.detail import DetailRow, DetailTable, sparkline
 from nicbench.report.document.blocks import Block, Cell, Folded, Group, Note
 from nicbench.report.document.inlines import BREAK, Part, file_link, inlines, strong, toned
 from nicbench.report.document.tables import (
@@ -25,10 +24,9 @@ from nicbench.report.document.tables import (
     words,
 )
 from nicbench.report.facts import label_of
-from nicbench.report.ledger import LedgerRow, LedgerTable
-from nicbench.report.machine import MachineTable
 from nicbench.report.model import TrialGroup
 from nicbench.report.numbers import UNKNOWN, microseconds, milliseconds, mpps, significant, whole
+from nicbench.report.trial_tables import DetailRow, DetailTable, LedgerRow, LedgerTable, MachineTable, sparkline
 
 PRINTED_TRIALS = 400
 """A table of more is printed only where the reader has opened it: it would fill more than a dozen sheets."""

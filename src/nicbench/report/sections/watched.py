@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from nicbench.core.units import format_duration_s
+from nicbench.report.bonds import FailedLink
 from nicbench.report.document.blocks import Block, Cell, Folded
 from nicbench.report.document.inlines import capitalised, inlines, strong
 from nicbench.report.document.tables import (
@@ -19,11 +20,8 @@ from nicbench.report.document.tables import (
     table,
     words,
 )
-from nicbench.report.drawing.failed_link import failed_link_figure
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.moved import moved_figure
-from nicbench.report.drawing.watched import watched_figure
-from nicbench.report.failed_links import FailedLink
+from nicbench.report.drawing.over_time import failed_link_figure, moved_figure, watched_figure
 from nicbench.report.moved import Moved
 from nicbench.report.numbers import UNKNOWN, seconds, significant
 from nicbench.report.watched import RECORDING, WatchedMachine

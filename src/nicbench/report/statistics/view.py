@@ -1,20 +1,106 @@
-"""All statistics of a page, from its results alone: computed once, printed by ``statistics.html.j2``."""
+"""All statistics of a page, from its results alone: computed once, printed by ``sections/statistics.py``.
+
+Among them whether values moved while the run went on: over the runs in their order, and within a run
+over its intervals.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import Compared, Comparisons, compared
 from nicbench.compare.points import Point, seed_of
-from nicbench.compare.sides import Side, in_suitable_units, matched
+from nicbench.compare.sides import OfPoint, Side, in_suitable_units, matched
 from nicbench.core.plan import Plan
-from nicbench.core.result import Summary
-from nicbench.report.statistics import drifting
-from nicbench.report.statistics.drifting import Drifting
+from nicbench.core.registry import find
+from nicbench.core.result import Result, Summary
+from nicbench.core.turn import DEFAULT
+from nicbench.methods.base import Method
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics, over_runs
 from nicbench.stats.bootstrap import Asked
+from nicbench.stats.drift import Drift, Drifts, drifts
+from nicbench.stats.sample import Series
+from nicbench.stats.wording import drift_sentence, drift_summary
+
+_FEWEST_RUNS: Final = 3
+_MOST_MOMENTS: Final = 200
+"""Of a series of intervals; of more, so many consecutive ones in a row count as one, by their median."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drifting:
+    """One family of tests: of values over runs, or over the intervals of a run. ``what`` is what a place of it is."""
+
+    what: str
+    found: Drifts
+
+    @property
+    def sentence(self) -> str:
+        """How many drift, of how many, by how many tests."""
+        text = drift_summary(self.found)
+        if self.what != "run":
+            text = text.replace("over the run", "within a run").replace("too few runs", f"too few {self.what}s")
+        return f"{text[:1].upper()}{text[1:]}."
+
+    @property
+    def rows(self) -> tuple[Drift, ...]:
+        """Those that drift."""
+        return self.found.shown
+
+    def words(self, drift: Drift) -> str:
+        """How far it moved and by which test, without its name."""
+        text = drift_sentence(drift).removeprefix(f"{drift.name}: ")
+        return text if self.what == "run" else text.replace(" runs", f" {self.what}s")
+
+
+def drift_over_runs(points: Iterable[OfPoint], configurations: Sequence[str]) -> Drifting | None:
+    """None where nothing was measured three times: then there is no order to speak of."""
+    series = [
+        Series(_name(name, of), of.numbers(name))
+        for of in points
+        for name in configurations
+        if len(of.of.get(name, ())) >= _FEWEST_RUNS
+    ]
+    return Drifting("run", drifts(series)) if series else None
+
+
+def drift_within_runs(results: Iterable[Result]) -> Drifting | None:
+    """Of methods that measure in intervals; None where none did."""
+    methods = find("nicbench.methods", Method)
+    by_method: dict[str, list[Result]] = {}
+    for result in results:
+        if not result.warm_up:
+            by_method.setdefault(result.method, []).append(result)
+    series = [
+        _thin_out(one)
+        for method, members in by_method.items()
+        if method in methods
+        for one in methods[method].moments(tuple(members))
+        if len(one.values) >= _FEWEST_RUNS
+    ]
+    return Drifting("interval", drifts(series)) if series else None
+
+
+def _name(configuration: str, of: OfPoint) -> str:
+    whose = "" if configuration == DEFAULT else f"“{configuration}”: "
+    return f"{whose}{of.point.words}, {of.value.quantity.name}"
+
+
+def _thin_out(series: Series) -> Series:
+    """Trends over thousands of intervals would take minutes, and say no more."""
+    step = -(-len(series.values) // _MOST_MOMENTS)
+    if step == 1:
+        return series
+    import statistics
+
+    medians = []
+    for begin in range(0, len(series.values), step):
+        known = [value for value in series.values[begin : begin + step] if value is not None]
+        medians.append(statistics.median(known) if known else None)
+    return Series(f"{series.name} (medians of {step} intervals each)", medians)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +149,8 @@ def statistics_view(summary: Summary, tests: Mapping[str, str], plan: Plan | Non
         resamples=asked.resamples,
         tests=over_runs(points, names, asked),
         comparisons=compared(sides, seed=asked.seed, in_rounds=in_rounds, points=points) if len(sides) > 1 else None,
-        drift=drifting.over_runs(points, names),
-        drift_within=drifting.within_runs(counted),
+        drift=drift_over_runs(points, names),
+        drift_within=drift_within_runs(counted),
     )
 
 

@@ -9,8 +9,7 @@ from typing import Final
 from nicbench.core.turn import DEFAULT
 from nicbench.report.answer import of_comparison, of_studies
 from nicbench.report.answer.of_run import in_order
-from nicbench.report.answer.sentences import answers_of
-from nicbench.report.answer.subject import subject_in, subject_of
+from nicbench.report.answer.sentences import answers_of, subject_in, subject_of
 from nicbench.report.document.finishing import anchor
 from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import Study

@@ -9,8 +9,8 @@ from markupsafe import escape
 from nicbench.report.document.blocks import Figure, Panel
 from nicbench.report.document.inlines import inlines
 from nicbench.report.document.paper import drawing
-from nicbench.report.testbed.parts import Direction, Wiring
 from nicbench.report.testbed.placing import Box, Cable, Scene, Text, placed
+from nicbench.report.testbed.wiring import Direction, Wiring
 
 WIDE, NARROW = 760.0, 360.0
 """Of a page and of a phone."""

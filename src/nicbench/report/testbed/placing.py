@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from nicbench.report.glyphs import width
-from nicbench.report.testbed.measuring import wrapped
-from nicbench.report.testbed.parts import Direction, LinkPart, MachinePart, PortPart, Wiring
+from nicbench.report.glyphs import width, wrapped
+from nicbench.report.testbed.wiring import Direction, LinkPart, MachinePart, PortPart, Wiring
 
 TITLE, SMALL = 13.0, 11.0
 """Sizes of text."""

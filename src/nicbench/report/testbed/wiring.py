@@ -1,8 +1,13 @@
-"""From a plan to the parts of a diagram; nothing where a plan does not say what was cabled."""
+"""From a plan to the parts of a diagram, without places: two columns of machines, whose ports are joined by links.
+
+There is nothing where a plan does not say what was cabled.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from nicbench.core.bond import Bond
@@ -10,8 +15,55 @@ from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.pattern import Pattern, Way, ways_of
 from nicbench.core.plan import Plan
 from nicbench.core.units import format_bits_per_s
-from nicbench.report.answer.subject import dut_name
-from nicbench.report.testbed.parts import Direction, LinkPart, MachinePart, PortPart, Wiring
+from nicbench.report.answer.sentences import dut_name
+
+
+class Direction(StrEnum):
+    """Where the traffic of a link goes, in the diagram's sense."""
+
+    RIGHT = "right"
+    LEFT = "left"
+    BOTH = "both"
+    NONE = "none"
+    """Not known, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortPart:
+    """A port; ``lines`` stand below its name: driver, interface, address, speed, ports of a bond."""
+
+    name: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MachinePart:
+    """A machine or a network namespace; ``lines`` stand below its title."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPart:
+    """One cable, real or not: from a port on the left to a port on the right, each with its machine."""
+
+    left_machine: MachinePart
+    left: PortPart
+    right_machine: MachinePart
+    right: PortPart
+    label: str = ""
+    direction: Direction = Direction.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """``around`` says what holds all of it (one machine, one program); ``words`` describe the diagram as text."""
+
+    links: tuple[LinkPart, ...]
+    words: str
+    around: str | None = None
+
 
 _MOST_WAYS = 6
 _INCOMING = frozenset({"forward", "write"})

@@ -1,13 +1,61 @@
-"""How a stranger repeats a run: what it takes, what has to be adapted, and how far apart repeats may lie. Pure."""
+"""What a study says in words: the question that a run answers, how each test was made, and how a stranger repeats it.
+
+The question is its author's, else one for each way of measuring in the order of the tests. Each test is told in plain
+words, with the options that it had. Repeating is told by what it takes, what has to be adapted, and how far apart
+repeats may lie.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from nicbench.core.plan import Plan
-from nicbench.report.facts import plain
+from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.registry import find
+from nicbench.core.report_options import ReportWishes
+from nicbench.methods.base import Method
+from nicbench.report import disclosure
+from nicbench.report.answer.sentences import subject_of
+from nicbench.report.facts import Shapes, label_of, method_shapes, plain
 from nicbench.report.model import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """One test; ``parameters`` are its options, as they were resolved."""
+
+    title: str
+    text: str
+    parameters: Mapping[str, Any]
+    shapes: Shapes
+    """What the method declares of its options."""
+
+
+def procedures(report: Report) -> tuple[Procedure, ...]:
+    """One for each test of the plan; of configurations whose tests have other options, one for each."""
+    return tuple(_procedures(report))
+
+
+def _procedures(report: Report) -> Iterator[Procedure]:
+    if report.plan is None:
+        return
+    for names, plan in disclosure.of_configurations(report.plan, "tests"):
+        for test in plan.tests:
+            options = disclosure.in_bits(test.options) if report.endpoints else test.options
+            whose = f" ({names})" if names else ""
+            title = f"Test “{test.name}”{whose}"
+            parameters = {"method": test.method, **disclosure.asked(options)}
+            yield Procedure(title, text_of(test), parameters, method_shapes(test.method))
+
+
+def text_of(test: PlannedTest) -> str:
+    """As the plan has it; plans of before 2026-11 have one sentence, and the method says the rest."""
+    if test.procedure:
+        return test.procedure
+    known = find("nicbench.methods", Method).get(test.method)
+    return known.procedure() if known else test.description or label_of(test.method)
+
 
 _SIMULATED = "simulated"
 
@@ -100,3 +148,23 @@ def _precision(report: Report) -> str | None:
         if isinstance(search := test.options.get("search"), Mapping) and isinstance(search.get("precision"), float)
     ]
     return plain("precision_ratio", max(found)) if found else None
+
+
+_OPENINGS = ("The ", "This ")
+
+
+def questions(
+    plan: Plan | None, wishes: ReportWishes, methods: Iterable[str], compared: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """``methods`` are those of the results, for a run whose plan was not written; ``compared`` are configurations."""
+    if wishes.question:
+        return (wishes.question,)
+    kinds = find("nicbench.methods", Method)
+    asked = dict.fromkeys([test.method for test in plan.tests] if plan else methods)
+    subject = "the DUT" if len(compared) > 1 and plan and not plan.compared else subject_of(plan)
+    subject = f"{subject[:1].lower()}{subject[1:]}" if subject.startswith(_OPENINGS) else subject
+    made = [kinds[kind].question.format(subject=subject) for kind in asked if kind in kinds and kinds[kind].question]
+    if len(compared) > 1:
+        names = " and ".join((", ".join(f"“{name}”" for name in compared[:-1]), f"“{compared[-1]}”"))
+        made.append(f"In what do {names} differ?")
+    return tuple(made)

@@ -1,14 +1,21 @@
-"""Trials in detail: order, copies, corruption, variation and the rate over time, one trial for each point measured."""
+"""The tables of trials for the appendix: trials in detail, where frames were lost, and how the hardware fared.
+
+In detail: order, copies, corruption, variation and the rate over time, one trial for each point measured. Losses: a row
+for each trial with loss, a column for each place, from sender to receiver. Hardware: what rose, in how many trials;
+temperatures and power.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nicbench.core.frame_size import label_of
-from nicbench.core.reading import Flows, Intervals, Reordering
+from nicbench.core.reading import Flows, HealthEvent, HealthLevel, Intervals, Measure, Reordering
 from nicbench.core.result import Result, title_of_test
-from nicbench.core.trial import Reading, Trial
+from nicbench.core.trial import LossBeside, LossPlace, Purpose, Reading, Trial
+from nicbench.core.verdict import Reason
 from nicbench.report.document.blocks import Drawing
 from nicbench.report.numbers import mpps
 from nicbench.stats.ports import telling
@@ -156,4 +163,169 @@ def _over_time(parts: list[Intervals]) -> Over100Ms | None:
         interval_ns=width_ns,
         lowest_frames_per_s=min(received) * per_s,
         highest_frames_per_s=top * per_s,
+    )
+
+
+_OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A column: where, by which counters, and how many in all trials of the table."""
+
+    name: str
+    counters: tuple[str, ...]
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """A trial; ``cells`` are frames by place, None where none was lost there."""
+
+    trial: Trial
+    cells: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTable:
+    """All trials with loss whose path was read; ``faults`` are what is wrong with the counters of a trial."""
+
+    places: tuple[Place, ...]
+    rows: tuple[LedgerRow, ...]
+    beside: tuple[tuple[str, LossBeside], ...]
+    faults: tuple[tuple[str, str], ...]
+
+    @property
+    def lost(self) -> int:
+        """In all of them."""
+        return sum(row.trial.reading.counts.lost for row in self.rows)
+
+    @property
+    def unexplained(self) -> int:
+        """In all of them; what was counted too often in one does not make up for another."""
+        return sum(max(0, row.trial.reading.unexplained or 0) for row in self.rows)
+
+
+def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
+    """None where nothing was lost, or nobody could count. In calibration frames end in a sink, which is no loss."""
+    lossy = [
+        trial
+        for trial in trials
+        if trial.request.purpose not in _OF_THE_TESTER
+        and trial.reading.unexplained is not None
+        and (trial.reading.counts.lost > 0 or trial.reading.ledger_faults)
+    ]
+    if not lossy:
+        return None
+    by_place: dict[str, list[LossPlace]] = {}
+    for trial in lossy:
+        for row in _lost(trial):
+            by_place.setdefault(place_name(row), []).append(row)
+    # A journal of before places had stages keeps the order in which it met them.
+    names = sorted(by_place, key=lambda name: by_place[name][0].stage)
+    return LedgerTable(
+        places=tuple(
+            Place(name, tuple(dict.fromkeys(row.counter for row in rows)), sum(row.frames for row in rows))
+            for name, rows in ((name, by_place[name]) for name in names)
+        ),
+        rows=tuple(LedgerRow(trial, tuple(_at(trial, name) for name in names)) for trial in lossy),
+        # Where everything is explained they add nothing: a policer counts by itself what its driver counts too.
+        beside=tuple(
+            (trial.id, row) for trial in lossy if trial.reading.unexplained for row in trial.reading.ledger_beside
+        ),
+        faults=tuple((trial.id, fault) for trial in lossy for fault in trial.reading.ledger_faults),
+    )
+
+
+def place_name(row: LossPlace) -> str:
+    """Its place in words; the DUT's own counters, which have one place, by their names."""
+    backlog = re.fullmatch(r"softnet_backlog cpu(\d+)", row.counter)
+    if backlog and row.place == "DUT":
+        return f"DUT, backlog of CPU {backlog[1]}"
+    return f"DUT, {row.counter}" if row.place == "DUT" else row.place
+
+
+def _lost(trial: Trial) -> tuple[LossPlace, ...]:
+    return tuple(row for row in trial.reading.ledger if not row.unsent)
+
+
+def _at(trial: Trial, name: str) -> int | None:
+    frames = [row.frames for row in _lost(trial) if place_name(row) == name]
+    return sum(frames) if frames else None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One counter of one part: by how much it rose in all trials, in which, and how many of these it spoilt."""
+
+    event: HealthEvent
+    amount: float
+    trials: tuple[str, ...]
+    spoilt: int
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it has no threshold, for it loses nothing."""
+        return self.event.measure is Measure.FEC_CORRECTED
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRow:
+    """A temperature or power: the least and the greatest over the trials."""
+
+    level: HealthLevel
+    least: float
+    greatest: float
+
+
+@dataclass(frozen=True, slots=True)
+class MachineTable:
+    """What the gate saw; ``reading_ms`` is the mean time that its readings took a trial."""
+
+    events: tuple[EventRow, ...]
+    levels: tuple[LevelRow, ...]
+    unread: tuple[str, ...]
+    trials: int
+    reading_ms: float | None
+
+
+def machine_table(trials: Iterable[Trial]) -> MachineTable | None:
+    """None where nobody asked: a simulated run, a journal of before."""
+    asked = [(trial, trial.reading.machine) for trial in trials if trial.reading.machine is not None]
+    if not asked:
+        return None
+    events: dict[tuple[str, str, str], list[tuple[Trial, HealthEvent]]] = {}
+    levels: dict[tuple[str, str, str], list[HealthLevel]] = {}
+    for trial, machine in asked:
+        for event in machine.events:
+            events.setdefault((event.host, event.where, event.what), []).append((trial, event))
+        for level in machine.levels:
+            levels.setdefault((level.host, level.where, level.unit), []).append(level)
+    times = [machine.reading_ms for _, machine in asked if machine.reading_ms is not None]
+    return MachineTable(
+        events=tuple(_event_row(rows) for rows in events.values()),
+        levels=tuple(
+            LevelRow(rows[0], min(row.value for row in rows), max(row.value for row in rows))
+            for rows in levels.values()
+        ),
+        unread=tuple(dict.fromkeys(reason for _, machine in asked for reason in machine.unread)),
+        trials=len(asked),
+        reading_ms=sum(times) / len(times) if times else None,
+    )
+
+
+def _event_row(rows: list[tuple[Trial, HealthEvent]]) -> EventRow:
+    event = rows[0][1]
+    amounts = [one.amount for _, one in rows]
+    # A share is of one trial: the worst of them stands for all.
+    amount = max(amounts) if event.unit == "share" else sum(amounts)
+    return EventRow(
+        event, amount, tuple(trial.id for trial, _ in rows), sum(_spoilt(trial, event) for trial, _ in rows)
+    )
+
+
+def _spoilt(trial: Trial, event: HealthEvent) -> bool:
+    reasons = (Reason.HARDWARE, Reason.LINK_CHANGED)
+    return any(
+        finding.reason in reasons and finding.threshold == event.measure.value for finding in trial.verdict.findings
     )
