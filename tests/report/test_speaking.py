@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nicbench.core.result import Result, ResultVerdict
+from nicbench.report.answer.sentences import statement_of
 from nicbench.report.numbers import basis_words
 from nicbench.report.tables import sections
 
@@ -44,6 +45,22 @@ def test_a_sweep_over_link_modes_says_of_which_mode_its_figure_is() -> None:
     assert first.endswith("of 64-byte frames intact at 100\u00a0% of line rate (10 Mb/s)")
     assert worst.startswith("returns 27")
     assert worst.endswith("(100 Mb/s)")
+
+
+def test_no_latency_without_the_loss_beside_it() -> None:
+    """At the PDR frames are lost: those that came back say nothing of those that did not."""
+    about = {"size": "64", "frame_bytes": 64, "load_percent": 100.0, "load_of": "PDR"}
+    found = {"latency_p50_ns": 20_000, "latency_p99_9_ns": 90_000, "loss_ratio": 0.0434}
+    lossy = result("latency", about, found).model_copy(update={"verdict": ResultVerdict.DISTURBED})
+    (section,) = sections([lossy], {})
+    (row,) = section.rows
+    assert dict(zip([column.head for column in section.table.columns], row.cells, strict=True))["Lost"] == "4.34"
+    assert statement_of(section) == (
+        "At 100 % of the PDR, half of the 64-byte frames pass within 20.0\u00a0µs and 99.9 % within 90.0\u00a0µs. "
+        "Lost in that trial, and without a latency: 4.34\u00a0%. It rests on disturbed trials."
+    )
+    (section,) = sections([result("latency", about, {**found, "loss_ratio": 0.0})], {})
+    assert "ost" not in str(statement_of(section))
 
 
 def test_a_basis_is_said_in_words() -> None:

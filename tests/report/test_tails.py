@@ -62,8 +62,9 @@ def test_a_measured_tail_has_a_row_for_each_size_and_every_frame_in_one_bin(view
         "over 120",
     )
     assert [row.name for row in table.rows][:2] == ["64 bytes", "128 bytes"]
+    assert table.what == "frames"
     for row in table.rows:
-        assert abs(sum(count for _, count in row.counts) - 1e8) < 1e-3
+        assert sum(count for _, count in row.counts) == row.result.values["timed_frames"] < 1e8
 
 
 def test_the_bins_are_those_of_the_histogram(view: Report) -> None:
@@ -77,7 +78,7 @@ def test_the_chart_is_logarithmic_and_empty_bins_have_no_bar(view: Report) -> No
     for form in (charts.WIDE, charts.NARROW):
         chart = bins_chart(view.tails[0], form)
         assert chart is not None
-        assert chart["encoding"]["y"]["scale"] == {"type": "log", "domain": [1.0, 1e8], "nice": False}
+        assert chart["encoding"]["y"]["scale"] == {"type": "log", "domain": [1.0, 1e6], "nice": False}
         points = next(iter(chart["datasets"].values())) if "datasets" in chart else chart["data"]["values"]
         assert all(point["frames"] > 0 for point in points)
         assert {point["row"] for point in points} == {row.name for row in view.tails[0].rows}
@@ -90,4 +91,4 @@ def test_results_of_another_version_have_no_tail() -> None:
 
 def test_the_page_shows_both(page: str) -> None:
     assert "Long tail at 100 % of the NDR" in page
-    assert "frames of 100 million outside (and their share)" in page
+    assert "frames outside (and their share)" in page

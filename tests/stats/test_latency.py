@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.trial import Latency
 from nicbench.stats.latency import frames_above, merge, percentiles_ns, tail, with_percentiles
+
+GOLDEN = json.loads((Path(__file__).parent / "golden/hdr_histogram.json").read_text())
 
 
 def encoded(values: list[int]) -> str:
@@ -41,8 +48,15 @@ def test_percentiles_agree_with_sorting_within_three_digits(values: list[int]) -
     ordered = sorted(values)
     known = percentiles_ns(encoded(values))
     for name, value in known.items():
-        rank = round(len(ordered) * float(name) / 100)  # the smallest value that so many do not exceed
+        rank = math.ceil(len(ordered) * Fraction(name) / 100)  # the smallest value that so many do not exceed
         assert value == pytest.approx(ordered[rank - 1], rel=0.001)
+
+
+@pytest.mark.parametrize("case", GOLDEN["histograms"], ids=lambda case: f"{case['frames']} frames")
+def test_every_percentile_is_that_of_another_implementation(case: dict[str, Any]) -> None:
+    """The package that we decode with takes the nearest rank, others the next: a tail that is a rank too short."""
+    found = percentiles_ns(case["histogram"])
+    assert found == {name: case["values_ns"][name] for name in found}
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,8 @@ class Statement(Frozen):
 
     ``lead`` and ``says`` may hold ``{value_name}``. ``value`` follows ``says``; where ``also`` is known, it follows
     ``also_says`` ("99.9 % within"), or ``both_say`` stands in the place of ``says`` where the two are the same.
-    ``alone`` is said of the DUT where the run measured nothing else ("was measured for latency only").
+    ``alone`` is said of the DUT where the run measured nothing else ("was measured for latency only"). ``beside`` names
+    a value that is said in a sentence behind it, ``beside_says``, wherever it is not zero.
     """
 
     lead: str
@@ -191,6 +192,8 @@ class Statement(Frozen):
     also: str
     both_say: str
     alone: str
+    beside: str | None = None
+    beside_says: str = ""
 
 
 class ResultTable(Frozen):

@@ -3,9 +3,10 @@
 Steps, for each frame size: the load is a share of the throughput that an earlier test found (RFC 2544: at the
 throughput); one judged trial per load, or one of exactly so many frames. Minimum, mean, percentiles and maximum come
 from all frames, and a percentile only where a frame lies above it; delay variation is p99.9 - minimum (RFC 8219 section
-7.3.1). The long tail is the number of frames in each of a list of latency bins, and outside each of their bounds: of
-the trial, and scaled to 100 million frames. Latency runs from the moment the frame was handed to the port to the moment
-the receiver took it; the source of the time stamps and their uncertainty stand beside it.
+7.3.1). The long tail is the number of frames in each of a list of latency bins, and outside each of their bounds.
+Frames that were lost have no latency: the share of the trial's frames that was lost stands beside each latency. Latency
+runs from the moment the frame was handed to the port to the moment the receiver took it; the source of the time stamps
+and their uncertainty stand beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
 from nicbench.core.quantity import Percent
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Bounded, Result, ResultVerdict, number_of
 from nicbench.core.table import Column, ImportColumn, ImportTable, ResultTable, Statement
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency as LatencyReading
@@ -69,6 +70,7 @@ _COLUMNS = (
     Column(value="latency_maximum_ns", head="max", is_optional=True),
     Column(value="pdv_ns", head="PDV", is_optional=True),
 )
+_LOST = Column(value="loss_percent", head="Lost", unit="%", form="of_frames", is_optional=True)
 _MEAN, _MEDIAN, _MOST = "{latency_mean_ns} on average", "{latency_p50_ns} in the median", "{latency_maximum_ns} at most"
 _KNOWN = ((_MEAN, _MEDIAN, _MOST), (_MEAN, _MEDIAN), (_MEAN, _MOST), (_MEDIAN, _MOST), (_MEAN,), (_MEDIAN,), (_MOST,))
 _SENTENCES = tuple(f"delays {{size}} frames by {' and '.join(parts)}, at {{load}}" for parts in _KNOWN)
@@ -194,6 +196,7 @@ class Latency(FrameMethod):
             columns=(
                 size,
                 Column(value="load_frames_per_s", head="Load", is_minor=True, is_optional=True),
+                _LOST,
                 *_COLUMNS,
                 Column(
                     value="latency_uncertainty_ns",
@@ -213,9 +216,12 @@ class Latency(FrameMethod):
                 also="latency_p99_9_ns",
                 both_say="half of the {size} frames, and also 99.9 % of them, pass within",
                 alone="was measured for latency only",
+                beside="loss_percent",
+                beside_says="Lost in that trial, and without a latency:",
             ),
             sentences=_SENTENCES,
             overview=(
+                _LOST.model_copy(update={"head": "loss in latency test"}),
                 *(column for column in _COLUMNS if column.is_main),
                 own.model_copy(update={"head": "tester's own p50", "is_minor": True}),
             ),
@@ -224,11 +230,13 @@ class Latency(FrameMethod):
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
-        """How many frames were timed: runs of earlier formats have that in their trials alone."""
+        """The share lost; and how many frames were timed, which runs of earlier formats have in their trials alone."""
+        ratio = number_of(result.values.get("loss_ratio"))
+        lost: Values = {"loss_percent": None if ratio is None else 100.0 * ratio}
         if "timed_frames" in result.values:
-            return {}
+            return lost
         readings = (trials[name].reading.latency for name in result.trials if name in trials)
-        return {"timed_frames": next((latency.count for latency in readings if latency is not None), None)}
+        return {**lost, "timed_frames": next((latency.count for latency in readings if latency is not None), None)}
 
     @classmethod
     def imports(cls) -> ImportTable:

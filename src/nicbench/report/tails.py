@@ -1,6 +1,7 @@
 """The long tail: frames, or messages, in each latency bin and outside each bound.
 
-Configurations are beside each other, or beneath. Frames are scaled to 100 million; messages are counted as they are.
+Configurations are beside each other, or beneath. Counts are as they were counted, beside how many were timed; frames are
+scaled to 100 million only where every row timed that many, so that no frame of a short trial stands for thousands.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from nicbench.report.cells import number_of, text_of, texts, with_unit
 from nicbench.report.numbers import UNKNOWN, significant, trimmed
 from nicbench.report.section import load_words
 
-_BOUND = re.compile(r"(bin_to|bin_over|outside)_(\d+)_ns_(per_100_million|messages)")
-_FRAMES, _MESSAGES = "per_100_million", "messages"
+_BOUND = re.compile(r"(bin_to|bin_over|outside)_(\d+)_ns_(per_100_million|frames|messages)")
+_SCALED, _FRAMES, _MESSAGES = "per_100_million", "frames", "messages"
+_SCALED_TO = 1e8
 _SIZE = Column(value="frame_bytes", head="Frame", unit="bytes", form="text")
 _MIX = Column(value="mix", head="Frame", form="text")
 
@@ -65,13 +67,14 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
     bounds_ns = _bounds_ns(results)
     bounds = [trimmed(bound_ns / 1e3) for bound_ns in bounds_ns]
     between = [f"{lower} to {upper}" for lower, upper in pairwise(bounds)]
-    unit, timed = (_FRAMES, "timed_frames") if _counts(results) == _FRAMES else (_MESSAGES, "timed_messages")
+    unit = _unit(results)
+    timed = "timed_messages" if unit == _MESSAGES else "timed_frames"
     names = [f"bin_to_{bound_ns}_ns" for bound_ns in bounds_ns] + [f"bin_over_{bounds_ns[-1]}_ns"]
     bins = (f"to {bounds[0]}", *between, f"over {bounds[-1]}")
     inside = _columns(results, [f"{name}_{unit}" for name in names])
     beyond = [f"outside_{bound_ns}_ns_{unit}" for bound_ns in bounds_ns]
     outside = _columns(results, beyond)
-    whole = [1e8 if unit == _FRAMES else number_of(result, timed) for result in results]
+    whole = [_SCALED_TO if unit == _SCALED else number_of(result, timed) for result in results]
     shares = [
         tuple(_share(number_of(result, name), of) for name in beyond) for result, of in zip(results, whole, strict=True)
     ]
@@ -80,7 +83,7 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
     return TailTable(
         test=test,
         load=load,
-        what="frames of 100 million" if unit == _FRAMES else "messages",
+        what="frames of 100 million" if unit == _SCALED else unit,
         most=max((of for of in whole if of), default=1.0),
         bins=bins,
         bounds=tuple(bounds),
@@ -112,9 +115,14 @@ def _share(count: float | None, of: float | None) -> str:
     return UNKNOWN if count is None or not of else f"{significant(100 * count / of)} %"
 
 
-def _counts(results: Sequence[Result]) -> str:
-    """What the bins of these results count."""
-    return _FRAMES if any(name.endswith(_FRAMES) for result in results for name in result.values) else _MESSAGES
+def _unit(results: Sequence[Result]) -> str:
+    """What the bins of these results count: messages, frames, or frames of 100 million."""
+    names = [name for result in results for name in result.values]
+    if any(name.endswith(_MESSAGES) for name in names if _BOUND.fullmatch(name)):
+        return _MESSAGES
+    timed = [number_of(result, "timed_frames") for result in results]
+    is_scaled = any(_BOUND.fullmatch(name) and name.endswith(_SCALED) for name in names)
+    return _SCALED if is_scaled and all(count is None or count >= _SCALED_TO for count in timed) else _FRAMES
 
 
 def _bounds_ns(results: Sequence[Result]) -> list[int]:

@@ -31,7 +31,7 @@ class TailPoint(Frozen):
 
 
 def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str, int]:
-    """Returns the percentiles that so many frames can show.
+    """Returns the percentiles that so many frames can show, by nearest rank: the value of frame ceil(share * count).
 
     A percentile above which not even one frame lies is omitted: it would only repeat the maximum.
     """
@@ -41,8 +41,10 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
     up_to = list(accumulate(frames for _, frames in recorded))
     known = {}
     for name in PERCENTILES:
-        if count * (1 - Fraction(name) / 100) >= 1:
-            value, _ = recorded[bisect_left(up_to, decoded.get_target_count_at_percentile(float(name)))]
+        share = Fraction(name) / 100
+        if count * (1 - share) >= 1:
+            # Not by the package, which rounds the rank to the nearest frame instead of up.
+            value, _ = recorded[bisect_left(up_to, math.ceil(count * share))]
             known[name] = value if maximum_ns is None else min(value, maximum_ns)
     return known
 

@@ -89,11 +89,29 @@ def stated(section: Section, rows: Sequence[Row], names: Sequence[str], notes: S
     words = {LOAD: load_words(rows[0].result.parameters), **_words_of(section, rows[0])}
     lead = statement.lead.format_map(words)
     noted = f" ({', '.join(notes)})" if notes else ""
+    behind = f"{_beside(section, rows, names)}{''.join(dict.fromkeys(map(_caveat, rows)))}"
     if len(rows) == 1 and values == also:
-        return f"{lead}{noted}, {statement.both_say.format_map(words)} {values[0]}."
-    named = [f"{text} (“{name}”)" if name else text for text, name in zip(values, names, strict=True)]
+        return f"{lead}{noted}, {statement.both_say.format_map(words)} {values[0]}.{behind}"
     more = _also(statement, also, len(rows))
-    return f"{lead}{noted}, {statement.says.format_map(words)} {and_list(named)}{more}."
+    return f"{lead}{noted}, {statement.says.format_map(words)} {and_list(_named(values, names))}{more}.{behind}"
+
+
+def _named(texts: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [f"{text} (“{name}”)" if name else text for text, name in zip(texts, names, strict=True)]
+
+
+def _beside(section: Section, rows: Sequence[Row], names: Sequence[str]) -> str:
+    """The sentence about the value beside a statement; "" where it is zero, or unknown, of every row."""
+    statement = section.table.statement
+    column = next((column for column in section.table.columns if statement and column.value == statement.beside), None)
+    if statement is None or column is None:
+        return ""
+    found = [(number_of(row.result.values.get(column.value)), name) for row, name in zip(rows, names, strict=True)]
+    told = [(number, name) for number, name in found if number]
+    if not told:
+        return ""
+    texts_of = [f"{writer(column, [number])(number)}{GAP}{column.unit}" for number, _ in told]
+    return f" {statement.beside_says} {and_list(_named(texts_of, [name for _, name in told]))}."
 
 
 def _also(statement: Statement, also: Sequence[str], rows: int) -> str:

@@ -208,7 +208,7 @@ def long_tail(
     several = len({each.test for each in report.tails}) > 1
     yield heading(2, f"Long tail at {tail.load}{f': {tail.test}' if several else ''}")
     if report.imported:
-        told = "Frames by their latency, scaled to 100 million; lost frames have no latency and are in no bin."
+        told = f"{capitalised(tail.what)} by their latency; lost frames have no latency and are in no bin."
         yield caption(foreign(report), " ", told)
     elif messages:
         yield caption(
@@ -222,13 +222,11 @@ def long_tail(
             else ""
         )
         yield caption(
-            "Frames by their latency, scaled to 100 million; where the trial timed so many, they are the counts "
-            "themselves. A bound is as exact as the histogram, 0.1 %. Lost frames have no latency and are in no bin."
-            f"{spread}"
+            f"{capitalised(tail.what)} by their latency, beside how many were timed. A bound is as exact as the "
+            f"histogram, 0.1 %. Lost frames have no latency and are in no bin.{spread}"
         )
     if is_drawn:
-        what = "Messages in each latency bin" if messages else "Frames in each latency bin, of 100 million"
-        below = (foreign(report), f" {what}, on a logarithmic axis; a bin without a bar had none.")
+        below = (foreign(report), f" {capitalised(tail.what)} in each latency bin, on a logarithmic axis; a bin without a bar had none.")
         figure = figures.figure(bins_chart, tail, f"Long tail at {tail.load}", inlines(*below))
         if figure:
             yield figure
