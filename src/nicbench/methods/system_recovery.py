@@ -3,8 +3,8 @@
 Steps, for each frame size: frames at 110 % of the throughput (or the most that tester and line carry, if that is
 less), then, in the same transmission, at half of that. The recovery time runs from the change of rate to the sending of
 the last frame that is lost; the average over several trials is reported. Verified: every frame by its signature; frames
-lost at the very end mean that the DUT did not recover. A trial whose overload lost nothing was none: without frames lost
-in the overload of every trial there is no recovery time.
+lost at the very end mean that the DUT did not recover. Unless the overload of every trial lost frames, there is no
+recovery time.
 """
 
 from __future__ import annotations
@@ -138,9 +138,7 @@ class SystemRecovery(FrameMethod):
         times = self.options.trial
         return TrialTimes(duration=times.overload_time + times.recovery_time, drain=times.drain, settle=times.settle)
 
-    def _short_of_overload(
-        self, size: Size, throughput: float, overload: float, full: Full
-    ) -> str | None:
+    def _short_of_overload(self, size: Size, throughput: float, overload: float, full: Full) -> str | None:
         """Why the overload was less than asked for."""
         percent = 100.0 * overload / throughput
         if percent < self.options.overload - 0.01:
@@ -217,7 +215,7 @@ def recovery_s(reading: Reading, phases: tuple[Phase, Phase]) -> float | None:
 
 
 def summary(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
-    """The average and the extremes; none, with the reason, unless the DUT was overloaded and recovered in every trial."""
+    """The average and the extremes; none, with the reason, where a trial did not overload the DUT, or it stayed lossy."""
     without_loss = sum(_lost_in_overload(reading) == 0 for reading in readings)
     if without_loss:
         trials = f"{without_loss} of {len(readings)} trials"

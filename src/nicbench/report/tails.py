@@ -1,7 +1,7 @@
 """The long tail: frames, or messages, in each latency bin and outside each bound.
 
-Configurations are beside each other, or beneath. Counts are as they were counted, beside how many were timed; frames are
-scaled to 100 million only where every row timed that many, so that no frame of a short trial stands for thousands.
+Configurations are beside each other, or beneath. Counts are as they were counted, beside how many were timed. Frames
+are scaled to 100 million only where every row timed that many, so that no frame of a short trial stands for thousands.
 """
 
 from __future__ import annotations

@@ -226,7 +226,8 @@ def long_tail(
             f"histogram, 0.1 %. Lost frames have no latency and are in no bin.{spread}"
         )
     if is_drawn:
-        below = (foreign(report), f" {capitalised(tail.what)} in each latency bin, on a logarithmic axis; a bin without a bar had none.")
+        what = f"{capitalised(tail.what)} in each latency bin"
+        below = (foreign(report), f" {what}, on a logarithmic axis; a bin without a bar had none.")
         figure = figures.figure(bins_chart, tail, f"Long tail at {tail.load}", inlines(*below))
         if figure:
             yield figure
