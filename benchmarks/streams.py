@@ -20,7 +20,7 @@ from nicbench.core.base import WorkloadChoice
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
 from nicbench.core.monitor import MonitorSettings
-from nicbench.core.round import Ask, RoundRequest
+from nicbench.core.round import JobSpec, RoundRequest
 from nicbench.core.turn import ALONE
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.host_player import HostPlayer
@@ -52,7 +52,7 @@ class Bench:
     def request(self, seconds: int) -> RoundRequest:
         """One stream of one client."""
         client = self.testbed.clients[0].facts
-        jobs = jobs_of((client,), WorkloadChoice(kind="iperf3"), Ask(duration_s=float(seconds)))
+        jobs = jobs_of((client,), WorkloadChoice(kind="iperf3"), JobSpec(duration_s=float(seconds)))
         return RoundRequest(jobs=jobs, duration_s=seconds + 2.0)
 
     async def driven(self, seconds: int) -> tuple[float, bool]:

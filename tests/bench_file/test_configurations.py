@@ -99,7 +99,7 @@ def test_a_file_without_configurations_is_the_only_one(read: Read) -> None:
 def test_what_is_wrong_is_told_where_it_was_written(read: Read, overlays: str, place: str, message: str) -> None:
     with pytest.raises(WrongBenchFileError) as refused:
         read(BASE + overlays)
-    (problem,) = refused.value.each()
+    (problem,) = refused.value.list_errors()
     assert problem.place == f"b.yaml:{place}"
     assert message in problem.message
 
@@ -107,5 +107,5 @@ def test_what_is_wrong_is_told_where_it_was_written(read: Read, overlays: str, p
 def test_what_is_wrong_in_all_of_them_is_told_once(read: Read) -> None:
     with pytest.raises(WrongBenchFileError) as refused:
         read(BASE.replace("loss: 1 %", "los: 1 %") + "  a:\n  b: {lab: {delay: 1 ms}}\n")
-    (problem,) = refused.value.each()
+    (problem,) = refused.value.list_errors()
     assert problem.message == "unknown key `lab.los`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nicbench.compare.entry import Entry
-from nicbench.core.imported import Imported
+from nicbench.core.imported import ImportOrigin
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
 
@@ -73,7 +73,7 @@ def entry(name: str, *results: Result, **more: Any) -> Entry:
 
 
 def published(name: str, *results: Result, **more: Any) -> Entry:
-    known = Imported(
+    known = ImportOrigin(
         source="A report",
         year=2019,
         device=None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from nicbench.core.base import Frozen
-from nicbench.core.described import Described, Label, NotEverywhere, OneLine, Shape, Unit, shape_of, words_of
+from nicbench.core.described import DescribedPlugin, Label, NotEverywhere, OneLine, Shape, Unit, shape_of, words_of
 from nicbench.core.quantity import Ratio, Seconds
 from nicbench.core.registry import find
 
@@ -64,9 +64,9 @@ def test_a_name_in_words_is_without_its_unit() -> None:
 
 
 def test_no_declared_unit_contradicts_the_name() -> None:
-    facts = find("nicbench.system.inventory.facts", Described).values()
+    facts = find("nicbench.system.inventory.facts", DescribedPlugin).values()
     shapes: list[tuple[str, Any]] = [(fact.kind, fact.shape) for fact in facts]
-    shapes += [(each.kind, each.Options) for package in PACKAGES for each in find(package, Described).values()]
+    shapes += [(each.kind, each.Options) for package in PACKAGES for each in find(package, DescribedPlugin).values()]
     wrong = [
         path
         for kind, declared in shapes
@@ -80,7 +80,7 @@ def test_no_declared_unit_contradicts_the_name() -> None:
 
 def test_every_fact_says_what_it_is() -> None:
     assert [
-        kind for kind, fact in find("nicbench.system.inventory.facts", Described).items() if fact.shape is None
+        kind for kind, fact in find("nicbench.system.inventory.facts", DescribedPlugin).items() if fact.shape is None
     ] == []
 
 

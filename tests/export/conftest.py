@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nicbench.core.events import RunFinished, RunStarted
-from nicbench.core.imported import Erratum, ImportedRow, Printed
+from nicbench.core.imported import Erratum, ImportedRow, PrintedValue
 from nicbench.core.plan import Plan, ThresholdRow
 from nicbench.core.result import (
     Bounded,
@@ -112,7 +112,7 @@ def every_shape(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with every shape of a value, a warm-up, a disturbed result, an imported one, and one over runs."""
     imported = ImportedRow(
         line=7,
-        printed={"latency_p50_ns": Printed(text="5.4", unit="us")},
+        printed={"latency_p50_ns": PrintedValue(text="5.4", unit="us")},
         computed=("loss_percent",),
         errata=(Erratum(value="latency_p50_ns", place="7:3", printed="5.4", computed="4.5", reason="digits swapped"),),
     )

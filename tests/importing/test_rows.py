@@ -173,7 +173,7 @@ def test_a_wrong_throughput_table(
 ) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported(text, "throughput", **options)
-    problem = next(one for one in refused.value.each() if message in one.message)
+    problem = next(one for one in refused.value.list_errors() if message in one.message)
     assert problem.place == f"x.csv:{place}"
     assert hint in (problem.next_step or "")
 

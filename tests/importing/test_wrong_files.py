@@ -68,6 +68,6 @@ def test_what_is_wrong_is_told_with_its_place(
 ) -> None:
     with pytest.raises(WrongFileError) as refused:
         imported(text, method, form)
-    problem = next((one for one in refused.value.each() if says in one.message), None)
+    problem = next((one for one in refused.value.list_errors() if says in one.message), None)
     assert problem is not None, str(refused.value)
     assert problem.place == f"x.csv:{place}"

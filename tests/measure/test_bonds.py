@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.bond import BondSeen
+from nicbench.core.bond import BondObservation
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError
-from nicbench.core.round import Ask, Job, RoundRequest
+from nicbench.core.round import Job, JobSpec, RoundRequest
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.bonds import Bonds, of_mount
 from nicbench.measure.host_readings import BONDS_SCRIPT, MOUNT_SCRIPT, Socket
@@ -79,7 +79,7 @@ def rack(server: FakeHost) -> EndpointTestbed:
 
 
 def request(duration_s: float = 0.02) -> RoundRequest:
-    ask = Ask(duration_s=duration_s, direction="reverse")
+    ask = JobSpec(duration_s=duration_s, direction="reverse")
     jobs = [
         Job(workload="iperf3", client=f"c{number}", server="s0", ask=ask, port=port)
         for number, port in ((2, 5201), (3, 5361))
@@ -97,11 +97,11 @@ async def until(done: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-def played(server: Server, asked: RoundRequest | None = None, looks: int = 2) -> tuple[BondSeen, ...]:
+def played(server: Server, asked: RoundRequest | None = None, looks: int = 2) -> tuple[BondObservation, ...]:
     """What is seen of a round that is over once the server was looked at so often."""
     watched, bonds = Watched(), Bonds(rack(server.host))
 
-    async def play() -> tuple[BondSeen, ...]:
+    async def play() -> tuple[BondObservation, ...]:
         async with bonds.around(watched, asked or request()) as watch:
             await watch.begin()
             await until(lambda: server.looks >= looks)
@@ -136,7 +136,7 @@ def test_each_connection_has_its_port_and_the_counters_agree() -> None:
     assert seen.ports["eth2"].sent_until_midst == frames
 
 
-def behind_a_switch(moments_of_switch: list[str]) -> tuple[BondSeen, BondSeen]:
+def behind_a_switch(moments_of_switch: list[str]) -> tuple[BondObservation, BondObservation]:
     """Both clients send: what the server's bond and that of the switch before it are seen to do."""
     turned = connections(*BOTH).replace(
         f"bytes_sent:{PAYLOAD} bytes_received:90", f"bytes_sent:90 bytes_received:{PAYLOAD}"
@@ -151,7 +151,7 @@ def behind_a_switch(moments_of_switch: list[str]) -> tuple[BondSeen, BondSeen]:
     facts = end.facts.model_copy(update={"link_bits_per_s": 100e6})
     bonds = Bonds(replace(plain, servers=(Endpoint(server.host, facts, None, members, (switch.host, "bond0")),)))
 
-    async def play() -> tuple[BondSeen, ...]:
+    async def play() -> tuple[BondObservation, ...]:
         async with bonds.around(watched, request()) as watch:
             await watch.begin()
             await until(lambda: server.looks >= 2 and switch.looks >= 2)
@@ -242,7 +242,7 @@ def test_a_host_that_answers_no_more_is_no_reason_to_end_a_round() -> None:
         asked.append(command)
         raise HostError("the connection was lost", place="server")
 
-    async def play() -> tuple[BondSeen, ...]:
+    async def play() -> tuple[BondObservation, ...]:
         bonds = Bonds(rack(server.host))
         async with bonds.around(Watched(), request()) as watch:
             await watch.begin()

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.bond import Bond, BondPort, BondSeen
+from nicbench.core.bond import Bond, BondObservation, BondPort
 from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.round import Ask, Job, JobOutcome, RoundRequest
+from nicbench.core.round import Job, JobOutcome, JobSpec, RoundRequest
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure import bonds as bonds_of_rounds
@@ -113,7 +113,7 @@ def test_connections_and_counters_of_a_round_are_read_as_they_are(
             workload="iperf3",
             client=f"c{link}",
             server=f"s{link}",
-            ask=Ask(duration_s=2.0, direction="reverse", rate_bits_per_s=rate),
+            ask=JobSpec(duration_s=2.0, direction="reverse", rate_bits_per_s=rate),
             port=5401 + 160 * link,
         )
         for link, rate in zip(LINKS, (200e6, 100e6), strict=True)
@@ -134,7 +134,7 @@ def test_connections_and_counters_of_a_round_are_read_as_they_are(
 
 async def played(
     testbed: EndpointTestbed, request: RoundRequest, folder: Path
-) -> tuple[tuple[JobOutcome, ...], tuple[BondSeen, ...]]:
+) -> tuple[tuple[JobOutcome, ...], tuple[BondObservation, ...]]:
     """A real round."""
     bonds = Bonds(testbed)
     ends = {name: End(end.host, end.facts.address, end.facts.device) for name, end in testbed.endpoints.items()}

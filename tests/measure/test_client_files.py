@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.core.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
@@ -39,8 +39,8 @@ _CLIENT = {
 SAID = Figures(memory_bytes_per_s=1e9)
 
 
-def asked(does: str) -> Ask:
-    return Ask(operation="memory", congestion_control=does)
+def asked(does: str) -> JobSpec:
+    return JobSpec(operation="memory", congestion_control=does)
 
 
 class Leaves(Workload):
@@ -50,10 +50,10 @@ class Leaves(Workload):
     package = "bash"
     frames = ""
 
-    def program(self, ask: Ask) -> str:
+    def program(self, ask: JobSpec) -> str:
         return "bash"
 
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         return None
 
     def server_command(self, job: Job, client: End, server: End) -> Command | None:

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from nicbench.core.bond import Bond, BondFlow, BondPort, BondSeen, Connection, LinkFailure
+from nicbench.core.bond import Bond, BondFlow, BondObservation, BondPort, Connection, LinkFailure
 from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.round import Ask, Job, Round, RoundRequest
+from nicbench.core.round import Job, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.measure.host_readings import COUNTERS_SCRIPT, counters_in
@@ -129,12 +129,12 @@ async def test_what_each_connection_did_is_told_with_its_ports() -> None:
     await rack.watch.begin()
     await asyncio.sleep(1.2)
     await rack.watch.end()
-    seen = BondSeen(endpoint="s0", bond=BOND, flows=(BondFlow(jobs=(1,), connection=SENDS, port="s0p2"),))
+    seen = BondObservation(endpoint="s0", bond=BOND, flows=(BondFlow(jobs=(1,), connection=SENDS, port="s0p2"),))
     failed = rack.watch.seen((seen,))
     (flow,) = failed.flows
     assert flow.went_on
     assert (flow.port_before, flow.port_down) == ("s0p2", "s0p1")
-    job = Job(workload="iperf3", client="c0", server="s0", ask=Ask(), port=5201)
+    job = Job(workload="iperf3", client="c0", server="s0", ask=JobSpec(), port=5201)
     request = RoundRequest(jobs=(job,), duration_s=10.0, failure=failed.asked)
     one = Round(
         id="r0001",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.core.bond import LinkFailed, LinkFailure
+from nicbench.core.bond import LinkFailure, LinkFailureOutcome
 from nicbench.core.judging import OF_ROUNDS, Thresholds
-from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, RoundRequest
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, RoundRequest
 from nicbench.core.verdict import Reason
 from nicbench.measure.round_verdict import judge_round
 
 REQUEST = RoundRequest(
-    jobs=tuple(Job(workload="iperf3", client=f"c{n}", server="s0", ask=Ask(), port=5201 + 16 * n) for n in (0, 1)),
+    jobs=tuple(Job(workload="iperf3", client=f"c{n}", server="s0", ask=JobSpec(), port=5201 + 16 * n) for n in (0, 1)),
     duration_s=10.0,
 )
 
@@ -49,7 +49,7 @@ def test_the_thresholds_that_the_report_prints_are_those_of_the_table() -> None:
 
 
 FAILURE = LinkFailure(port="s0", link=2, after=3.0, lasts=4.0)
-FAILED = LinkFailed(asked=FAILURE, link="s0p2", taken_down="p-s0p2 of switch", down_at_s=3.0, up_at_s=7.0)
+FAILED = LinkFailureOutcome(asked=FAILURE, link="s0p2", taken_down="p-s0p2 of switch", down_at_s=3.0, up_at_s=7.0)
 WITH_FAILURE = REQUEST.model_copy(update={"failure": FAILURE})
 
 
@@ -88,6 +88,8 @@ def test_one_that_was_to_fail_once_and_fell_again_is_told() -> None:
         (FAILED.model_copy(update={"down_at_s": None, "trouble": "RTNETLINK answers"}), "RTNETLINK answers"),
     ],
 )
-def test_a_failure_that_did_not_take_place_is_no_measurement_of_one(failed: LinkFailed | None, why: str) -> None:
+def test_a_failure_that_did_not_take_place_is_no_measurement_of_one(
+    failed: LinkFailureOutcome | None, why: str
+) -> None:
     verdict = judge_round(WITH_FAILURE, (done(0.0), done(0.0)), (), Thresholds(), {}, failed)
     assert verdict.findings[0].text == f"link 2 of s0 did not go down and come back as asked: {why}"

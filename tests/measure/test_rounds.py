@@ -10,7 +10,7 @@ from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, Event, RoundBegun, RoundFinished
 from nicbench.core.judging import Thresholds
-from nicbench.core.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.player import FakePlayer
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
@@ -22,7 +22,7 @@ from nicbench.workloads.base import Watch
 DONE = JobOutcome(figures=Figures(), began_s=0.0)
 MISSING = JobOutcome(failure="iperf3 is not installed", repeatable=False)
 DIED = JobOutcome(failure="killed by signal 9")
-ASK = Ask(duration_s=1.0)
+ASK = JobSpec(duration_s=1.0)
 
 
 def request(jobs: int = 2, duration_s: float = 1.0) -> RoundRequest:

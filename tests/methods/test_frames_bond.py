@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from nicbench.core.bond import Bond, BondPort, BondSeen, Connection, PortBytes
+from nicbench.core.bond import Bond, BondObservation, BondPort, Connection, PortBytes
 from nicbench.core.frames import FrameFigures
 from nicbench.core.result import Result
 from nicbench.core.round import Figures, Job, JobOutcome, RoundRequest
@@ -36,7 +36,7 @@ def saw(number: int, job: Job) -> JobOutcome:
     return JobOutcome(figures=Figures(frames=figures), began_s=0.0, took_s=SECONDS)
 
 
-def seen_by_the_server(request: RoundRequest) -> tuple[BondSeen, ...]:
+def seen_by_the_server(request: RoundRequest) -> tuple[BondObservation, ...]:
     """What left the server until the midst of a round in which it was read from."""
     bond = Bond(
         name="bond0",

@@ -9,7 +9,7 @@ import pytest
 from nicbench.core.reading import Arrivals, Counts, Flows, Intervals, Silence
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import (
-    Interrupted,
+    InterruptionTimes,
     Latency,
     PortReading,
     Purpose,
@@ -34,7 +34,7 @@ class Known(KnownContext):
 
     def __init__(
         self, *readings: tuple[StreamReading, ...], throughput: float | None = THROUGHPUT, link_changed: bool = False,
-        interrupted: Interrupted | None = None, **more: Any,
+        interrupted: InterruptionTimes | None = None, **more: Any,
     ) -> None:  # fmt: skip
         super().__init__(throughput=throughput, **more)
         self.readings, self.link_changed, self.interrupted = list(readings), link_changed, interrupted
@@ -274,7 +274,7 @@ def test_times_are_estimated_from_the_intervals() -> None:
 
 async def test_a_command_that_ended_late_is_named_where_no_frames_came_back() -> None:
     silent = interrupted(1, lost=8_000_000, last_ns=1_200_000_000)
-    dut = Known((silent,), interrupted=Interrupted(began_s=1.9, ended_s=4.2))
+    dut = Known((silent,), interrupted=InterruptionTimes(began_s=1.9, ended_s=4.2))
     (result,) = await run(Reset("reset", RESET), dut)
     assert "the command ended 4.2 s after the transmission of " in str(result.values["limit"])
 

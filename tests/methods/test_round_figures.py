@@ -6,7 +6,7 @@ import asyncio
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.result import ResultVerdict
-from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round, RoundRequest
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
 from nicbench.methods._round_figures import (
     FIRST_PORT,
     PORTS_A_JOB,
@@ -26,7 +26,7 @@ from nicbench.methods._round_figures import (
 
 from .round_contexts import Laboratory, streamed
 
-ASK = Ask(duration_s=1.0)
+ASK = JobSpec(duration_s=1.0)
 
 
 def job(client: str = "c00", role: str = "load") -> Job:

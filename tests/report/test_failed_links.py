@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nicbench.core.bond import Connection, FlowSilence, LinkFailed, LinkFailure
-from nicbench.core.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.bond import Connection, FlowSilence, LinkFailure, LinkFailureOutcome
+from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.measure.round_verdict import Verdict
 from nicbench.report.bonds import failed_links
 from nicbench.report.drawing.charts import NARROW, WIDE
@@ -32,9 +32,9 @@ def silence(job: int, *, went_on: bool = True, down_s: float = 0.3) -> FlowSilen
 
 
 def pulled(flows: Sequence[FlowSilence], *, down_at_s: float | None = 4.0) -> Round:
-    jobs = tuple(Job(workload="iperf3", client=name, server="s0", ask=Ask(), port=5201) for name in ("c0a", "c0b"))
+    jobs = tuple(Job(workload="iperf3", client=name, server="s0", ask=JobSpec(), port=5201) for name in ("c0a", "c0b"))
     moved = Figures(intervals=tuple((float(second), 5e6) for second in range(1, 13)))
-    failed = LinkFailed(
+    failed = LinkFailureOutcome(
         asked=ASKED, link="s0p2", taken_down="s0p2", down_at_s=down_at_s, up_at_s=8.0, step_s=0.2, flows=tuple(flows)
     )
     return Round(

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from nicbench import report
 from nicbench.cli.summary_table import headline, print_summary
-from nicbench.core.frames import FrameFigures, FramesAsk, FrameTimes
+from nicbench.core.frames import FrameFigures, FramesSpec, FrameTimes
 from nicbench.core.result import Result
-from nicbench.core.round import Ask, Figures, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.report.answer.of_studies import brief, sentences
 from nicbench.report.editors.study import Study, directory_rows, kind_of, studies
@@ -127,7 +127,7 @@ def test_a_file_system_is_local_by_its_type_and_source(file_system: str, kind: s
 
 
 def test_a_round_of_frames_says_what_was_asked_and_what_came_of_it() -> None:
-    ask = FramesAsk(task="write", directory="/mnt/d1", frame_bytes=262_144, frames_per_s=24.0, direct=True)
+    ask = FramesSpec(task="write", directory="/mnt/d1", frame_bytes=262_144, frames_per_s=24.0, direct=True)
     figures = FrameFigures(
         engine="io_uring",
         measured_ns=1_000_000_000,
@@ -146,7 +146,7 @@ def test_a_round_of_frames_says_what_was_asked_and_what_came_of_it() -> None:
         workload="nicbench-frames",
         client="c0a",
         server=None,
-        ask=Ask(operation="frames", duration_s=1.0, frames=ask),
+        ask=JobSpec(operation="frames", duration_s=1.0, frames=ask),
         port=0,
     )
     one = Round(

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench import report
-from nicbench.core.bond import Bond, BondFlow, BondPort, BondSeen, Connection, PortBytes
+from nicbench.core.bond import Bond, BondFlow, BondObservation, BondPort, Connection, PortBytes
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.events import Bus, RunFinished, RunStarted
 from nicbench.core.judging import Thresholds
@@ -30,7 +30,7 @@ from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 
 LINK = 100e6
 Outcome = Callable[[int, Job], JobOutcome]
-Bonded = Callable[[RoundRequest], tuple[BondSeen, ...]]
+Bonded = Callable[[RoundRequest], tuple[BondObservation, ...]]
 
 
 def moved(number: int, job: Job) -> JobOutcome:
@@ -49,7 +49,7 @@ def missing(number: int, job: Job) -> JobOutcome:
     return JobOutcome(failure="iperf3 is not installed on the client; next: apt-get install iperf3", repeatable=False)
 
 
-def no_bonds(request: RoundRequest) -> tuple[BondSeen, ...]:
+def no_bonds(request: RoundRequest) -> tuple[BondObservation, ...]:
     return ()
 
 
@@ -171,7 +171,7 @@ def test_one_client_that_fails_takes_nothing_from_the_others(tmp_path: Path) -> 
     assert "lack a figure" in view.headline
 
 
-def seen_of(request: RoundRequest) -> tuple[BondSeen, ...]:
+def seen_of(request: RoundRequest) -> tuple[BondObservation, ...]:
     """The bond of the server: connections of the first two jobs leave by one port, those of the others by another."""
     ports = tuple(BondPort(name=name, usable=True, speed_bits_per_s=25e9) for name in ("eth2", "eth3"))
     flows = tuple(
@@ -194,7 +194,7 @@ def seen_of(request: RoundRequest) -> tuple[BondSeen, ...]:
         frames = 5_228_000 * sum(flow.port == port for flow in flows)
         counted[port] = PortBytes(sent=2 * frames, received=5000, sent_until_midst=frames, received_until_midst=2500)
     bond = Bond(name="bond0", mode="802.3ad", policy="layer3+4", ports=ports, aggregator=1, kernel="6.1.0")
-    seen = BondSeen(endpoint="s0", bond=bond, flows=flows, ports=counted, confirmed=True)
+    seen = BondObservation(endpoint="s0", bond=bond, flows=flows, ports=counted, confirmed=True)
     return (seen,)
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from nicbench.core.bond import Bond, BondPort, BondSeen, Connection, PortBytes
-from nicbench.core.round import Ask, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.bond import Bond, BondObservation, BondPort, Connection, PortBytes
+from nicbench.core.round import Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.stats.bond_words import bond_note, bond_port, spread_evenly
 from nicbench.stats.bonds import judged
@@ -46,13 +46,13 @@ def counted(**sent: float) -> dict[str, PortBytes]:
     }
 
 
-def seen(connections: Sequence[Connection], ports: dict[str, PortBytes], bond: Bond = LACP) -> BondSeen:
+def seen(connections: Sequence[Connection], ports: dict[str, PortBytes], bond: Bond = LACP) -> BondObservation:
     """Each connection is that of the job of its place."""
     return judged("s0", bond, [((number,), one) for number, one in enumerate(connections, 1)], ports)
 
 
-def played(*bonds: BondSeen, jobs: int = 4, id: str = "r0001") -> Round:
-    job = Job(workload="nicbench-frames", client="c0", server=None, ask=Ask(duration_s=1.0), port=5201)
+def played(*bonds: BondObservation, jobs: int = 4, id: str = "r0001") -> Round:
+    job = Job(workload="nicbench-frames", client="c0", server=None, ask=JobSpec(duration_s=1.0), port=5201)
     return Round(
         id=id,
         key=id,
@@ -142,7 +142,7 @@ def test_a_kernel_that_took_over_newer_arithmetic_is_found_out_by_its_counters()
 
 
 def test_of_an_end_that_received_the_counters_speak_alone() -> None:
-    def received(eth2: int, eth3: int) -> BondSeen:
+    def received(eth2: int, eth3: int) -> BondObservation:
         ports = {
             name: PortBytes(sent=9000, received=count, sent_until_midst=4000, received_until_midst=count // 2)
             for name, count in (("eth2", eth2), ("eth3", eth3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Spread
-from nicbench.core.runs import Runs, RunsMade
+from nicbench.core.runs import RunCounts, Runs
 from nicbench.stats.runs import awaited, over_runs, runs_made, settled, verdict_words
 from nicbench.stats.sample import Span, span_of
 
@@ -134,9 +134,9 @@ def test_what_was_made_is_said_where_there_is_more_to_say_than_the_results_do() 
     results = [result(name, run, {"x_ns": run}, warm_up=run == 1) for name in "ab" for run in (1, 2, 3)]
     assert runs_made(Runs(at_least=3, at_most=3), results, (), complete=True) is None
     warm = Runs(warm_up=1, at_least=2, at_most=2)
-    assert runs_made(warm, results, (), complete=True) == RunsMade(asked=warm, made=2)
-    assert runs_made(ASKED, results, (), complete=True) == RunsMade(asked=ASKED, made=2, reached=True)
-    assert runs_made(ASKED, results[:-1], (), complete=False) == RunsMade(asked=ASKED, made=1, reached=False)
+    assert runs_made(warm, results, (), complete=True) == RunCounts(asked=warm, made=2)
+    assert runs_made(ASKED, results, (), complete=True) == RunCounts(asked=ASKED, made=2, reached=True)
+    assert runs_made(ASKED, results[:-1], (), complete=False) == RunCounts(asked=ASKED, made=1, reached=False)
 
 
 def test_only_intervals_that_do_not_touch_are_told_apart() -> None:

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicbench.core.errors import HostError
-from nicbench.core.frames import FramesAsk
+from nicbench.core.frames import FramesSpec
 from nicbench.core.result import Summary
-from nicbench.core.round import Ask, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.round import Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.engine.binaries import find_binary
 from nicbench.store import RunFolder
@@ -51,7 +51,7 @@ def free(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def a_round(jobs: int = 2, number: int = 1) -> Round:
-    ask = Ask(operation="frames", frames=FramesAsk(task="read", directory="/mnt/d1", samples=True))
+    ask = JobSpec(operation="frames", frames=FramesSpec(task="read", directory="/mnt/d1", samples=True))
     every = tuple(
         Job(workload="nicbench-frames", client=f"c{each}", server=None, ask=ask, port=0) for each in range(jobs)
     )

@@ -7,14 +7,14 @@ import io
 import pyarrow.parquet as pq
 
 from nicbench.core.frames import FrameFigures, FrameTimes
-from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, Round, RoundRequest
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.stats.latency import histogram_of
 from nicbench.store.record_tables import rounds_parquet
 
 
 def a_round(*outcomes: JobOutcome) -> Round:
-    ask = Ask(duration_s=1.0, write_bytes=8192)
+    ask = JobSpec(duration_s=1.0, write_bytes=8192)
     jobs = tuple(
         Job(workload="iperf3", client=f"c{number}", server="s0", ask=ask, port=5201 + 16 * number)
         for number in range(len(outcomes))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.core.frames import FramesAsk
-from nicbench.core.round import Ask, Job
+from nicbench.core.frames import FramesSpec
+from nicbench.core.round import Job, JobSpec
 from nicbench.workloads.base import Output, Workload, WorkloadError
 from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.play import kinds
@@ -18,7 +18,7 @@ from nicbench.workloads.play import kinds
 from .goldens import GOLDEN, job
 
 KINDS = {kind: offered() for kind, offered in kinds().items()}
-STREAM, ASKING = Ask(duration_s=1), Ask(operation="request-response", duration_s=1)
+STREAM, ASKING = JobSpec(duration_s=1), JobSpec(operation="request-response", duration_s=1)
 ASKS = (
     STREAM,
     STREAM.model_copy(update={"transport": "udp"}),
@@ -27,8 +27,8 @@ ASKS = (
     ASKING,
     STREAM.model_copy(update={"transport": "rdma"}),
     ASKING.model_copy(update={"transport": "rdma"}),
-    Ask(operation="memory", duration_s=5),
-    Ask(operation="frames", duration_s=1, frames=FramesAsk(task="read", directory="/mnt/d1")),
+    JobSpec(operation="memory", duration_s=5),
+    JobSpec(operation="frames", duration_s=1, frames=FramesSpec(task="read", directory="/mnt/d1")),
 )
 RECORDED = sorted(GOLDEN.glob("*.txt"))
 PIECES = (
@@ -67,7 +67,7 @@ def read(workload: Workload, asked: Job, text: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(pieces=st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=40), ask=st.sampled_from(ASKS))
-def test_any_text_gives_figures_or_an_error_that_is_ours(kind: str, pieces: list[str], ask: Ask) -> None:
+def test_any_text_gives_figures_or_an_error_that_is_ours(kind: str, pieces: list[str], ask: JobSpec) -> None:
     read(KINDS[kind], job(kind, ask), "".join(pieces))
 
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from nicbench.core.frames import FramesAsk
-from nicbench.core.round import Ask
+from nicbench.core.frames import FramesSpec
+from nicbench.core.round import JobSpec
 from nicbench.workloads.base import End, Output, WorkloadError
 from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.tools.nicbench_frames import NicbenchFrames
 
 from .goldens import golden, job
 
-READ = Ask(
+READ = JobSpec(
     operation="frames",
     duration_s=1.0,
-    frames=FramesAsk(task="read", directory="/mnt/d1", warm_up_s=0.5, frames_per_s=60_000 / 1001, seed=7),
+    frames=FramesSpec(task="read", directory="/mnt/d1", warm_up_s=0.5, frames_per_s=60_000 / 1001, seed=7),
 )
 
 
@@ -45,7 +45,7 @@ def test_every_frames_times_are_left_where_somebody_keeps_them(host: End) -> Non
 
 
 def test_a_whole_frame_a_request_and_switches(host: End) -> None:
-    asked = FramesAsk(
+    asked = FramesSpec(
         task="write",
         directory="/mnt/d1",
         frame_bytes=4096,
@@ -56,7 +56,9 @@ def test_a_whole_frame_a_request_and_switches(host: End) -> None:
         engine="io_uring",
         sync="end",
     )
-    command = NicbenchFrames().client_command(job("nicbench-frames", Ask(operation="frames", frames=asked)), host, None)
+    command = NicbenchFrames().client_command(
+        job("nicbench-frames", JobSpec(operation="frames", frames=asked)), host, None
+    )
     words = " ".join(command)
     assert "--frame-size 4096" in words
     assert "--request frame" in words

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from nicbench.core.round import Ask
+from nicbench.core.round import JobSpec
 from nicbench.hosts.fake import FakeHost
 from nicbench.workloads.base import End, Output, WorkloadError
 from nicbench.workloads.plausible import find_implausible
@@ -17,14 +17,14 @@ from .goldens import both_sides, golden, job
 CLIENT, SERVER = End(FakeHost(), "198.18.0.1", device="eth1"), End(FakeHost(), "198.18.0.2")
 
 
-def command(ask: Ask, **options: object) -> str:
+def command(ask: JobSpec, **options: object) -> str:
     return " ".join(Iperf3(options).client_command(job("iperf3", ask), CLIENT, SERVER))
 
 
 def test_throughput_is_iperf3s_own_to_the_last_digit() -> None:
     client, server = both_sides("iperf3-3.12-tcp")
     end = json.loads(client.stdout)["end"]
-    figures = Iperf3().parse(job("iperf3", Ask(duration_s=2, streams=2)), client, server)
+    figures = Iperf3().parse(job("iperf3", JobSpec(duration_s=2, streams=2)), client, server)
     [flow] = figures.flows
     assert flow.bits_per_s == end["sum_received"]["bits_per_second"] == 7335226947.99319
     assert flow.sent_bits_per_s == end["sum_sent"]["bits_per_second"]
@@ -37,7 +37,7 @@ def test_throughput_is_iperf3s_own_to_the_last_digit() -> None:
 
 
 def test_in_reverse_the_server_sends() -> None:
-    ask = Ask(duration_s=1, direction="reverse", congestion_control="reno")
+    ask = JobSpec(duration_s=1, direction="reverse", congestion_control="reno")
     figures = Iperf3().parse(job("iperf3", ask), *both_sides("iperf3-3.12-tcp-reverse"))
     [flow] = figures.flows
     assert (flow.direction, flow.sent_bytes, flow.received_bytes) == ("reverse", 5227020288, 5226364928)
@@ -46,7 +46,7 @@ def test_in_reverse_the_server_sends() -> None:
 
 
 def test_both_ways_at_once_are_two_flows() -> None:
-    ask = Ask(duration_s=1, direction="both")
+    ask = JobSpec(duration_s=1, direction="both")
     figures = Iperf3().parse(job("iperf3", ask), *both_sides("iperf3-3.12-tcp-bidir"))
     forward, reverse = figures.flows
     assert (forward.received_bytes, reverse.received_bytes) == (1125777408, 2971926528)
@@ -56,14 +56,14 @@ def test_both_ways_at_once_are_two_flows() -> None:
 
 
 def test_udp_has_datagrams_losses_and_jitter() -> None:
-    ask = Ask(duration_s=1, transport="udp", rate_bits_per_s=1e8, write_bytes=1400)
+    ask = JobSpec(duration_s=1, transport="udp", rate_bits_per_s=1e8, write_bytes=1400)
     [flow] = Iperf3().parse(job("iperf3", ask), *both_sides("iperf3-3.12-udp")).flows
     assert (flow.datagrams, flow.lost_datagrams, flow.received_bytes) == (8921, 0, 12489400)
     assert flow.jitter_s == pytest.approx(2.065e-6, rel=1e-3)
 
 
 def test_udp_both_ways() -> None:
-    ask = Ask(duration_s=1, transport="udp", rate_bits_per_s=5e7, direction="both", streams=2)
+    ask = JobSpec(duration_s=1, transport="udp", rate_bits_per_s=5e7, direction="both", streams=2)
     figures = Iperf3().parse(job("iperf3", ask), *both_sides("iperf3-3.12-udp-bidir"))
     assert [(flow.direction, flow.datagrams, len(flow.streams)) for flow in figures.flows] == [
         ("forward", 8626, 2),
@@ -73,13 +73,13 @@ def test_udp_both_ways() -> None:
 
 
 def test_omitted_seconds_are_in_no_figure() -> None:
-    figures = Iperf3({"omit_s": 1}).parse(job("iperf3", Ask(duration_s=1)), *both_sides("iperf3-3.12-tcp-omit"))
+    figures = Iperf3({"omit_s": 1}).parse(job("iperf3", JobSpec(duration_s=1)), *both_sides("iperf3-3.12-tcp-omit"))
     assert len(figures.intervals) == 1
     assert figures.flows[0].duration_s == pytest.approx(1.0, abs=0.01)
 
 
 def test_a_receiver_may_get_more_than_was_sent_after_the_omitted_seconds() -> None:
-    ask = Ask(duration_s=10)
+    ask = JobSpec(duration_s=10)
     figures = Iperf3({"omit_s": 3}).parse(job("iperf3", ask), Output(golden("iperf3-3.9-tcp-omit.client")), None)
     [flow] = figures.flows
     assert (flow.sent_bytes, flow.received_bytes, flow.duration_s) == (60293120, 61444992, 10.292703)
@@ -90,7 +90,7 @@ def test_a_receiver_may_get_more_than_was_sent_after_the_omitted_seconds() -> No
 
 
 def test_version_3_1_has_one_sum_of_udp_for_both_ends() -> None:
-    ask = Ask(total_bytes=81920000, transport="udp", write_bytes=8192)
+    ask = JobSpec(total_bytes=81920000, transport="udp", write_bytes=8192)
     figures = Iperf3().parse(job("iperf3", ask), Output(golden("iperf3-3.1.3-udp.client")), None)
     [flow] = figures.flows
     assert (flow.datagrams, flow.lost_datagrams, flow.sent_bits_per_s) == (9996, 69, 834711189.017002)
@@ -100,7 +100,7 @@ def test_version_3_1_has_one_sum_of_udp_for_both_ends() -> None:
 
 
 def test_version_3_16_tells_what_arrived_of_an_overload() -> None:
-    ask = Ask(duration_s=20, transport="udp")
+    ask = JobSpec(duration_s=20, transport="udp")
     [flow] = Iperf3().parse(job("iperf3", ask), Output(golden("iperf3-3.16-udp.client")), None).flows
     assert (flow.datagrams, flow.lost_datagrams) == (2981960, 2744190)
     assert (flow.sent_bits_per_s, flow.bits_per_s) == (1667402400.2921805, 131580149.06754848)
@@ -110,14 +110,14 @@ def test_an_error_in_the_json_is_told_though_the_exit_status_is_zero() -> None:
     refused = Output(golden("iperf3-3.12-refused.client"), status=0)
     assert Iperf3().complaint(refused) == "unable to connect to server: Connection refused"
     with pytest.raises(WorkloadError, match="Connection refused"):
-        Iperf3().parse(job("iperf3", Ask(duration_s=1)), refused, None)
+        Iperf3().parse(job("iperf3", JobSpec(duration_s=1)), refused, None)
 
 
 def test_two_ends_that_disagree_are_believed_neither() -> None:
     client, server = both_sides("iperf3-3.12-tcp")
     other = Output(server.stdout.replace("1834024960", "1434024960"))
     with pytest.raises(WorkloadError, match=r"disagree: .* 1834024960 .* 1434024960"):
-        Iperf3().parse(job("iperf3", Ask(duration_s=2, streams=2)), client, other)
+        Iperf3().parse(job("iperf3", JobSpec(duration_s=2, streams=2)), client, other)
 
 
 def test_the_version_is_read() -> None:
@@ -128,20 +128,20 @@ def test_the_version_is_read() -> None:
 
 def test_commands_ask_for_everything_that_is_asked() -> None:
     begin = "iperf3 -c 198.18.0.2 -p 5201 -J -B 198.18.0.1"
-    assert command(Ask(duration_s=10)) == f"{begin} -t 10"
-    assert command(Ask(total_bytes=16777216, write_bytes=8192)) == f"{begin} -n 16777216 -l 8192"
-    assert command(Ask(duration_s=1, direction="reverse", streams=4)) == f"{begin} -t 1 -R -P 4"
-    assert command(Ask(duration_s=1, direction="both", window_bytes=262144)) == f"{begin} -t 1 --bidir -w 262144"
-    tuned = Ask(duration_s=1, congestion_control="cubic", zero_copy=True, no_delay=True)
+    assert command(JobSpec(duration_s=10)) == f"{begin} -t 10"
+    assert command(JobSpec(total_bytes=16777216, write_bytes=8192)) == f"{begin} -n 16777216 -l 8192"
+    assert command(JobSpec(duration_s=1, direction="reverse", streams=4)) == f"{begin} -t 1 -R -P 4"
+    assert command(JobSpec(duration_s=1, direction="both", window_bytes=262144)) == f"{begin} -t 1 --bidir -w 262144"
+    tuned = JobSpec(duration_s=1, congestion_control="cubic", zero_copy=True, no_delay=True)
     assert command(tuned) == f"{begin} -t 1 -C cubic -Z -N"
-    assert command(Ask(duration_s=1, transport="udp")) == f"{begin} -t 1 -u -b 0"
-    assert command(Ask(duration_s=1, transport="udp", rate_bits_per_s=1e9)) == f"{begin} -t 1 -u -b 1000000000"
-    assert command(Ask(duration_s=1, rate_bits_per_s=1e9), pacing="kernel") == f"{begin} -t 1 --fq-rate 1000000000"
-    assert command(Ask(duration_s=1), omit_s=2, bind_device=True).endswith("-O 2 --bind-dev eth1")
+    assert command(JobSpec(duration_s=1, transport="udp")) == f"{begin} -t 1 -u -b 0"
+    assert command(JobSpec(duration_s=1, transport="udp", rate_bits_per_s=1e9)) == f"{begin} -t 1 -u -b 1000000000"
+    assert command(JobSpec(duration_s=1, rate_bits_per_s=1e9), pacing="kernel") == f"{begin} -t 1 --fq-rate 1000000000"
+    assert command(JobSpec(duration_s=1), omit_s=2, bind_device=True).endswith("-O 2 --bind-dev eth1")
 
 
 def test_a_file_is_the_senders_source_and_the_receivers_sink() -> None:
-    ask = Ask(total_bytes=1000, source_file="/a", sink_file="/b")
+    ask = JobSpec(total_bytes=1000, source_file="/a", sink_file="/b")
     assert command(ask).endswith("-F /a")
     assert " ".join(Iperf3().server_command(job("iperf3", ask), CLIENT, SERVER)).endswith("-B 198.18.0.2 -F /b")
     back = ask.model_copy(update={"direction": "reverse"})
@@ -152,21 +152,21 @@ def test_a_file_is_the_senders_source_and_the_receivers_sink() -> None:
 @pytest.mark.parametrize(
     ("ask", "why"),
     [
-        (Ask(operation="request-response"), "nothing else"),
-        (Ask(transport="rdma"), "nothing else"),
-        (Ask(duration_s=0.5), "whole seconds"),
-        (Ask(duration_s=1, streams=129), "at most 128 streams"),
-        (Ask(duration_s=1, write_bytes=2**21), "at most 1048576 bytes at once"),
-        (Ask(duration_s=1, transport="udp", write_bytes=70000), "at most 65507 bytes at once over UDP"),
-        (Ask(duration_s=1, transport="udp", congestion_control="bbr"), "neither congestion control"),
-        (Ask(duration_s=1, streams=2, sink_file="/x"), "one stream and one direction"),
+        (JobSpec(operation="request-response"), "nothing else"),
+        (JobSpec(transport="rdma"), "nothing else"),
+        (JobSpec(duration_s=0.5), "whole seconds"),
+        (JobSpec(duration_s=1, streams=129), "at most 128 streams"),
+        (JobSpec(duration_s=1, write_bytes=2**21), "at most 1048576 bytes at once"),
+        (JobSpec(duration_s=1, transport="udp", write_bytes=70000), "at most 65507 bytes at once over UDP"),
+        (JobSpec(duration_s=1, transport="udp", congestion_control="bbr"), "neither congestion control"),
+        (JobSpec(duration_s=1, streams=2, sink_file="/x"), "one stream and one direction"),
     ],
 )
-def test_what_it_cannot_do_is_said_before_anything_starts(ask: Ask, why: str) -> None:
+def test_what_it_cannot_do_is_said_before_anything_starts(ask: JobSpec, why: str) -> None:
     assert why in (Iperf3().refusal(ask) or "")
 
 
 def test_what_an_old_version_cannot_do_is_said_too() -> None:
-    assert Iperf3().refusal(Ask(duration_s=1, direction="both")) is None
-    assert "3.7 and later" in (Iperf3().refusal_of_version(Ask(duration_s=1, direction="both"), "3.6") or "")
-    assert Iperf3().refusal_of_version(Ask(duration_s=1, direction="both"), "3.12") is None
+    assert Iperf3().refusal(JobSpec(duration_s=1, direction="both")) is None
+    assert "3.7 and later" in (Iperf3().refusal_of_version(JobSpec(duration_s=1, direction="both"), "3.6") or "")
+    assert Iperf3().refusal_of_version(JobSpec(duration_s=1, direction="both"), "3.12") is None

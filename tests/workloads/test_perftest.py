@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.core.round import Ask, Figures, RequestLatency
+from nicbench.core.round import Figures, JobSpec, RequestLatency
 from nicbench.hosts.fake import FakeHost
 from nicbench.workloads.base import End, Output, WorkloadError
 from nicbench.workloads.plausible import find_implausible
@@ -15,17 +15,17 @@ from .goldens import GOLDEN, golden, job
 
 CLIENT = End(FakeHost(), "198.18.0.1", rdma_device="mlx5_1", gid_index=3)
 SERVER = End(FakeHost(), "198.18.0.2", rdma_device="mlx5_0", gid_index=1)
-BANDWIDTH = Ask(duration_s=3, transport="rdma", verb="write", write_bytes=65536)
-LATENCY = Ask(operation="request-response", duration_s=3, transport="rdma", verb="send", write_bytes=64)
+BANDWIDTH = JobSpec(duration_s=3, transport="rdma", verb="write", write_bytes=65536)
+LATENCY = JobSpec(operation="request-response", duration_s=3, transport="rdma", verb="send", write_bytes=64)
 
 
-def read(ask: Ask, name: str, stderr: str = "") -> Figures:
+def read(ask: JobSpec, name: str, stderr: str = "") -> Figures:
     figures = Perftest().parse(job("perftest", ask), Output(golden(f"perftest-4.5-{name}.client"), stderr), None)
     assert not find_implausible(job("perftest", ask), figures)
     return figures
 
 
-def latency_of(ask: Ask, name: str) -> RequestLatency:
+def latency_of(ask: JobSpec, name: str) -> RequestLatency:
     latency = read(ask, name).latency
     assert latency is not None
     return latency
@@ -37,7 +37,7 @@ def test_throughput_is_the_average_in_binary_megabytes() -> None:
     assert flow.received_bytes == 368 * 65536
     pairs = BANDWIDTH.model_copy(update={"streams": 10, "write_bytes": 16384})
     assert read(pairs, "write-bw-q10").flows[0].bits_per_s == 2.66 * 2**20 * 8
-    some = Ask(total_bytes=500 * 65536, transport="rdma", verb="read")
+    some = JobSpec(total_bytes=500 * 65536, transport="rdma", verb="read")
     assert read(some, "read-bw").flows[0].bits_per_s == 6.10 * 2**20 * 8
 
 
@@ -113,14 +113,14 @@ def test_commands_name_the_device_of_each_side_and_never_use_the_connection_mana
 @pytest.mark.parametrize(
     ("ask", "why"),
     [
-        (Ask(duration_s=3), "RDMA, and nothing else"),
+        (JobSpec(duration_s=3), "RDMA, and nothing else"),
         (BANDWIDTH.model_copy(update={"direction": "both"}), "the sum of both directions"),
         (BANDWIDTH.model_copy(update={"duration_s": 1.0}), "at least 2"),
         (LATENCY.model_copy(update={"streams": 2}), "one queue pair"),
         (BANDWIDTH.model_copy(update={"window_bytes": 1}), "neither socket buffers"),
     ],
 )
-def test_what_perftest_cannot_do_is_said_before_anything_starts(ask: Ask, why: str) -> None:
+def test_what_perftest_cannot_do_is_said_before_anything_starts(ask: JobSpec, why: str) -> None:
     assert why in (Perftest().refusal(ask) or "")
 
 
@@ -128,7 +128,7 @@ def test_its_version_is_read() -> None:
     assert Perftest().parse_version(golden("perftest-4.5-version")) == "6.06"
 
 
-def netperf(ask: Ask, name: str) -> Figures:
+def netperf(ask: JobSpec, name: str) -> Figures:
     figures = Netperf().parse(job("netperf", ask), Output(golden(f"netperf-2.7.0-{name}.client")), None)
     assert not find_implausible(job("netperf", ask), figures)
     return figures
@@ -136,21 +136,21 @@ def netperf(ask: Ask, name: str) -> Figures:
 
 def test_netperf_tells_what_was_sent_and_what_arrived() -> None:
     for name, direction in (("tcp", "forward"), ("tcp-reverse", "reverse")):
-        [flow] = netperf(Ask(duration_s=1, direction=direction), name).flows  # type: ignore[arg-type]
+        [flow] = netperf(JobSpec(duration_s=1, direction=direction), name).flows  # type: ignore[arg-type]
         assert flow.direction == direction
         assert flow.received_bytes == pytest.approx(flow.sent_bytes, rel=1e-4)  # netperf itself counted 2000 bytes more
-    [udp] = netperf(Ask(duration_s=1, transport="udp", write_bytes=1400), "udp").flows
+    [udp] = netperf(JobSpec(duration_s=1, transport="udp", write_bytes=1400), "udp").flows
     assert udp.sent_bits_per_s >= udp.received_bits_per_s > 0  # type: ignore[operator]
 
 
 def test_netperfs_seconds_are_finer_than_it_prints_them() -> None:
-    [flow] = netperf(Ask(total_bytes=2**24, write_bytes=8192), "tcp-bytes").flows
+    [flow] = netperf(JobSpec(total_bytes=2**24, write_bytes=8192), "tcp-bytes").flows
     assert flow.received_bytes == 2**24
     assert flow.duration_s == pytest.approx(2**24 * 8 / flow.bits_per_s)  # type: ignore[operator]
 
 
 def test_netperfs_requests_have_round_trips_and_percentiles() -> None:
-    figures = netperf(Ask(operation="request-response", duration_s=1, write_bytes=64), "requests")
+    figures = netperf(JobSpec(operation="request-response", duration_s=1, write_bytes=64), "requests")
     assert figures.latency is not None
     assert figures.latency.basis == "round trip"
     assert figures.transactions_per_s == pytest.approx(1e9 / figures.latency.mean_ns, rel=0.05)  # type: ignore[operator]
@@ -160,12 +160,12 @@ def test_netperfs_requests_have_round_trips_and_percentiles() -> None:
 def test_netperfs_other_units_are_refused_and_its_version_is_read() -> None:
     text = golden("netperf-2.7.0-tcp.client").replace("10^6bits/s", "GBytes/s")
     with pytest.raises(WorkloadError, match="in GBytes/s, not in"):
-        Netperf().parse(job("netperf", Ask(duration_s=1)), Output(text), None)
+        Netperf().parse(job("netperf", JobSpec(duration_s=1)), Output(text), None)
     assert Netperf().parse_version(golden("netperf-2.7.0-version")) == "2.7.0"
 
 
 def test_netperfs_commands_use_the_omni_test() -> None:
-    ask = Ask(duration_s=10, write_bytes=8192, direction="reverse")
+    ask = JobSpec(duration_s=10, write_bytes=8192, direction="reverse")
     command = " ".join(Netperf().client_command(job("netperf", ask), CLIENT, SERVER))
     assert command.startswith(
         "netperf -H 198.18.0.2 -L 198.18.0.1 -p 5201 -t omni -l 10 -f m -P 0 -- -T tcp -d recv -P ,5202"
@@ -173,4 +173,4 @@ def test_netperfs_commands_use_the_omni_test() -> None:
     )
     server = Netperf().server_command(job("netperf", ask), CLIENT, SERVER)
     assert " ".join(server) == "netserver -D -L 198.18.0.2 -p 5201"
-    assert "one way" in (Netperf().refusal(Ask(duration_s=1, direction="both")) or "")
+    assert "one way" in (Netperf().refusal(JobSpec(duration_s=1, direction="both")) or "")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.round import Ask, Figures, Flow, RequestLatency, StreamFigures
+from nicbench.core.round import Figures, Flow, JobSpec, RequestLatency, StreamFigures
 from nicbench.workloads.plausible import find_implausible
 
 from .goldens import job
@@ -22,14 +22,14 @@ FLOW: dict[str, Any] = {
 }
 
 
-def refused(ask: Ask | None = None, link_bits_per_s: float | None = GIGABIT, **changed: Any) -> str:
+def refused(ask: JobSpec | None = None, link_bits_per_s: float | None = GIGABIT, **changed: Any) -> str:
     figures = Figures(flows=(Flow(**{**FLOW, **changed}),))
-    return "; ".join(find_implausible(job("iperf3", ask or Ask(duration_s=10)), figures, link_bits_per_s))
+    return "; ".join(find_implausible(job("iperf3", ask or JobSpec(duration_s=10)), figures, link_bits_per_s))
 
 
 def asked(**latency: Any) -> str:
     figures = Figures(latency=RequestLatency(basis="round trip", **latency))
-    return "; ".join(find_implausible(job("sockperf", Ask(operation="request-response", duration_s=1)), figures))
+    return "; ".join(find_implausible(job("sockperf", JobSpec(operation="request-response", duration_s=1)), figures))
 
 
 def test_an_ordinary_measurement_is_believed() -> None:
@@ -70,12 +70,14 @@ def test_payload_never_goes_faster_than_the_link_but_for_a_percent() -> None:
 
 
 def test_a_short_transfer_may_have_begun_before_its_clock() -> None:
-    ask = Ask(total_bytes=1_000_000)
+    ask = JobSpec(total_bytes=1_000_000)
     short: dict[str, Any] = {"duration_s": 0.008, "sent_bytes": 1_000_000, "received_bytes": 1_000_000}
     assert not refused(ask, **short, received_bits_per_s=1e9)
     short["duration_s"] = 0.004
     assert not refused(ask, **short, received_bits_per_s=2e9)
-    assert "1000000 bytes were sent of 2000000" in refused(Ask(total_bytes=2_000_000), **short, received_bits_per_s=2e9)
+    assert "1000000 bytes were sent of 2000000" in refused(
+        JobSpec(total_bytes=2_000_000), **short, received_bits_per_s=2e9
+    )
 
 
 def test_a_sender_alone_may_fill_its_socket_buffer() -> None:
@@ -83,7 +85,7 @@ def test_a_sender_alone_may_fill_its_socket_buffer() -> None:
     assert not refused(**sent, sent_bits_per_s=1.012e9)
     assert "over a link" in refused(**sent, sent_bits_per_s=1.05e9)
     # Of datagrams a host throws away what its link does not take.
-    assert not refused(Ask(duration_s=10, transport="udp"), **sent, sent_bits_per_s=3e9)
+    assert not refused(JobSpec(duration_s=10, transport="udp"), **sent, sent_bits_per_s=3e9)
 
 
 @pytest.mark.parametrize(
@@ -105,4 +107,4 @@ def test_latencies_that_contradict_themselves_are_refused(latency: dict[str, Any
 
 def test_control_characters_are_kept_out_of_what_is_shown() -> None:
     figures = Figures(flows=(Flow(**FLOW),), notes=("fine", "\x1b]0;title\x07"))
-    assert find_implausible(job("iperf3", Ask(duration_s=10)), figures) == ("notes holds control characters",)
+    assert find_implausible(job("iperf3", JobSpec(duration_s=10)), figures) == ("notes holds control characters",)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.round import Ask, Job, JobOutcome, Placement, RoundRequest
+from nicbench.core.round import Job, JobOutcome, JobSpec, Placement, RoundRequest
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.workloads.base import End
@@ -42,7 +42,7 @@ def free_port() -> int:
 
 
 def behaving(behaviour: str, **others: object) -> Job:
-    ask = Ask(total_bytes=16777216, congestion_control=behaviour)
+    ask = JobSpec(total_bytes=16777216, congestion_control=behaviour)
     return Job(workload="iperf3", client=behaviour, server="server", ask=ask, port=free_port(), **others)  # type: ignore[arg-type]
 
 
@@ -142,7 +142,7 @@ def test_a_port_that_is_taken_is_named(tools: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_done_starts_nothing(tools: Path, tmp_path: Path) -> None:
-    wrong = behaving("honest").model_copy(update={"ask": Ask(duration_s=0.5)})
+    wrong = behaving("honest").model_copy(update={"ask": JobSpec(duration_s=0.5)})
     unknown = behaving("other").model_copy(update={"workload": "telepathy"})
     option = behaving("third", options={"omit": 3})
     outcomes = played(tmp_path, wrong, unknown, option)

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.round import Ask, Placement
+from nicbench.core.round import JobSpec, Placement
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.workloads.programs import Programs, place
 from nicbench.workloads.tools.iperf3 import Iperf3
 
-ASK = Ask(duration_s=1)
+ASK = JobSpec(duration_s=1)
 
 
 def test_namespaces_of_one_machine_are_asked_once_for_all_jobs() -> None:

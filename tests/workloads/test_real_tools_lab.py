@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.round import Ask, Job, JobOutcome, RoundRequest
+from nicbench.core.round import Job, JobOutcome, JobSpec, RoundRequest
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.workloads.base import End
@@ -18,7 +18,7 @@ from nicbench.workloads.play import play
 from nicbench.workloads.processes import RawFolder
 
 CLIENT, SERVER = "nb-workload-c", "nb-workload-s"
-STREAM, REQUESTS = Ask(duration_s=1), Ask(operation="request-response", duration_s=1, write_bytes=64)
+STREAM, REQUESTS = JobSpec(duration_s=1), JobSpec(operation="request-response", duration_s=1, write_bytes=64)
 ASKS = {
     "iperf3": STREAM.model_copy(update={"streams": 2}),
     "nuttcp": STREAM,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.core.round import Ask, Figures
+from nicbench.core.round import Figures, JobSpec
 from nicbench.hosts.fake import FakeHost
 from nicbench.stats.latency import counted_in
 from nicbench.workloads.base import End, Output, Workload, WorkloadError
@@ -17,10 +17,10 @@ from nicbench.workloads.tools.stress_ng import StressNg
 from .goldens import golden, job
 
 CLIENT, SERVER = End(FakeHost(), "198.18.0.1", device="eth1"), End(FakeHost(), "198.18.0.2")
-ASKING = Ask(operation="request-response", duration_s=1)
+ASKING = JobSpec(operation="request-response", duration_s=1)
 
 
-def read(workload: Workload, ask: Ask, name: str) -> Figures:
+def read(workload: Workload, ask: JobSpec, name: str) -> Figures:
     whole, left_out, _ = name.partition("-left-out")
     text = golden(f"{whole}.client")
     if left_out:
@@ -30,12 +30,12 @@ def read(workload: Workload, ask: Ask, name: str) -> Figures:
     return figures
 
 
-def command(workload: Workload, ask: Ask) -> str:
+def command(workload: Workload, ask: JobSpec) -> str:
     return " ".join(workload.client_command(job(workload.kind, ask), CLIENT, SERVER))
 
 
 def test_nuttcp_tells_both_ends_of_a_stream() -> None:
-    figures = read(Nuttcp(), Ask(duration_s=1, write_bytes=8192), "nuttcp-6.1.2-tcp")
+    figures = read(Nuttcp(), JobSpec(duration_s=1, write_bytes=8192), "nuttcp-6.1.2-tcp")
     [flow] = figures.flows
     text = golden("nuttcp-6.1.2-tcp.client")
     assert f"rate_Mbps={flow.sent_bits_per_s / 1e6:.4f}" in text.split("nuttcp-r:")[0]  # type: ignore[operator]
@@ -47,7 +47,7 @@ def test_nuttcp_tells_both_ends_of_a_stream() -> None:
 
 def test_nuttcp_in_reverse_moves_so_many_buffers_from_the_server() -> None:
     figures = read(
-        Nuttcp(), Ask(total_bytes=2**24, write_bytes=8192, direction="reverse"), "nuttcp-6.1.2-tcp-reverse-n"
+        Nuttcp(), JobSpec(total_bytes=2**24, write_bytes=8192, direction="reverse"), "nuttcp-6.1.2-tcp-reverse-n"
     )
     [flow] = figures.flows
     assert (flow.direction, flow.sent_bytes, flow.received_bytes) == ("reverse", 2**24, 2**24)
@@ -56,7 +56,7 @@ def test_nuttcp_in_reverse_moves_so_many_buffers_from_the_server() -> None:
 
 
 def test_nuttcps_udp_has_its_losses() -> None:
-    ask = Ask(duration_s=1, transport="udp", write_bytes=1024)
+    ask = JobSpec(duration_s=1, transport="udp", write_bytes=1024)
     [flow] = read(Nuttcp(), ask, "nuttcp-6.1.2-udp-loss").flows
     assert flow.datagrams is not None
     assert flow.lost_datagrams is not None
@@ -69,12 +69,12 @@ def test_nuttcps_udp_has_its_losses() -> None:
 
 
 def test_nuttcps_streams_and_files() -> None:
-    streams = Ask(duration_s=1, streams=4, window_bytes=262144)
+    streams = JobSpec(duration_s=1, streams=4, window_bytes=262144)
     assert read(Nuttcp(), streams, "nuttcp-6.1.2-tcp-streams").flows[0].bits_per_s
     assert command(Nuttcp(), streams) == (
         "nuttcp -fparse -vv -t -P 5201 -p 5202 -l65536 -T1 -N4 -w256 -ws256 198.18.0.2"
     )
-    to_file = Ask(total_bytes=819200, write_bytes=8192, direction="reverse", sink_file="/data/it's here")
+    to_file = JobSpec(total_bytes=819200, write_bytes=8192, direction="reverse", sink_file="/data/it's here")
     assert read(Nuttcp(), to_file, "nuttcp-6.1.2-to-file").flows[0].received_bytes == pytest.approx(819200, abs=60)
     assert Nuttcp().client_command(job("nuttcp", to_file), CLIENT, SERVER)[:3] == (
         "sh",
@@ -84,9 +84,9 @@ def test_nuttcps_streams_and_files() -> None:
 
 
 def test_nuttcps_commands() -> None:
-    assert command(Nuttcp(), Ask(total_bytes=10**6, write_bytes=8192)).endswith("-l8192 -n123 198.18.0.2")
-    assert command(Nuttcp(), Ask(duration_s=0.5, transport="udp")).endswith("-u -l1024 -T0.5 -Ru 198.18.0.2")
-    paced = Ask(duration_s=1, rate_bits_per_s=1e7, streams=2, no_delay=True)
+    assert command(Nuttcp(), JobSpec(total_bytes=10**6, write_bytes=8192)).endswith("-l8192 -n123 198.18.0.2")
+    assert command(Nuttcp(), JobSpec(duration_s=0.5, transport="udp")).endswith("-u -l1024 -T0.5 -Ru 198.18.0.2")
+    paced = JobSpec(duration_s=1, rate_bits_per_s=1e7, streams=2, no_delay=True)
     assert command(Nuttcp(), paced).endswith("-l65536 -T1 -R20000 -N2 -D 198.18.0.2")
     assert " ".join(Nuttcp().server_command(job("nuttcp", paced), CLIENT, SERVER)) == "nuttcp -1 --nofork -P 5201"
 
@@ -94,7 +94,7 @@ def test_nuttcps_commands() -> None:
 def test_nuttcps_time_and_rate_must_fit_together() -> None:
     text = golden("nuttcp-6.1.2-tcp.client").replace("real_seconds=1.0", "real_seconds=3.0")
     with pytest.raises(WorkloadError, match=r"took 3\S* s, where"):
-        Nuttcp().parse(job("nuttcp", Ask(duration_s=1)), Output(text), None)
+        Nuttcp().parse(job("nuttcp", JobSpec(duration_s=1)), Output(text), None)
 
 
 def test_every_sample_of_sockperf_is_in_the_histogram() -> None:
@@ -136,7 +136,7 @@ def test_sockperfs_own_percentiles_are_read_where_samples_were_not_kept() -> Non
 
 
 def test_sockperfs_throughput_is_of_what_was_sent() -> None:
-    figures = read(Sockperf(), Ask(duration_s=1, write_bytes=8192), "sockperf-3.7-tcp-throughput")
+    figures = read(Sockperf(), JobSpec(duration_s=1, write_bytes=8192), "sockperf-3.7-tcp-throughput")
     [flow] = figures.flows
     assert flow.received_bits_per_s is None
     assert flow.sent_bits_per_s == pytest.approx(flow.sent_bytes * 8 / flow.duration_s, rel=1e-2)  # type: ignore[operator]
@@ -151,9 +151,9 @@ def test_sockperf_fails_with_status_zero_and_is_heard(name: str, words: str) -> 
 
 
 def test_qperfs_figures_are_read_in_the_units_that_were_asked_for() -> None:
-    [stream] = read(Qperf(), Ask(duration_s=1, write_bytes=65536), "qperf-0.4.11-tcp-bw").flows
+    [stream] = read(Qperf(), JobSpec(duration_s=1, write_bytes=65536), "qperf-0.4.11-tcp-bw").flows
     assert stream.received_bits_per_s == stream.received_bytes * 8  # type: ignore[operator]
-    udp = Ask(duration_s=1, write_bytes=1400, transport="udp")
+    udp = JobSpec(duration_s=1, write_bytes=1400, transport="udp")
     [datagrams] = read(Qperf(), udp, "qperf-0.4.11-udp-bw").flows
     assert datagrams.sent_bits_per_s > datagrams.received_bits_per_s  # type: ignore[operator]
     figures = read(Qperf(), ASKING, "qperf-0.4.11-tcp-lat")
@@ -162,11 +162,11 @@ def test_qperfs_figures_are_read_in_the_units_that_were_asked_for() -> None:
     assert figures.transactions_per_s == pytest.approx(1e9 / (2 * figures.latency.mean_ns), rel=1e-3)  # type: ignore[operator]
     other = Output(golden("qperf-0.4.11-tcp-bw.client").replace("bits/sec", "GB/sec"))
     with pytest.raises(WorkloadError, match="not what it was asked for"):
-        Qperf().parse(job("qperf", Ask(duration_s=1)), other, None)
+        Qperf().parse(job("qperf", JobSpec(duration_s=1)), other, None)
 
 
 def test_a_latency_of_zero_is_refused() -> None:
-    ask = Ask(operation="request-response", duration_s=1, transport="udp", write_bytes=65536)
+    ask = JobSpec(operation="request-response", duration_s=1, transport="udp", write_bytes=65536)
     figures = Qperf().parse(job("qperf", ask), Output(golden("qperf-0.4.11-udp-too-large.client")), None)
     assert any("latency of 0 ns" in text for text in find_implausible(job("qperf", ask), figures))
     assert "at most 65507" in (Qperf().refusal(ask) or "")
@@ -180,7 +180,7 @@ def test_qperfs_failures_are_told_and_its_warnings_are_not() -> None:
     assert Qperf().complaint(Output(no_rdma, status=0)) is None
     roce = Output(golden("qperf-0.4.11-roce-without-manager.client"), status=1)
     assert "failed to modify QP to RTR" in (Qperf().complaint(roce) or "")
-    rdma = Ask(duration_s=1, transport="rdma")
+    rdma = JobSpec(duration_s=1, transport="rdma")
     ends = (
         End(FakeHost(), "198.18.0.1", rdma_device="rxe1", gid_index=1),
         End(FakeHost(), "198.18.0.2", rdma_device="rxe0"),
@@ -192,13 +192,13 @@ def test_qperfs_failures_are_told_and_its_warnings_are_not() -> None:
 
 
 def test_stress_ngs_memory_throughput_is_of_all_its_processes() -> None:
-    figures = read(StressNg(), Ask(operation="memory", duration_s=6, streams=2), "stress-ng-0.15.06-two")
+    figures = read(StressNg(), JobSpec(operation="memory", duration_s=6, streams=2), "stress-ng-0.15.06-two")
     expected = (7144.74 + 4763.16 + 6953.40 + 4635.60) * 2**20
     assert figures.memory_bytes_per_s == pytest.approx(expected)
 
 
 def test_a_load_on_memory_may_be_too_short_for_a_rate_and_a_measurement_may_not() -> None:
-    ask = Ask(operation="memory", duration_s=1)
+    ask = JobSpec(operation="memory", duration_s=1)
     output = Output(golden("stress-ng-0.15.06-short.client"))
     load, measured = job("stress-ng", ask, role="memory"), job("stress-ng", ask)
     figures = StressNg().parse(load, output, None)
@@ -222,19 +222,19 @@ def test_the_version_is_read(workload: Workload) -> None:
     ("workload", "ask", "why"),
     [
         (Nuttcp(), ASKING, "no request-response"),
-        (Nuttcp(), Ask(duration_s=1, direction="both"), "not both at once"),
-        (Nuttcp(), Ask(duration_s=1, congestion_control="bbr"), "no congestion control"),
-        (Nuttcp(), Ask(duration_s=1, transport="udp", streams=2), "one of UDP"),
-        (Nuttcp(), Ask(duration_s=1, sink_file="/x"), "server has no files"),
-        (Sockperf(), Ask(operation="request-response", duration_s=1, write_bytes=1), "14 to 1048576 bytes"),
-        (Sockperf(), Ask(operation="request-response", total_bytes=9), "whole seconds"),
-        (Sockperf(), Ask(duration_s=1, streams=2), "one connection"),
-        (Qperf(), Ask(total_bytes=9), "for a time"),
-        (Qperf(), Ask(duration_s=0.5), "whole seconds"),
-        (Qperf(), Ask(duration_s=1, direction="reverse"), "let the other end be the client"),
-        (StressNg(), Ask(duration_s=1), "it sends nothing"),
-        (StressNg(), Ask(operation="memory", duration_s=0.5), "whole seconds"),
+        (Nuttcp(), JobSpec(duration_s=1, direction="both"), "not both at once"),
+        (Nuttcp(), JobSpec(duration_s=1, congestion_control="bbr"), "no congestion control"),
+        (Nuttcp(), JobSpec(duration_s=1, transport="udp", streams=2), "one of UDP"),
+        (Nuttcp(), JobSpec(duration_s=1, sink_file="/x"), "server has no files"),
+        (Sockperf(), JobSpec(operation="request-response", duration_s=1, write_bytes=1), "14 to 1048576 bytes"),
+        (Sockperf(), JobSpec(operation="request-response", total_bytes=9), "whole seconds"),
+        (Sockperf(), JobSpec(duration_s=1, streams=2), "one connection"),
+        (Qperf(), JobSpec(total_bytes=9), "for a time"),
+        (Qperf(), JobSpec(duration_s=0.5), "whole seconds"),
+        (Qperf(), JobSpec(duration_s=1, direction="reverse"), "let the other end be the client"),
+        (StressNg(), JobSpec(duration_s=1), "it sends nothing"),
+        (StressNg(), JobSpec(operation="memory", duration_s=0.5), "whole seconds"),
     ],
 )
-def test_what_a_tool_cannot_do_is_said_before_anything_starts(workload: Workload, ask: Ask, why: str) -> None:
+def test_what_a_tool_cannot_do_is_said_before_anything_starts(workload: Workload, ask: JobSpec, why: str) -> None:
     assert why in (workload.refusal(ask) or "")

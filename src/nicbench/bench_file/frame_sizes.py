@@ -33,7 +33,7 @@ def sizes_of(size: int | str, traffic: Traffic) -> tuple[int, ...]:
 
 def _cases(size: int | str, traffic: Traffic) -> Iterator[tuple[int, tuple[StreamSpec, ...]]]:
     """Each size of an entry of ``frame_bytes`` with the streams that send it; of a sweep only both its ends."""
-    every = traffic.each_stream()
+    every = traffic.port_streams()
     found = size if isinstance(size, int) else traffic.mix(size)
     if isinstance(found, int):
         yield found, every
@@ -56,7 +56,7 @@ def list_frame_sizes(bench: BenchFile) -> tuple[Size, ...]:
 
 def smallest_frame_bytes(traffic: Traffic, streams: tuple[StreamSpec, ...] = ()) -> int:
     """The smallest frame that holds headers and signature of these streams, or of all: 64 bytes with IPv4 and UDP."""
-    needed = max(_header_bytes(stream, traffic.ip) for stream in streams or traffic.each_stream())
+    needed = max(_header_bytes(stream, traffic.ip) for stream in streams or traffic.port_streams())
     return max(SMALLEST_ETHERNET_FRAME_BYTES, needed + SIGNATURE_BYTES + FCS_BYTES)
 
 
@@ -190,7 +190,7 @@ class Extremes:
     def resolve_traffic(self, traffic: Traffic) -> Traffic:
         """The traffic with both ends filled in for every sweep, as far as they are known."""
         mixes = {
-            name: sizes.within(self.smallest, self.largest) if isinstance(sizes, SizeSweep) else sizes
+            name: sizes.fill_ends(self.smallest, self.largest) if isinstance(sizes, SizeSweep) else sizes
             for name, sizes in traffic.mixes.items()
         }
         return traffic.model_copy(update={"mixes": mixes})

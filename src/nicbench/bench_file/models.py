@@ -16,7 +16,7 @@ from nicbench.core.monitor import Monitoring, MonitorSettings
 from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
 from nicbench.core.runs import ONCE, Runs
 from nicbench.core.traffic import Name, Traffic
-from nicbench.core.turn import DEFAULT, Turn, interleaved
+from nicbench.core.turn import DEFAULT, Turn, interleave_turns
 from nicbench.testbed.interfaces.options import Port
 
 if TYPE_CHECKING:
@@ -189,12 +189,12 @@ class BenchFile:
     @property
     def turns(self) -> tuple[Turn, ...]:
         """Every run that each configuration can have, in the order in which they are made."""
-        return interleaved([each.configuration for each in self.configurations], self.runs, self.seed)
+        return interleave_turns([each.configuration for each in self.configurations], self.runs, self.seed)
 
     @property
     def sure_turns(self) -> tuple[Turn, ...]:
         """The turns that are made in any case; all of them where the number of runs is fixed."""
-        least = self.runs.warm_up + self.runs.least(len(self.configurations))
+        least = self.runs.warm_up + self.runs.fewest_runs(len(self.configurations))
         return tuple(turn for turn in self.turns if turn.run <= least)
 
     def of_turn(self, turn: Turn) -> BenchFile:

@@ -69,7 +69,7 @@ def _abilities_of_traffic(bench: BenchFile, root: Node) -> Iterator[tuple[Abilit
         yield Ability.MANY_WAYS, _position(root, ("traffic",), "pattern")
     if traffic.streams:
         yield Ability.STREAMS, _position(root, ("traffic",), "streams")
-    for index, stream in enumerate(traffic.each_stream()):
+    for index, stream in enumerate(traffic.port_streams()):
         own: tuple[Step, ...] = ("traffic", "streams", index) if traffic.streams else ("traffic",)
         for ability, key in _abilities_of_stream(stream):
             yield ability, _position(root, own, key)
@@ -79,7 +79,7 @@ def _abilities_of_stream(stream: StreamSpec) -> Iterator[tuple[Ability, str]]:
     if stream.protocol != "udp":
         yield Ability.HEADERS, "protocol"
     yield from ((Ability.HEADERS, key) for key in _HEADER_KEYS if getattr(stream, key))
-    if stream.fields.given():
+    if stream.fields.given_fields():
         yield Ability.FIELDS, "fields"
     yield from ((Ability.STREAM_BURSTS, key) for key in ("burst_frames", "frames") if getattr(stream, key))
 

@@ -45,7 +45,7 @@ _HEADER_KEYS = (
 
 def check_traffic(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields where a stream contradicts itself."""
-    streams = bench.traffic.each_stream()
+    streams = bench.traffic.port_streams()
     for index, stream in enumerate(streams):
         own: tuple[Step, ...] = ("traffic", "streams", index) if bench.traffic.streams else ("traffic",)
         yield from _check_fields(bench.traffic.ip, stream, root, own)
@@ -61,7 +61,7 @@ def _check_fields(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]
         "VXLAN": stream.vxlan is not None,
         "TCP": stream.protocol == "tcp",
     }
-    for name in stream.fields.given() if stream.pcap is None and stream.raw_frame is None else ():
+    for name in stream.fields.given_fields() if stream.pcap is None and stream.raw_frame is None else ():
         needed, instead = _NEEDS.get(name, (None, None))
         if needed is not None and not has[needed]:
             message = f"the frames have no {needed.removeprefix('a ')}, so {quote(f'fields.{name}')} has no meaning"

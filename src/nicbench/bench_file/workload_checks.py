@@ -11,7 +11,7 @@ from nicbench.bench_file.sections import Reading
 from nicbench.bench_file.wording import Step
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
-from nicbench.core.round import Ask
+from nicbench.core.round import JobSpec
 from nicbench.testbed.shares.base import ShareKind
 from nicbench.workloads.base import Workload
 
@@ -52,7 +52,7 @@ def check_workloads(bench: BenchFile, root: Node) -> Iterator[Problem]:
                 yield found
 
 
-def _can(tool: type[Workload], ask: Ask) -> bool:
+def _can(tool: type[Workload], ask: JobSpec) -> bool:
     try:
         return tool({}).refusal(ask) is None
     except UsageError:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from nicbench.core.redaction import visible
+from nicbench.core.redaction import make_visible
 
 
 class VisibleConsole(Console):
@@ -16,4 +16,4 @@ class VisibleConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Renders as rich does, with control characters in the text written as numbers; rich's own colours stay."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+            yield segment if segment.control else Segment(make_visible(segment.text), segment.style)

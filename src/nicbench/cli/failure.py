@@ -101,7 +101,7 @@ def report(error: NicbenchError, *, as_json: bool, summary: Summary | None = Non
 def document(error: NicbenchError, summary: Summary | None = None) -> dict[str, Any]:
     """Returns the content of summary.json, as far as there is one, with ``error``."""
     content = summary.model_dump(mode="json") if summary is not None else {"title": None, "results": []}
-    problems = [_plain(one) for one in error.each()] if isinstance(error, WrongFileError) else []
+    problems = [_plain(one) for one in error.list_errors()] if isinstance(error, WrongFileError) else []
     return {
         **content,
         "format": FORMAT,

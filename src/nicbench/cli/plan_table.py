@@ -128,7 +128,10 @@ def _duration(bench: BenchFile) -> str:
     at_most = f"{bound} {_whole_seconds(turns_s(bench, bench.turns))}"
     if not bench.runs.grows:
         return at_most
-    least, shortest = bench.runs.least(len(bench.configurations)), _whole_seconds(turns_s(bench, bench.sure_turns))
+    least, shortest = (
+        bench.runs.fewest_runs(len(bench.configurations)),
+        _whole_seconds(turns_s(bench, bench.sure_turns)),
+    )
     return f"{bound} {shortest} where {least} runs of each are enough, {at_most} with {bench.runs.at_most}"
 
 
@@ -299,11 +302,11 @@ def _settings_of_frames(bench: BenchFile) -> list[tuple[str, str]]:
 def _streams(traffic: Traffic) -> list[str]:
     """Describes each stream of a port on a line."""
     lines = []
-    for stream in traffic.each_stream():
+    for stream in traffic.port_streams():
         part = format_rate(stream.rate) if stream.rate is not None else f"{100 * (stream.share or 0.0):g} %"
         share = f"{stream.name}, {part}: " if traffic.streams else ""
         flows = "" if stream.pcap or stream.raw_frame else f", {stream.flows} flows"
-        fields = ", ".join(f"{name} {_field(value)}" for name, value in stream.fields.given().items())
+        fields = ", ".join(f"{name} {_field(value)}" for name, value in stream.fields.given_fields().items())
         bursts = f", bursts of {stream.burst_frames} frames" if stream.burst_frames else ""
         ends = f", at most {stream.frames} frames a trial" if stream.frames else ""
         headers = describe_headers(stream, traffic.ip)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from nicbench.core.imported import Imported
+from nicbench.core.imported import ImportOrigin
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.turn import DEFAULT
@@ -40,7 +40,7 @@ class Entry:
     troubles: tuple[str, ...] = ()
     """What of its files is not as the run left it, in words."""
     plan: Plan | None = None
-    imported: Imported | None = None
+    imported: ImportOrigin | None = None
     data_set: str | None = None
     """The name of the built-in data set."""
     notes: tuple[str, ...] = ()

@@ -22,14 +22,14 @@ class Frozen(BaseModel):
 Item = TypeVar("Item")
 
 
-def _each_once(values: tuple[Item, ...]) -> tuple[Item, ...]:
+def _refuse_duplicates(values: tuple[Item, ...]) -> tuple[Item, ...]:
     twice = next((value for number, value in enumerate(values) if value in values[:number]), None)
     if twice is not None:
         raise ValueError(f"`{twice}` is named twice; write it once, and `runs` to measure it more often")
     return values
 
 
-Distinct = Annotated[tuple[Item, ...], AfterValidator(_each_once)]
+Distinct = Annotated[tuple[Item, ...], AfterValidator(_refuse_duplicates)]
 """``Distinct[int]`` is a tuple of whole numbers, each of them once."""
 
 

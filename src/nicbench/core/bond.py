@@ -96,7 +96,7 @@ class PortBytes(Frozen):
     received_until_midst: int | None = None
 
 
-class BondSeen(Frozen):
+class BondObservation(Frozen):
     """One bond in one round. ``confirmed`` is whether the counters support the prediction; None: nothing to confirm.
 
     ``why`` says why they do not, or what else is to be known, in words.
@@ -147,7 +147,7 @@ class FlowSilence(Frozen):
     went_on: bool | None = None
 
 
-class LinkFailed(Frozen):
+class LinkFailureOutcome(Frozen):
     """What took place. Times are seconds since the clients began; None: it did not come to that.
 
     ``link`` is the port of the bond, ``taken_down`` the interface that was, at the other end of the cable in a lab.

@@ -33,9 +33,10 @@ class ClockOffset(Frozen):
         if not self.exchanges:
             return f"{self.host}: the clock of this machine"
         if abs(self.offset_s) <= self.uncertainty_s:
-            return f"{self.host}: its clock is as ours, to {_shown(self.uncertainty_s)}"
+            return f"{self.host}: its clock is as ours, to {_seconds_text(self.uncertainty_s)}"
         side = "ahead" if self.offset_s > 0 else "behind"
-        return f"{self.host}: its clock is {_shown(abs(self.offset_s))} {side} (+- {_shown(self.uncertainty_s)})"
+        difference, uncertainty = _seconds_text(abs(self.offset_s)), _seconds_text(self.uncertainty_s)
+        return f"{self.host}: its clock is {difference} {side} (+- {uncertainty})"
 
 
 def offset_of(host: str, exchanges: Sequence[Exchange]) -> ClockOffset:
@@ -53,7 +54,7 @@ def offset_of(host: str, exchanges: Sequence[Exchange]) -> ClockOffset:
     )
 
 
-def between(one: ClockOffset, other: ClockOffset) -> tuple[float, float]:
+def clock_difference(one: ClockOffset, other: ClockOffset) -> tuple[float, float]:
     """The first clock less the second, and the uncertainty of that, in seconds."""
     return one.offset_s - other.offset_s, one.uncertainty_s + other.uncertainty_s
 
@@ -65,13 +66,12 @@ def clock_warnings(offsets: Iterable[ClockOffset], most_s: float = MOST_DIFFEREN
         if abs(offset.offset_s) - offset.uncertainty_s > most_s:
             said.append(f"{offset.in_words}: let NTP or PTP set it, or times of its logs mean something else than ours")
         elif offset.uncertainty_s > most_s:
-            said.append(
-                f"{offset.host}: its clock is known to {_shown(offset.uncertainty_s)} only, it takes so long to answer"
-            )
+            known_to = _seconds_text(offset.uncertainty_s)
+            said.append(f"{offset.host}: its clock is known to {known_to} only, it takes so long to answer")
     return said
 
 
-def _shown(seconds: float) -> str:
+def _seconds_text(seconds: float) -> str:
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"

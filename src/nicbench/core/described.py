@@ -88,7 +88,7 @@ NOTHING: Final = Shape()
 """Of what is not declared."""
 
 
-class Described:
+class DescribedPlugin:
     """A plug-in that says what its values are: a fact by ``shape``, all others by the model of their ``Options``."""
 
     kind: ClassVar[str]
@@ -101,41 +101,41 @@ def shape_of(declared: Any) -> Shape:
     origin = typing.get_origin(declared)
     if origin is Annotated:
         inner, *notes = typing.get_args(declared)
-        return _with_notes(shape_of(inner), notes)
+        return _apply_notes(shape_of(inner), notes)
     arguments = [each for each in typing.get_args(declared) if each not in (type(None), ...)]
     if origin in (Union, types.UnionType):
-        return functools.reduce(_either, map(shape_of, arguments), NOTHING)
+        return functools.reduce(_combine, map(shape_of, arguments), NOTHING)
     if origin is dict:
         return Shape(entries=shape_of(arguments[1]))
     if origin in (list, tuple, frozenset, set):
         return replace(shape_of(arguments[0]), label=None) if arguments else NOTHING
     if isinstance(declared, type) and issubclass(declared, BaseModel):
-        return _of_model(declared)
+        return _shape_of_model(declared)
     if typing.is_typeddict(declared):
         hints = typing.get_type_hints(declared, include_extras=True)
-        return Shape(fields={name: _of_field(name, hint) for name, hint in hints.items()})
+        return Shape(fields={name: _shape_of_field(name, hint) for name, hint in hints.items()})
     return NOTHING
 
 
 @functools.cache
-def _of_model(model: type[BaseModel]) -> Shape:
+def _shape_of_model(model: type[BaseModel]) -> Shape:
     fields = {
-        name: _with_notes(_of_field(name, each.annotation), [*each.metadata, *_title(each.title)])
+        name: _apply_notes(_shape_of_field(name, each.annotation), [*each.metadata, *_title_labels(each.title)])
         for name, each in model.model_fields.items()
     }
     return Shape(fields=fields, plugins=getattr(model, "plugins", None))
 
 
-def _title(title: str | None) -> list[Label]:
+def _title_labels(title: str | None) -> list[Label]:
     return [] if title is None else [Label(title)]
 
 
-def _of_field(name: str, declared: Any) -> Shape:
+def _shape_of_field(name: str, declared: Any) -> Shape:
     found = shape_of(declared)
     return found if found.unit is not None else replace(found, unit=Unit.of_name(name))
 
 
-def _with_notes(shape: Shape, notes: list[Any]) -> Shape:
+def _apply_notes(shape: Shape, notes: list[Any]) -> Shape:
     for note in notes:
         if isinstance(note, Unit):
             entries = None if shape.entries is None else replace(shape.entries, unit=note)
@@ -149,7 +149,7 @@ def _with_notes(shape: Shape, notes: list[Any]) -> Shape:
     return shape
 
 
-def _either(one: Shape, other: Shape) -> Shape:
+def _combine(one: Shape, other: Shape) -> Shape:
     return Shape(
         label=one.label or other.label,
         is_alone=one.is_alone or other.is_alone,
@@ -180,12 +180,12 @@ def words_of(name: str) -> str:
     if name not in _SPELLINGS and (re.fullmatch(r"[a-z]+\d+[a-z]?", name) or "-" in name):
         return name
     unit = None if name in tuple(Unit) else Unit.of_name(name)
-    words = [_spelled(word) for word in name.removesuffix("" if unit is None else f"_{unit.value}").split("_") if word]
+    words = [_spell(word) for word in name.removesuffix("" if unit is None else f"_{unit.value}").split("_") if word]
     text = " ".join(words)
     return text[:1].upper() + text[1:]
 
 
-def _spelled(word: str) -> str:
+def _spell(word: str) -> str:
     if word in _SPELLINGS:
         return _SPELLINGS[word]
     if word in _ACRONYMS:

@@ -58,7 +58,7 @@ class SizeSweep(Frozen):
             return range(0)
         return range(self.smallest, self.largest + 1, self.step)
 
-    def within(self, smallest: int, largest: int | None) -> SizeSweep:
+    def fill_ends(self, smallest: int, largest: int | None) -> SizeSweep:
         """Fills in omitted ends, where they are known. ValueError where that leaves no size."""
         ends = {"smallest": self.smallest or smallest, "largest": self.largest or largest}
         return SizeSweep(**ends, step=self.step)

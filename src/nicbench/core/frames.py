@@ -10,7 +10,7 @@ FramesTask = Literal["prepare", "write", "read"]
 """``prepare`` writes the files that are read later, as fast as possible."""
 
 
-class FramesAsk(Frozen):
+class FramesSpec(Frozen):
     """The fields of ``configure`` of that protocol; None leaves one to the program's default.
 
     ``directory`` is a path on the host where the process runs.

@@ -12,7 +12,7 @@ NOT_MEASURED: Final = "imported: not measured by nicbench"
 """How imported results are marked wherever they are shown."""
 
 
-class Printed(Frozen):
+class PrintedValue(Frozen):
     """A value as its source printed it, with a decimal point and without marks between thousands; and its unit."""
 
     text: str
@@ -39,7 +39,7 @@ class ImportedRow(Frozen):
     """The origin of one result: its line in the file, the printed values, and which of them are implausible."""
 
     line: int
-    printed: dict[str, Printed]
+    printed: dict[str, PrintedValue]
     computed: tuple[str, ...] = ()
     """Names of values that the source does not print, and that follow from those it does."""
     errata: tuple[Erratum, ...] = ()
@@ -52,7 +52,7 @@ class ImportedFile(Frozen):
     sha256: str
 
 
-class Imported(Frozen):
+class ImportOrigin(Frozen):
     """Of a whole run: the source and the file. ``file`` lies in the run folder as it was given, ``raw/NAME``."""
 
     statement: str = NOT_MEASURED

@@ -45,7 +45,7 @@ class WrongFileError(UsageError):
     def _place_of(self, problem: Problem) -> str:
         return f"{self.path}:{problem.position.line}:{problem.position.column}"
 
-    def each(self) -> tuple[UsageError, ...]:
+    def list_errors(self) -> tuple[UsageError, ...]:
         """One error per problem."""
         return tuple(
             self.kind(problem.message, place=self._place_of(problem), next_step=problem.next_step)
@@ -53,7 +53,7 @@ class WrongFileError(UsageError):
         )
 
     def __str__(self) -> str:
-        shown = [str(error) for error in self.each()[:MOST_PROBLEMS_SHOWN]]
+        shown = [str(error) for error in self.list_errors()[:MOST_PROBLEMS_SHOWN]]
         hidden = len(self.problems) - len(shown)
         return "\n".join([*shown, f"... and {hidden} more problems"] if hidden else shown)
 
@@ -65,7 +65,7 @@ def quote(value: object) -> str:
     return f"`{text[:LONGEST_QUOTE]}...`" if len(text) > LONGEST_QUOTE else f"`{text}`"
 
 
-def nearest(given: str, known: Sequence[str]) -> str | None:
+def nearest_name(given: str, known: Sequence[str]) -> str | None:
     """Returns the known name most similar to the given one; None where none is."""
     close = get_close_matches(given, known, n=1, cutoff=0.6)
     return close[0] if close else None
@@ -73,7 +73,7 @@ def nearest(given: str, known: Sequence[str]) -> str | None:
 
 def suggest(given: str, known: Sequence[str], noun: str = "key") -> str:
     """The next step after an unknown name: the closest known one, or all of them."""
-    close = nearest(given, known)
+    close = nearest_name(given, known)
     if close is not None:
         return f"did you mean `{close}`?"
     if not known:

@@ -216,7 +216,7 @@ class Stamps(Frozen):
 # What one trial came to at each port, on each way between two ports, and in all: parts of a result.
 
 
-class Passed(Frozen):
+class PassedFrames(Frozen):
     """Frames offered to the DUT and what became of them, with rates over the time of the transmission.
 
     ``failed_frames`` is all that the DUT is charged with (lost, altered, refused), ``loss_ratio`` its share of offered.
@@ -236,14 +236,14 @@ class Passed(Frozen):
     latency_maximum_ns: int | None = None
 
 
-class WayPassed(Passed):
+class WayFrames(PassedFrames):
     """Figures of one way: an ordered pair of the tester's ports, by name."""
 
     transmit_port: str
     receive_port: str
 
 
-class PortPassed(Frozen):
+class PortFrames(Frozen):
     """At one port of the tester: what it sent, what came of what was sent to it, and what was not ours."""
 
     port: str
@@ -264,9 +264,9 @@ class PortFigures(Frozen):
 
     trial: str
     load_frames_per_s: float | None
-    ways: tuple[WayPassed, ...]
-    ports: tuple[PortPassed, ...]
-    combined: Passed
+    ways: tuple[WayFrames, ...]
+    ports: tuple[PortFrames, ...]
+    combined: PassedFrames
 
 
 # What happened to the machines' hardware during a trial: errors of links and buses, throttling, heat, power.

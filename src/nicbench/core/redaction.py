@@ -83,9 +83,9 @@ class Redactor:
     def __call__(self, content: Any) -> Any:
         """Returns the data without identifiers, in keys too."""
         self.learn(content)
-        return self._redacted(content)
+        return self._redact(content)
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """Returns the text without identifiers."""
         if self._pattern is None and self._learnt:
             longest_first = sorted(map(re.escape, self._learnt), key=len, reverse=True)
@@ -97,20 +97,20 @@ class Redactor:
         text = _MAC.sub(lambda found: self._mac_token(found[0]), text)
         text = _DOTTED_MAC.sub(lambda found: self._mac_token("".join(found.groups())), text)
         text = _INTERFACE_NAME.sub(lambda found: f"{found[1]}-{self._mac_token(found[2])}", text)
-        text = _EUI64.sub(self._derived, text)
+        text = _EUI64.sub(self._redact_derived, text)
         text = _WORLD_WIDE_NAME.sub(lambda found: self._token("serial", found[0]), text)
         if self._pattern is not None:
             text = self._pattern.sub(lambda found: self._learnt[found[0].lower()], text)
         return text
 
-    def _redacted(self, content: Any, under: str = "") -> Any:
+    def _redact(self, content: Any, under: str = "") -> Any:
         if under in _KEPT:
             return content
         if isinstance(content, Mapping):
-            return {self.text(str(name)): self._redacted(value, str(name)) for name, value in content.items()}
+            return {self.redact_text(str(name)): self._redact(value, str(name)) for name, value in content.items()}
         if isinstance(content, list | tuple):
-            return [self._redacted(value, under) for value in content]
-        return self.text(content) if isinstance(content, str) else content
+            return [self._redact(value, under) for value in content]
+        return self.redact_text(content) if isinstance(content, str) else content
 
     def _learn(self, kind: str, value: str) -> None:
         value = value.strip()
@@ -123,7 +123,7 @@ class Redactor:
 
     def _learn_mac(self, mac: str) -> None:
         """Also as a name of a file or an interface may bear it, without anything between its digits."""
-        bare = _bare(mac)
+        bare = _strip_separators(mac)
         if bare not in _NO_SECRET_MACS:
             self._remember(bare, self._mac_token(mac))
 
@@ -133,9 +133,9 @@ class Redactor:
             self._pattern = None
 
     def _mac_token(self, mac: str) -> str:
-        return mac if _bare(mac) in _NO_SECRET_MACS else self._token("mac", _bare(mac))
+        return mac if _strip_separators(mac) in _NO_SECRET_MACS else self._token("mac", _strip_separators(mac))
 
-    def _derived(self, found: re.Match[str]) -> str:
+    def _redact_derived(self, found: re.Match[str]) -> str:
         """The MAC that an interface identifier was made of has the same token: its second-lowest bit is turned back."""
         first, second, third, last = (
             found[1].zfill(4),
@@ -163,7 +163,7 @@ def _is_token(value: str) -> bool:
     return _TOKEN.fullmatch(value) is not None
 
 
-def _bare(mac: str) -> str:
+def _strip_separators(mac: str) -> str:
     return re.sub(r"[^0-9a-f]", "", mac.lower())
 
 
@@ -202,7 +202,7 @@ _STEERING: Final = re.compile(
 _LONGEST_NAME: Final = 120
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     r"""``text`` with each character that steers written as ``\x1b`` or ``\u202e``; tabs and newlines stay."""
     return _STEERING.sub(_number, text)
 
@@ -214,7 +214,7 @@ def visible_in_json(document: str) -> str:
 
 def visible_name(name: str) -> str:
     """A file's name in a sentence: on one line, of bounded length."""
-    plain = visible(name).replace("\n", "\\n").replace("\t", "\\t")
+    plain = make_visible(name).replace("\n", "\\n").replace("\t", "\\t")
     return plain if len(plain) <= _LONGEST_NAME else f"{plain[:_LONGEST_NAME]}…"
 
 

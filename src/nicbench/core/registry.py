@@ -25,7 +25,7 @@ Base = TypeVar("Base")
 def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
     """The concrete subclasses of ``base`` in the modules of ``package``, by ``kind``, in the order of file names."""
     folders = tuple(importlib.import_module(package).__path__)
-    return dict(_found(package, base, folders))  # type: ignore[arg-type]  # a class can be hashed
+    return dict(_find_all(package, base, folders))  # type: ignore[arg-type]  # a class can be hashed
 
 
 def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
@@ -39,7 +39,7 @@ def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
 
 
 @functools.cache
-def _found(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str, type[Base]]:
+def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str, type[Base]]:
     """Looked for once in these folders: a list of ten thousand runs asks as often, and files do not come meanwhile."""
     found: dict[str, type[Base]] = {}
     for _, place in sorted(_places(package, folders).items()):
@@ -47,7 +47,9 @@ def _found(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str
         kind, offered = _the_one_of(module, base)  # type: ignore[arg-type]
         if kind in found:
             other = found[kind].__module__
-            raise _malformed(module, f"its kind {kind!r} is already taken by {other}", "give it a kind of its own")
+            raise _malformed_error(
+                module, f"its kind {kind!r} is already taken by {other}", "give it a kind of its own"
+            )
         found[kind] = offered
     return found
 
@@ -87,22 +89,22 @@ def _the_one_of(module: ModuleType, base: type[Base]) -> tuple[str, type[Base]]:
     ]
     if len(offered) != 1:
         names = ", ".join(one.__name__ for one in offered) or "none"
-        raise _malformed(
+        raise _malformed_error(
             module,
             f"it must define exactly one {base.__name__}; it defines {len(offered)} ({names})",
             "keep one in this file; begin the name of a helper class or a helper module with an underscore",
         )
     kind = _kind_of(offered[0])
     if not isinstance(kind, str) or not kind:
-        raise _malformed(module, f"{offered[0].__name__} has no kind", 'add: kind = "its-name-in-the-bench-file"')
+        raise _malformed_error(module, f"{offered[0].__name__} has no kind", 'add: kind = "its-name-in-the-bench-file"')
     if not (module.__doc__ or "").strip():
-        raise _malformed(module, "it has no docstring", "say in its first line what it is for")
+        raise _malformed_error(module, "it has no docstring", "say in its first line what it is for")
     check = getattr(offered[0], "check", None)
     if check is not None:
         try:
             check()
         except ValueError as error:
-            raise _malformed(module, str(error), "correct what it says of itself") from error
+            raise _malformed_error(module, str(error), "correct what it says of itself") from error
     return kind, offered[0]
 
 
@@ -114,5 +116,5 @@ def _kind_of(offered: type) -> object:
     return offered.model_fields["kind"].default
 
 
-def _malformed(module: ModuleType, what: str, next_step: str) -> NicbenchError:
+def _malformed_error(module: ModuleType, what: str, next_step: str) -> NicbenchError:
     return NicbenchError(what, place=module.__file__, next_step=next_step)

@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.imported import Imported, ImportedRow
+from nicbench.core.imported import ImportedRow, ImportOrigin
 from nicbench.core.reading import PortFigures
-from nicbench.core.runs import RunsMade
+from nicbench.core.runs import RunCounts
 from nicbench.core.sample import SampleKind, kind_of
 from nicbench.core.turn import DEFAULT
 
@@ -272,9 +272,9 @@ class Summary(Frozen):
     """Those that are compared, in the order of the bench file."""
     over_runs: tuple[Result, ...] = Field(default=(), exclude_if=lambda results: results == ())
     """Where each configuration has several runs: each point over all of them, numbers as median and range."""
-    imported: Imported | None = Field(default=None, exclude_if=lambda found: found is None)
+    imported: ImportOrigin | None = Field(default=None, exclude_if=lambda found: found is None)
     """Since format 1.3, of results that were not measured by nicbench: their source."""
-    runs: RunsMade | None = Field(default=None, exclude_if=lambda found: found is None)
+    runs: RunCounts | None = Field(default=None, exclude_if=lambda found: found is None)
     """Since format 1.4, where runs warm up or their number grows."""
 
     @property

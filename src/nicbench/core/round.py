@@ -7,9 +7,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.bond import BondSeen, LinkFailed, LinkFailure
+from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
 from nicbench.core.cpus import RanOn
-from nicbench.core.frames import FrameFigures, FramesAsk
+from nicbench.core.frames import FrameFigures, FramesSpec
 from nicbench.core.sample import Sample
 
 Transport = Literal["tcp", "udp", "rdma"]
@@ -28,7 +28,7 @@ class Placement(Frozen):
     memory_node: int | None = None
 
 
-class Ask(Frozen):
+class JobSpec(Frozen):
     """What a workload is asked to do; None leaves a setting to the tool's or the kernel's default.
 
     Either ``duration_s`` or ``total_bytes`` says when it ends. ``rate_bits_per_s`` is per stream: paced, or of UDP.
@@ -55,7 +55,7 @@ class Ask(Frozen):
     """On the sender; None: memory."""
     sink_file: str | None = None
     """On the receiver; None: memory."""
-    frames: FramesAsk | None = Field(default=None, exclude_if=lambda asked: asked is None)
+    frames: FramesSpec | None = Field(default=None, exclude_if=lambda asked: asked is None)
     """Of the operation ``frames``."""
 
 
@@ -70,7 +70,7 @@ class Job(Frozen):
     workload: str
     client: str
     server: str | None
-    ask: Ask
+    ask: JobSpec
     port: int
     role: Literal["load", "probe", "memory"] = "load"
     options: dict[str, Any] = Field(default_factory=dict)
@@ -272,7 +272,7 @@ class Round(Sample):
     cpu: tuple[MachineCpu, ...] = ()
     counters: dict[str, dict[str, int]] = Field(default_factory=dict)
     """By endpoint: what its interface counted over the round (bytes, packets, drops; PFC and ECN where there are)."""
-    bonds: tuple[BondSeen, ...] = ()
+    bonds: tuple[BondObservation, ...] = ()
     """Every bond under an interface of the test: which connection used which port."""
-    failure: LinkFailed | None = Field(default=None, exclude_if=lambda failure: failure is None)
+    failure: LinkFailureOutcome | None = Field(default=None, exclude_if=lambda failure: failure is None)
     """The link that went down because the test asked for it."""

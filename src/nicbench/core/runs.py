@@ -46,7 +46,7 @@ class Runs(Frozen):
             return True
         return self.grows and made >= self.at_least and (configurations == 1 or made % 2 == 0)
 
-    def least(self, configurations: int) -> int:
+    def fewest_runs(self, configurations: int) -> int:
         """After how many runs of each it can end at the earliest."""
         return next(made for made in range(1, self.at_most + 1) if self.may_end(made, configurations))
 
@@ -54,7 +54,7 @@ class Runs(Frozen):
 ONCE: Final = Runs()
 
 
-class RunsMade(Frozen):
+class RunCounts(Frozen):
     """What was asked, and what came of it: ``made`` runs of each configuration, without those that warmed up."""
 
     asked: Runs

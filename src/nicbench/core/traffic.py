@@ -127,7 +127,7 @@ class Fields(Frozen):
             raise ValueError(f"it reaches {last}, and the field has {bits} bits: stay at or below {2**bits - 1}")
         return value
 
-    def given(self) -> dict[str, FieldValue]:
+    def given_fields(self) -> dict[str, FieldValue]:
         """The fields that are set, by name."""
         return {name: value for name in _BITS if (value := getattr(self, name)) is not None}
 
@@ -164,7 +164,7 @@ class Frames(Frozen):
         return (
             self.protocol == "udp"
             and not self.udp_checksum
-            and not self.fields.given()
+            and not self.fields.given_fields()
             and all(part is None for part in (self.vlan, self.vxlan, self.raw, self.raw_frame, self.pcap))
         )
 
@@ -224,7 +224,7 @@ class Traffic(Frames):
                 raise ValueError(f"the mix {name} has no sizes, or one of them twice: give each size one weight")
         return self
 
-    def each_stream(self) -> tuple[StreamSpec, ...]:
+    def port_streams(self) -> tuple[StreamSpec, ...]:
         """The streams of one port, every key filled in: one of the whole rate where none are written."""
         own = {name: getattr(self, name) for name in Frames.model_fields}
         if not self.streams:
@@ -298,7 +298,7 @@ MOST_OF_A_LOAD: Final = 0.99
 
 def stream_rates_frames_per_s(traffic: Traffic, load_frames_per_s: float | None) -> tuple[float, ...]:
     """Per stream, in their order; 0 is as fast as the port takes frames, which is what a load of None asks for."""
-    streams = traffic.each_stream()
+    streams = traffic.port_streams()
     if load_frames_per_s is None:
         return tuple(0.0 for _ in streams)
     own = sum(stream.rate or 0.0 for stream in streams)

@@ -264,7 +264,7 @@ class DutWork(Frozen):
     counts_empty_polls: bool = False
     core_clock_hz: tuple[float, ...] = ()
 
-    def since(self, before: DutWork) -> DutWork:
+    def subtract(self, before: DutWork) -> DutWork:
         """The difference of two cumulative accounts."""
         return self.model_copy(
             update={
@@ -291,7 +291,7 @@ class DutWork(Frozen):
         return None if tsc is None or clock is None or not self.tsc_hz else tsc * clock / self.tsc_hz
 
 
-class Interrupted(Frozen):
+class InterruptionTimes(Frozen):
     """When the command of an interruption ran, seconds since the transmission began, by the controller's clock."""
 
     began_s: float
@@ -323,7 +323,7 @@ class Reading(Frozen):
     dut_work: DutWork | None = None
     dut_waiting_share: float | None = None
     """Share of the trial's time in which a DUT that is a process of ours was ready to run and did not."""
-    interrupted: Interrupted | None = None
+    interrupted: InterruptionTimes | None = None
     machine: MachineHealth | None = None
     """What the hardware of the hosts said of itself; None where nobody asked."""
 

@@ -30,7 +30,7 @@ class Outcome(StrEnum):
     """The setting failed, and the run was refused; ``reason`` says why."""
 
 
-class Tuned(Frozen):
+class TunedSetting(Frozen):
     """One setting at one place. A value that is not known is None."""
 
     configuration: str = DEFAULT
@@ -60,7 +60,7 @@ class TuningDocument(Frozen):
     """The file: rows in the order in which they were applied, turn after turn."""
 
     format: Literal[1] = 1
-    settings: tuple[Tuned, ...] = ()
+    settings: tuple[TunedSetting, ...] = ()
 
 
 class PlannedSetting(Frozen):

@@ -51,7 +51,7 @@ def run_words(run: int, *, warm_up: bool) -> str:
     return f"run {run}{_WARM_UP if warm_up else ''}"
 
 
-def interleaved(configurations: Sequence[str], runs: int | Runs, seed: int) -> tuple[Turn, ...]:
+def interleave_turns(configurations: Sequence[str], runs: int | Runs, seed: int) -> tuple[Turn, ...]:
     """Every turn that there can be, in the order in which they are made; a number of runs that grows ends early.
 
     Each run has every configuration once. Runs come in pairs: the order of the first is drawn, the second goes through
@@ -62,8 +62,8 @@ def interleaved(configurations: Sequence[str], runs: int | Runs, seed: int) -> t
     """
     asked = Runs(at_least=runs, at_most=runs) if isinstance(runs, int) else runs
     order = [
-        *_in_pairs(configurations, asked.warm_up, f"order of configurations that warm up {seed}"),
-        *_in_pairs(configurations, asked.at_most, f"order of configurations {seed}"),
+        *_draw_pairs(configurations, asked.warm_up, f"order of configurations that warm up {seed}"),
+        *_draw_pairs(configurations, asked.at_most, f"order of configurations {seed}"),
     ]
     warm_ups = asked.warm_up * len(configurations)
     made = dict.fromkeys(configurations, 0)
@@ -75,7 +75,7 @@ def interleaved(configurations: Sequence[str], runs: int | Runs, seed: int) -> t
     return tuple(turns)
 
 
-def _in_pairs(configurations: Sequence[str], runs: int, seed: str) -> list[str]:
+def _draw_pairs(configurations: Sequence[str], runs: int, seed: str) -> list[str]:
     pairs = random.Random(seed)  # noqa: S311 - not a secret
     order: list[str] = []
     drawn: list[str] = []

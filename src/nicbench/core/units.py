@@ -197,7 +197,7 @@ def _parse(text: str | float, units: Mapping[str, Fraction], what: str, forms: s
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise ValueError(f"{text!r} is not {what}: write {forms}")
     if not isinstance(text, str):
-        return _checked(float(text), text, what, forms)
+        return _require_finite(float(text), text, what, forms)
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not {what}: write {forms}")
@@ -207,10 +207,10 @@ def _parse(text: str | float, units: Mapping[str, Fraction], what: str, forms: s
     if len(digits) > 40 or abs(int(re.split("[eE]", digits + "e0")[1])) > 30:
         raise ValueError(f"{text!r} is not {what}: the number is out of all proportion; write {forms}")
     # Exact until the last step, so that "0.1 s" and 0.1 are the same number.
-    return _checked(float(Fraction(digits) * units.get(unit, Fraction(1))), text, what, forms)
+    return _require_finite(float(Fraction(digits) * units.get(unit, Fraction(1))), text, what, forms)
 
 
-def _checked(value: float, text: str | float, what: str, forms: str) -> float:
+def _require_finite(value: float, text: str | float, what: str, forms: str) -> float:
     if not math.isfinite(value) or value < 0.0:
         raise ValueError(f"{text!r} is not {what}: it must be finite and not negative; write {forms}")
     return value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nicbench.core.errors import UsageError
-from nicbench.core.problems import Problem, nearest, quote, suggest
+from nicbench.core.problems import Problem, nearest_name, quote, suggest
 from nicbench.core.table import ImportColumn, ImportTable
 from nicbench.importing.cells import Cell, Sheet
 from nicbench.importing.units import Decimal, Link, Unit, parse_unit
@@ -210,7 +210,7 @@ def _require_column(sheet: Sheet, name: str, option: str) -> int:
 def _unknown_column(head: Cell, text: str, columns: Sequence[ImportColumn]) -> Problem:
     """Describes the problem with the nearest name, the expected names, and how to ignore the column."""
     names = {plain(name): column.name for column in columns for name in (column.name, *column.also)}
-    close = nearest(parse_heading(text).name, list(names))
+    close = nearest_name(parse_heading(text).name, list(names))
     meant = f"did you mean `{names[close]}`? " if close else ""
     expected = f"expected are {expected_columns(columns)}"
     others = f"--column '{head.text}=NAME' names it, --ignore '{head.text}' leaves it out"

@@ -11,7 +11,7 @@ from typing import Any
 
 from nicbench import __version__
 from nicbench.core.events import Note, ResultReady, RunFinished, RunStarted
-from nicbench.core.imported import NOT_MEASURED, Imported, ImportedFile
+from nicbench.core.imported import NOT_MEASURED, ImportedFile, ImportOrigin
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.registry import find_one
 from nicbench.core.result import ResultVerdict, Summary
@@ -26,20 +26,20 @@ from nicbench.store.folder import RAW, RunFolder
 _MOST_NAMED = 5
 
 
-def summary_of(title: str, found: ImportedResults, source: Imported) -> Summary:
+def summary_of(title: str, found: ImportedResults, source: ImportOrigin) -> Summary:
     """Builds the summary of an import, all of whose results are marked as imported."""
     return Summary(title=as_text(title), verdict=ResultVerdict.IMPORTED, results=found.results, imported=source)
 
 
 def provenance(
     files: Sequence[GivenFile], found: ImportedResults, machines: Sequence[Monitored] = (), **said: Any
-) -> Imported:
+) -> ImportOrigin:
     """Describes where the results and the recordings of ``machines`` come from; ``said`` is what the user stated."""
     first, *more = (
         ImportedFile(file=f"{RAW}/{name_of(file.path)}", sha256=hashlib.sha256(file.content).hexdigest())
         for file in (*files, *(each.file for each in machines))
     )
-    return Imported(
+    return ImportOrigin(
         file=first.file,
         sha256=first.sha256,
         more_files=tuple(more),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-from nicbench.core.imported import Printed
+from nicbench.core.imported import PrintedValue
 from nicbench.core.problems import Problem, quote
 from nicbench.core.table import ImportTable, Quantity
 from nicbench.core.units import FRAME_OVERHEAD_BYTES
@@ -31,7 +31,7 @@ class Figure:
     value: float
     rounding: float
     scale: float
-    printed: Printed
+    printed: PrintedValue
     cell: Cell
 
     def words(self, value: float | None = None) -> str:
@@ -116,7 +116,7 @@ def _read(row: ReadRow, one: Assigned, cell: Cell, table: ImportTable, options: 
             value=float(number.value * scale),
             rounding=0.0 if quantity == "count" else float(number.rounding * scale),
             scale=float(scale),
-            printed=Printed(text=number.text, unit=_unit_words(unit, one)),
+            printed=PrintedValue(text=number.text, unit=_unit_words(unit, one)),
             cell=cell,
         )
 

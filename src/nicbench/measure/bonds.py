@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from nicbench.core.bond import Bond, BondSeen, Connection, PortBytes
+from nicbench.core.bond import Bond, BondObservation, Connection, PortBytes
 from nicbench.core.errors import NicbenchError
 from nicbench.core.round import Job, RoundRequest
 from nicbench.hosts.base import Host
@@ -136,7 +136,7 @@ class Bonds:
         finally:
             await self._around.close()
 
-    def seen(self) -> tuple[BondSeen, ...]:
+    def seen(self) -> tuple[BondObservation, ...]:
         """What was read of the bonds in the round that was played last."""
         return () if self._around is None else self._around.seen()
 
@@ -219,11 +219,11 @@ class BondWatch:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._looking
 
-    def seen(self) -> tuple[BondSeen, ...]:
+    def seen(self) -> tuple[BondObservation, ...]:
         """What came of it; nothing of a bond whose counters were not read."""
         return tuple(found for one in self.bonded for found in self._seen(one))
 
-    def _seen(self, one: _Bonded) -> Iterable[BondSeen]:
+    def _seen(self, one: _Bonded) -> Iterable[BondObservation]:
         if one.before is None or one.after is None:
             return
         missing = one.missing

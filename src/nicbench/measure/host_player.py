@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
-from nicbench.core.bond import BondSeen, LinkFailed
+from nicbench.core.bond import BondObservation, LinkFailureOutcome
 from nicbench.core.cpus import cpu_list
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.redaction import Redactor
@@ -118,13 +118,13 @@ class HostPlayer(Player):
         self._server_failure: str | None = None
         self._folder = folder
         self._changes = changes
-        self._failed: LinkFailed | None = None
+        self._failed: LinkFailureOutcome | None = None
         self._files = RoundFiles(changes)
         self._left = LeftFiles(changes, folder)
         self._programs = Programs(lambda host, name: deploy_binary(host, name, engine_folder))
         self._interrupts = Interrupts(changes)
         self._bonds = Bonds(testbed)
-        self._seen: tuple[BondSeen, ...] = ()
+        self._seen: tuple[BondObservation, ...] = ()
         self._ends = {name: _end(each) for name, each in testbed.endpoints.items()}
         self._own = OwnFolders(changes)
         self._used: tuple[OwnFolder, ...] = ()
@@ -252,22 +252,24 @@ class HostPlayer(Player):
         return FailureWatch(watch, failure, endpoint, endpoint.members[failure.link - 1], self._changes)
 
     def _raw(self, name: str) -> RawFolder:
-        return RawFolder(self._folder, name, self._redactor.text if self._redactor else None)
+        return RawFolder(self._folder, name, self._redactor.redact_text if self._redactor else None)
 
-    def failure(self) -> LinkFailed | None:
+    def failure(self) -> LinkFailureOutcome | None:
         if self._redactor is None or self._failed is None:
             return self._failed
-        return LinkFailed.model_validate(self._redactor(self._failed.model_dump(mode="json")))
+        return LinkFailureOutcome.model_validate(self._redactor(self._failed.model_dump(mode="json")))
 
     def server_failure(self) -> str | None:
         if self._server_failure is None or self._redactor is None:
             return self._server_failure
-        return self._redactor.text(self._server_failure)
+        return self._redactor.redact_text(self._server_failure)
 
-    def bonds(self) -> tuple[BondSeen, ...]:
+    def bonds(self) -> tuple[BondObservation, ...]:
         if self._redactor is None:
             return self._seen
-        return tuple(BondSeen.model_validate(self._redactor(each.model_dump(mode="json"))) for each in self._seen)
+        return tuple(
+            BondObservation.model_validate(self._redactor(each.model_dump(mode="json"))) for each in self._seen
+        )
 
     async def _require_hosts(self) -> None:
         """HostError where a job failed because a host is gone: nothing could be measured any more.

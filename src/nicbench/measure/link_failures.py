@@ -12,7 +12,7 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import Final
 
-from nicbench.core.bond import Bond, BondSeen, Connection, FlowSilence, LinkFailed, LinkFailure
+from nicbench.core.bond import Bond, BondObservation, Connection, FlowSilence, LinkFailure, LinkFailureOutcome
 from nicbench.core.errors import NicbenchError
 from nicbench.hosts.base import Host
 from nicbench.measure.host_readings import parse_sockets
@@ -76,12 +76,12 @@ class FailureWatch:
         with contextlib.suppress(NicbenchError):
             await self._stop()
 
-    def seen(self, bonds: tuple[BondSeen, ...]) -> LinkFailed:
+    def seen(self, bonds: tuple[BondObservation, ...]) -> LinkFailureOutcome:
         """What came of it; ``bonds`` are those of the round, whose flows are the connections of its jobs."""
         looks = [Look(look.at_s - self._zero_s, look.moved) for look in self._looks]
         far = self.member.far_host
         down_s, until_s = self._since(self._down_s), self._since(self._ended_s)
-        return LinkFailed(
+        return LinkFailureOutcome(
             asked=self.failure,
             link=self.member.device,
             taken_down=self.member.device if far is None else f"{self.member.far_device} of {far.name}",
@@ -92,7 +92,7 @@ class FailureWatch:
             trouble=self._trouble,
         )
 
-    def _flows(self, looks: list[Look], bonds: tuple[BondSeen, ...]) -> list[FlowSilence]:
+    def _flows(self, looks: list[Look], bonds: tuple[BondObservation, ...]) -> list[FlowSilence]:
         own = [seen for seen in bonds if self.endpoint.name in seen.endpoint.split(", ")]
         down_s, up_s, until_s = self._since(self._down_s) or 0.0, self._since(self._up_s), self._since(self._ended_s)
         found = []
@@ -156,7 +156,7 @@ class FailureWatch:
         return None if at_s is None else _round_to_ms(at_s - self._zero_s)
 
 
-def ports_of(connection: Connection, bonds: tuple[BondSeen, ...], lost: frozenset[str]) -> dict[str, str | None]:
+def ports_of(connection: Connection, bonds: tuple[BondObservation, ...], lost: frozenset[str]) -> dict[str, str | None]:
     """The port by which the connection's bytes leave the bond that sends them, and without the one that is lost.
 
     Of each connection, as one end sees it, bonds may know the other end's view: the sender's counts.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nicbench.core.bond import BondSeen, LinkFailed
+from nicbench.core.bond import BondObservation, LinkFailureOutcome
 from nicbench.core.round import HostCommand, Job, JobOutcome, Preparation, RestartServers, Round, RoundRequest
 from nicbench.workloads.base import Watch
 
@@ -70,11 +70,11 @@ class Player(ABC):
     async def keep(self, one: Round) -> None:  # noqa: B027 - most workloads leave nothing
         """Writes into the run folder what the round that was played last left on its hosts; it is journaled next."""
 
-    def bonds(self) -> tuple[BondSeen, ...]:
+    def bonds(self) -> tuple[BondObservation, ...]:
         """Of the round that was played last: its bonds, and which connection used which of their ports."""
         return ()
 
-    def failure(self) -> LinkFailed | None:
+    def failure(self) -> LinkFailureOutcome | None:
         """Of the round that was played last: the link that was taken down, where that was asked for."""
         return None
 
@@ -117,7 +117,7 @@ class FakePlayer(Player):
     broken: Callable[[int], str | None] = lambda number: None
     """How a server of the DUT ended in the midst of the round of this number."""
     failed: str | None = None
-    bonded: Callable[[RoundRequest], tuple[BondSeen, ...]] = lambda request: ()
+    bonded: Callable[[RoundRequest], tuple[BondObservation, ...]] = lambda request: ()
 
     async def prepare(self, preparation: Preparation) -> None:
         self.prepared.append(preparation)
@@ -137,7 +137,7 @@ class FakePlayer(Player):
     def server_failure(self) -> str | None:
         return self.failed
 
-    def bonds(self) -> tuple[BondSeen, ...]:
+    def bonds(self) -> tuple[BondObservation, ...]:
         return self.bonded(self.heard[-1]) if self.heard else ()
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from nicbench.core.bond import LinkFailed
+from nicbench.core.bond import LinkFailureOutcome
 from nicbench.core.judging import Thresholds
 from nicbench.core.round import JobOutcome, MachineCpu, RoundRequest
 from nicbench.core.verdict import Finding, Reason, Verdict
@@ -21,7 +21,7 @@ def judge_round(
     cpu: Sequence[MachineCpu],
     thresholds: Thresholds,
     counters: Mapping[str, Mapping[str, int]] | None = None,
-    failure: LinkFailed | None = None,
+    failure: LinkFailureOutcome | None = None,
     server_failure: str | None = None,
 ) -> Verdict:
     """Never looks at how much was moved: a slow card is no reason.
@@ -101,7 +101,7 @@ def _loads_that_ended_early(request: RoundRequest, outcomes: Sequence[JobOutcome
             )
 
 
-def _link_changes(counters: Mapping[str, Mapping[str, int]], failure: LinkFailed | None) -> Iterator[Finding]:
+def _link_changes(counters: Mapping[str, Mapping[str, int]], failure: LinkFailureOutcome | None) -> Iterator[Finding]:
     """A link that went down or came up by itself; the one that was to fail goes down once and comes up once."""
     for endpoint, risen in counters.items():
         for name, changes in risen.items():
@@ -120,12 +120,12 @@ def _link_changes(counters: Mapping[str, Mapping[str, int]], failure: LinkFailed
                 )
 
 
-def _both_ends(failure: LinkFailed) -> tuple[str, ...]:
+def _both_ends(failure: LinkFailureOutcome) -> tuple[str, ...]:
     """The interfaces at both ends of the cable that was taken down on purpose."""
     return (failure.link, failure.taken_down.partition(" of ")[0])
 
 
-def _missing_link_failure(request: RoundRequest, failure: LinkFailed | None) -> Iterator[Finding]:
+def _missing_link_failure(request: RoundRequest, failure: LinkFailureOutcome | None) -> Iterator[Finding]:
     """A failure that was asked for and did not take place, or not for as long: the round is of something else."""
     if request.failure is None:
         return

@@ -15,7 +15,7 @@ from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import TrialFinished, TrialStarted
 from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import forward_of
-from nicbench.core.trial import DutWork, Interrupted, Interruption, Purpose, Reading, Trial, TrialRequest
+from nicbench.core.trial import DutWork, Interruption, InterruptionTimes, Purpose, Reading, Trial, TrialRequest
 from nicbench.hosts.base import Host
 from nicbench.measure.health.gate import Snapshot, compare
 from nicbench.measure.health.reader import HealthReader
@@ -119,7 +119,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         if hardware is not None and (later := await self._hardware()) is not None:
             reading = reading.model_copy(update={"machine": compare(hardware, later)})
         if work is not None and (worked := await self._work(request)) is not None:
-            reading = reading.model_copy(update={"dut_work": worked.since(work)})
+            reading = reading.model_copy(update={"dut_work": worked.subtract(work)})
         return reading, None
 
     async def _send(self, slot: Slot, request: TrialRequest) -> Reading:
@@ -156,7 +156,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             when[1] = time.monotonic() - transmission
 
         reading = await self._setup.tester.trial(slot.number, request, self._setup.addressing, interrupt)
-        return reading.model_copy(update={"interrupted": Interrupted(began_s=when[0], ended_s=when[1])})
+        return reading.model_copy(update={"interrupted": InterruptionTimes(began_s=when[0], ended_s=when[1])})
 
     @property
     def ports(self) -> int:

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from nicbench.core.frames import FramesAsk
-from nicbench.core.round import Ask, HostCommand, Job, OwnFolder, Preparation, RestartServers, RoundRequest
+from nicbench.core.frames import FramesSpec
+from nicbench.core.round import HostCommand, Job, JobSpec, OwnFolder, Preparation, RestartServers, RoundRequest
 from nicbench.methods._frame_options import FramesOptions, Seat, Task, most_frame_bytes
 from nicbench.methods.base import RoundContext
 
@@ -23,9 +23,9 @@ _OVERHEAD_S: Final = 2.0
 """Processes start, take their memory and end."""
 
 
-def ask_of(options: FramesOptions, direction: Task, directory: str, seed: int) -> Ask:
+def ask_of(options: FramesOptions, direction: Task, directory: str, seed: int) -> JobSpec:
     """Of one instance in one round."""
-    asked = FramesAsk(
+    asked = FramesSpec(
         task=direction,
         directory=directory,
         **_size(options, direction),
@@ -50,7 +50,7 @@ def ask_of(options: FramesOptions, direction: Task, directory: str, seed: int) -
         repeat=options.frames is not None or options.existing,
         samples=options.samples,
     )
-    return Ask(operation="frames", duration_s=options.duration, frames=asked)
+    return JobSpec(operation="frames", duration_s=options.duration, frames=asked)
 
 
 def _size(options: FramesOptions, direction: Task) -> dict[str, str | int | None]:
@@ -100,7 +100,7 @@ def preparation(options: FramesOptions, test: str, everyone: Sequence[Seat], con
 
 def _prepare(options: FramesOptions, test: str, seat: Seat, frames: int, context: RoundContext) -> Job:
     directory = directory_of(options, test, seat, "read", context)
-    asked = FramesAsk(
+    asked = FramesSpec(
         task="prepare",
         directory=directory,
         **_size(options, "write"),
@@ -114,7 +114,7 @@ def _prepare(options: FramesOptions, test: str, seat: Seat, frames: int, context
         content=options.content,
         direct=options.direct,
     )
-    return _job(seat, Ask(operation="frames", frames=asked))
+    return _job(seat, JobSpec(operation="frames", frames=asked))
 
 
 def request(
@@ -138,7 +138,7 @@ def request(
     )
 
 
-def _job(seat: Seat, ask: Ask) -> Job:
+def _job(seat: Seat, ask: JobSpec) -> Job:
     return Job(
         workload=WORKLOAD,
         client=seat.client,

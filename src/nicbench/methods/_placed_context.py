@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from nicbench.core.cpus import NumaNode, RanOn, cpu_list
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.result import Result
-from nicbench.core.round import Ask, Job, JobOutcome, Placement, Preparation, Round, RoundRequest
+from nicbench.core.round import Job, JobOutcome, JobSpec, Placement, Preparation, Round, RoundRequest
 from nicbench.methods._round_figures import FIRST_PORT, PORTS_A_JOB
 from nicbench.methods.base import RoundContext
 
@@ -107,7 +107,7 @@ class PlacedContext:
                 workload="stress-ng",
                 client=port,
                 server=None,
-                ask=Ask(operation="memory", duration_s=float(duration_s), streams=streams),
+                ask=JobSpec(operation="memory", duration_s=float(duration_s), streams=streams),
                 port=FIRST_PORT + PORTS_A_JOB * (len(request.jobs) + number),
                 role="memory",
                 client_placement=Placement(cpus=node.cpus, memory_node=self._far_from(node).number),

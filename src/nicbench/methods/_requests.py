@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from nicbench.core.base import Frozen, WorkloadChoice
 from nicbench.core.quantity import BitsPerSecond, SomeBytes
-from nicbench.core.round import Ask, Direction, Figures, RequestLatency, Round
+from nicbench.core.round import Direction, Figures, JobSpec, RequestLatency, Round
 from nicbench.core.table import Column, Grid, Plot, ResultTable
 from nicbench.core.units import format_bits_per_s
 from nicbench.methods._round_figures import loads_of, mean, probes_of
@@ -33,9 +33,9 @@ class Load(Frozen):
     rate: BitsPerSecond | None = Field(default=None, ge=1.0)
     also_without: bool = True
 
-    def ask(self, probe_s: float) -> Ask:
+    def ask(self, probe_s: float) -> JobSpec:
         """Beside a probe of so many seconds; tools count whole ones."""
-        return Ask(
+        return JobSpec(
             transport=self.transport,
             direction=self.direction,
             duration_s=math.ceil(probe_s) + LOAD_LONGER_S,

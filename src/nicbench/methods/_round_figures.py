@@ -10,7 +10,7 @@ from typing import Final
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.result import ResultVerdict
-from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.table import Column
 from nicbench.methods.base import RoundContext, Values
 from nicbench.stats.limits import Busy, Found, Moved, limit_alone, limit_of
@@ -35,7 +35,9 @@ ROUND_OVERHEAD_S: Final = 2.0
 """Servers start, clients connect and end: what a round takes beyond its duration, for estimates."""
 
 
-def jobs_of(clients: Iterable[EndpointFacts], workload: WorkloadChoice, ask: Ask, *, first: int = 0) -> tuple[Job, ...]:
+def jobs_of(
+    clients: Iterable[EndpointFacts], workload: WorkloadChoice, ask: JobSpec, *, first: int = 0
+) -> tuple[Job, ...]:
     """Each client with the port of the server that it leads to. ``first`` is the number of jobs that the round has."""
     return tuple(
         Job(

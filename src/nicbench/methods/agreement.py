@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from nicbench.core.base import Frozen, WorkloadChoice
 from nicbench.core.quantity import Confidence, Ratio, Seconds, SomeBytes
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.round import Ask, Round, RoundRequest
+from nicbench.core.round import JobSpec, Round, RoundRequest
 from nicbench.core.table import Column, Grid, ResultTable
 from nicbench.core.units import format_ratio
 from nicbench.methods._round_figures import (
@@ -135,7 +135,7 @@ class Agreement(RoundMethod):
         """Of four ports; how many there are is known once the testbed stands."""
         return _ASSUMED_PORTS * self.options.repetitions * len(self.options.workloads) * self._round_s()
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         return tuple((workload, self._ask()) for workload in self.options.workloads)
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
@@ -147,9 +147,9 @@ class Agreement(RoundMethod):
                 results.append(result)
         return tuple(results)
 
-    def _ask(self) -> Ask:
+    def _ask(self) -> JobSpec:
         options = self.options
-        return Ask(
+        return JobSpec(
             transport=options.transport,
             direction=options.direction,
             duration_s=options.duration if options.transfer_bytes is None else None,

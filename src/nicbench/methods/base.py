@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from nicbench.core.base import Frozen, WorkloadChoice
 from nicbench.core.cpus import NumaNode
-from nicbench.core.described import Described
+from nicbench.core.described import DescribedPlugin
 from nicbench.core.endpoint import EndpointFacts, Mount
 from nicbench.core.frame_size import Size
 from nicbench.core.pattern import Pattern
 from nicbench.core.registry import find, find_one
 from nicbench.core.result import Bounded, Result, Value
-from nicbench.core.round import Ask, Preparation, Round, RoundRequest
+from nicbench.core.round import JobSpec, Preparation, Round, RoundRequest
 from nicbench.core.table import Column, ImportTable, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency, Trial, TrialRequest
@@ -136,7 +136,7 @@ class RoundContext(AnyContext, Protocol):
         """Removes a file that ``make_file`` made; at the end of the run that is done anyway."""
 
 
-class Method(Described, ABC):
+class Method(DescribedPlugin, ABC):
     """What all methods have: subclasses are a ``FrameMethod`` or a ``RoundMethod``."""
 
     kind: ClassVar[str]
@@ -311,7 +311,7 @@ class RoundMethod(Method):
     """How many ports of the measured host it needs."""
 
     @abstractmethod
-    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         """What is asked of which workload: one of each kind of job, so that validation refuses what a tool cannot."""
 
     def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:

@@ -18,7 +18,7 @@ from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import Seconds, SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import Ask, Direction, Job, RoundRequest
+from nicbench.core.round import Direction, Job, JobSpec, RoundRequest
 from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
 from nicbench.methods._round_figures import (
     FIRST_PORT,
@@ -86,7 +86,7 @@ class Forwarding(RoundMethod):
         """Of a router with four ports; how many there are is known once the testbed stands."""
         return self.points() * 12 * self.options.repetitions * (self.options.duration + ROUND_OVERHEAD_S)
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         return tuple((self.options.workload, ask) for _, ask in self._asks())
 
     def objection(self, context: RoundContext) -> Objection | None:
@@ -113,14 +113,14 @@ class Forwarding(RoundMethod):
             results += [result for every in of_port.values() for result, _ in every] + means
         return tuple(results)
 
-    def _asks(self) -> Iterator[tuple[str, Ask]]:
+    def _asks(self) -> Iterator[tuple[str, JobSpec]]:
         """Each with what it is in words."""
         options = self.options
         for direction in options.direction:
             for write_bytes in options.write_bytes:
                 words = f"{options.transport.upper()} {_WORDS[direction]}, writes of {write_bytes} bytes"
                 many = f", {options.streams} connections a client" if options.streams > 1 else ""
-                ask = Ask(
+                ask = JobSpec(
                     transport=options.transport,
                     direction=direction,
                     duration_s=options.duration,
@@ -132,7 +132,7 @@ class Forwarding(RoundMethod):
     async def _play(
         self,
         context: RoundContext,
-        ask: Ask,
+        ask: JobSpec,
         point: dict[str, Any],
         sources: Sequence[EndpointFacts],
         targets: Sequence[EndpointFacts],
@@ -224,7 +224,7 @@ class Forwarding(RoundMethod):
         )
 
 
-def _point(mode: str, ask: Ask, port: str, destination: str) -> dict[str, Any]:
+def _point(mode: str, ask: JobSpec, port: str, destination: str) -> dict[str, Any]:
     return {
         "mode": mode,
         "direction": ask.direction,
@@ -235,7 +235,7 @@ def _point(mode: str, ask: Ask, port: str, destination: str) -> dict[str, Any]:
 
 
 def _pairs(
-    sources: Sequence[EndpointFacts], targets: Sequence[EndpointFacts], workload: WorkloadChoice, ask: Ask
+    sources: Sequence[EndpointFacts], targets: Sequence[EndpointFacts], workload: WorkloadChoice, ask: JobSpec
 ) -> tuple[Job, ...]:
     """Every client of the one port with one of the other, in turn where there are fewer."""
     return tuple(

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.result import Result
-from nicbench.core.round import Ask, Round
+from nicbench.core.round import JobSpec, Round
 from nicbench.core.table import ImportTable, ResultTable
 from nicbench.methods._failures import (
     bond_failure_misfits,
@@ -59,7 +59,7 @@ class Frames(RoundMethod):
         """Without the time that writing takes of what is read: how fast that goes is not known yet."""
         return self.points() * round_s(self.options)
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         choice = WorkloadChoice(kind=WORKLOAD)
         return tuple((choice, ask_of(self.options, direction, "/", 1)) for direction in self.options.direction)
 

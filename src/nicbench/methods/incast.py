@@ -20,7 +20,7 @@ from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import Seconds, SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import Ask, Job, JobOutcome, RequestLatency, Round, RoundRequest, Transport
+from nicbench.core.round import Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest, Transport
 from nicbench.core.table import Column, Grid, ResultTable
 from nicbench.core.traffic import Name
 from nicbench.methods._round_figures import (
@@ -109,7 +109,7 @@ class Incast(RoundMethod):
     def _round_s(self) -> float:
         return self.options.duration + _LONGER_S + ROUND_OVERHEAD_S
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         loads = tuple((self._load(), self._load_ask(size, streams)) for size, streams in self._sweep())
         return (*loads, (self._probe(), self._probe_ask()))
 
@@ -171,9 +171,9 @@ class Incast(RoundMethod):
     def _probe(self) -> WorkloadChoice:
         return self.options.probe or WorkloadChoice(kind=_PROBE[self.options.transport])
 
-    def _load_ask(self, size: int, streams: int) -> Ask:
+    def _load_ask(self, size: int, streams: int) -> JobSpec:
         options = self.options
-        return Ask(
+        return JobSpec(
             transport=options.transport,
             duration_s=options.duration + _LONGER_S,
             write_bytes=size,
@@ -181,10 +181,10 @@ class Incast(RoundMethod):
             verb="write" if options.transport == "rdma" else None,
         )
 
-    def _probe_ask(self) -> Ask:
+    def _probe_ask(self) -> JobSpec:
         """``ib_send_lat`` of RDMA."""
         options = self.options
-        return Ask(
+        return JobSpec(
             operation="request-response",
             transport=options.transport,
             duration_s=options.duration,

@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.registry import find
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.round import Ask
+from nicbench.core.round import JobSpec
 from nicbench.core.table import Column, ResultTable
 from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
 from nicbench.methods.base import Method, Misfit, Objection, RoundContext, RoundMethod, Values
@@ -93,8 +93,8 @@ class PlacementMethod(RoundMethod):
     def needs(self) -> str | None:
         return self._inner().needs()
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
-        load = Ask(operation="memory", duration_s=10.0)
+    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+        load = JobSpec(operation="memory", duration_s=10.0)
         loaded = any(self.options.memory_loads)
         return (*self._inner().asks(), *(((WorkloadChoice(kind="stress-ng"), load),) if loaded else ()))
 

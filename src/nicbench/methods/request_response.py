@@ -19,7 +19,7 @@ from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import Seconds, SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import Ask, RoundRequest
+from nicbench.core.round import JobSpec, RoundRequest
 from nicbench.core.table import ResultTable
 from nicbench.core.units import format_bytes, format_duration_s
 from nicbench.methods._requests import LOAD_LONGER_S, TABLES, Beside, Load, latency_values, probed, tail_of
@@ -78,7 +78,7 @@ class RequestResponse(RoundMethod):
         each_s = sum(self._round_s(load) for load in self._loads())
         return _ASSUMED_PORTS * self.options.repetitions * each_s * sum(1 for _ in self._asks())
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         probes = tuple((self.options.workload, ask) for ask in self._asks())
         load = self.options.load
         return probes if load is None else (*probes, (load.workload, load.ask(self.options.duration)))
@@ -98,11 +98,11 @@ class RequestResponse(RoundMethod):
         load = self.options.load
         return (None,) if load is None else (None, load) if load.also_without else (load,)
 
-    def _asks(self) -> Iterator[Ask]:
+    def _asks(self) -> Iterator[JobSpec]:
         options = self.options
         for transport in options.transport:
             for message_bytes in options.message_bytes or _messages(options.workload.kind, transport):
-                yield Ask(
+                yield JobSpec(
                     operation="request-response",
                     transport=transport,
                     duration_s=options.duration,
@@ -113,7 +113,7 @@ class RequestResponse(RoundMethod):
     def _round_s(self, load: Load | None) -> float:
         return self.options.duration + ROUND_OVERHEAD_S + (LOAD_LONGER_S if load else 0.0)
 
-    async def _play(self, context: RoundContext, port: str, ask: Ask, load: Load | None) -> list[Result]:
+    async def _play(self, context: RoundContext, port: str, ask: JobSpec, load: Load | None) -> list[Result]:
         """One port, transport, message size and load, as often as asked."""
         clients = clients_by_port(context)[port]
         if not clients:
@@ -135,7 +135,9 @@ class RequestResponse(RoundMethod):
         main = self._main(context, played, place, parameters, probe)
         return [main, *self._tail(played, place, parameters)]
 
-    def _request(self, probe: EndpointFacts, senders: list[EndpointFacts], ask: Ask, load: Load | None) -> RoundRequest:
+    def _request(
+        self, probe: EndpointFacts, senders: list[EndpointFacts], ask: JobSpec, load: Load | None
+    ) -> RoundRequest:
         measured = jobs_of([probe], self.options.workload, ask)
         jobs = tuple(job.model_copy(update={"role": "probe"}) for job in measured)
         if load is not None:

@@ -19,7 +19,7 @@ from nicbench.core.bond import LinkFailure
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
 from nicbench.core.result import Result, Spread, Value
-from nicbench.core.round import Ask, Direction, JobOutcome, Round, RoundRequest
+from nicbench.core.round import Direction, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.table import Bars, Column, Grid, ImportTable, ResultTable
 from nicbench.methods import _failures
 from nicbench.methods._imports import IMPORTS, stream_of_import, throughput_and_cpu
@@ -114,7 +114,7 @@ class Stream(RoundMethod):
         sets = len(self.options.direction) * len(self.options.write_bytes) * self.options.repetitions
         return each_s * sets * sum(rounds[together] for together in self.options.at_once)
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         return tuple((self.options.workload, ask) for _, ask in self._asks())
 
     def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
@@ -137,7 +137,7 @@ class Stream(RoundMethod):
                         results.append(result)
         return tuple(results)
 
-    def _asks(self) -> Iterator[tuple[str, Ask]]:
+    def _asks(self) -> Iterator[tuple[str, JobSpec]]:
         """Each with what it is in words."""
         options = self.options
         for direction in options.direction:
@@ -146,7 +146,7 @@ class Stream(RoundMethod):
                 many = f", {options.streams} connections a client" if options.streams > 1 else ""
                 yield (
                     words + many,
-                    Ask(
+                    JobSpec(
                         transport=options.transport,
                         direction=direction,
                         duration_s=options.duration,
@@ -160,7 +160,9 @@ class Stream(RoundMethod):
                     ),
                 )
 
-    async def _play(self, context: RoundContext, mode: str, ask: Ask, group: str, ports: Sequence[str]) -> list[Result]:
+    async def _play(
+        self, context: RoundContext, mode: str, ask: JobSpec, group: str, ports: Sequence[str]
+    ) -> list[Result]:
         """Some ports at once, as often as asked: a result for each client and port, and for all of them together."""
         clients = [client for port in ports for client in clients_by_port(context)[port]]
         request = RoundRequest(

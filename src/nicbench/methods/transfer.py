@@ -21,7 +21,7 @@ from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import Ask, JobOutcome, RoundRequest
+from nicbench.core.round import JobOutcome, JobSpec, RoundRequest
 from nicbench.core.table import ImportTable, ResultTable
 from nicbench.core.units import format_bytes
 from nicbench.methods._round_figures import (
@@ -86,7 +86,7 @@ class Transfer(RoundMethod):
             return ()
         return (f"each figure is the mean of {self.options.repetitions}, the published measurement takes ten",)
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, Ask], ...]:
+    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         files = (example_of(self.options.source), example_of(self.options.sink))
         return tuple((self.options.workload, _with_files(ask, *files)) for ask in self._asks())
 
@@ -111,12 +111,12 @@ class Transfer(RoundMethod):
                 results.append(result)
         return tuple(results)
 
-    def _asks(self) -> Iterator[Ask]:
+    def _asks(self) -> Iterator[JobSpec]:
         options = self.options
         for direction in options.direction:
             for transfer_bytes in options.transfer_bytes:
                 for write_bytes in options.write_bytes:
-                    yield Ask(
+                    yield JobSpec(
                         direction=direction,
                         total_bytes=transfer_bytes,
                         write_bytes=write_bytes,
@@ -127,7 +127,7 @@ class Transfer(RoundMethod):
     def _request_s(self, transfer_bytes: int) -> float:
         return ROUND_OVERHEAD_S + 8 * transfer_bytes / _SLOWEST_BITS_PER_S
 
-    async def _repeat(self, context: RoundContext, ask: Ask, client: EndpointFacts) -> Played:
+    async def _repeat(self, context: RoundContext, ask: JobSpec, client: EndpointFacts) -> Played:
         """One client by itself, as often as asked."""
         played = Played()
         async with self._files(context, ask, client) as with_files:
@@ -141,7 +141,7 @@ class Transfer(RoundMethod):
         return played
 
     @asynccontextmanager
-    async def _files(self, context: RoundContext, ask: Ask, client: EndpointFacts) -> AsyncIterator[Ask]:
+    async def _files(self, context: RoundContext, ask: JobSpec, client: EndpointFacts) -> AsyncIterator[JobSpec]:
         """While entered, the files that are asked for are there: the source with its bytes, and room for the sink."""
         size_bytes = ask.total_bytes or 0
         made: list[tuple[str, str]] = []
@@ -163,7 +163,9 @@ class Transfer(RoundMethod):
             for endpoint, path in made:
                 await context.remove_file(endpoint, path)
 
-    def _result(self, context: RoundContext, ask: Ask, client: EndpointFacts, played: Played, limit: Found) -> Result:
+    def _result(
+        self, context: RoundContext, ask: JobSpec, client: EndpointFacts, played: Played, limit: Found
+    ) -> Result:
         outcomes = [outcome for one in played.rounds for _, outcome in loads_of(one)]
         source, sink = _ends(context, ask, client)
         parameters = {
@@ -214,21 +216,21 @@ class Transfer(RoundMethod):
         return {**parameters, "transfer": said, "place": place}, values
 
 
-def _sizes(ask: Ask) -> dict[str, Any]:
+def _sizes(ask: JobSpec) -> dict[str, Any]:
     return {"direction": ask.direction, "transfer_bytes": ask.total_bytes, "write_bytes": ask.write_bytes}
 
 
-def _with_files(ask: Ask, source: str | None, sink: str | None) -> Ask:
+def _with_files(ask: JobSpec, source: str | None, sink: str | None) -> JobSpec:
     return ask.model_copy(update={"source_file": source, "sink_file": sink})
 
 
-def _ends(context: RoundContext, ask: Ask, client: EndpointFacts) -> tuple[EndpointFacts, EndpointFacts]:
+def _ends(context: RoundContext, ask: JobSpec, client: EndpointFacts) -> tuple[EndpointFacts, EndpointFacts]:
     """Who sends, and who receives."""
     server = next(end for end in context.servers if end.name == client.port)
     return (client, server) if ask.direction == "forward" else (server, client)
 
 
-def _place(context: RoundContext, ask: Ask, client: EndpointFacts) -> str:
+def _place(context: RoundContext, ask: JobSpec, client: EndpointFacts) -> str:
     """The port; with its client where it has several, and the direction where it is not the usual one."""
     alone = len(clients_by_port(context).get(client.port or "", ())) < 2
     if ask.direction == "forward":

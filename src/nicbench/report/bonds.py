@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondSeen, FlowSilence, LinkFailed
+from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondObservation, FlowSilence, LinkFailureOutcome
 from nicbench.core.round import Job, JobOutcome, Round
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.numbers import UNKNOWN, whole
@@ -38,7 +38,7 @@ class BondRow:
     connections: tuple[str, ...]
 
 
-def bond_row(seen: BondSeen) -> BondRow:
+def bond_row(seen: BondObservation) -> BondRow:
     """Of one bond."""
     return BondRow(
         title=_title(seen),
@@ -48,7 +48,7 @@ def bond_row(seen: BondSeen) -> BondRow:
     )
 
 
-def _title(seen: BondSeen) -> str:
+def _title(seen: BondObservation) -> str:
     bond = seen.bond
     said = [f"{bond.name} of {seen.endpoint}", bond.mode]
     if bond.policy and bond.mode in HASHED_MODES:
@@ -61,7 +61,7 @@ def _title(seen: BondSeen) -> str:
     return ", ".join(said)
 
 
-def _port(seen: BondSeen, name: str) -> BondPortRow:
+def _port(seen: BondObservation, name: str) -> BondPortRow:
     counted = seen.ports.get(name)
     until = None if counted is None else counted.sent_until_midst
     return BondPortRow(
@@ -84,7 +84,7 @@ def _state(bond: Bond, name: str) -> str:
     return ", ".join(said)
 
 
-def _predicted(seen: BondSeen, name: str) -> str:
+def _predicted(seen: BondObservation, name: str) -> str:
     """Unknown where the port of a connection is, or its bytes."""
     counts = [flow.connection.sent_bytes for flow in seen.flows if flow.port == name]
     if not seen.flows or any(flow.port is None for flow in seen.flows) or any(count is None for count in counts):
@@ -92,7 +92,7 @@ def _predicted(seen: BondSeen, name: str) -> str:
     return whole(sum(count or 0 for count in counts))
 
 
-def _verdict(seen: BondSeen) -> str:
+def _verdict(seen: BondObservation) -> str:
     if seen.confirmed:
         more = f": {seen.why}" if seen.why else ""
         return f"The counters of its ports support the prediction{more}."
@@ -165,7 +165,7 @@ def failed_links(rounds: Iterable[Round], used: Collection[str]) -> tuple[Failed
     )
 
 
-def _failed(one: Round, failed: LinkFailed, down_at_s: float) -> FailedLink:
+def _failed(one: Round, failed: LinkFailureOutcome, down_at_s: float) -> FailedLink:
     jobs = one.request.jobs
     rows: dict[FlowRow, int] = {}
     for flow in failed.flows:
@@ -187,7 +187,7 @@ def _failed(one: Round, failed: LinkFailed, down_at_s: float) -> FailedLink:
     )
 
 
-def _row(flow: FlowSilence, jobs: tuple[Job, ...], failed: LinkFailed) -> FlowRow:
+def _row(flow: FlowSilence, jobs: tuple[Job, ...], failed: LinkFailureOutcome) -> FlowRow:
     ends = flow.went_on is False
     return FlowRow(
         who=who_words(flow, jobs),
@@ -200,7 +200,7 @@ def _row(flow: FlowSilence, jobs: tuple[Job, ...], failed: LinkFailed) -> FlowRo
     )
 
 
-def _silence(seconds: float | None, failed: LinkFailed) -> str:
+def _silence(seconds: float | None, failed: LinkFailureOutcome) -> str:
     """Seconds, no finer than it was looked at."""
     if seconds is None:
         return UNKNOWN

@@ -13,7 +13,7 @@ from typing import Final
 
 from nicbench.core.plan import Difference, Plan
 from nicbench.core.result import Result, Summary
-from nicbench.core.runs import RunsMade
+from nicbench.core.runs import RunCounts
 from nicbench.core.table import Column
 from nicbench.core.turn import Turn
 from nicbench.report.cells import number_of
@@ -69,19 +69,19 @@ def runs_lines(summary: Summary) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _counted(made: RunsMade) -> str:
+def _counted(made: RunCounts) -> str:
     most = f" of at most {made.asked.at_most}" if made.asked.grows else ""
     return f"n = {made.made}{most} run{'' if made.made == 1 and not most else 's'}"
 
 
-def _warmed_up(made: RunsMade) -> str:
+def _warmed_up(made: RunCounts) -> str:
     number = made.asked.warm_up
     if not number:
         return ""
     return f", after {number} to warm up, which {'is' if number == 1 else 'are'} part of no statistics"
 
 
-def _asked(made: RunsMade) -> str:
+def _asked(made: RunCounts) -> str:
     return f"{percent(made.asked.confidence_ratio or 0.0)} confidence interval of the mean"
 
 

@@ -14,7 +14,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
-from nicbench.core.described import NOTHING, Described, OneLine, Shape, Unit, shape_of, words_of
+from nicbench.core.described import NOTHING, DescribedPlugin, OneLine, Shape, Unit, shape_of, words_of
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find, find_one
 from nicbench.core.traffic import Traffic
@@ -35,7 +35,7 @@ _TESTERS: Final = "nicbench.testbed.testers"
 @functools.cache
 def inventory_shapes() -> Shapes:
     """The shape of each fact of inventory.json."""
-    return MappingProxyType({kind: shape_of(fact.shape) for kind, fact in find(_FACTS, Described).items()})
+    return MappingProxyType({kind: shape_of(fact.shape) for kind, fact in find(_FACTS, DescribedPlugin).items()})
 
 
 def method_shapes(kind: str) -> Shapes:
@@ -86,7 +86,7 @@ def _of_choice(package: str, chosen: Mapping[str, Any] | None) -> Shapes:
 
 @functools.cache
 def _options(package: str, kind: str) -> Shapes:
-    found = find_one(package, Described, kind)
+    found = find_one(package, DescribedPlugin, kind)
     return NOTHING.fields if found is None else shape_of(found.Options).fields
 
 

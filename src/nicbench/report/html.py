@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from markupsafe import escape
 
-from nicbench.core.redaction import visible
+from nicbench.core.redaction import make_visible
 from nicbench.report.document.blocks import (
     Block,
     Cell,
@@ -104,7 +104,7 @@ def written(document: Document) -> str:
             "</html>",
         )
     )
-    return visible(f"{head}\n{body}\n")
+    return make_visible(f"{head}\n{body}\n")
 
 
 def fragment(*blocks: Block) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nicbench.core.imported import Imported
+from nicbench.core.imported import ImportOrigin
 from nicbench.core.registry import find
 from nicbench.core.result import Result, Summary
 from nicbench.methods.base import Method
@@ -28,7 +28,7 @@ class ErratumRow:
 class ImportedView:
     """``computed`` are the columns that nicbench added to those of the source."""
 
-    source: Imported
+    source: ImportOrigin
     errata: tuple[ErratumRow, ...]
     computed: tuple[str, ...]
 

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from nicbench.core.frames import FrameFigures, FramesAsk
-from nicbench.core.round import Ask, Figures, Flow, Job, JobOutcome, MachineCpu, Round
+from nicbench.core.frames import FrameFigures, FramesSpec
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.units import format_bits_per_s, format_duration_s
 from nicbench.report.bonds import BondRow, bond_row
 from nicbench.report.numbers import UNKNOWN, megabytes, microseconds, milliseconds, significant, whole
@@ -21,7 +21,7 @@ from nicbench.stats.rounds import pairs_of, what_of
 _TASKS = {"read": "frames read", "write": "frames written", "prepare": "frames written, to be read later"}
 
 
-def asked_of_frames(ask: FramesAsk) -> Iterator[str]:
+def asked_of_frames(ask: FramesSpec) -> Iterator[str]:
     """Everything that decides what is measured, the engine's defaults among it."""
     yield _TASKS[ask.task]
     if ask.frame_bytes is not None:
@@ -218,7 +218,7 @@ def _ends(job: Job) -> str:
     return ends if job.label is None else f"{job.label} on {ends}"
 
 
-def asked_words(ask: Ask) -> str:
+def asked_words(ask: JobSpec) -> str:
     """What a tool was asked to do, in words; what was left to its default goes unsaid."""
     if ask.frames is not None:
         long = () if ask.duration_s is None else (f"{format_duration_s(ask.duration_s)} long",)

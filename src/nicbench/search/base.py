@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.described import Described
+from nicbench.core.described import DescribedPlugin
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy
 
@@ -161,7 +161,7 @@ class SearchOptions(Frozen):
         return self.trials_per_bound // 2 + 1
 
 
-class Search(Described, ABC):
+class Search(DescribedPlugin, ABC):
     """A way of choosing loads. Each is a file of its own, found by its ``kind``."""
 
     kind: ClassVar[str]

@@ -12,7 +12,7 @@ from nicbench.bench_file.endpoint_wiring import measured_host
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted
-from nicbench.core.tuning import Outcome, PlannedSetting, Tuned, TuningDocument
+from nicbench.core.tuning import Outcome, PlannedSetting, TunedSetting, TuningDocument
 from nicbench.core.turn import Turn
 from nicbench.hosts import hosts_of
 from nicbench.hosts.base import Host
@@ -40,7 +40,7 @@ class TunedHosts:
         self, every: tuple[PlacedRequest, ...], turn: Turn, changes: UndoStack, folder: RunFolder | None, bus: Bus
     ) -> None:
         self._every = every
-        self._rows: list[Tuned] = []
+        self._rows: list[TunedSetting] = []
         self._turn = turn
         self._changes = changes
         self._folder = folder

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from nicbench.core.bond import HASHED_MODES, BondFlow, BondSeen
+from nicbench.core.bond import HASHED_MODES, BondFlow, BondObservation
 from nicbench.core.round import Round
 from nicbench.core.units import format_bits_per_s
 from nicbench.stats.bonds import MOSTLY, mostly_receives, percent, received_by
@@ -70,7 +70,7 @@ def spread_evenly(connections: int, ports: int) -> float:
     return float(ways / (alike * ports**connections))
 
 
-def leaving(seen: BondSeen, job: int) -> tuple[BondFlow, ...]:
+def leaving(seen: BondObservation, job: int) -> tuple[BondFlow, ...]:
     """Returns the connections by which a job's bytes left this end; empty where this end received them."""
     own = [flow for flow in seen.flows if job in flow.jobs]
     counts = [(flow.connection.sent_bytes, flow.connection.received_bytes) for flow in own]
@@ -100,13 +100,13 @@ def _is_of(one: Round, job: int) -> bool:
     return any(job in flow.jobs for seen in one.bonds for flow in seen.flows)
 
 
-def _only_port(seen: BondSeen) -> str | None:
+def _only_port(seen: BondObservation) -> str | None:
     """Returns the port that received nearly everything, if there is one."""
     shares = received_by(seen) if mostly_receives(seen) else {}
     return next((port for port, share in shares.items() if share >= MOSTLY), None)
 
 
-def _of_bond(seen: BondSeen, names: Mapping[int, str], rates: Mapping[int, str], unit: str) -> str:
+def _of_bond(seen: BondObservation, names: Mapping[int, str], rates: Mapping[int, str], unit: str) -> str:
     bond = seen.bond
     policy = f", {bond.policy}" if bond.policy and bond.mode in HASHED_MODES else ""
     head = f"{bond.name} of {seen.endpoint} ({bond.mode}{policy})"
@@ -128,7 +128,7 @@ def _of_bond(seen: BondSeen, names: Mapping[int, str], rates: Mapping[int, str],
 
 
 def _shared(
-    seen: BondSeen,
+    seen: BondObservation,
     ports: tuple[str, ...],
     jobs: Sequence[int],
     names: Mapping[int, str],
@@ -151,7 +151,7 @@ def _shared(
     return f"{who} {verb} {where}{remark}" + (f": {_listed(figures)} {unit}".rstrip() if figures else "")
 
 
-def _chance(seen: BondSeen, jobs: Sequence[int]) -> str | None:
+def _chance(seen: BondObservation, jobs: Sequence[int]) -> str | None:
     """States how likely a hash is to spread this many connections evenly; None where nothing is hashed."""
     connections = {flow.connection for job in jobs for flow in leaving(seen, job)}
     count, ports = len(connections), len(seen.bond.usable)
@@ -170,7 +170,7 @@ def _ports(flows: Sequence[BondFlow]) -> tuple[str, ...]:
     return tuple(sorted({flow.port for flow in flows if flow.port is not None}))
 
 
-def _speed(seen: BondSeen, port: str) -> str:
+def _speed(seen: BondObservation, port: str) -> str:
     speed = seen.bond.speed_bits_per_s(port)
     return "" if speed is None else f" ({format_bits_per_s(speed)})"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondSeen, Connection, PortBytes
+from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondObservation, Connection, PortBytes
 
 # The prediction follows the Linux driver (drivers/net/bonding/bond_main.c): ``bond_eth_hash``,
 # ``bond_vlan_srcmac_hash``, ``bond_ip_hash`` and ``__bond_xmit_hash``. The hash is taken modulo the number of usable
@@ -168,13 +168,13 @@ def judged(
     flows: Sequence[tuple[tuple[int, ...], Connection]],
     ports: dict[str, PortBytes],
     missing: str | None = None,
-) -> BondSeen:
+) -> BondObservation:
     """Predicts the port of each connection, and checks the prediction against the counters.
 
     The arithmetic is that of the kernel's version. Where the counters contradict it and support exactly one other, that
     one is used, as distributions backport changes. ``missing`` says why connections could not be read.
     """
-    seen = BondSeen(endpoint=endpoint, bond=bond, ports=ports)
+    seen = BondObservation(endpoint=endpoint, bond=bond, ports=ports)
     if missing is not None or not flows:
         return seen.model_copy(update={"why": missing or "no connection was seen in the middle of the round"})
     try:
@@ -186,7 +186,7 @@ def judged(
     first = _check_prediction(seen, flows, candidates[0])
     if first.confirmed is not False:
         return first
-    others: dict[tuple[str | None, ...], tuple[Arithmetic, BondSeen]] = {}
+    others: dict[tuple[str | None, ...], tuple[Arithmetic, BondObservation]] = {}
     for arithmetic in candidates[1:]:
         other = _check_prediction(seen, flows, arithmetic)
         if other.confirmed:
@@ -198,7 +198,7 @@ def judged(
     return other.model_copy(update={"why": taken})
 
 
-def received_by(seen: BondSeen) -> dict[str, float]:
+def received_by(seen: BondObservation) -> dict[str, float]:
     """Returns each port's share of the bytes received in the round; empty where there were none."""
     return _shares({name: one.received for name, one in seen.ports.items()})
 
@@ -208,14 +208,14 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def mostly_receives(seen: BondSeen) -> bool:
+def mostly_receives(seen: BondObservation) -> bool:
     """Returns whether this end received more bytes than it sent."""
     return sum(one.received for one in seen.ports.values()) > sum(one.sent for one in seen.ports.values())
 
 
 def _check_prediction(
-    seen: BondSeen, flows: Sequence[tuple[tuple[int, ...], Connection]], arithmetic: Arithmetic
-) -> BondSeen:
+    seen: BondObservation, flows: Sequence[tuple[tuple[int, ...], Connection]], arithmetic: Arithmetic
+) -> BondObservation:
     predicted = tuple(_predict_flow(seen.bond, flow, arithmetic) for flow in flows)
     confirmed, why = _agreement(predicted, seen.ports)
     return seen.model_copy(update={"flows": predicted, "confirmed": confirmed, "why": why})

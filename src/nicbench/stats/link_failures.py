@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from nicbench.core.bond import FlowSilence, LinkFailed
+from nicbench.core.bond import FlowSilence, LinkFailureOutcome
 from nicbench.core.round import Job, Round
 
 LEAST_BYTES: Final = 10_000
@@ -85,7 +85,7 @@ def failure_note(one: Round) -> str | None:
     return f"{head}. {'; '.join(flows)}{looked}"
 
 
-def failure_summary(failed: LinkFailed) -> str:
+def failure_summary(failed: LinkFailureOutcome) -> str:
     """Summarises, in one sentence without its full stop, when the link was down and how many connections went on."""
     head = when_words(failed)
     if failed.down_at_s is None or not failed.flows:
@@ -100,7 +100,7 @@ def failure_summary(failed: LinkFailed) -> str:
     return f"{head}: {'the connection' if of == 1 else f'all {of} connections'} went on{longest}"
 
 
-def when_words(failed: LinkFailed) -> str:
+def when_words(failed: LinkFailureOutcome) -> str:
     """Describes when the link was down: "link 2 of s0 (s0p2) was down on purpose from 3.0 s to 7.0 s"."""
     asked = failed.asked
     link = f"link {asked.link} of {asked.port} ({failed.link})"
@@ -111,7 +111,7 @@ def when_words(failed: LinkFailed) -> str:
     return f"{link} was down on purpose from {failed.down_at_s:.1f} s {until}{by}"
 
 
-def describe_flow(flow: FlowSilence, jobs: tuple[Job, ...], failed: LinkFailed) -> str:
+def describe_flow(flow: FlowSilence, jobs: tuple[Job, ...], failed: LinkFailureOutcome) -> str:
     """Describes a connection: "c0a (by s0p2) was silent for 0.31 s, and 0.12 s when the link was back"."""
     who = who_words(flow, jobs)
     way = describe_ports(flow)
@@ -140,7 +140,7 @@ def describe_ports(flow: FlowSilence) -> str:
     return f" (by {flow.port_before}, then predicted {flow.port_down})"
 
 
-def _format_silence(seconds: float | None, failed: LinkFailed) -> str:
+def _format_silence(seconds: float | None, failed: LinkFailureOutcome) -> str:
     """Formats a silence no more precisely than the looks at the connection allow."""
     if seconds is None:
         return "an unknown time"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nicbench.core.pattern import Way, way_of_stream
-from nicbench.core.reading import Counts, Passed, PortFigures, PortPassed, WayPassed
+from nicbench.core.reading import Counts, PassedFrames, PortFigures, PortFrames, WayFrames
 from nicbench.core.trial import Latency, Reading, StreamReading, Trial
 from nicbench.stats.latency import merge
 
@@ -36,27 +36,27 @@ def port_figures(trial: Trial) -> PortFigures | None:
         ports=tuple(
             _port_figures(number, ways, reading) for number in range(len(names)) if any(number in way for way in ways)
         ),
-        combined=Passed(**_count_fields(reading.counts, reading.latency, reading.offering_ns)),
+        combined=PassedFrames(**_count_fields(reading.counts, reading.latency, reading.offering_ns)),
     )
 
 
-def _way_figures(way: Way, streams: Sequence[StreamReading], names: Sequence[str], reading: Reading) -> WayPassed:
+def _way_figures(way: Way, streams: Sequence[StreamReading], names: Sequence[str], reading: Reading) -> WayFrames:
     counts = Counts.sum_of(stream.counts for stream in streams)
     latency = merge([stream.latency for stream in streams if stream.latency])
     transmit, receive = way
-    return WayPassed(
+    return WayFrames(
         transmit_port=names[transmit],
         receive_port=names[receive],
         **_count_fields(counts, latency, reading.offering_ns),
     )
 
 
-def _port_figures(number: int, ways: dict[Way, WayPassed], reading: Reading) -> PortPassed:
+def _port_figures(number: int, ways: dict[Way, WayFrames], reading: Reading) -> PortFrames:
     sends = [passed for (transmit, _), passed in ways.items() if transmit == number]
     gets = [passed for (_, receive), passed in ways.items() if receive == number]
     received = sum(passed.received_frames for passed in gets)
     offered = sum(passed.offered_frames for passed in sends)
-    return PortPassed(
+    return PortFrames(
         port=reading.ports[number].name,
         offered_frames=offered,
         expected_frames=sum(passed.offered_frames for passed in gets),

@@ -21,7 +21,7 @@ from nicbench.core.result import (
     Spread,
     Value,
 )
-from nicbench.core.runs import ONCE, Runs, RunsMade
+from nicbench.core.runs import ONCE, RunCounts, Runs
 from nicbench.core.turn import DEFAULT
 from nicbench.stats.bootstrap import Asked, Interval, of_mean, of_median
 from nicbench.stats.intervals import mean_interval
@@ -237,7 +237,7 @@ def settled(over_runs: Iterable[Result]) -> bool:
 
 def runs_made(
     asked: Runs, results: Iterable[Result], over_runs: Iterable[Result], *, complete: bool
-) -> RunsMade | None:
+) -> RunCounts | None:
     """Returns the summary's record of the runs; None where their number is fixed and none is a warm-up."""
     if not asked.grows and not asked.warm_up:
         return None
@@ -247,7 +247,7 @@ def runs_made(
             runs.setdefault(result.configuration, set()).add(result.run)
     made = min(map(len, runs.values()), default=0)
     reached = complete and settled(over_runs) if asked.grows else None
-    return RunsMade(asked=asked, made=made, reached=reached)
+    return RunCounts(asked=asked, made=made, reached=reached)
 
 
 def verdict_words(asked: Runs, made: int, over_runs: Iterable[Result]) -> str:

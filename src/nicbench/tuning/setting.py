@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.controller import Controller
-from nicbench.core.described import Described
+from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import HostError
 from nicbench.core.tuning import Values
 from nicbench.hosts.base import Host
@@ -38,7 +38,7 @@ class CannotSetError(Exception):
 _NOT_UNDERSTOOD = (ValueError, LookupError, TypeError)
 
 
-class Setting(Described, ABC):
+class Setting(DescribedPlugin, ABC):
     """One setting as it was asked for by ``options``; ``kind`` is its name in records."""
 
     kind: ClassVar[str]

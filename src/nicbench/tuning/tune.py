@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
-from nicbench.core.tuning import Outcome, Tuned, Values
+from nicbench.core.tuning import Outcome, TunedSetting, Values
 from nicbench.core.turn import DEFAULT
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import CannotSetError
@@ -13,7 +13,7 @@ from nicbench.tuning.requests import PlacedRequest
 from nicbench.tuning.values import values_in_words
 
 
-async def look(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -> Tuned:
+async def look(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -> TunedSetting:
     """What would be done at this place: a row with the outcome that is to be expected. Changes nothing."""
     before: Values | None = None
     asked: Values | None = None
@@ -27,7 +27,7 @@ async def look(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -
     except (CannotSetError, NicbenchError) as error:
         outcome = Outcome.FAILED if one.request.profile is None else Outcome.SKIPPED
         reason = error.message if isinstance(error, NicbenchError) else str(error)
-    return Tuned(
+    return TunedSetting(
         configuration=configuration,
         run=run,
         host=one.place.host.name,
@@ -45,14 +45,14 @@ async def look(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -
 
 async def tune(
     changes: Changes, every: Iterable[PlacedRequest], configuration: str = DEFAULT, run: int = 1
-) -> list[Tuned]:
+) -> list[TunedSetting]:
     """Applies everything, in order. What was written and cannot be set refuses the run before anything is changed.
 
     NotReadyError with every refusal; or with one, where a machine takes a value and then has another.
     """
     every = list(every)
     refuse(every, [await look(one, configuration, run) for one in every])
-    rows: list[Tuned] = []
+    rows: list[TunedSetting] = []
     for one in every:
         row = await look(one, configuration, run)  # anew: what was applied before may have changed it
         if row.outcome is Outcome.CHANGED:
@@ -62,12 +62,14 @@ async def tune(
     return rows
 
 
-async def look_again(every: Sequence[PlacedRequest], rows: Sequence[Tuned], *, at_end: bool) -> list[Tuned]:
+async def look_again(
+    every: Sequence[PlacedRequest], rows: Sequence[TunedSetting], *, at_end: bool
+) -> list[TunedSetting]:
     """What was asked for as it reads now: ``during``, or ``at_end``. None where it cannot be read any more."""
     return [await _reread(one, row, at_end=at_end) for one, row in zip(every, rows, strict=True)]
 
 
-def refuse(every: Sequence[PlacedRequest], rows: Sequence[Tuned]) -> None:
+def refuse(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting]) -> None:
     """NotReadyError where one of the rows failed; all of them are told at once."""
     failed = [(one, row) for one, row in zip(every, rows, strict=True) if row.outcome is Outcome.FAILED]
     if failed:
@@ -80,7 +82,7 @@ def refuse(every: Sequence[PlacedRequest], rows: Sequence[Tuned]) -> None:
         )
 
 
-def find_strayed(rows: Iterable[Tuned], *, at_end: bool) -> list[str]:
+def find_strayed(rows: Iterable[TunedSetting], *, at_end: bool) -> list[str]:
     """What is not as it was set, a sentence each: somebody else changes it too."""
     said = []
     for row in rows:
@@ -97,7 +99,7 @@ def find_strayed(rows: Iterable[Tuned], *, at_end: bool) -> list[str]:
     return said
 
 
-def where(row: Tuned) -> str:
+def where(row: TunedSetting) -> str:
     """Host and interface."""
     return row.host if row.device is None else f"{row.host}, {row.device}"
 
@@ -114,7 +116,7 @@ def _expected_outcome(one: PlacedRequest, before: Values, asked: Values) -> Outc
     return Outcome.CHANGED if differs else Outcome.ALREADY
 
 
-async def _apply(changes: Changes, one: PlacedRequest, row: Tuned) -> Tuned:
+async def _apply(changes: Changes, one: PlacedRequest, row: TunedSetting) -> TunedSetting:
     """The row once it was set and read back; FAILED or SKIPPED, with the old value put back, where it did not take."""
     before, asked = row.before or {}, row.asked or {}
     to_change = one.item.differing(asked, before)
@@ -148,7 +150,7 @@ def _when_it_fails(one: PlacedRequest) -> Outcome:
     return Outcome.FAILED if one.request.profile is None else Outcome.SKIPPED
 
 
-async def _reread(one: PlacedRequest, row: Tuned, *, at_end: bool) -> Tuned:
+async def _reread(one: PlacedRequest, row: TunedSetting, *, at_end: bool) -> TunedSetting:
     if row.asked is None or row.outcome in (Outcome.SKIPPED, Outcome.FAILED):
         return row
     try:

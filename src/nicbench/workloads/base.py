@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, Protocol
 from pydantic import ValidationError
 
 from nicbench.core.base import Frozen
-from nicbench.core.described import Described
+from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import HostError, UsageError
-from nicbench.core.round import Ask, Figures, Job
+from nicbench.core.round import Figures, Job, JobSpec
 from nicbench.hosts.base import Host
 
 Command = tuple[str, ...]
@@ -107,7 +107,7 @@ class NoOptions(Frozen):
     """The options of a workload that has none."""
 
 
-class Workload(Described, ABC):
+class Workload(DescribedPlugin, ABC):
     """A tool that produces a load. Each job makes an instance, with its options in the bench file."""
 
     kind: ClassVar[str]
@@ -135,15 +135,15 @@ class Workload(Described, ABC):
             where = ".".join(str(part) for part in first["loc"])
             raise UsageError(f"workload {self.kind}: {where}: {first['msg']}") from error
 
-    def program(self, ask: Ask) -> str:
+    def program(self, ask: JobSpec) -> str:
         """Returns the program that does this, on both sides; perftest has one for each operation."""
         return self.kind
 
     @abstractmethod
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         """Returns why the tool cannot do this, None where it can. Called before any machine is touched."""
 
-    def refusal_of_version(self, ask: Ask, version: str) -> str | None:
+    def refusal_of_version(self, ask: JobSpec, version: str) -> str | None:
         """Returns why this version of the tool cannot do this, None where it can."""
         return None
 
@@ -167,7 +167,7 @@ class Workload(Described, ABC):
         """Returns how long the client runs, None where that depends on its throughput."""
         return job.ask.duration_s
 
-    def version_command(self, ask: Ask) -> Command:
+    def version_command(self, ask: JobSpec) -> Command:
         """Builds the command line that prints the version and does nothing else."""
         return (self.program(ask), "--version")
 

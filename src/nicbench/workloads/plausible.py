@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from nicbench.core.round import Ask, Figures, Flow, Job, RequestLatency
+from nicbench.core.round import Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.workloads.base import has_control_characters
 
 CEILING_BITS_PER_S: Final = 10e12
@@ -71,7 +71,7 @@ def _check_values(value: Any, name: str = "") -> Iterator[str]:
         yield f"{name} holds control characters"
 
 
-def _check_frames(ask: Ask, figures: Figures) -> Iterator[str]:
+def _check_frames(ask: JobSpec, figures: Figures) -> Iterator[str]:
     said = figures.frames
     if said is None:
         yield "nothing is said of frames"
@@ -107,7 +107,7 @@ def _check_streams(job: Job, figures: Figures, link_bits_per_s: float | None) ->
     )
 
 
-def _check_flow(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
+def _check_flow(ask: JobSpec, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
     if not flow.bits_per_s:
         yield "nothing arrived"
         return
@@ -126,7 +126,7 @@ def _check_flow(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator
         yield f"{flow.sent_bytes} bytes were sent of {asked} that were asked for"
 
 
-def _check_surplus(ask: Ask, flow: Flow, in_flight: int) -> Iterator[str]:
+def _check_surplus(ask: JobSpec, flow: Flow, in_flight: int) -> Iterator[str]:
     """Finds more bytes received than sent."""
     sent, received = flow.sent_bytes, flow.received_bytes
     if ask.transport == "udp" or sent is None or received is None:  # a network may double a datagram
@@ -135,7 +135,7 @@ def _check_surplus(ask: Ask, flow: Flow, in_flight: int) -> Iterator[str]:
         yield f"{received} bytes arrived of {sent} that were sent"
 
 
-def _check_speed(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
+def _check_speed(ask: JobSpec, flow: Flow, link_bits_per_s: float | None) -> Iterator[str]:
     for name, rate in (("sent", flow.sent_bits_per_s), ("received", flow.received_bits_per_s)):
         if rate is not None and rate > CEILING_BITS_PER_S:
             yield f"{rate:g} bit/s {name}, more than anything carries"
@@ -153,7 +153,7 @@ def _check_speed(ask: Ask, flow: Flow, link_bits_per_s: float | None) -> Iterato
         yield f"{rate:g} bit/s of payload over a link of {link_bits_per_s:g} bit/s"
 
 
-def _check_duration(ask: Ask, flow: Flow) -> Iterator[str]:
+def _check_duration(ask: JobSpec, flow: Flow) -> Iterator[str]:
     asked_s, took_s = ask.duration_s, flow.duration_s
     if took_s is not None and took_s == 0:
         yield "it says that it took no time"

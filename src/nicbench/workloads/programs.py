@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.core.round import Ask, Placement
+from nicbench.core.round import JobSpec, Placement
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.workloads.base import Command, Workload, last_words
@@ -31,7 +31,7 @@ class Programs:
         self._placements: dict[tuple[str, Placement], str | None] = {}
         self._asking: dict[object, asyncio.Lock] = {}
 
-    async def version(self, host: Host, workload: Workload, ask: Ask) -> str | None:
+    async def version(self, host: Host, workload: Workload, ask: JobSpec) -> str | None:
         """Returns the tool's version on the host, None where it prints none. NotReadyError where it is missing."""
         command = workload.version_command(ask)
         key = (_machine(host), command)

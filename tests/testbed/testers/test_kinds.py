@@ -108,7 +108,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def refusals(text: str) -> list[str]:
     with pytest.raises(WrongBenchFileError) as caught:
         parse(text.encode(), Path("b.yaml"))
-    return [str(error) for error in caught.value.each()]
+    return [str(error) for error in caught.value.list_errors()]
 
 
 @pytest.mark.usefixtures("tiny")

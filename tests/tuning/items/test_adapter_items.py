@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.registry import find
-from nicbench.core.tuning import Outcome, Tuned
+from nicbench.core.tuning import Outcome, TunedSetting
 from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.items.adapter.receive_hashing import arguments_of, weighted
 from nicbench.tuning.items.base import Item
@@ -31,7 +31,7 @@ def asked(host: FakeHost, named: str, /, **options: Any) -> tuple[PlacedRequest,
     )
 
 
-async def tuned(tmp_path: Path, host: FakeHost, named: str, /, **options: Any) -> Tuned:
+async def tuned(tmp_path: Path, host: FakeHost, named: str, /, **options: Any) -> TunedSetting:
     (row,) = await tune(UndoStack("run", None, tmp_path), asked(host, named, **options))
     return row
 

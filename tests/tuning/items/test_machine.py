@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from nicbench.core.errors import NotReadyError
 from nicbench.core.registry import find
-from nicbench.core.tuning import Outcome, Tuned
+from nicbench.core.tuning import Outcome, TunedSetting
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.tuning.items.base import CannotSetError, Item
@@ -59,7 +59,7 @@ def make(kind: str, **options: Any) -> TuningRequest:
     return TuningRequest("all", item, item.Options.model_validate(options))
 
 
-async def there_and_back(host: FakeHost, wish: TuningRequest, tmp_path: Path) -> tuple[Tuned, dict[str, str]]:
+async def there_and_back(host: FakeHost, wish: TuningRequest, tmp_path: Path) -> tuple[TunedSetting, dict[str, str]]:
     """The row, and the files as they were during the test; afterwards they are as before."""
     before = dict(host.files)
     stack = UndoStack("run", None, tmp_path)

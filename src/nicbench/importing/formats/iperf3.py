@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from nicbench.core.errors import UsageError
 from nicbench.core.problems import Position, Problem, WrongFileError
-from nicbench.core.round import Ask, Direction, Flow, Job
+from nicbench.core.round import Direction, Flow, Job, JobSpec
 from nicbench.importing.cells import Cell, Sheet
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.formats._shared import place_of
@@ -77,7 +77,7 @@ def _job(whole: Reading) -> Job:
     end = whole.part("end")
     is_both = any(end.has(name) for name in ("sum_received_bidir_reverse", "sum_bidir_reverse"))
     direction: Direction = "both" if is_both else "reverse" if test.maybe_number("reverse") else "forward"
-    ask = Ask(
+    ask = JobSpec(
         transport="udp" if protocol == "udp" else "tcp",
         direction=direction,
         duration_s=test.maybe_number("duration") or None,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
-from nicbench.core.redaction import visible
+from nicbench.core.redaction import make_visible
 from nicbench.core.result import Result
 from nicbench.report.document.blocks import Drawing, Inline, Inlines, Text, Tone
 
@@ -26,7 +26,7 @@ _TONES: Final[dict[str, Tone]] = {"valid": "good", "disturbed": "warn", "incompl
 def inlines(*parts: Part) -> Inlines:
     """The parts one after another, with white space as a page has it: one space between words, none at the ends."""
     if len(parts) == 1 and isinstance(only := parts[0], str):
-        text = visible(only)
+        text = make_visible(only)
         if not _UNTIDY.search(text):
             return (Text(text),) if text else ()
     return _tidy(_runs(parts))
@@ -55,7 +55,7 @@ def strong(text: str, tone: Tone = "") -> Text:
 
 def toned(text: str, tone: Tone, title: str = "") -> Text:
     """As loud as its tone."""
-    return Text(_collapsed(text), tone=tone, title=visible(title))
+    return Text(_collapsed(text), tone=tone, title=make_visible(title))
 
 
 def small(text: str) -> Text:
@@ -128,7 +128,7 @@ def tone_of(verdict: str) -> Tone:
 
 
 def _collapsed(text: str) -> str:
-    return _SPACE.sub(" ", visible(text))
+    return _SPACE.sub(" ", make_visible(text))
 
 
 def _runs(parts: Iterable[Part]) -> Iterable[Inline]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 
-from nicbench.core.redaction import visible
+from nicbench.core.redaction import make_visible
 from nicbench.report.document.blocks import (
     Block,
     Document,
@@ -127,6 +127,6 @@ def on_paper(svg: str, colours: Mapping[str, str]) -> str:
 
 def drawing(svg: str) -> Drawing:
     """A drawing, with what it shows in the words that a screen reader says."""
-    svg = visible(svg)
+    svg = make_visible(svg)
     found = _LABEL.search(svg)
     return Drawing(svg, unescape(found[1])[:_LONGEST_LABEL] if found else "")

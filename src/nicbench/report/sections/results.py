@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from nicbench.core.reading import Passed, PortFigures
+from nicbench.core.reading import PassedFrames, PortFigures
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.core.units import format_bits_per_s
@@ -302,7 +302,7 @@ def _ways(found: PortFigures) -> Block:
     )
 
 
-def _flow(flow: Passed) -> Iterator[Cell]:
+def _flow(flow: PassedFrames) -> Iterator[Cell]:
     yield cell(mpps(flow.offered_frames_per_s, 4))
     yield cell(mpps(flow.received_frames_per_s, 4))
     yield from (cell(whole(count)) for count in (flow.offered_frames, flow.received_frames, flow.lost_frames))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from nicbench.core.controller import Controller
-from nicbench.core.described import Described
+from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import NicbenchError, UnknownFactError
 from nicbench.hosts.base import Host
 
@@ -17,7 +17,7 @@ NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError, Arithmetic
 """What a parser may raise on text it was not written for: the fact is null then, with this as the reason."""
 
 
-class Fact(Described, ABC):
+class Fact(DescribedPlugin, ABC):
     """``kind`` is its name in inventory.json, ``shape`` what its plain data is: labels, units, free names."""
 
     kind: ClassVar[str]

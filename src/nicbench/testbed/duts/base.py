@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
-from nicbench.core.described import Described
+from nicbench.core.described import DescribedPlugin
 from nicbench.core.endpoint import Mount
 from nicbench.core.pattern import Pattern
 from nicbench.core.traffic import Name
@@ -44,7 +44,7 @@ class Refusal:
     next_step: str
 
 
-class Dut(Described, ABC):
+class Dut(DescribedPlugin, ABC):
     """The base of every kind of DUT; subclasses derive from ``FrameDut`` or ``EndpointDut``."""
 
     kind: ClassVar[str]

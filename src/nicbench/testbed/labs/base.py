@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.cpus import parse_cpu_list
-from nicbench.core.described import Described
+from nicbench.core.described import DescribedPlugin
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.pattern import Pattern
 from nicbench.hosts.base import Host
@@ -178,7 +178,7 @@ def machine_words(host: Host) -> str:
     return "this machine" if host.shares_files else f"the machine {host.name}"
 
 
-class Lab(Described, ABC):
+class Lab(DescribedPlugin, ABC):
     """The base of every kind of lab; subclasses derive from ``FrameLab`` or ``EndpointLab``.
 
     Every change goes through ``changes`` so that it is undone after an error, a signal or a crash.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
-from nicbench.core.described import Described
+from nicbench.core.described import DescribedPlugin
 from nicbench.hosts.base import Host
 from nicbench.testbed.labs.base import Endpoint
 from nicbench.tuning.changes import Changes
@@ -70,7 +70,7 @@ class Server:
         return self.shown or " ".join(self.command)
 
 
-class ShareKind(Described, ABC):
+class ShareKind(DescribedPlugin, ABC):
     """The base of every kind of share."""
 
     kind: ClassVar[str]

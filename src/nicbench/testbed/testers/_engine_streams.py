@@ -32,7 +32,7 @@ def stream_requests(
 
     ``frames`` is the most that all streams together send this way; None: no limit.
     """
-    streams = traffic.each_stream()
+    streams = traffic.port_streams()
     parts = _parts(frames, rates_frames_per_s)
     return [
         {

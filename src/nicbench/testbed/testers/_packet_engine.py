@@ -224,7 +224,7 @@ class PacketsTester(Tester):
     async def _learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
         """Sends a few uncounted frames on every way and its reverse, and waits the settle time."""
         client = self._require_client()
-        learning_rates = [LEARNING_FRAMES / LEARNING_S for _ in self._options.traffic.each_stream()]
+        learning_rates = [LEARNING_FRAMES / LEARNING_S for _ in self._options.traffic.port_streams()]
         await client.request(
             "start",
             trial=number,

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
-from nicbench.core.described import Described
+from nicbench.core.described import DescribedPlugin
 from nicbench.core.traffic import Ability, Traffic
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing
@@ -100,7 +100,7 @@ class Setting:
     fault: dict[str, float] | None = None
 
 
-class TesterKind(Described, ABC):
+class TesterKind(DescribedPlugin, ABC):
     """A kind of tester with the options of a bench file; nothing is touched before the tester that it makes starts."""
 
     kind: ClassVar[str]

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.round import Ask, Direction, Figures, Flow, Job, StreamFigures
+from nicbench.core.round import Direction, Figures, Flow, Job, JobSpec, StreamFigures
 from nicbench.workloads.base import MEBIBYTE, Command, End, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import Reading, json_object
 
@@ -47,7 +47,7 @@ class Iperf3(Workload):
     package = "iperf3"
     output_limit_bytes = 32 * MEBIBYTE
 
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         if ask.operation != "stream" or ask.transport == "rdma":
             return "iperf3 sends streams over TCP or UDP, and nothing else"
         if ask.duration_s is not None and (ask.duration_s != int(ask.duration_s) or not 1 <= ask.duration_s <= 86400):
@@ -68,7 +68,7 @@ class Iperf3(Workload):
             return "iperf3 sends or writes a file in one stream and one direction only"
         return None
 
-    def refusal_of_version(self, ask: Ask, version: str) -> str | None:
+    def refusal_of_version(self, ask: JobSpec, version: str) -> str | None:
         known = _numbers(version)
         if ask.direction == "both" and known < (3, 7):
             return f"iperf3 {version} cannot send both ways at once; 3.7 and later can"
@@ -109,7 +109,7 @@ class Iperf3(Workload):
             *(("--bind-dev", client.device) if options.bind_device and client.device else ()),
         )
 
-    def _rate(self, ask: Ask) -> Command:
+    def _rate(self, ask: JobSpec) -> Command:
         """Builds the rate's options. Without them iperf3 would send 1 Mbit/s of UDP: rate 0 is as fast as it can."""
         if ask.rate_bits_per_s is None:
             return ("-b", "0") if ask.transport == "udp" else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nicbench.core.round import Ask, Figures, Flow, Job, RequestLatency
+from nicbench.core.round import Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.workloads.base import Command, End, Listening, NoOptions, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, number_of
 
@@ -37,7 +37,7 @@ class Netperf(Workload):
     ports_per_job = 2
     server_ends = False
 
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         if ask.operation == "memory" or ask.transport == "rdma":
             return "netperf measures TCP and UDP"
         if ask.duration_s is not None and (ask.duration_s != int(ask.duration_s) or ask.duration_s < 1):
@@ -77,7 +77,7 @@ class Netperf(Workload):
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         return (Listening("tcp", job.port, server.address),)
 
-    def version_command(self, ask: Ask) -> Command:
+    def version_command(self, ask: JobSpec) -> Command:
         return ("netperf", "-V")
 
     def parse_version(self, text: str) -> str | None:
@@ -96,7 +96,7 @@ class Netperf(Workload):
         return Figures(flows=(_flow(job.ask, fields),), mss_bytes=_count(fields, "TRANSPORT_MSS"))
 
 
-def _flow(ask: Ask, fields: dict[str, str]) -> Flow:
+def _flow(ask: JobSpec, fields: dict[str, str]) -> Flow:
     sender, receiver = ("REMOTE", "LOCAL") if ask.direction == "reverse" else ("LOCAL", "REMOTE")
     received = _rate(fields, f"{receiver}_RECV_THROUGHPUT")
     sent = _rate(fields, f"{sender}_SEND_THROUGHPUT")

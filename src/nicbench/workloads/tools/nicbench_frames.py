@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from nicbench.core.frames import FrameFigures, FrameInterval, FramesAsk, FrameTimes
-from nicbench.core.round import Ask, Figures, Job
+from nicbench.core.frames import FrameFigures, FrameInterval, FramesSpec, FrameTimes
+from nicbench.core.round import Figures, Job, JobSpec
 from nicbench.workloads.base import (
     MEBIBYTE,
     Command,
@@ -44,7 +44,7 @@ class NicbenchFrames(Workload):
     output_limit_bytes = 64 * MEBIBYTE
     """Larger than others', because the output has an interval for each second."""
 
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         if ask.operation != "frames" or ask.frames is None:
             return "nicbench-frames writes and reads files of media frames; it sends nothing by itself"
         return None
@@ -96,7 +96,7 @@ class NicbenchFrames(Workload):
             raise WorkloadError(f"its result is not as protocol/frames.md says: {error}") from error
 
 
-def _arguments(asked: FramesAsk, duration_s: float | None) -> Iterator[str]:
+def _arguments(asked: FramesSpec, duration_s: float | None) -> Iterator[str]:
     yield from (asked.task, asked.directory)
     with_values: tuple[tuple[str, Any], ...] = (
         ("--profile", asked.profile),
@@ -133,7 +133,7 @@ def _arguments(asked: FramesAsk, duration_s: float | None) -> Iterator[str]:
             yield name
 
 
-def _frames_of(job: Job) -> FramesAsk:
+def _frames_of(job: Job) -> FramesSpec:
     if job.ask.frames is None:
         raise ValueError("a job of nicbench-frames without what it is asked")
     return job.ask.frames

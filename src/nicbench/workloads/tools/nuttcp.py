@@ -13,7 +13,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.round import Ask, Figures, Flow, Job
+from nicbench.core.round import Figures, Flow, Job, JobSpec
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import number_of
 
@@ -46,7 +46,7 @@ class Nuttcp(Workload):
     package = "nuttcp"
     ports_per_job = 1 + _MOST_STREAMS
 
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         if ask.operation != "stream":
             return "nuttcp sends streams; it has no request-response"
         if ask.transport == "rdma":
@@ -97,7 +97,7 @@ class Nuttcp(Workload):
             return ("sh", "-c", f'exec "$@" {redirected}', "sh", *command)
         return command
 
-    def _rate(self, ask: Ask) -> Command:
+    def _rate(self, ask: JobSpec) -> Command:
         """Builds the option for the rate of all streams together. Without it nuttcp would send 1 Mbit/s of UDP."""
         if ask.rate_bits_per_s is None:
             return ("-Ru",) if ask.transport == "udp" else ()
@@ -106,7 +106,7 @@ class Nuttcp(Workload):
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
         return (Listening("tcp", job.port),)
 
-    def version_command(self, ask: Ask) -> Command:
+    def version_command(self, ask: JobSpec) -> Command:
         return ("nuttcp", "-V")
 
     def parse_version(self, text: str) -> str | None:
@@ -151,7 +151,7 @@ class Nuttcp(Workload):
         )
 
 
-def _amount(ask: Ask, write_bytes: int) -> Command:
+def _amount(ask: JobSpec, write_bytes: int) -> Command:
     """Builds the option for the amount: a number of buffers, rounded up, or a time."""
     if ask.total_bytes is not None:
         return (f"-n{-(-ask.total_bytes // write_bytes)}",)

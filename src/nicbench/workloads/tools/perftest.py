@@ -14,7 +14,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.round import Ask, Basis, Figures, Flow, Job, RequestLatency
+from nicbench.core.round import Basis, Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, latency_of, number_of
 
@@ -56,10 +56,10 @@ class Perftest(Workload):
     options: PerftestOptions
     package = "perftest"
 
-    def program(self, ask: Ask) -> str:
+    def program(self, ask: JobSpec) -> str:
         return f"ib_{ask.verb or 'write'}_{'lat' if ask.operation == 'request-response' else 'bw'}"
 
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         latency = ask.operation == "request-response"
         if ask.operation == "memory" or ask.transport != "rdma":
             return "perftest measures RDMA, and nothing else"
@@ -119,7 +119,7 @@ class Perftest(Workload):
             ),
         )
 
-    def _amount(self, ask: Ask) -> Command:
+    def _amount(self, ask: JobSpec) -> Command:
         if ask.operation == "request-response" and self.options.iterations is not None:
             return ("-n", str(self.options.iterations), "-U")
         if ask.total_bytes is not None:
@@ -127,7 +127,7 @@ class Perftest(Workload):
             return ("-n", str(max(5, -(-ask.total_bytes // each))))
         return ("-D", f"{ask.duration_s or 10:.0f}")
 
-    def _rate(self, ask: Ask) -> Command:
+    def _rate(self, ask: JobSpec) -> Command:
         if ask.rate_bits_per_s is None:
             return ()
         return (f"--rate_limit={ask.rate_bits_per_s * ask.streams / 1e9:g}", "--rate_units=g")
@@ -183,7 +183,7 @@ def _table(text: str) -> tuple[str, str, str, str]:
     return header, row[1], row[2], row[3]
 
 
-def _flow(ask: Ask, bits_per_s: float, message_bytes: int) -> Flow:
+def _flow(ask: JobSpec, bits_per_s: float, message_bytes: int) -> Flow:
     """Makes the flow. perftest counts a message when it is acknowledged, so that bytes sent are bytes received."""
     known = ask.total_bytes is None  # it counts the messages of all pairs in a timed test only, else those of one pair
     return Flow(
@@ -195,7 +195,7 @@ def _flow(ask: Ask, bits_per_s: float, message_bytes: int) -> Flow:
     )
 
 
-def _latency(ask: Ask, header: str, values: list[float], text: str) -> RequestLatency:
+def _latency(ask: JobSpec, header: str, values: list[float], text: str) -> RequestLatency:
     basis: Basis = "round trip" if ask.verb == "read" else "half round trip"
     samples = [number_of(value, "perftest: its samples") for _, value in _SAMPLE.findall(text)]
     if samples:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nicbench.core.round import Ask, Figures, Flow, Job, RequestLatency
+from nicbench.core.round import Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.workloads.base import Command, End, Listening, NoOptions, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import number_of
 
@@ -28,7 +28,7 @@ class Qperf(Workload):
     ports_per_job = 2
     server_ends = False
 
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         if ask.operation == "memory":
             return "qperf measures networks"
         if ask.total_bytes is not None:
@@ -103,7 +103,7 @@ class Qperf(Workload):
         return Figures(flows=(flow,), notes=_troubles(values))
 
 
-def _test(ask: Ask) -> str:
+def _test(ask: JobSpec) -> str:
     what = "lat" if ask.operation == "request-response" else "bw"
     return f"{ask.transport if ask.transport != 'rdma' else _RDMA[ask.verb or 'send']}_{what}"
 

@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.round import Ask, Basis, Figures, Flow, Job, RequestLatency
+from nicbench.core.round import Basis, Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, latency_of, number_of
 
@@ -58,7 +58,7 @@ class Sockperf(Workload):
     stop_signal = signal.SIGINT
     output_limit_bytes = 192 * MEBIBYTE
 
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         if ask.operation == "memory" or ask.transport == "rdma":
             return "sockperf sends messages over TCP or UDP, and nothing else"
         if ask.operation == "stream" and ask.transport == "udp":

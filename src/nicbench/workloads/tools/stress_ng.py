@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.round import Ask, Figures, Job
+from nicbench.core.round import Figures, Job, JobSpec
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import number_of
 
@@ -38,7 +38,7 @@ class StressNg(Workload):
     package = "stress-ng"
     ports_per_job = 0
 
-    def refusal(self, ask: Ask) -> str | None:
+    def refusal(self, ask: JobSpec) -> str | None:
         if ask.operation != "memory":
             return "stress-ng keeps memory busy; it sends nothing"
         if ask.duration_s is None or ask.duration_s != int(ask.duration_s) or ask.duration_s < 1:
