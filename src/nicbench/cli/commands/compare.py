@@ -66,7 +66,7 @@ def _compare(
     from nicbench.compare.opening import entries_of
     from nicbench.compare.settings import settings
     from nicbench.report.answer.of_entries import title_of
-    from nicbench.report.beside.page import document as page_document
+    from nicbench.report.beside.layout import document as page_document
     from nicbench.report.beside.page import page_of
     from nicbench.report.formats import write
 

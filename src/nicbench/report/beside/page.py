@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nicbench import __version__
@@ -16,20 +16,11 @@ from nicbench.report.answer.of_entries import FEW, sentences
 from nicbench.report.beside.rows import EntryRow, SettingRow, columns_of, entry_rows, setting_rows
 from nicbench.report.beside.values import ValueTable, value_tables
 from nicbench.report.comparison import Comparison, comparison
-from nicbench.report.document.blocks import Block, Document, Folded
-from nicbench.report.document.inlines import inlines, strong
-from nicbench.report.document.tables import heading, paragraph
-from nicbench.report.drawing.figures import Figures
-from nicbench.report.editors.study import Study, editors_parts
-from nicbench.report.editors.study import studies as studies_of
+from nicbench.report.editors.study import Study, editors_parts, studies
 from nicbench.report.imported import ErratumRow, errata_rows
-from nicbench.report.layouts import made
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.section import Section
-from nicbench.report.sections import beside, closing, comparing
-from nicbench.report.sections.editors import studies
-from nicbench.report.sections.statistics import statistics
 from nicbench.report.statistics.view import statistics_view
 
 SERIES = 7
@@ -109,7 +100,7 @@ def page_of(
     statistics = statistics_view(summary, {}, None, " ".join(sorted(entry.run_id for entry in entries)))
     compared = comparison(summary, {}, plan_of_all(entries, title), statistics)
     assert compared is not None  # noqa: S101 - of two entries at least
-    of_editors = studies_of(summary.counted, {}, summary.configurations)
+    of_editors = studies(summary.counted, {}, summary.configurations)
     compared = _without_details(compared, len(entries) > SERIES)
     compared, lonely_goals = _shared_goals(compared)
     tables = value_tables(summary)
@@ -237,48 +228,3 @@ def _published(entries: Sequence[Entry]) -> tuple[Published, ...]:
         )
         for members in grouped.values()
     )
-
-
-_MOST_BARS = 7
-"""A long tail of more rows is a table alone."""
-
-
-def document(page: Page) -> Document:
-    """The page of a comparison."""
-    eyebrow = (strong("nicbench"), f" · comparison of {len(page.entries)} results")
-    published = ", and from published figures" if page.published else ""
-    footer = (
-        f"Made by nicbench {page.report.nicbench_version} from the run folders that it names{published}, alone. They "
-        "were not changed."
-    )
-    header = (paragraph(*eyebrow, role="eyebrow"),)
-    return made(page.report, header, _sections(page, Figures(page.report)), inlines(footer))
-
-
-def _sections(page: Page, figures: Figures) -> Iterator[Block]:
-    yield from beside.objections(page)
-    yield from beside.answer(page)
-    yield from beside.entries(page)
-    yield from beside.settings(page)
-    yield heading(1, "Results side by side", id="results")
-    yield from _results(page, figures)
-    yield from beside.lonely(page)
-    yield from beside.published(page)
-    yield heading(1, "Glossary", id="glossary")
-    yield from closing.glossary(page.report)
-    yield from beside.again(page)
-
-
-def _results(page: Page, figures: Figures) -> Iterator[Block]:
-    report, compared = page.report, page.report.comparison
-    assert compared is not None  # noqa: S101 - a page compares
-    yield from studies(report, figures)
-    yield from comparing.rates(compared, report, figures)
-    yield from beside.main_values(page)
-    every = tuple(comparing.every_value(compared, report, figures, most_bars=_MOST_BARS))
-    if page.many and compared.sections:
-        summary = f"Every value of every point: {len(compared.names)} entries beneath each other"
-        yield Folded(inlines(summary), every)
-    else:
-        yield from every
-    yield from statistics(report, figures)
