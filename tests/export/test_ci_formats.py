@@ -68,7 +68,16 @@ def test_a_missed_target_fails_and_what_warms_up_is_left_out(every_shape: Path) 
     assert found["first/64/2"] == ("passed", "")
     assert "first/64" not in found
     root = ElementTree.fromstring(exported(every_shape, "junit"))
-    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("6", "1", "0")
+    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("6", "1", None)
+    assert [suite.get("skipped") for suite in root] == ["0"] * len(root)
+
+
+def test_a_test_case_takes_as_long_as_its_trials(measured: Path) -> None:
+    root = ElementTree.fromstring(exported(measured, "junit"))
+    times = {case.attrib["name"]: float(case.attrib["time"]) for case in root.iter("testcase")}
+    assert times["throughput/64"] > 0
+    assert times["total_gap_share"] == 0
+    assert float(root.attrib["time"]) == pytest.approx(sum(times.values()), abs=0.01)
 
 
 def test_what_is_disturbed_is_skipped_with_its_reason(measured: Path) -> None:

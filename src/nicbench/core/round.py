@@ -276,3 +276,9 @@ class Round(Sample):
     """Every bond under an interface of the test: which connection used which port."""
     failure: LinkFailureOutcome | None = Field(default=None, exclude_if=lambda failure: failure is None)
     """The link that went down because the test asked for it."""
+
+    @property
+    def measured_s(self) -> float:
+        """Until the last client had ended; as long as was asked for where no client's time is known."""
+        ended_s = [(job.began_s or 0.0) + job.took_s for job in self.outcomes if job.took_s is not None]
+        return max(ended_s, default=self.request.duration_s)

@@ -52,6 +52,11 @@ class Sample(Frozen):
         """Its place among the samples of the run, 1.., which its id holds."""
         return int(self.id.removeprefix(_LETTERS[self.kind]))
 
+    @property
+    def measured_s(self) -> float:
+        """For how many seconds it measured; waiting before and after it are not in it."""
+        raise NotImplementedError
+
 
 def kind_of(sample_id: str) -> SampleKind | None:
     """Of which kind the sample with this id is; None where the id is not one of ours."""

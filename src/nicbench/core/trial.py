@@ -340,3 +340,7 @@ class Trial(Sample):
 
     request: TrialRequest
     reading: Reading
+
+    @property
+    def measured_s(self) -> float:
+        return self.reading.transmit_ns / 1e9

@@ -215,7 +215,7 @@ def recovery_s(reading: Reading, phases: tuple[Phase, Phase]) -> float | None:
 
 
 def summary(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
-    """Average and extremes; none, with the reason, where a trial did not overload the DUT, or it stayed lossy."""
+    """The average and the extremes; none, with the reason, where the DUT was not overloaded or did not recover."""
     without_loss = sum(_lost_in_overload(reading) == 0 for reading in readings)
     if without_loss:
         trials = f"{without_loss} of {len(readings)} trials"

@@ -2,7 +2,8 @@
 
 A result fails where it missed its target (``met`` is ``no``), or tools disagree beyond their bound; it is skipped where
 it is disturbed or incomplete. A threshold that the bench file sets fails where a sample that results rest on passed it;
-one that has its default is skipped then, as are the results that it disturbed.
+one that has its default is skipped then, as are the results that it disturbed. The time of a result is that of the
+trials or rounds that it rests on.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class _Case:
     outcome: Literal["passed", "failure", "skipped"] = "passed"
     why: str = ""
     detail: str = ""
+    time_s: float = 0.0
 
 
 class JunitFormat(ExportFormat):
@@ -46,7 +48,8 @@ class JunitFormat(ExportFormat):
     suffix = ".xml"
 
     def write(self, source: ExportSource, table: str, stream: BinaryIO) -> None:
-        cases = [*_results(source.document), *_thresholds(source)]
+        samples = _samples(source)
+        cases = [*_results(source.document, samples), *_thresholds(source, samples)]
         root = ElementTree.Element("testsuites", _attributes(cases, source.document.run.title))
         for name in dict.fromkeys(case.suite for case in cases):
             _suite(root, name, [case for case in cases if case.suite == name], source.document)
@@ -56,19 +59,27 @@ class JunitFormat(ExportFormat):
         stream.write(b"\n")
 
 
-def _results(document: ExportDocument) -> Iterator[_Case]:
+def _samples(source: ExportSource) -> Mapping[str, Trial | Round]:
+    """Every trial and round of the run, by its id."""
+    journal = source.folder.journal
+    samples: tuple[Trial | Round, ...] = (*journal.trials().values(), *journal.rounds().values())
+    return {sample.id: sample for sample in samples}
+
+
+def _results(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Iterator[_Case]:
     for result in document.results:
         if not result.warm_up:
+            time_s = sum(samples[name].measured_s for name in result.samples if name in samples)
             missed = _missed(result)
             detail = "\n".join(_figures(result))
             suite = f"{result.test} ({result.configuration})"
             if missed:
-                yield _Case(suite, result.result, "failure", missed, detail)
+                yield _Case(suite, result.result, "failure", missed, detail, time_s)
             elif result.verdict in _UNRELIABLE:
                 why = "; ".join((result.verdict, *result.disturbances, *_reasons(result)))
-                yield _Case(suite, result.result, "skipped", why, detail)
+                yield _Case(suite, result.result, "skipped", why, detail, time_s)
             else:
-                yield _Case(suite, result.result, detail=detail)
+                yield _Case(suite, result.result, detail=detail, time_s=time_s)
 
 
 def _missed(result: ExportedResult) -> str | None:
@@ -98,9 +109,9 @@ def _figures(result: ExportedResult) -> Iterator[str]:
         yield f"{value.name} = {'unknown' if number is None else number}{bounds}"
 
 
-def _thresholds(source: ExportSource) -> Iterator[_Case]:
+def _thresholds(source: ExportSource, samples: Mapping[str, Trial | Round]) -> Iterator[_Case]:
     plan = source.plan
-    passed = _passed(source) if plan and plan.thresholds else {}
+    passed = _passed(source.document, samples) if plan and plan.thresholds else {}
     for row in plan.thresholds if plan else ():
         findings = passed.get(row.name)
         if not findings:
@@ -111,16 +122,13 @@ def _thresholds(source: ExportSource) -> Iterator[_Case]:
             yield _Case(_THRESHOLDS, row.name, "failure" if is_asked else "skipped", why, _limit(row))
 
 
-def _passed(source: ExportSource) -> Mapping[str, list[Finding]]:
+def _passed(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Mapping[str, list[Finding]]:
     """By threshold, the findings of samples that results rest on."""
-    used = {name for result in source.document.results if not result.warm_up for name in result.samples}
-    journal = source.folder.journal
+    used = dict.fromkeys(name for result in document.results if not result.warm_up for name in result.samples)
     found: dict[str, list[Finding]] = {}
-    samples: tuple[Trial | Round, ...] = (*journal.trials().values(), *journal.rounds().values())
-    for sample in samples:
-        if sample.id in used:
-            for finding in sample.verdict.findings:
-                found.setdefault(finding.threshold, []).append(finding)
+    for name in used:
+        for finding in samples[name].verdict.findings if name in samples else ():
+            found.setdefault(finding.threshold, []).append(finding)
     return found
 
 
@@ -129,7 +137,8 @@ def _limit(row: ThresholdRow) -> str:
 
 
 def _suite(root: ElementTree.Element, name: str, cases: list[_Case], document: ExportDocument) -> None:
-    suite = ElementTree.SubElement(root, "testsuite", _attributes(cases, name))
+    skipped = sum(case.outcome == "skipped" for case in cases)
+    suite = ElementTree.SubElement(root, "testsuite", {**_attributes(cases, name), "skipped": str(skipped)})
     if document.run.started:
         suite.set("timestamp", without_controls(document.run.started))
     properties = ElementTree.SubElement(suite, "properties")
@@ -138,7 +147,11 @@ def _suite(root: ElementTree.Element, name: str, cases: list[_Case], document: E
         if value:
             ElementTree.SubElement(properties, "property", {"name": key, "value": without_controls(str(value))})
     for case in cases:
-        names = {"classname": without_controls(name), "name": without_controls(case.name), "time": "0"}
+        names = {
+            "classname": without_controls(name),
+            "name": without_controls(case.name),
+            "time": _seconds(case.time_s),
+        }
         element = ElementTree.SubElement(suite, "testcase", names)
         if case.outcome != "passed":
             failed = ElementTree.SubElement(element, case.outcome, {"message": without_controls(case.why)})
@@ -150,11 +163,15 @@ def _suite(root: ElementTree.Element, name: str, cases: list[_Case], document: E
 
 
 def _attributes(cases: list[_Case], name: str) -> dict[str, str]:
+    """Those that ``testsuites`` and ``testsuite`` share; ``skipped`` is no attribute of the former."""
     return {
         "name": without_controls(name),
         "tests": str(len(cases)),
         "failures": str(sum(case.outcome == "failure" for case in cases)),
-        "skipped": str(sum(case.outcome == "skipped" for case in cases)),
         "errors": "0",
-        "time": "0",
+        "time": _seconds(sum(case.time_s for case in cases)),
     }
+
+
+def _seconds(time_s: float) -> str:
+    return f"{time_s:.3f}"
