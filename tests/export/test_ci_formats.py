@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from nicbench.core.events import TrialFinished
