@@ -44,6 +44,8 @@ def test_a_run_has_typed_results_and_tables(measured: Path) -> None:
     assert run.trials_frame().num_rows == 26
     assert run.rounds_frame().num_rows == run.frames_frame().num_rows == run.monitor_frame().num_rows == 0
     assert "value" in run.monitor_frame().column_names
+    with pytest.raises(UsageError, match="did not sample nonsense"):
+        run.monitor_frame(["nonsense"])
 
 
 def test_a_run_is_found_by_its_id_and_as_the_latest(measured: Path) -> None:

@@ -62,6 +62,15 @@ def test_the_report_of_a_run_is_tagged_for_screen_readers(whole: bytes) -> None:
     assert {"/H1", "/H2", "/Table", "/TH", "/TD", "/Figure", "/L", "/Caption", "/TOC"} <= set(kinds)
     pictures = [each for each in structure(root["/StructTreeRoot"]) if each["/S"] == "/Figure"]
     assert all(each.get("/Alt") for each in pictures)
+    tables = [each for each in structure(root["/StructTreeRoot"]) if each["/S"] == "/Table"]
+    assert all("/TH" in {inner["/S"] for inner in structure(each)} for each in tables)
+
+
+def test_a_long_title_is_broken_on_the_page_and_whole_in_the_properties() -> None:
+    title = "a/very_long.name/" * 10
+    told = made(paragraph("text"), title=title).metadata
+    assert told is not None
+    assert told.title == title
 
 
 def test_title_author_and_date_are_those_of_the_run(whole: bytes) -> None:

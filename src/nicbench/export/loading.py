@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nicbench.core.errors import UsageError
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, Summary
 from nicbench.export.document import ExportDocument
@@ -81,11 +82,23 @@ class LoadedRun:
         return samples.frames(self.folder, columns, rounds)
 
     def monitor_frame(self, metrics: Sequence[str] | None = None) -> pa.Table:
-        """What the machines' monitors sampled, a row for each value; of some metrics alone, if so asked."""
+        """What the machines' monitors sampled, a row for each value; of some metrics alone, if so asked.
+
+        UsageError where a metric was not sampled in this run.
+        """
         from nicbench.store import monitor_samples
 
         found = monitor_samples.read(self.folder.path, None if metrics is None else tuple(metrics))
-        return monitor_samples.SCHEMA.empty_table() if found is None else found.table
+        table = monitor_samples.SCHEMA.empty_table() if found is None else found.table
+        missing = set(metrics or ()) - set(table["metric"].unique().to_pylist())
+        if missing:
+            raise self._not_sampled(missing)
+        return table
+
+    def _not_sampled(self, metrics: Set[str]) -> UsageError:
+        sampled = sorted(set(self.monitor_frame()["metric"].unique().to_pylist()))
+        advice = f"it sampled {', '.join(sampled)}" if sampled else "it sampled nothing"
+        return UsageError(f"the monitor of this run did not sample {', '.join(sorted(metrics))}", next_step=advice)
 
 
 def load(run: str | PathLike[str], *, runs: str | PathLike[str] = DEFAULT_RUNS) -> LoadedRun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 
 from nicbench.core.redaction import make_visible
@@ -24,7 +24,7 @@ from nicbench.report.document.blocks import (
     Verdict,
 )
 from nicbench.report.document.inlines import inlines
-from nicbench.report.document.tables import facts_table
+from nicbench.report.document.tables import facts_table, head, row
 
 FONT = "Source Sans Pro"
 _ROOT = re.compile(r":root\s*\{([^}]*)\}")
@@ -76,7 +76,7 @@ def _flat(blocks: Iterable[Block]) -> Iterator[Block]:
                 parts = [part for badge in block.badges for part in (badge, " ")]
                 yield Paragraph(inlines(*parts, block.inlines), "verdict")
             case Facts():
-                yield facts_table(block)
+                yield _headed(facts_table(block))
             case Note():
                 yield Note(tuple(_flat(block.blocks)), block.look)
             case Folded() if block.left_out:
@@ -87,8 +87,18 @@ def _flat(blocks: Iterable[Block]) -> Iterator[Block]:
                 pass
             case Table() if not (block.head or block.body):
                 pass
+            case Table():
+                yield _headed(block)
             case _:
                 yield block
+
+
+def _headed(table: Table) -> Table:
+    """With a line of heads where a screen has none: a tagged file tells a reader what each column holds."""
+    if table.head or table.columns < 2:
+        return table
+    cells = (head("Subject", words=True), head("Value", words=True, columns=table.columns - 1))
+    return replace(table, head=(row(*cells),))
 
 
 def _leveled(blocks: Iterable[Block]) -> Iterator[Block]:

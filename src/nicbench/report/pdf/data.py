@@ -45,7 +45,8 @@ def data_of(document: Document, about: str) -> Data:
     shown = pages(document)
     maker = _Maker(frozenset(_ids([*shown.front, *shown.blocks])), document.palette)
     return {
-        "title": breakable(document.title[:_LONGEST_TITLE]),
+        "title": document.title[:_LONGEST_TITLE],
+        "heading": breakable(document.title[:_LONGEST_TITLE]),
         "about": about,
         "language": document.language,
         "generator": document.generator,

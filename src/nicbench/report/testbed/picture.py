@@ -75,7 +75,7 @@ def _arrow(tip: float, back: float, y: float) -> str:
 
 def _text(text: Text) -> str:
     anchor = ' text-anchor="middle"' if text.centred else ""
-    weight = ' font-weight="650"' if text.bold else ""
+    weight = ' font-weight="600"' if text.bold else ""
     title = f"<title>{escape(text.whole)}</title>" if text.whole else ""
     return (
         f'<text x="{text.x:.1f}" y="{text.y:.1f}" font-size="{text.size:g}" fill="{_MUTED if text.muted else _INK}"'
