@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from nicbench.compare.claims import Basis
-from nicbench.compare.compared import Compared, compared
+from nicbench.compare.compared import PointComparison, compare_sides
 from nicbench.compare.points import seed_of
 from nicbench.compare.sides import Side
 from nicbench.core.result import Bounded, LimitedBy, Result, Value
@@ -36,8 +36,8 @@ def side(name: str, values: Sequence[Value], size: int = 64) -> Side:
     return Side(name, tuple(result(value, run, size) for run, value in enumerate(values, start=1)))
 
 
-def one(first: Sequence[Value], second: Sequence[Value], *, in_rounds: bool = False) -> Compared:
-    (found,) = compared([side("a", first), side("b", second)], seed=SEED, in_rounds=in_rounds).all
+def one(first: Sequence[Value], second: Sequence[Value], *, in_rounds: bool = False) -> PointComparison:
+    (found,) = compare_sides([side("a", first), side("b", second)], seed=SEED, in_rounds=in_rounds).all
     return found
 
 
@@ -115,7 +115,7 @@ def test_all_comparisons_of_a_call_are_corrected_together_and_their_number_is_sa
                          for run, value in enumerate(FIVE, start=1)))
         for name, times in (("a", 2.0), ("b", 1.0))
     ]  # fmt: skip
-    found = compared(sides, seed=SEED)
+    found = compare_sides(sides, seed=SEED)
     assert [one.p_corrected for one in found.all] == [pytest.approx(3 * 2 / 252)] * 3
     assert all(one.holds_together for one in found.all)
     assert found.rule[-1] == (
@@ -125,7 +125,7 @@ def test_all_comparisons_of_a_call_are_corrected_together_and_their_number_is_sa
 
 
 def test_a_point_that_one_side_lacks_is_named() -> None:
-    found = compared([side("a", [rate(1)]), side("b", [rate(1)], size=128)], seed=SEED)
+    found = compare_sides([side("a", [rate(1)]), side("b", [rate(1)], size=128)], seed=SEED)
     assert found.all == ()
     assert [(name, point.circumstances) for name, point in found.only] == [
         ("a", "with 64-byte frames"),
@@ -135,16 +135,16 @@ def test_a_point_that_one_side_lacks_is_named() -> None:
 
 def test_many_sides_are_each_compared_with_the_first() -> None:
     sides = [side(name, [rate(1)]) for name in "abcdef"]
-    found = compared(sides, seed=SEED)
+    found = compare_sides(sides, seed=SEED)
     assert [(one.comparison.first.name, one.comparison.second.name) for one in found.all] == [(x, "a") for x in "bcdef"]
-    assert len(compared(sides[:5], seed=SEED).all) == 10
+    assert len(compare_sides(sides[:5], seed=SEED).all) == 10
     assert any("each is compared with the first" in sentence for sentence in found.rule)
 
 
 def test_a_run_that_warms_up_is_no_part_of_a_comparison() -> None:
     warm = result(rate(9), 0).model_copy(update={"warm_up": True})
     of_a = side("a", [rate(1)])
-    (found,) = compared([Side("a", (warm, *of_a.results)), side("b", [rate(1)])], seed=SEED).all
+    (found,) = compare_sides([Side("a", (warm, *of_a.results)), side("b", [rate(1)])], seed=SEED).all
     assert found.comparison.first.sample.n == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.compare.merged_summary import concluded, so_far
+from nicbench.compare.merged_summary import summarise_points, unfinished_summary
 from nicbench.compare.points import seed_of
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread
 from nicbench.core.runs import ONCE
@@ -34,21 +34,21 @@ def spread(found: tuple[Result, ...]) -> Spread:
 
 
 def test_main_values_have_statistics_and_the_seed_follows_from_the_run() -> None:
-    found = spread(concluded(results(), ONCE, "a-run")).statistics
+    found = spread(summarise_points(results(), ONCE, "a-run")).statistics
     assert found is not None
     assert (found.n, found.mean, found.median) == (4, pytest.approx(2.3e6), pytest.approx(2.3e6))
     assert found.median_interval.seed == seed_of("a-run")
-    assert concluded(results(), ONCE, "a-run")[0].values["line_rate_frames_per_s"] == 1e7
+    assert summarise_points(results(), ONCE, "a-run")[0].values["line_rate_frames_per_s"] == 1e7
 
 
 def test_a_main_value_that_never_differs_has_them_too() -> None:
-    value = spread(concluded(results((2e6, 2e6, 2e6)), ONCE, "a-run"))
+    value = spread(summarise_points(results((2e6, 2e6, 2e6)), ONCE, "a-run"))
     assert (value.minimum, value.maximum, value.n, value.runs) == (2e6, 2e6, 3, 3)
     assert value.statistics is not None
     assert value.statistics.sample_standard_deviation == 0.0
 
 
 def test_a_run_that_goes_on_has_its_runs_so_far() -> None:
-    summary = so_far(results(), None, "a-run", "A run")
+    summary = unfinished_summary(results(), None, "a-run", "A run")
     assert summary.verdict is ResultVerdict.INCOMPLETE
-    assert spread(summary.over_runs) == spread(concluded(results(), ONCE, "a-run"))
+    assert spread(summary.over_runs) == spread(summarise_points(results(), ONCE, "a-run"))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from nicbench.compare.entry import named
-from nicbench.compare.matching import matched
-from nicbench.compare.merged_summary import merged, one_basis, per_port, plan_of_all
+from nicbench.compare.entry import name_entries
+from nicbench.compare.matching import match_points
+from nicbench.compare.merged_summary import divide_by_ports, merge_summaries, plan_of_all, unify_scopes
 from nicbench.core.result import Bounded, Spread
 
 from ._entries import OPTIONS, entry, plan, published, rate, result
 
 
 def test_a_test_of_another_name_and_the_same_method_is_laid_beside_it_and_told() -> None:
-    found = matched([entry("A"), entry("B", result(test="search"), plan=plan(tests={"search": "throughput"}))])
+    found = match_points([entry("A"), entry("B", result(test="search"), plan=plan(tests={"search": "throughput"}))])
     assert len(found.common) == 1
     assert found.remarks == (
         "the test “search” of B is laid beside “throughput” of A: both are of the method throughput",
@@ -20,42 +20,42 @@ def test_a_test_of_another_name_and_the_same_method_is_laid_beside_it_and_told()
 
 
 def test_where_an_entry_has_two_tests_of_a_method_names_decide() -> None:
-    found = matched([entry("A", result(test="a"), result(test="b")), entry("B", result(test="b"))])
+    found = match_points([entry("A", result(test="a"), result(test="b")), entry("B", result(test="b"))])
     assert [point.test for point in found.common] == ["b"]
     assert [point.test for point in found.lonely] == ["a"]
 
 
 def test_what_only_a_source_says_of_its_points_does_not_keep_them_apart() -> None:
-    found = matched([entry("A"), published("P", result(value=Bounded(value=2e6), link="2 x 25 Gb/s"))])
+    found = match_points([entry("A"), published("P", result(value=Bounded(value=2e6), link="2 x 25 Gb/s"))])
     assert len(found.common) == 1
     assert found.remarks == ("throughput: A does not say “link”",)
 
 
 def test_entries_of_different_links_are_laid_beside_each_other_and_that_is_told() -> None:
-    found = matched([published("P", result(link="2 x 25 Gb/s")), published("Q", result(link="100 Gb/s"))])
+    found = match_points([published("P", result(link="2 x 25 Gb/s")), published("Q", result(link="100 Gb/s"))])
     assert len(found.common) == 1
     assert found.remarks == ("throughput: links are not the same: 2 x 25 Gb/s (P); 100 Gb/s (Q)",)
 
 
 def test_what_tells_points_of_an_entry_apart_is_kept() -> None:
-    found = matched([entry("A"), published("P", result(link="10 Mb/s"), result(link="100 Mb/s"))])
+    found = match_points([entry("A"), published("P", result(link="10 Mb/s"), result(link="100 Mb/s"))])
     assert found.common == ()
     assert "so that its points are not those of the others" in found.remarks[0]
 
 
 def test_whole_numbers_are_the_same_however_they_are_written() -> None:
-    assert len(matched([entry("A", result(load_percent=100.0)), entry("B", result(load_percent=100))]).common) == 1
+    assert len(match_points([entry("A", result(load_percent=100.0)), entry("B", result(load_percent=100))]).common) == 1
 
 
 def test_a_point_of_one_alone_is_listed_and_in_no_table() -> None:
-    found = matched([entry("A", result(64), result(128)), entry("B", result(64))])
+    found = match_points([entry("A", result(64), result(128)), entry("B", result(64))])
     assert {point.words: names for point, names in found.lonely.items()} == {"throughput: frame_bytes 128": ("A",)}
-    assert {one.parameters["frame_bytes"] for one in merged(found, "t").results} == {64}
+    assert {one.parameters["frame_bytes"] for one in merge_summaries(found, "t").results} == {64}
 
 
 def test_entries_are_configurations_in_their_order_and_several_runs_are_medians() -> None:
     several = entry("B", *(result(value=rate(1e6 * run), run=run) for run in (1, 2, 3)))
-    summary = merged(matched([entry("A"), several]), "t")
+    summary = merge_summaries(match_points([entry("A"), several]), "t")
     assert summary.configurations == ("A", "B")
     of_a, of_b = summary.beside_each_other
     assert isinstance(of_a.values["ndr_frames_per_s"], Bounded)
@@ -64,8 +64,8 @@ def test_entries_are_configurations_in_their_order_and_several_runs_are_medians(
 
 
 def test_forced_bases_are_all_named() -> None:
-    found = matched([entry("A"), entry("B", result(scope="sum of 2 ports"))])
-    scopes = {one.scope for one in one_basis(merged(found, "t")).results}
+    found = match_points([entry("A"), entry("B", result(scope="sum of 2 ports"))])
+    scopes = {one.scope for one in unify_scopes(merge_summaries(found, "t")).results}
     assert scopes == {"not all on the same basis (per port; sum of 2 ports)"}
 
 
@@ -76,7 +76,7 @@ def test_a_loss_ratio_on_which_they_do_not_agree_is_not_said() -> None:
 
 
 def test_a_sum_of_ports_is_divided_where_it_is_asked_for() -> None:
-    entries, told = per_port([entry("A"), published("P")])
+    entries, told = divide_by_ports([entry("A"), published("P")])
     [one] = entries[1].results
     assert one.scope == "per port"
     assert one.values["ndr_frames_per_s"] == Bounded(value=1e6)
@@ -88,20 +88,22 @@ def test_a_sum_of_ports_is_divided_where_it_is_asked_for() -> None:
 def test_names_are_as_short_as_tells_entries_apart() -> None:
     one = entry("", title="Bare", moment="2026-01-01 10:00")
     again = entry("", title="Rules", moment="2026-01-02 10:00")
-    assert [each.name for each in named([one, again])] == ["Bare", "Rules"]
+    assert [each.name for each in name_entries([one, again])] == ["Bare", "Rules"]
     same = [entry("", title="T", run_id=f"r{day}", moment=f"2026-01-0{day} 10:00") for day in (1, 2)]
-    assert [each.name for each in named(same)] == ["2026-01-01 10:00", "2026-01-02 10:00"]
+    assert [each.name for each in name_entries(same)] == ["2026-01-01 10:00", "2026-01-02 10:00"]
     tagged = [entry("", title="T", tags=(tag, "nightly")) for tag in ("before", "after")]
-    assert [each.name for each in named(tagged)] == ["before", "after"]
+    assert [each.name for each in name_entries(tagged)] == ["before", "after"]
     configurations = [entry("", run_id="r", configuration=name) for name in ("x", "y")]
-    assert [each.name for each in named(configurations)] == ["x", "y"]
+    assert [each.name for each in name_entries(configurations)] == ["x", "y"]
     twins = [entry("", title="T", run_id="r", moment="2026-01-01 10:00") for _ in range(2)]
-    assert len({each.name for each in named(twins)}) == 2
+    assert len({each.name for each in name_entries(twins)}) == 2
 
 
 def test_what_was_not_measured_here_says_so_in_its_name() -> None:
-    assert named([entry("A"), published("", configuration="ConnectX-5")])[1].name == "ConnectX-5 (published 2019)"
+    assert (
+        name_entries([entry("A"), published("", configuration="ConnectX-5")])[1].name == "ConnectX-5 (published 2019)"
+    )
 
 
 def test_a_name_that_the_user_gives_stays() -> None:
-    assert named([entry("old", is_named=True), published("theirs", is_named=True)])[1].name == "theirs"
+    assert name_entries([entry("old", is_named=True), published("theirs", is_named=True)])[1].name == "theirs"

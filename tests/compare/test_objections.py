@@ -8,14 +8,14 @@ import pytest
 
 from nicbench.compare.conditions import conditions_of
 from nicbench.compare.entry import Entry
-from nicbench.compare.objections import Objection, objections
+from nicbench.compare.objections import Objection, find_objections
 from nicbench.core.result import ResultVerdict
 
 from ._entries import OPTIONS, entry, plan, published, result
 
 
 def said(*entries: Entry) -> tuple[Objection, ...]:
-    return objections([conditions_of(one) for one in entries])
+    return find_objections([conditions_of(one) for one in entries])
 
 
 def with_trial(**times: float) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nicbench.cli.main import main
-from nicbench.compare.importance import importance, is_identity, is_volatile
-from nicbench.compare.run_differences import NOT_RECORDED, differences
+from nicbench.compare.importance import importance_of, is_identity, is_volatile
+from nicbench.compare.run_differences import NOT_RECORDED, find_differences
 from nicbench.core.redaction import Redactor
 from nicbench.store.folder import RunFolder
 
@@ -40,7 +40,7 @@ def test_what_changes_results_most_stands_above_versions_of_tools(tmp_path: Path
             }
         }
 
-    found = differences(
+    found = find_differences(
         folder(tmp_path, "a", machine("6.1", "performance", "12.2", 1, "Mitigation: Retpolines")),
         folder(tmp_path, "b", machine("6.12", "powersave", "14.1", 2, "Vulnerable")),
     )
@@ -54,7 +54,7 @@ def test_what_changes_results_most_stands_above_versions_of_tools(tmp_path: Path
 
 
 def test_a_fact_that_one_run_does_not_know_is_one_difference(tmp_path: Path) -> None:
-    found = differences(
+    found = find_differences(
         folder(tmp_path, "a", {"tester": {"smt": None}}),
         folder(tmp_path, "b", {"tester": {"smt": {"active": True, "control": "on"}, "iommu": {"active": False}}}),
     )
@@ -66,14 +66,14 @@ def test_a_fact_that_one_run_does_not_know_is_one_difference(tmp_path: Path) -> 
 
 def test_one_difference_of_two_machines_is_told_once(tmp_path: Path) -> None:
     one, other = {"irqbalance_running": True}, {"irqbalance_running": False}
-    found = differences(
+    found = find_differences(
         folder(tmp_path, "a", {"tester": one, "dut": one}), folder(tmp_path, "b", {"tester": other, "dut": other})
     )
     assert [row.places for row in found.settings] == [("tester", "dut")]
 
 
 def test_another_specimen_of_the_same_kind_is_no_other_setting(tmp_path: Path) -> None:
-    found = differences(
+    found = find_differences(
         folder(tmp_path, "a", {"tester": {"firmware": {"serial": "A1", "bios_version": "2"}}}),
         folder(tmp_path, "b", {"tester": {"firmware": {"serial": "B2", "bios_version": "2"}}}),
     )
@@ -83,22 +83,24 @@ def test_another_specimen_of_the_same_kind_is_no_other_setting(tmp_path: Path) -
 
 def test_redacted_values_are_not_compared(tmp_path: Path) -> None:
     facts = {"tester": {"kernel": {"command_line": "root=UUID=3f1f1c3e-5b1e-4a4f-9d2b-8a0f6a2a77c1"}}}
-    found = differences(*(folder(tmp_path, name, Redactor()(facts)) for name in "ab"))
+    found = find_differences(*(folder(tmp_path, name, Redactor()(facts)) for name in "ab"))
     assert found.equal
     assert [row.path for row in found.redacted] == ["inventory.kernel.command_line"]
 
 
 def test_a_run_that_ended_before_its_inventory_is_not_called_equal(tmp_path: Path) -> None:
-    found = differences(folder(tmp_path, "a", {"tester": {}}), folder(tmp_path, "b"))
+    found = find_differences(folder(tmp_path, "a", {"tester": {}}), folder(tmp_path, "b"))
     assert found.lacking == ("b has no inventory.json",)
     assert not found.equal
 
 
 def test_every_fact_that_matters_has_a_reason() -> None:
-    assert importance("tuning.rings.eth0.rx_frames").rank < importance("inventory.core_clock_policy.governor").rank
-    assert importance("inventory.offloads.eth0.gro").rank < importance("inventory.software.gcc").rank
-    assert importance("inventory.rings.eth0.rx").rank < importance("inventory.operating_system").rank
-    assert importance("something.new").why == "not known to matter"
+    assert (
+        importance_of("tuning.rings.eth0.rx_frames").rank < importance_of("inventory.core_clock_policy.governor").rank
+    )
+    assert importance_of("inventory.offloads.eth0.gro").rank < importance_of("inventory.software.gcc").rank
+    assert importance_of("inventory.rings.eth0.rx").rank < importance_of("inventory.operating_system").rank
+    assert importance_of("something.new").why == "not known to matter"
     assert is_volatile("inventory.fans.speed_per_minute.FAN1")
     assert is_identity("inventory.interfaces.eth0.mac")
     assert not is_volatile("inventory.core_clock_policy.governor")
@@ -114,7 +116,7 @@ def test_a_setting_that_only_one_run_tuned_is_named_by_itself(
 ) -> None:
     row = {"host": "dut", "device": "eth1", "item": "rings", "outcome": "changed", "during": {"rx_frames": 4096}}
     runs = [folder(tmp_path, "a", {"dut": {}}, [row]), folder(tmp_path, "b", {"dut": {}})]
-    found = differences(*runs)
+    found = find_differences(*runs)
     assert [(row.path, row.values) for row in found.settings] == [("tuning.rings.eth1.rx_frames", (4096, NOT_RECORDED))]
     assert main(["diff", *(str(run.path) for run in runs)]) == 0
     assert "not tuned" in capsys.readouterr().out
@@ -124,11 +126,11 @@ def test_why_a_fact_is_unknown_is_no_difference(tmp_path: Path) -> None:
     def rings(why: str) -> dict[str, Any]:
         return {"tester": {"rings": {"eth0": None, "reasons_null": {"eth0": why}}}}
 
-    assert differences(folder(tmp_path, "a", rings("one")), folder(tmp_path, "b", rings("other"))).equal
+    assert find_differences(folder(tmp_path, "a", rings("one")), folder(tmp_path, "b", rings("other"))).equal
 
 
 def test_two_runs_of_which_nothing_is_known_are_not_called_alike(tmp_path: Path) -> None:
-    found = differences(folder(tmp_path, "a"), folder(tmp_path, "b"))
+    found = find_differences(folder(tmp_path, "a"), folder(tmp_path, "b"))
     assert not found.equal
     assert found.lacking == ("neither run has plan.json or inventory.json: how they were made is not known",)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.compare.sides import Side, in_suitable_units, matched
+from nicbench.compare.sides import Side, match_sides, scale_units
 from nicbench.core.result import Result
 from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.charts import WIDE
@@ -74,7 +74,7 @@ def test_what_runs_tell_differently_is_told_of_each_and_of_many_runs_not_at_leng
 
 def test_statistics_of_slow_streams_are_in_the_unit_of_their_tables() -> None:
     side = Side("one", tuple(one.model_copy(update={"values": {"throughput_bits_per_s": 9e6}}) for one in RESULTS))
-    (to, _) = in_suitable_units(matched([side]))
+    (to, _) = scale_units(match_sides([side]))
     assert (to.value.quantity.unit, to.numbers("one")[0]) == ("Mb/s", 9.0)
-    (to, _) = in_suitable_units(matched([Side("one", tuple(RESULTS))]))
+    (to, _) = scale_units(match_sides([Side("one", tuple(RESULTS))]))
     assert to.value.quantity.unit == "Gb/s"

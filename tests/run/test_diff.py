@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nicbench.cli.main import main
-from nicbench.compare.run_differences import differences
+from nicbench.compare.run_differences import find_differences
 from nicbench.stages import plan as plan_stage
 from nicbench.store.folder import RunFolder
 
@@ -62,7 +62,7 @@ def tuned(value: str) -> list[dict[str, Any]]:
 
 def test_the_setting_that_was_changed_is_named_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [real_run(tmp_path, value, monkeypatch, tuned(value)) for value in ("performance", "powersave")]
-    found = differences(*runs)
+    found = find_differences(*runs)
     assert [row.path for row in found.settings] == [
         "tuning.governor.machine.governor",
         "inventory.core_clock_policy.governor",
@@ -85,7 +85,7 @@ def test_a_setting_that_only_the_inventory_tells_of_is_named_first_as_well(
 
 def test_an_option_of_the_bench_file_is_named_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = BENCH.replace("queue_frames: 16", "queue_frames: 64")
-    found = differences(
+    found = find_differences(
         real_run(tmp_path, "performance", monkeypatch), real_run(tmp_path, "performance", monkeypatch, bench=other)
     )
     assert found.settings[0].path == "lab.queue_frames"
@@ -94,6 +94,6 @@ def test_an_option_of_the_bench_file_is_named_first(tmp_path: Path, monkeypatch:
 
 def test_equal_runs_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [real_run(tmp_path, "performance", monkeypatch) for _ in range(2)]
-    assert differences(*runs).settings == ()
+    assert find_differences(*runs).settings == ()
     assert main(["diff", *(str(run.path) for run in runs)]) == 0
     assert "were made in the same way on the same settings" in capsys.readouterr().out

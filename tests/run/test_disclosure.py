@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.cli.main import main
-from nicbench.compare.run_differences import differences
+from nicbench.compare.run_differences import find_differences
 from nicbench.store.folder import RunFolder
 
 from .lab_bench import TOLERANT, short
@@ -32,7 +32,7 @@ def test_the_setting_that_was_tuned_is_disclosed_and_named_first(tmp_path: Path)
         tuning = f"tuning: {{dut: {{sysctls: {{net.ipv4.ip_early_demux: {value}}}}}}}\n"
         bench = short("{kind: kernel-forward}", more=TOLERANT + tuning, trials=2, duration="100 ms")
         runs.append(told(tmp_path / str(value), bench, "--redact", *["--no-report"] * value))
-    found = differences(*runs)
+    found = find_differences(*runs)
     assert found.settings[0].path == "tuning.sysctls.machine.net.ipv4.ip_early_demux"
     assert found.settings[0].values == ("0", "1")
     page = (runs[0].path / "report.html").read_text()

@@ -13,7 +13,7 @@ from rich.table import Table
 from nicbench.cli.output import FORMAT
 from nicbench.compare.entry import Entry
 from nicbench.compare.importance import NOT_RECORDED
-from nicbench.compare.matching import Matched
+from nicbench.compare.matching import MatchedEntries
 from nicbench.compare.objections import Objection
 from nicbench.compare.settings import Setting, Settings
 from nicbench.core.result import Value
@@ -26,7 +26,7 @@ from nicbench.store.headline import clean
 
 
 def document(
-    found: Matched, against: Sequence[Objection], known: Settings, page: Page, pages: Sequence[str]
+    found: MatchedEntries, against: Sequence[Objection], known: Settings, page: Page, pages: Sequence[str]
 ) -> dict[str, Any]:
     """Numbers are those of the results, in the units that their names carry."""
     return {

@@ -35,7 +35,7 @@ class Basis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class SideClaim:
     """``higher`` and ``lower`` name sides only where a difference is shown; ``spans`` are what intervals it rests on.
 
     ``is_at_least``: the higher side may do more than any load that was tried, so the ratio is a lower bound.
@@ -52,40 +52,40 @@ class Claimed:
         return None if higher_is_better is None else self.higher if higher_is_better else self.lower
 
 
-def claimed(comparison: Comparison, first: Sequence[Value], second: Sequence[Value]) -> Claimed:
+def claim_of(comparison: Comparison, first: Sequence[Value], second: Sequence[Value]) -> SideClaim:
     """``first`` and ``second`` are the values that the comparison was made of, as results have them."""
     names = (comparison.first.name, comparison.second.name)
     shown = comparison.claim.shown
     if shown in (Shown.NO_INTERVAL, Shown.TOO_FEW):
-        spans = _spans(first, second, of_median=False)
+        spans = _spans_of_sides(first, second, of_median=False)
         if spans is None:
-            return Claimed(Basis.TOO_FEW)
-        return _apart(spans, names) or Claimed(Basis.INTERVALS_OVERLAP, spans=spans)
+            return SideClaim(Basis.TOO_FEW)
+        return _claim_by_intervals(spans, names) or SideClaim(Basis.INTERVALS_OVERLAP, spans=spans)
     if shown is not Shown.YES:
-        return Claimed(Basis.NOT_BY_RUNS)
+        return SideClaim(Basis.NOT_BY_RUNS)
     assert comparison.claim.higher is not None  # noqa: S101 - a difference is shown
     higher_is_first = comparison.claim.higher == names[0]
     higher, lower = names if higher_is_first else names[::-1]
-    spans = _spans(first, second, of_median=True)
+    spans = _spans_of_sides(first, second, of_median=True)
     if spans is None:
-        return Claimed(Basis.RUNS, higher, lower)
+        return SideClaim(Basis.RUNS, higher, lower)
     above, below = spans if higher_is_first else spans[::-1]
     if not above.is_above(below):
-        return Claimed(Basis.SEARCHES_OVERLAP, spans=spans)
-    return Claimed(Basis.RUNS, higher, lower, spans, is_at_least=math.isinf(above.upper))
+        return SideClaim(Basis.SEARCHES_OVERLAP, spans=spans)
+    return SideClaim(Basis.RUNS, higher, lower, spans, is_at_least=math.isinf(above.upper))
 
 
-def _apart(spans: tuple[Span, Span], names: tuple[str, str]) -> Claimed | None:
+def _claim_by_intervals(spans: tuple[Span, Span], names: tuple[str, str]) -> SideClaim | None:
     for one, other in ((0, 1), (1, 0)):
         if spans[one].is_above(spans[other]):
             is_at_least = math.isinf(spans[one].upper)
-            return Claimed(Basis.INTERVALS, names[one], names[other], spans, is_at_least=is_at_least)
+            return SideClaim(Basis.INTERVALS, names[one], names[other], spans, is_at_least=is_at_least)
     return None
 
 
-def _spans(first: Sequence[Value], second: Sequence[Value], *, of_median: bool) -> tuple[Span, Span] | None:
+def _spans_of_sides(first: Sequence[Value], second: Sequence[Value], *, of_median: bool) -> tuple[Span, Span] | None:
     """Of both sides, where each rate was found within an interval; None of plain numbers."""
-    make = _of_median if of_median else span_of
+    make = _median_span if of_median else span_of
     found = []
     for side in (first, second):
         rates = [value for value in side if isinstance(value, Bounded) and not value.is_bare]
@@ -95,7 +95,7 @@ def _spans(first: Sequence[Value], second: Sequence[Value], *, of_median: bool) 
     return found[0], found[1]
 
 
-def _of_median(rates: Sequence[Bounded]) -> Span | None:
+def _median_span(rates: Sequence[Bounded]) -> Span | None:
     """From the median of the highest loads that passed to that of the lowest that failed."""
     bounds = [bound for rate in rates if (bound := bounds_of(rate)) is not None]
     if not bounds:

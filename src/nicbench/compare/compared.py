@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from nicbench.compare.claims import Basis, Claimed, claimed
+from nicbench.compare.claims import Basis, SideClaim, claim_of
 from nicbench.compare.points import MainValue, Point
-from nicbench.compare.sides import OfPoint, Side, matched
+from nicbench.compare.sides import PointValues, Side, match_sides
 from nicbench.stats.bootstrap import Asked
 from nicbench.stats.compare import Comparison, compare, compare_pairs, holm
 from nicbench.stats.numerals import figures, probability
@@ -22,7 +22,7 @@ MOST_SIDES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PointComparison:
     """Two sides at one point in one main value. Numbers are in the unit of ``value.quantity``, first over second.
 
     ``p_corrected`` is for all comparisons that were made together, by Holm's method; None where no test was made.
@@ -31,7 +31,7 @@ class Compared:
     point: Point
     value: MainValue
     comparison: Comparison
-    claim: Claimed
+    claim: SideClaim
     p_corrected: float | None
     made_together: int
 
@@ -43,18 +43,18 @@ class Compared:
     @property
     def sentence(self) -> str:
         """For instance "with 10 instances, “1x100” is 1.24 times faster [1.19, 1.31]". Without a stop at its end."""
-        said = self.said
+        said = self.claim_text
         return f"{self.point.circumstances}, {said}" if self.point.circumstances else said
 
     @property
     def arithmetic(self) -> str:
         """What the sentence rests on: medians, ratio with interval and seed, test, Cliff's delta; a clause each."""
-        parts = [arithmetic(_in_quotes(self.comparison), self.value.quantity)]
+        parts = [arithmetic(_quote_names(self.comparison), self.value.quantity)]
         if self.p_corrected is not None and self.made_together > 1:
             told = probability(self.p_corrected)
             parts.append(f"corrected for {self.made_together} comparisons (Holm) {told}")
         if self.claim.spans is not None:
-            ends = [_interval(span.lower / self.value.factor, span.upper / self.value.factor)
+            ends = [_interval_text(span.lower / self.value.factor, span.upper / self.value.factor)
                     for span in self.claim.spans]  # fmt: skip
             of = "median runs" if self.claim.basis in (Basis.RUNS, Basis.SEARCHES_OVERLAP) else "all runs"
             parts.append(f"rates found within {ends[0]} and {ends[1]} {self.value.quantity.unit} ({of})")
@@ -72,9 +72,9 @@ class Compared:
         return self.claim.basis is Basis.RUNS and self.p_corrected is not None and self.p_corrected <= level
 
     @property
-    def said(self) -> str:
+    def claim_text(self) -> str:
         """The sentence without its circumstances."""
-        quoted, claim, quantity = _in_quotes(self.comparison), self.claim, self.value.quantity
+        quoted, claim, quantity = _quote_names(self.comparison), self.claim, self.value.quantity
         names = f"no difference is shown between {quoted.first.name} and {quoted.second.name}"
         if claim.basis is Basis.RUNS:
             text = sentence(quoted, quantity)
@@ -82,14 +82,14 @@ class Compared:
                 claim.is_at_least
             ) else text  # fmt: skip
         if claim.basis is Basis.INTERVALS:
-            return self._by_intervals()
+            return self._interval_sentence()
         if claim.basis is Basis.SEARCHES_OVERLAP:
             return f"{names}: the runs differ by less than the intervals within which their rates were found"
         if claim.basis is Basis.INTERVALS_OVERLAP:
             return f"{names}: their intervals overlap"
         return sentence(quoted, quantity)
 
-    def _by_intervals(self) -> str:
+    def _interval_sentence(self) -> str:
         claim, quantity = self.claim, self.value.quantity
         assert claim.spans is not None  # noqa: S101 - the basis
         above, below = claim.spans if claim.higher == self.comparison.first.name else claim.spans[::-1]
@@ -105,7 +105,7 @@ class Compared:
 class Comparisons:
     """All that were made together. ``only``: points that not every side measured, each with a side that did."""
 
-    all: tuple[Compared, ...]
+    all: tuple[PointComparison, ...]
     only: tuple[tuple[str, Point], ...]
     asked: Asked
     is_in_pairs: bool
@@ -118,38 +118,38 @@ class Comparisons:
         return sum(one.p_corrected is not None for one in self.all)
 
     @property
-    def shown(self) -> tuple[Compared, ...]:
+    def shown(self) -> tuple[PointComparison, ...]:
         """Those in which a difference is claimed."""
         return tuple(one for one in self.all if one.claim.basis.is_shown)
 
     @property
     def rule(self) -> tuple[str, ...]:
         """How a difference is claimed, and how many comparisons were made: sentences to be told once."""
-        return tuple(_rule(self))
+        return tuple(_explain_rule(self))
 
-    def of(self, method: str) -> tuple[Compared, ...]:
+    def of_method(self, method: str) -> tuple[PointComparison, ...]:
         """Those of a method's results."""
         return tuple(one for one in self.all if one.point.method == method)
 
 
-def compared(
+def compare_sides(
     sides: Sequence[Side],
     *,
     seed: int,
     in_rounds: bool = False,
     tests: Mapping[str, str] | None = None,
-    points: Sequence[OfPoint] | None = None,
+    points: Sequence[PointValues] | None = None,
 ) -> Comparisons:
     """Each two of the sides (of more than ``MOST_SIDES`` each with the first) at every point that both have.
 
     ``in_rounds``: the n-th runs of all sides were made one right after the other, as turns are (model/turn.py); where
     there are enough of them to show anything they are compared in pairs. ``tests``: see ``point_of``. ``points``: what
-    ``matched`` made of the sides, where that is known already.
+    ``match_sides`` made of the sides, where that is known already.
     """
     asked = Asked(seed=seed)
-    points = matched(sides, tests) if points is None else points
+    points = match_sides(sides, tests) if points is None else points
     names = [side.name for side in sides]
-    found = [one for point in points for one in _of_point(point, names, asked, in_rounds=in_rounds)]
+    found = [one for point in points for one in _compare_point(point, names, asked, in_rounds=in_rounds)]
     p_values = [_p_value(one) for one in found]
     corrected = iter(holm([p for p in p_values if p is not None]))
     tests_made = sum(p is not None for p in p_values)
@@ -164,23 +164,25 @@ def compared(
     return Comparisons(made, tuple(only), asked, is_in_pairs, names[0] if len(names) > MOST_SIDES else None)
 
 
-def _of_point(of: OfPoint, names: Sequence[str], asked: Asked, *, in_rounds: bool) -> Iterator[Compared]:
+def _compare_point(
+    of: PointValues, names: Sequence[str], asked: Asked, *, in_rounds: bool
+) -> Iterator[PointComparison]:
     there = [name for name in names if name in of.of]
     pairs = combinations(there, 2) if len(names) <= MOST_SIDES else ((name, there[0]) for name in there[1:])
     for first, second in pairs:
-        yield _of_two(of, first, second, asked, in_rounds=in_rounds)
+        yield _compare_pair(of, first, second, asked, in_rounds=in_rounds)
 
 
-def _of_two(of: OfPoint, first: str, second: str, asked: Asked, *, in_rounds: bool) -> Compared:
+def _compare_pair(of: PointValues, first: str, second: str, asked: Asked, *, in_rounds: bool) -> PointComparison:
     one, other = of.of[first], of.of[second]
     fewest = fewest_runs(asked.level_ratio, paired=True)
     in_pairs = in_rounds and len(one) >= fewest and [ran.run for ran in one] == [ran.run for ran in other]
     make = compare_pairs if in_pairs else compare
     found = make((first, of.numbers(first)), (second, of.numbers(second)), asked)
-    return Compared(of.point, of.value, found, claimed(found, of.values(first), of.values(second)), None, 0)
+    return PointComparison(of.point, of.value, found, claim_of(found, of.values(first), of.values(second)), None, 0)
 
 
-def _p_value(one: Compared) -> float | None:
+def _p_value(one: PointComparison) -> float | None:
     """None of a test that could not show anything in any outcome: it is none."""
     test = one.comparison.test
     level = round(1.0 - one.comparison.effect.confidence_ratio, 12)
@@ -189,7 +191,7 @@ def _p_value(one: Compared) -> float | None:
     return test.p
 
 
-def _in_quotes(comparison: Comparison) -> Comparison:
+def _quote_names(comparison: Comparison) -> Comparison:
     """With the names of sides in quotes: they are words of somebody else in our sentence."""
     first, second = (replace(side, name=f"“{side.name}”") for side in (comparison.first, comparison.second))
     claim = comparison.claim
@@ -198,11 +200,11 @@ def _in_quotes(comparison: Comparison) -> Comparison:
     return replace(comparison, first=first, second=second, claim=claim)
 
 
-def _interval(lower: float, upper: float) -> str:
+def _interval_text(lower: float, upper: float) -> str:
     return f"[{figures(lower)}, {'no bound' if math.isinf(upper) else figures(upper)}]"
 
 
-def _rule(found: Comparisons) -> Iterator[str]:
+def _explain_rule(found: Comparisons) -> Iterator[str]:
     level = found.asked.level_ratio
     confidence = f"{100.0 * found.asked.confidence_ratio:g} %"
     independent, pairs = (fewest_runs(level, paired=paired) for paired in (False, True))

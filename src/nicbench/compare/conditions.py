@@ -53,7 +53,7 @@ class Conditions:
     bidirectional: bool | None = None
     runs: int = 1
 
-    def of(self, test: str, method: str) -> TestConditions | None:
+    def of_test(self, test: str, method: str) -> TestConditions | None:
         """The test of this name and method."""
         return next((one for one in self.tests if (one.test, one.method) == (test, method)), None)
 
@@ -65,7 +65,7 @@ def conditions_of(entry: Entry) -> Conditions:
     return Conditions(
         name=entry.name,
         origin=entry.origin,
-        tests=tuple(_tests(entry)),
+        tests=tuple(_list_tests(entry)),
         verdict=entry.verdict,
         finished=entry.finished,
         troubles=entry.troubles,
@@ -76,7 +76,7 @@ def conditions_of(entry: Entry) -> Conditions:
     )
 
 
-def _tests(entry: Entry) -> Iterator[TestConditions]:
+def _list_tests(entry: Entry) -> Iterator[TestConditions]:
     grouped: dict[tuple[str, str], list[Result]] = {}
     for result in entry.results:
         grouped.setdefault((name_of_test(result, {}), result.method), []).append(result)
@@ -88,22 +88,22 @@ def _tests(entry: Entry) -> Iterator[TestConditions]:
             test=test,
             method=method,
             scopes=frozenset(result.scope for result in results if not result.scope.startswith(_NOT_SAID)),
-            times_s=MappingProxyType({} if imported else dict(_times(options))),
-            goals=MappingProxyType(_goals(options)),
-            latencies=frozenset(_latencies(results, method, imported=imported)),
-            tools=frozenset(_tools(options, results)),
+            times_s=MappingProxyType({} if imported else dict(_list_times(options))),
+            goals=MappingProxyType(_goal_ratios(options)),
+            latencies=frozenset(_list_latencies(results, method, imported=imported)),
+            tools=frozenset(_list_tools(options, results)),
         )
 
 
-def _times(options: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, float]]:
+def _list_times(options: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, float]]:
     for name, value in options.items():
         if isinstance(value, Mapping):
-            yield from _times(value, f"{within}{name}.")
+            yield from _list_times(value, f"{within}{name}.")
         elif name in _TIMES and isinstance(value, int | float) and not isinstance(value, bool):
             yield f"{within}{name}", float(value)
 
 
-def _goals(options: Mapping[str, Any]) -> dict[str, float]:
+def _goal_ratios(options: Mapping[str, Any]) -> dict[str, float]:
     search = options.get("search")
     goals = search.get("goals") if isinstance(search, Mapping) else None
     return (
@@ -113,7 +113,7 @@ def _goals(options: Mapping[str, Any]) -> dict[str, float]:
     )
 
 
-def _latencies(results: Iterable[Result], method: str, *, imported: bool) -> Iterator[str]:
+def _list_latencies(results: Iterable[Result], method: str, *, imported: bool) -> Iterator[str]:
     kind = find_one("nicbench.methods", Method, method)
     if kind is not None and kind.times_one_way and not imported:
         yield ONE_WAY
@@ -124,7 +124,7 @@ def _latencies(results: Iterable[Result], method: str, *, imported: bool) -> Ite
                 yield value
 
 
-def _tools(options: Mapping[str, Any], results: Iterable[Result]) -> Iterator[str]:
+def _list_tools(options: Mapping[str, Any], results: Iterable[Result]) -> Iterator[str]:
     workload = options.get("workload")
     if isinstance(workload, Mapping) and isinstance(workload.get("kind"), str):
         yield workload["kind"]

@@ -26,7 +26,7 @@ class Origin(StrEnum):
 class Entry:
     """``results`` are those of every run of the configuration that counts; ``plan`` is the configuration's own.
 
-    ``told`` is everything that the run says of its settings, by machine (diff/told.py); empty of imported results.
+    ``told`` is everything that the run says of its settings, by machine (``read_settings``); empty where imported.
     ``moment`` is when it was made, in UTC and in words; None where nobody says.
     """
 
@@ -81,27 +81,27 @@ LONGEST = 40
 """Of a title that serves as a name, in characters."""
 
 
-def named(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def name_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """The same entries with names that are all different; one that the user gave stays.
 
     First the configuration, where it has a name; else the title; else when it was made; and last the run's id. What was
     not measured here says so in its name, so that no table and no figure shows it without.
     """
-    names = [entry.name if entry.is_named else _base(entry, entries) for entry in entries]
+    names = [entry.name if entry.is_named else _base_name(entry, entries) for entry in entries]
     for more in _MORE:
         counts = Counter(names)
         names = [
-            name if counts[name] == 1 else _with(name, more(entry), entry)
+            name if counts[name] == 1 else _append_detail(name, more(entry), entry)
             for name, entry in zip(names, entries, strict=True)
         ]
     marked = [
         f"{name} ({entry.published})" if entry.published and not entry.is_named else name
         for name, entry in zip(names, entries, strict=True)
     ]
-    return tuple(replace(entry, name=name) for entry, name in zip(entries, _with_number(marked), strict=True))
+    return tuple(replace(entry, name=name) for entry, name in zip(entries, _number_copies(marked), strict=True))
 
 
-def _base(entry: Entry, entries: Sequence[Entry]) -> str:
+def _base_name(entry: Entry, entries: Sequence[Entry]) -> str:
     if entry.configuration != DEFAULT:
         return entry.configuration
     if entry.imported is not None and entry.imported.device:
@@ -119,13 +119,13 @@ _MORE: tuple[Callable[[Entry], str | None], ...] = (
 )
 
 
-def _with(name: str, more: str | None, entry: Entry) -> str:
+def _append_detail(name: str, more: str | None, entry: Entry) -> str:
     if entry.is_named or more is None or more in name:
         return name
     return more if name == entry.moment else f"{name}, {more}"
 
 
-def _with_number(names: Sequence[str]) -> list[str]:
+def _number_copies(names: Sequence[str]) -> list[str]:
     """Copies of one run folder have everything in common."""
     seen: Counter[str] = Counter()
     counts = Counter(names)

@@ -18,7 +18,7 @@ _NOT_OF_A_POINT: Final = frozenset({"run"})
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class FinishedRun:
     """A finished run."""
 
     folder: RunFolder
@@ -49,15 +49,15 @@ class Point:
         return f"{named}: {given}" if given else named
 
 
-def finished_run(folder: RunFolder) -> Measured | str:
+def require_finished(folder: RunFolder) -> FinishedRun | str:
     """The run; a sentence where it cannot be compared. HostError where its files are damaged."""
     summary = folder.summary()
     if summary is None or not folder.finished:
         return f"{folder.run_id} is not finished"
-    return Measured(folder, summary, folder.plan())
+    return FinishedRun(folder, summary, folder.plan())
 
 
-def by_point(runs: Sequence[Measured]) -> dict[Point, list[Result]]:
+def group_by_point(runs: Sequence[FinishedRun]) -> dict[Point, list[Result]]:
     """Every result of all of these runs that counts, in order."""
     found: dict[Point, list[Result]] = {}
     for run in runs:
@@ -77,12 +77,12 @@ def by_point(runs: Sequence[Measured]) -> dict[Point, list[Result]]:
 _MISSING: Final = object()
 
 
-def objections(run: Measured, other: Measured) -> tuple[str, ...]:
+def find_objections(run: FinishedRun, other: FinishedRun) -> tuple[str, ...]:
     """A sentence for each reason; none where they may be compared."""
-    return tuple(dict.fromkeys(_objections(run, other)))
+    return tuple(dict.fromkeys(_list_objections(run, other)))
 
 
-def _objections(run: Measured, other: Measured) -> Iterator[str]:
+def _list_objections(run: FinishedRun, other: FinishedRun) -> Iterator[str]:
     imported = [one for one in (run, other) if one.folder.is_imported]
     if imported:
         if len(imported) == 1:
@@ -98,11 +98,11 @@ def _objections(run: Measured, other: Measured) -> Iterator[str]:
     if plans[0] and plans[1] and not both:
         yield f"they have no configuration in common: {', '.join(plans[0])}; {', '.join(plans[1])}"
     for name in both:
-        yield from _of_plans(plans[0][name], plans[1][name])
-    yield from _of_machines(run, other)
+        yield from _compare_plans(plans[0][name], plans[1][name])
+    yield from _compare_machines(run, other)
 
 
-def _of_plans(plan: Plan, other: Plan) -> Iterator[str]:
+def _compare_plans(plan: Plan, other: Plan) -> Iterator[str]:
     for what, pair in {
         "lab": (_kind(plan.lab), _kind(other.lab)),
         "DUT": (_kind(plan.dut), _kind(other.dut)),
@@ -111,7 +111,7 @@ def _of_plans(plan: Plan, other: Plan) -> Iterator[str]:
     }.items():
         if pair[0] != pair[1]:
             yield f"another {what}: {_words_of(pair[0])} instead of {_words_of(pair[1])}"
-    for path, now, before in _differing(plan.traffic, other.traffic, "traffic"):
+    for path, now, before in _find_differences(plan.traffic, other.traffic, "traffic"):
         yield f"{path} is {_words_of(now)} instead of {_words_of(before)}"
     tests = {test.name: test for test in other.tests}
     if not any(test.name in tests for test in plan.tests):
@@ -123,13 +123,13 @@ def _of_plans(plan: Plan, other: Plan) -> Iterator[str]:
         if test.method != before_test.method:
             yield f"the test {test.name} is of the method {test.method} instead of {before_test.method}"
             continue
-        for path, now, before in _differing(test.options, before_test.options, test.name):
+        for path, now, before in _find_differences(test.options, before_test.options, test.name):
             # A list are points: those that both have are compared.
             if not (isinstance(now, list) and isinstance(before, list)):
                 yield f"{path} is {_words_of(now)} instead of {_words_of(before)}"
 
 
-def _of_machines(run: Measured, other: Measured) -> Iterator[str]:
+def _compare_machines(run: FinishedRun, other: FinishedRun) -> Iterator[str]:
     cards, before = machines_of(run.folder.path).cards, machines_of(other.folder.path).cards
     if cards and before and set(cards) != set(before):
         yield f"another card: {', '.join(sorted(cards))} instead of {', '.join(sorted(before))}"
@@ -138,7 +138,7 @@ def _of_machines(run: Measured, other: Measured) -> Iterator[str]:
         yield f"another processor: {', '.join(sorted(models))} instead of {', '.join(sorted(earlier))}"
 
 
-def _processors(run: Measured) -> set[str]:
+def _processors(run: FinishedRun) -> set[str]:
     inventory = run.folder.read_json(INVENTORY)
     found = inventory.values() if isinstance(inventory, Mapping) else ()
     parts = [facts.get("cpu") for facts in found if isinstance(facts, Mapping)]
@@ -150,10 +150,10 @@ def _kind(found: Mapping[str, Any] | None) -> Any:
     return (found or {}).get("kind")
 
 
-def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+def _find_differences(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in dict.fromkeys([*one, *other]):
-            yield from _differing(one.get(name, _MISSING), other.get(name, _MISSING), f"{path}.{name}")
+            yield from _find_differences(one.get(name, _MISSING), other.get(name, _MISSING), f"{path}.{name}")
     elif one != other and _MISSING not in (one, other):  # an option that an older nicbench did not know had its default
         yield path, one, other
 

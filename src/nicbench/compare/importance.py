@@ -14,7 +14,7 @@ NOT_RECORDED: Final = object()
 LONGEST: Final = 160
 
 
-def shown(value: Any, path: str, longest: int = LONGEST) -> str:
+def shorten(value: Any, path: str, longest: int = LONGEST) -> str:
     """For people, on one line and cut where it is longer than so many characters."""
     if value is NOT_RECORDED:
         return "not tuned" if path.startswith("tuning.") else "not recorded"
@@ -117,7 +117,7 @@ _IDENTITY: Final = (
 """Which specimen it is, not of which kind."""
 
 
-def importance(path: str) -> Importance:
+def importance_of(path: str) -> Importance:
     """Of a difference at this path."""
     for rank, (patterns, why) in enumerate(_TABLE, 1):
         if _compile(patterns).fullmatch(path):

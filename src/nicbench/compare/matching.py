@@ -41,7 +41,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchedEntries:
     """``entries`` have results whose tests and parameters agree where they are of the same thing.
 
     ``has`` are the names of the entries that have each point; ``remarks`` say what was laid to what.
@@ -62,17 +62,17 @@ class Matched:
         return {point: names for point, names in self.has.items() if len(names) < len(self.entries)}
 
 
-def matched(entries: Sequence[Entry]) -> Matched:
+def match_points(entries: Sequence[Entry]) -> MatchedEntries:
     """The entries with their tests and points laid to each other."""
-    with_tests, remarks = _same_tests(entries)
-    same, said = _same_parameters(with_tests)
+    with_tests, remarks = _match_tests(entries)
+    same, said = _match_parameters(with_tests)
     has: dict[Point, list[str]] = {}
     for entry in same:
         for result in entry.results:
             names = has.setdefault(point_of(result), [])
             if entry.name not in names:
                 names.append(entry.name)
-    return Matched(tuple(same), {point: tuple(names) for point, names in has.items()}, (*remarks, *said))
+    return MatchedEntries(tuple(same), {point: tuple(names) for point, names in has.items()}, (*remarks, *said))
 
 
 def point_of(result: Result) -> Point:
@@ -81,7 +81,7 @@ def point_of(result: Result) -> Point:
     return Point(name_of_test(result, {}), result.method, tuple(sorted(given.items())))
 
 
-def _same_tests(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+def _match_tests(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     remarks: list[str] = []
     tests = [_tests_by_method(entry) for entry in entries]
     new: list[dict[tuple[str, str], str]] = [{} for _ in entries]
@@ -125,9 +125,9 @@ def _rename(entry: Entry, names: Mapping[tuple[str, str], str]) -> Entry:
     return replace(entry, results=results, plan=plan)
 
 
-def _same_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+def _match_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     remarks: list[str] = []
-    by_entry = [_by_kind(entry.results) for entry in entries]
+    by_entry = [_group_by_kind(entry.results) for entry in entries]
     drop: dict[Kind, frozenset[str]] = {}
     for kind in dict.fromkeys(kind for found in by_entry for kind in found):
         having = [(entry, found[kind]) for entry, found in zip(entries, by_entry, strict=True) if kind in found]
@@ -135,7 +135,9 @@ def _same_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
         some = set[str]().union(*names) - names[0].intersection(*names[1:])
         if len({_link_of(results) for _, results in having}) > 1 and all(_link_of(results) for _, results in having):
             some.add(_LINK)  # each was measured on one link: it says where, and tells no points of an entry apart
-        droppable = frozenset(name for name in some if all(_without(results, some) for _, results in having))
+        droppable = frozenset(
+            name for name in some if all(_are_distinct_without(results, some) for _, results in having)
+        )
         drop[kind] = droppable
         for name in sorted(some - {"mix"}):
             if name == _LINK and all(_LINK in own for own in names):
@@ -145,7 +147,9 @@ def _same_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
             who = [entry.name for (entry, _), own in zip(having, names, strict=True) if name not in own]
             if len(having) > 1 and name not in ("frame_bytes",):
                 kept = "" if name in droppable else ", so that its points are not those of the others"
-                remarks.append(f"{kind[0]}: {_some(who)} {'does' if len(who) == 1 else 'do'} not say “{name}”{kept}")
+                remarks.append(
+                    f"{kind[0]}: {_list_some(who)} {'does' if len(who) == 1 else 'do'} not say “{name}”{kept}"
+                )
     return [replace(entry, results=tuple(_reduce(result, drop) for result in entry.results)) for entry in entries], (
         remarks
     )
@@ -157,23 +161,23 @@ def _link_of(results: Sequence[Result]) -> str | None:
     return str(links.pop()) if len(links) == 1 and None not in links else None
 
 
-def _some(names: Sequence[str], most: int = 4) -> str:
+def _list_some(names: Sequence[str], most: int = 4) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
 
-def _kind(result: Result) -> Kind:
+def _kind_of(result: Result) -> Kind:
     return name_of_test(result, {}), result.method, str(result.parameters.get("part"))
 
 
-def _by_kind(results: Iterable[Result]) -> dict[Kind, list[Result]]:
+def _group_by_kind(results: Iterable[Result]) -> dict[Kind, list[Result]]:
     found: dict[Kind, list[Result]] = {}
     for result in results:
-        found.setdefault(_kind(result), []).append(result)
+        found.setdefault(_kind_of(result), []).append(result)
     return found
 
 
-def _without(results: Sequence[Result], names: Iterable[str]) -> bool:
+def _are_distinct_without(results: Sequence[Result], names: Iterable[str]) -> bool:
     """Whether the points of each run can be told apart without these parameters."""
     keys = [
         (
@@ -191,18 +195,18 @@ def _without(results: Sequence[Result], names: Iterable[str]) -> bool:
 
 def _reduce(result: Result, drop: Mapping[Kind, frozenset[str]]) -> Result:
     """Without what only some say; numbers that are whole are the same as whole numbers (64, 64.0)."""
-    dropped = drop.get(_kind(result), frozenset())
-    kept = {name: _plain(value) for name, value in result.parameters.items() if name not in dropped}
+    dropped = drop.get(_kind_of(result), frozenset())
+    kept = {name: _to_integer(value) for name, value in result.parameters.items() if name not in dropped}
     if label_of(kept) is not None:
         kept["size"] = str(label_of(kept))
     return result.model_copy(update={"parameters": kept})
 
 
-def _plain(value: Any) -> Any:
+def _to_integer(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def with_names(entries: Iterable[Entry]) -> tuple[Result, ...]:
+def rename_results(entries: Iterable[Entry]) -> tuple[Result, ...]:
     """Every result under its entry's name as the configuration, its id beginning with it; single runs are the first."""
     return tuple(
         result.model_copy(

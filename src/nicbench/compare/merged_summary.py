@@ -9,8 +9,8 @@ from typing import Final
 
 from nicbench import __version__
 from nicbench.compare.entry import Entry
-from nicbench.compare.matching import Matched, point_of, with_names
-from nicbench.compare.objections import listed
+from nicbench.compare.matching import MatchedEntries, point_of, rename_results
+from nicbench.compare.objections import list_names
 from nicbench.compare.points import seed_of
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value, name_of_test
@@ -19,15 +19,15 @@ from nicbench.methods.base import main_values, told_over_runs
 from nicbench.stats.runs import over_runs, runs_made
 
 
-def concluded(results: Sequence[Result], asked: Runs, run_id: str) -> tuple[Result, ...]:
+def summarise_points(results: Sequence[Result], asked: Runs, run_id: str) -> tuple[Result, ...]:
     """Each point over all runs of its configuration, its main values with their statistics."""
     return told_over_runs(over_runs(results, asked, main_values, seed_of(run_id)))
 
 
-def so_far(results: Sequence[Result], plan: Plan | None, run_id: str, title: str) -> Summary:
+def unfinished_summary(results: Sequence[Result], plan: Plan | None, run_id: str, title: str) -> Summary:
     """The summary of a run that wrote none, or goes on: what there is, and ``incomplete``."""
     asked = plan.runs if plan else ONCE
-    over = concluded(results, asked, run_id)
+    over = summarise_points(results, asked, run_id)
     return Summary(
         title=title,
         verdict=ResultVerdict.INCOMPLETE,
@@ -43,7 +43,7 @@ _RATES: Final = ("_frames_per_s", "_bits_per_s")
 PER_PORT: Final = "per port"
 
 
-def per_port(entries: Iterable[Entry]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+def divide_by_ports(entries: Iterable[Entry]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """The entries, those whose scope is a sum of ports divided; and a sentence on what was done to whom."""
     found, changed = [], []
     for entry in entries:
@@ -51,15 +51,15 @@ def per_port(entries: Iterable[Entry]) -> tuple[tuple[Entry, ...], tuple[str, ..
         if results != entry.results:
             changed.append(entry.name)
         found.append(replace(entry, results=results))
-    return tuple(found), _words_of(changed)
+    return tuple(found), _explain_division(changed)
 
 
-def _words_of(names: Sequence[str]) -> tuple[str, ...]:
+def _explain_division(names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
     said = (
-        f"rates of {listed(names)} are printed as the sum of ports and were divided by their number (--per-port): all "
-        "ports are taken to have carried as much"
+        f"rates of {list_names(names)} are printed as the sum of ports and were divided by their number (--per-port): "
+        "all ports are taken to have carried as much"
     )
     return (said,)
 
@@ -87,13 +87,13 @@ def _share(value: Value, ports: int) -> Value:
     return value / ports if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def merged(found: Matched, title: str) -> Summary:
+def merge_summaries(found: MatchedEntries, title: str) -> Summary:
     """Points that one entry alone has are left out: what is beside nothing is listed instead (``Matched.lonely``)."""
     entries = tuple(
         replace(entry, results=tuple(one for one in entry.results if len(found.has[point_of(one)]) > 1))
         for entry in found.entries
     )
-    results = with_names(entries)
+    results = rename_results(entries)
     names = tuple(entry.name for entry in entries)
     verdicts = [entry.verdict for entry in entries]
     return Summary(
@@ -101,11 +101,11 @@ def merged(found: Matched, title: str) -> Summary:
         verdict=max(verdicts, key=list(ResultVerdict).index),
         results=results,
         configurations=names,
-        over_runs=_over(results, names) if any(entry.runs > 1 for entry in entries) else (),
+        over_runs=_summarise_entries(results, names) if any(entry.runs > 1 for entry in entries) else (),
     )
 
 
-def _over(results: Sequence[Result], names: Iterable[str]) -> tuple[Result, ...]:
+def _summarise_entries(results: Sequence[Result], names: Iterable[str]) -> tuple[Result, ...]:
     """Medians and ranges where an entry has several runs, the results of its one run where not."""
     found: list[Result] = []
     for name in names:
@@ -114,7 +114,7 @@ def _over(results: Sequence[Result], names: Iterable[str]) -> tuple[Result, ...]
     return tuple(found)
 
 
-def one_basis(summary: Summary) -> Summary:
+def unify_scopes(summary: Summary) -> Summary:
     """The same with one scope for each test: where entries differ in it (``--force``) the scope names all."""
     scopes: dict[tuple[str, str], dict[str, None]] = {}
     for result in summary.results:

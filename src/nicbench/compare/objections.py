@@ -31,44 +31,48 @@ class Objection:
     next_step: str | None = None
 
 
-def objections(every: Sequence[Conditions]) -> tuple[Objection, ...]:
+def find_objections(every: Sequence[Conditions]) -> tuple[Objection, ...]:
     """Everything that speaks against comparing these, what blocks first."""
-    found = dict.fromkeys((*_of_files(every), *_of_origin(every), *_of_tests(every), *_of_links(every)))
+    found = dict.fromkeys((*_check_files(every), *_check_origins(every), *_check_tests(every), *_check_links(every)))
     return tuple(sorted(found, key=lambda one: not one.blocks))
 
 
-def _of_files(every: Sequence[Conditions]) -> Iterator[Objection]:
+def _check_files(every: Sequence[Conditions]) -> Iterator[Objection]:
     for one in every:
         if not one.finished:
             yield Objection(
-                f"{listed([one.name])} is not finished: what it would have measured is missing",
+                f"{list_names([one.name])} is not finished: what it would have measured is missing",
                 True,
                 "`nicbench resume` finishes a run",
             )
         elif one.verdict is ResultVerdict.INCOMPLETE:
-            yield Objection(f"{listed([one.name])} is incomplete: by its own verdict not all of it was measured", True)
+            yield Objection(
+                f"{list_names([one.name])} is incomplete: by its own verdict not all of it was measured", True
+            )
         if one.troubles:
             more = f", and {len(one.troubles) - 2} more" if len(one.troubles) > 2 else ""
             files = f"{'; '.join(one.troubles[:2])}{more}"
-            yield Objection(f"{listed([one.name])} is not as the run left it: {files}", True)
+            yield Objection(f"{list_names([one.name])} is not as the run left it: {files}", True)
     disturbed = [one.name for one in every if one.verdict is ResultVerdict.DISTURBED]
     if disturbed:
-        yield Objection(f"some results of {listed(disturbed)} rest on disturbed trials, marked *", False)
+        yield Objection(f"some results of {list_names(disturbed)} rest on disturbed trials, marked *", False)
 
 
-def _of_origin(every: Sequence[Conditions]) -> Iterator[Objection]:
+def _check_origins(every: Sequence[Conditions]) -> Iterator[Objection]:
     simulated = [one.name for one in every if one.origin is Origin.SIMULATED]
     others = [one.name for one in every if one.origin is not Origin.SIMULATED]
     if simulated and others:
-        yield Objection(f"{were(simulated)} simulated, {listed(others)} not: a simulation measures nothing", True)
+        yield Objection(
+            f"{names_with_verb(simulated)} simulated, {list_names(others)} not: a simulation measures nothing", True
+        )
     imported = [one.name for one in every if one.origin is Origin.IMPORTED]
     if imported and len(imported) < len(every):
         yield Objection(
-            f"{were(imported)} not measured by nicbench: how long trials were, how often they were repeated, how the "
-            "machine was set and how exact the figures are is not known beyond what the source says",
+            f"{names_with_verb(imported)} not measured by nicbench: how long trials were, how often they were "
+            "repeated, how the machine was set and how exact the figures are is not known beyond what the source says",
             False,
         )
-    runs = _group(((one.name, one.runs) for one in every if one.origin is not Origin.IMPORTED), lambda one: one)
+    runs = _group_names(((one.name, one.runs) for one in every if one.origin is not Origin.IMPORTED), lambda one: one)
     if set(runs) == {1} and len(runs[1]) > 1:
         yield Objection(
             "there is one run of each: intervals are those of the searches, and how much a second run would differ is "
@@ -76,10 +80,10 @@ def _of_origin(every: Sequence[Conditions]) -> Iterator[Objection]:
             False,
         )
     elif len(runs) > 1:
-        yield Objection(f"they have different numbers of runs: {_each(runs, str)}", False)
+        yield Objection(f"they have different numbers of runs: {_describe(runs, str)}", False)
 
 
-def _of_links(every: Sequence[Conditions]) -> Iterator[Objection]:
+def _check_links(every: Sequence[Conditions]) -> Iterator[Objection]:
     nominal = [one.name for one in every if one.nominal]
     of_links = [
         one.name
@@ -89,21 +93,21 @@ def _of_links(every: Sequence[Conditions]) -> Iterator[Objection]:
     frames = any(_sends_frames(test.method) for one in every for test in one.tests)
     if nominal and of_links and frames:
         yield Objection(
-            f"{were(nominal)} measured over virtual links, whose line rate is nominal and whose frames the "
-            f"CPU copies; {were(of_links)} not",
+            f"{names_with_verb(nominal)} measured over virtual links, whose line rate is nominal and whose frames the "
+            f"CPU copies; {names_with_verb(of_links)} not",
             True,
         )
-    speeds = _group(((one.name, one.link_bits_per_s) for one in every), lambda one: one)
+    speeds = _group_names(((one.name, one.link_bits_per_s) for one in every), lambda one: one)
     if len(speeds) > 1:
         yield Objection(
-            f"their links are not of the same speed ({_each(speeds, format_bits_per_s)}): equal shares of the line "
+            f"their links are not of the same speed ({_describe(speeds, format_bits_per_s)}): equal shares of the line "
             "rate are not equal rates",
             False,
         )
-    ways = _group(((one.name, one.bidirectional) for one in every), lambda one: one)
+    ways = _group_names(((one.name, one.bidirectional) for one in every), lambda one: one)
     if len(ways) > 1 and frames:
         words = {True: "both ways at once", False: "one way"}
-        yield Objection(f"frames did not go the same ways: {_each(ways, lambda way: words[way])}", True)
+        yield Objection(f"frames did not go the same ways: {_describe(ways, lambda way: words[way])}", True)
 
 
 def _sends_frames(method: str) -> bool:
@@ -112,12 +116,12 @@ def _sends_frames(method: str) -> bool:
     return known is not None and known.measures == "frames"
 
 
-def _of_tests(every: Sequence[Conditions]) -> Iterator[Objection]:
+def _check_tests(every: Sequence[Conditions]) -> Iterator[Objection]:
     tests = dict.fromkeys((test.test, test.method) for one in every for test in one.tests)
     for name, method in tests:
-        having = [(one.name, found) for one in every if (found := one.of(name, method)) is not None]
+        having = [(one.name, found) for one in every if (found := one.of_test(name, method)) is not None]
         if len(having) > 1:
-            yield from _of_test(f"“{name}”", having)
+            yield from _check_test(f"“{name}”", having)
     methods: dict[str, set[str]] = {}
     for one in every:
         for test in one.tests:
@@ -130,11 +134,11 @@ def _of_tests(every: Sequence[Conditions]) -> Iterator[Objection]:
             )
 
 
-def _of_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iterator[Objection]:
-    scopes = _group(having, lambda test: test.scopes or None)
+def _check_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iterator[Objection]:
+    scopes = _group_names(having, lambda test: test.scopes or None)
     if len(scopes) > 1:
         yield Objection(
-            f"rates of {name} are not on the same basis: {_each(scopes, lambda found: ' and '.join(sorted(found)))}",
+            f"rates of {name} are not on the same basis: {_describe(scopes, _join_sorted)}",
             True,
             "--per-port divides what is a sum of ports by their number",
         )
@@ -142,32 +146,33 @@ def _of_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iterato
     if unsaid and len(unsaid) < len(having):
         does = "does" if len(unsaid) == 1 else "do"
         yield Objection(
-            f"{listed(unsaid)} {does} not say whether rates of {name} are per port or a sum of ports",
+            f"{list_names(unsaid)} {does} not say whether rates of {name} are per port or a sum of ports",
             False,
         )
     for goal in dict.fromkeys(goal for _, test in having for goal in test.goals):
-        ratios = _group(having, lambda test, goal=goal: test.goals.get(goal))  # type: ignore[misc]
+        ratios = _group_names(having, lambda test, goal=goal: test.goals.get(goal))  # type: ignore[misc]
         if len(ratios) > 1:
             yield Objection(
-                f"{goal} of {name} allows other shares of lost frames: {_each(ratios, _percent)}",
+                f"{goal} of {name} allows other shares of lost frames: {_describe(ratios, _percent)}",
                 True,
             )
     for option in dict.fromkeys(option for _, test in having for option in test.times_s):
-        times = _group(having, lambda test, option=option: test.times_s.get(option))  # type: ignore[misc]
+        times = _group_names(having, lambda test, option=option: test.times_s.get(option))  # type: ignore[misc]
         if len(times) > 1:
             yield Objection(
-                f"trials of {name} do not last equally long ({option}): {_each(times, format_duration_s)}", True
+                f"trials of {name} do not last equally long ({option}): {_describe(times, format_duration_s)}",
+                True,
             )
-    ways = _group(having, lambda test: test.latencies or None)
+    ways = _group_names(having, lambda test: test.latencies or None)
     if len(ways) > 1:
         yield Objection(
-            f"latencies of {name} are not of the same way: {_each(ways, lambda found: ' and '.join(sorted(found)))}",
+            f"latencies of {name} are not of the same way: {_describe(ways, _join_sorted)}",
             True,
         )
-    tools = _group(having, lambda test: test.tools or None)
+    tools = _group_names(having, lambda test: test.tools or None)
     if len(tools) > 1:
         yield Objection(
-            f"{name} was not measured by the same tool: {_each(tools, lambda found: ' and '.join(sorted(found)))}",
+            f"{name} was not measured by the same tool: {_describe(tools, _join_sorted)}",
             False,
         )
 
@@ -175,7 +180,7 @@ def _of_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iterato
 Subject = TypeVar("Subject")
 
 
-def _group(every: Iterable[tuple[str, Subject]], of: Callable[[Subject], Value | None]) -> dict[Value, list[str]]:
+def _group_names(every: Iterable[tuple[str, Subject]], of: Callable[[Subject], Value | None]) -> dict[Value, list[str]]:
     """The names by what each of them says; those that say nothing are left out."""
     found: dict[Value, list[str]] = {}
     for name, subject in every:
@@ -185,20 +190,24 @@ def _group(every: Iterable[tuple[str, Subject]], of: Callable[[Subject], Value |
     return found
 
 
-def _each(groups: dict[Value, list[str]], words: Callable[[Value], str]) -> str:
-    return "; ".join(f"{words(value)} ({listed(names)})" for value, names in groups.items())
+def _describe(groups: dict[Value, list[str]], words: Callable[[Value], str]) -> str:
+    return "; ".join(f"{words(value)} ({list_names(names)})" for value, names in groups.items())
+
+
+def _join_sorted(words: Iterable[str]) -> str:
+    return " and ".join(sorted(words))
 
 
 def _percent(ratio: float) -> str:
     return f"{100 * ratio:g} %"
 
 
-def were(names: Sequence[str]) -> str:
+def names_with_verb(names: Sequence[str]) -> str:
     """The names and their verb: "“A” was", "“A” and “B” were"."""
-    return f"{listed(names)} {'was' if len(names) == 1 else 'were'}"
+    return f"{list_names(names)} {'was' if len(names) == 1 else 'were'}"
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Some of the names, and how many more there are."""
     shown = [f"“{name}”" for name in names[:MOST_NAMED]]
     more = len(names) - MOST_NAMED

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nicbench.compare.entry import Entry
-from nicbench.compare.run_differences import told
+from nicbench.compare.run_differences import read_settings
 from nicbench.core.errors import UsageError
 from nicbench.core.plan import Plan
 from nicbench.core.problems import suggest
@@ -37,7 +37,7 @@ def entries_of(words: Sequence[str], output: Path, tagged: Tagged, *, damaged: b
     found: list[Entry] = []
     for word in words:
         name, wanted = _name_of(word)
-        some = list(_entries(wanted, output, tagged, damaged=damaged))
+        some = list(_open_entries(wanted, output, tagged, damaged=damaged))
         if name is not None:
             alone = len(some) == 1
             some = [
@@ -68,24 +68,24 @@ def _name_of(word: str) -> tuple[str | None, str]:
     return clean(name.strip()), rest
 
 
-def _entries(word: str, output: Path, tagged: Tagged, *, damaged: bool) -> Iterator[Entry]:
+def _open_entries(word: str, output: Path, tagged: Tagged, *, damaged: bool) -> Iterator[Entry]:
     if word.startswith(REFERENCE):
-        yield from _of_data_set(word.removeprefix(REFERENCE))
+        yield from _open_data_set(word.removeprefix(REFERENCE))
         return
-    for head, configuration in _splits(word):
+    for head, configuration in _split_word(word):
         if path_of(head, output).exists():
-            yield from of_folder(open_run(head, output, damaged=damaged), configuration, head)
+            yield from open_folder(open_run(head, output, damaged=damaged), configuration, head)
             return
         if paths := tagged(head):
             for path in paths:
-                yield from of_folder(open_run(str(path), output, damaged=damaged), configuration, head)
+                yield from open_folder(open_run(str(path), output, damaged=damaged), configuration, head)
             return
     if "/" in word:
         open_run(word, output)  # says what is wrong with the path
     raise UsageError("is neither a run nor a tag", place=repr(word), next_step="`nicbench list` shows runs and tags")
 
 
-def _splits(word: str) -> Iterator[tuple[str, str | None]]:
+def _split_word(word: str) -> Iterator[tuple[str, str | None]]:
     """The whole word first; then what is before each of its colons, and a configuration after it."""
     yield word, None
     for place in range(len(word) - 1, 0, -1):
@@ -93,7 +93,7 @@ def _splits(word: str) -> Iterator[tuple[str, str | None]]:
             yield word[:place], word[place + 1 :]
 
 
-def of_folder(folder: RunFolder, configuration: str | None, word: str) -> Iterator[Entry]:
+def open_folder(folder: RunFolder, configuration: str | None, word: str) -> Iterator[Entry]:
     """One entry for each configuration of a run, or that one; a run that ended early has what is in its journal."""
     plan, summary = folder.plan(), folder.summary()
     finished = folder.finished and summary is not None
@@ -102,7 +102,7 @@ def of_folder(folder: RunFolder, configuration: str | None, word: str) -> Iterat
         summary = Summary(title=title, verdict=ResultVerdict.INCOMPLETE, results=folder.journal.results())
     head = headline(folder.path)
     machines = machines_of(folder.path)
-    for name, results in _chosen(_by_configuration(summary.counted), configuration, word).items():
+    for name, results in _choose_configuration(_group_by_configuration(summary.counted), configuration, word).items():
         own = _plan_of(plan, name)
         yield Entry(
             name=name,
@@ -123,16 +123,18 @@ def of_folder(folder: RunFolder, configuration: str | None, word: str) -> Iterat
                 "kernel": machines.kernels,
                 "processor": _processors(folder.read_json(INVENTORY)),
             },
-            told={} if summary.imported else told(folder, name),
+            told={} if summary.imported else read_settings(folder, name),
         )
 
 
-def _of_data_set(word: str) -> Iterator[Entry]:
+def _open_data_set(word: str) -> Iterator[Entry]:
     name, _, configuration = word.partition(":")
     chosen = data_set(name)
     made = as_run(chosen)
     plan = made.plan(f"{REFERENCE}{name}")
-    for own, results in _chosen(_by_configuration(made.summary.results), configuration or None, name).items():
+    for own, results in _choose_configuration(
+        _group_by_configuration(made.summary.results), configuration or None, name
+    ).items():
         yield Entry(
             name=own,
             run_id=f"{REFERENCE}{name}",
@@ -153,14 +155,16 @@ def _links(results: Sequence[Result]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean(link) for one in results if isinstance(link := one.parameters.get("link"), str)))
 
 
-def _by_configuration(results: Sequence[Result]) -> dict[str, tuple[Result, ...]]:
+def _group_by_configuration(results: Sequence[Result]) -> dict[str, tuple[Result, ...]]:
     found: dict[str, list[Result]] = {}
     for result in results:
         found.setdefault(result.configuration, []).append(result)
     return {name: tuple(members) for name, members in found.items()}
 
 
-def _chosen(found: Mapping[str, tuple[Result, ...]], wanted: str | None, word: str) -> Mapping[str, tuple[Result, ...]]:
+def _choose_configuration(
+    found: Mapping[str, tuple[Result, ...]], wanted: str | None, word: str
+) -> Mapping[str, tuple[Result, ...]]:
     """Those, or the one that is meant: by its name, else by a part of it that no other has."""
     if not found:
         raise UsageError("has no results", place=word, next_step="name a run that measured something")

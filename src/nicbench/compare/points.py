@@ -59,7 +59,7 @@ def point_of(result: Result, tests: Mapping[str, str] | None = None) -> Point:
     return Point(name_of_test(result, tests or {}), result.method, result.scope, text)
 
 
-def telling(points: Iterable[Point]) -> dict[Point, Point]:
+def hide_common_parameters(points: Iterable[Point]) -> dict[Point, Point]:
     """Each point as one that tells, beside frames, load and instances, only what differs among those of its test."""
     by_test: dict[tuple[str, str], list[Point]] = {}
     for point in dict.fromkeys(points):
@@ -99,14 +99,14 @@ class MainValue:
         """What a value is divided by to be in that unit."""
         return 1.0 / SCALES[self.form].factor if self.form in SCALES else 1.0
 
-    def of(self, result: Result) -> Value:
+    def value_in(self, result: Result) -> Value:
         """The value as it stands; None of one that its source prints and that cannot be so."""
         errata = result.imported.errata if result.imported else ()
         if any(erratum.value == self.name and not erratum.stands for erratum in errata):
             return None
         return result.values.get(self.name)
 
-    def suited_to(self, greatest: float) -> MainValue:
+    def scale_to(self, greatest: float) -> MainValue:
         """In the unit that suits values of which the greatest, in the base unit, is this."""
         form = suitable_form(self.form, greatest)
         if form == self.form or form not in SCALES:
@@ -115,7 +115,7 @@ class MainValue:
 
     def number_of(self, result: Result) -> float | None:
         """In the unit of the quantity. 0 of a DUT that passes nothing; None of what is unknown or no number."""
-        number = number_of(self.of(result))
+        number = number_of(self.value_in(result))
         return None if number is None else number / self.factor
 
 
@@ -145,8 +145,8 @@ def quantity_of(result: Result, name: str) -> Quantity:
     if column is None:
         return Quantity(name.replace("_", " "), "")
     return Quantity(
-        name=_in_a_sentence(column.head),
-        unit=_fill_in(column.unit, result.parameters),
+        name=_uncapitalise(column.head),
+        unit=_insert_parameters(column.unit, result.parameters),
         higher_is_better=None if column.better is None else column.better == "higher",
         comparative=column.comparative,
     )
@@ -161,7 +161,7 @@ def _form(column: Column | None) -> Form:
     return "number" if column is None else column.form
 
 
-def _fill_in(unit: str | None, parameters: Mapping[str, Any]) -> str:
+def _insert_parameters(unit: str | None, parameters: Mapping[str, Any]) -> str:
     """With the parameters that it names: "% of {load_of}"."""
     text = unit or ""
     for name, value in parameters.items():
@@ -169,7 +169,7 @@ def _fill_in(unit: str | None, parameters: Mapping[str, Any]) -> str:
     return text
 
 
-def _in_a_sentence(head: str) -> str:
+def _uncapitalise(head: str) -> str:
     """A heading within a sentence: small, unless its first word is written in capitals."""
     return head if head[1:2].isupper() else f"{head[:1].lower()}{head[1:]}"
 

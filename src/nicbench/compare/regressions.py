@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from nicbench.compare.finished_runs import Measured, Point, by_point
+from nicbench.compare.finished_runs import FinishedRun, Point, group_by_point
 from nicbench.compare.points import quantity_of
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Spread, Value
 from nicbench.methods.base import main_values
@@ -51,30 +51,30 @@ def judge(
     before: Sequence[Value], after: Sequence[Value], *, higher_is_better: bool | None, tolerance_ratio: float
 ) -> Judgement:
     """Of one value of one point: each side has it once a run."""
-    numbers = [[number for value in side if (number := _number(value)) is not None] for side in (before, after)]
+    numbers = [[number for value in side if (number := _number_of(value)) is not None] for side in (before, after)]
     if not numbers[0] or not numbers[1]:
         return Judgement(Outcome.UNKNOWN, f"there is no value {'before' if not numbers[0] else 'of this run'}")
     old, new = statistics.median(numbers[0]), statistics.median(numbers[1])
     change = new / old - 1.0 if old else 0.0 if new == old else None
 
-    def told(outcome: Outcome, why: str) -> Judgement:
+    def judgement_of(outcome: Outcome, why: str) -> Judgement:
         return Judgement(outcome, why, old, new, change)
 
     if new == old:
-        return told(Outcome.SAME, "equal")
+        return judgement_of(Outcome.SAME, "equal")
     if change is not None and abs(change) <= tolerance_ratio:
-        return told(Outcome.SAME, f"within the tolerance of {100.0 * tolerance_ratio:g} %")
-    shown, why = _by_runs(before, after, *numbers) or _by_intervals(before, after)
+        return judgement_of(Outcome.SAME, f"within the tolerance of {100.0 * tolerance_ratio:g} %")
+    shown, why = _judge_by_runs(before, after, *numbers) or _judge_by_intervals(before, after)
     if shown is None:
-        return told(Outcome.UNKNOWN, why)
+        return judgement_of(Outcome.UNKNOWN, why)
     if not shown:
-        return told(Outcome.SAME, why)
+        return judgement_of(Outcome.SAME, why)
     if higher_is_better is None:
-        return told(Outcome.DIFFERENT, f"{why}; neither way is better")
-    return told(Outcome.BETTER if (new > old) is higher_is_better else Outcome.WORSE, why)
+        return judgement_of(Outcome.DIFFERENT, f"{why}; neither way is better")
+    return judgement_of(Outcome.BETTER if (new > old) is higher_is_better else Outcome.WORSE, why)
 
 
-def _by_runs(
+def _judge_by_runs(
     before: Sequence[Value], after: Sequence[Value], old: Sequence[float], new: Sequence[float]
 ) -> tuple[bool, str] | None:
     """Whether the runs show a difference; None where there are too few of them, or they are too alike, to show any.
@@ -83,7 +83,7 @@ def _by_runs(
     """
     if min(len(old), len(new)) < FEWEST_RUNS:
         return None
-    from nicbench.compare.claims import Basis, claimed  # here: single runs need none of it, and it takes long to load
+    from nicbench.compare.claims import Basis, claim_of  # here: single runs need none of it, and it takes long to load
     from nicbench.stats.bootstrap import Asked
     from nicbench.stats.compare import Shown, compare
 
@@ -97,16 +97,16 @@ def _by_runs(
         f"{len(new)} runs against {len(old)}: {found.kind} {figures(effect.estimate or 0.0)} "
         f"[{figures(effect.lower)}, {figures(effect.upper)}], {test.name} p = {test.p:.2g}"
     )
-    basis = claimed(found, after, before).basis
+    basis = claim_of(found, after, before).basis
     return basis.is_shown, f"{why}, but {basis}" if basis is Basis.SEARCHES_OVERLAP else why
 
 
-def _by_intervals(before: Sequence[Value], after: Sequence[Value]) -> tuple[bool | None, str]:
+def _judge_by_intervals(before: Sequence[Value], after: Sequence[Value]) -> tuple[bool | None, str]:
     """Whether intervals are apart; None where this run's rate may be higher than it was tried."""
-    old, new = _span(before), _span(after)
+    old, new = _span_of(before), _span_of(after)
     if old is None or new is None:
         return None, "a run says nothing of the value"
-    both = f"{_interval(old)} before and {_interval(new)}"
+    both = f"{_interval_text(old)} before and {_interval_text(new)}"
     if old.is_above(new) or new.is_above(old):
         if old.lower == old.upper and new.lower == new.upper:
             return True, "one value each without an interval: told by the tolerance alone"
@@ -117,20 +117,20 @@ def _by_intervals(before: Sequence[Value], after: Sequence[Value]) -> tuple[bool
     return False, f"intervals overlap: {both}"
 
 
-def _span(values: Sequence[Value]) -> Span | None:
+def _span_of(values: Sequence[Value]) -> Span | None:
     rates = [value for value in values if isinstance(value, Bounded) and not value.is_bare]
     if rates:
         return span_of(rates)
-    numbers = [number for value in values if (number := _number(value)) is not None]
+    numbers = [number for value in values if (number := _number_of(value)) is not None]
     return Span(min(numbers), max(numbers)) if numbers else None
 
 
-def _interval(span: Span) -> str:
+def _interval_text(span: Span) -> str:
     upper = "no bound" if math.isinf(span.upper) else figures(span.upper)
     return f"[{figures(span.lower)}, {upper}]"
 
 
-def _number(value: Value) -> float | None:
+def _number_of(value: Value) -> float | None:
     """0 of a DUT that passes nothing; None of what is unknown or no number."""
     if isinstance(value, Bounded):
         value = 0.0 if value.passes_nothing else value.value
@@ -160,14 +160,14 @@ class Check:
     rows: tuple[Row, ...]
     new: tuple[Point, ...]
 
-    def of(self, outcome: Outcome) -> tuple[Row, ...]:
+    def rows_with(self, outcome: Outcome) -> tuple[Row, ...]:
         """The rows that came to this."""
         return tuple(row for row in self.rows if row.judgement.outcome is outcome)
 
 
-def check(run: Measured, against: Sequence[Measured], tolerance_ratio: float) -> Check:
+def check_regressions(run: FinishedRun, against: Sequence[FinishedRun], tolerance_ratio: float) -> Check:
     """Values of the same test, configuration and parameters; each side may have several runs of them."""
-    now, before = by_point([run]), by_point(against)
+    now, before = group_by_point([run]), group_by_point(against)
     rows = [row for point, results in before.items() for row in _rows(point, results, now.get(point), tolerance_ratio)]
     order = list(Outcome)
     rows.sort(key=lambda row: order.index(row.judgement.outcome))

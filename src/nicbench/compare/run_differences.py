@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nicbench.compare.importance import NOT_RECORDED, importance, is_identity, is_volatile
+from nicbench.compare.importance import NOT_RECORDED, importance_of, is_identity, is_volatile
 from nicbench.core.redaction import is_redacted
 from nicbench.core.turn import DEFAULT
 from nicbench.store.folder import RunFolder
@@ -17,7 +17,7 @@ _STATES: Final = ("during", "asked")
 """Of a setting that was tuned: what it read during the test, or what was asked for where nobody read it."""
 
 
-def told(folder: RunFolder, configuration: str | None = None) -> dict[str, dict[str, Any]]:
+def read_settings(folder: RunFolder, configuration: str | None = None) -> dict[str, dict[str, Any]]:
     """Bench file as resolved, tuning, inventory, map of cores and versions.
 
     Of a run that compares configurations each is a place of its own; with ``configuration`` that one alone is told, as
@@ -44,24 +44,24 @@ def told(folder: RunFolder, configuration: str | None = None) -> dict[str, dict[
         )
     inventory = folder.read_json("inventory.json")
     for host, facts in inventory.items() if isinstance(inventory, Mapping) else ():
-        found.setdefault(host, {})["inventory"] = _without_reasons(facts)
+        found.setdefault(host, {})["inventory"] = _drop_reasons(facts)
     for host, settings in _tuning_of(folder, configuration).items():
         found.setdefault(host, {})["tuning"] = settings
     return found
 
 
-def by_name(value: Any) -> dict[str, Any] | None:
+def index_by_name(value: Any) -> dict[str, Any] | None:
     """A list of things with names, by name; one without, by number: the second entry of both is then compared."""
     if not isinstance(value, list) or not value or not all(isinstance(item, Mapping) for item in value):
         return None
     return {str(item.get("name", number)): item for number, item in enumerate(value, 1)}
 
 
-def _without_reasons(facts: Any) -> Any:
+def _drop_reasons(facts: Any) -> Any:
     """Why a fact is unknown says nothing that the fact does not say."""
     if isinstance(facts, Mapping):
-        return {name: _without_reasons(value) for name, value in facts.items() if name != _REASONS}
-    return [_without_reasons(value) for value in facts] if isinstance(facts, list) else facts
+        return {name: _drop_reasons(value) for name, value in facts.items() if name != _REASONS}
+    return [_drop_reasons(value) for value in facts] if isinstance(facts, list) else facts
 
 
 def _tuning_of(folder: RunFolder, only: str | None) -> dict[str, dict[str, Any]]:
@@ -118,34 +118,38 @@ class Differences:
         return not self.settings and not self.lacking
 
 
-def differences(one: RunFolder, other: RunFolder) -> Differences:
+def find_differences(one: RunFolder, other: RunFolder) -> Differences:
     """Of bench file as resolved, tuning, inventory, map of cores and versions."""
-    says = [told(folder) for folder in (one, other)]
+    says = [read_settings(folder) for folder in (one, other)]
     found: dict[tuple[str, str], list[str]] = {}
     rows: dict[tuple[str, str], tuple[str, tuple[Any, Any]]] = {}
     for place in dict.fromkeys([*says[0], *says[1]]):
         pair = (says[0].get(place, NOT_RECORDED), says[1].get(place, NOT_RECORDED))
-        for path, values in _differing(pair[0], pair[1], ""):
+        for path, values in _find_differences(pair[0], pair[1], ""):
             key = (path, repr(values))
             rows[key] = (path, values)
             found.setdefault(key, []).append(place)
     every = [
         Difference(
-            path, tuple(place for place in found[key] if place), values, importance(path).rank, importance(path).why
+            path,
+            tuple(place for place in found[key] if place),
+            values,
+            importance_of(path).rank,
+            importance_of(path).why,
         )
         for key, (path, values) in rows.items()
     ]
     every.sort(key=lambda row: (row.rank, row.path, row.places))
     kinds: dict[str, list[Difference]] = {"settings": [], "identities": [], "volatile": [], "redacted": []}
     for row in every:
-        kinds[_kind(row)].append(row)
+        kinds[_kind_of(row)].append(row)
     return Differences(
         **{name: tuple(members) for name, members in kinds.items()},
-        lacking=tuple(_lacking(one, other)),
+        lacking=tuple(_find_lacking(one, other)),
     )
 
 
-def _kind(row: Difference) -> str:
+def _kind_of(row: Difference) -> str:
     return kind_of(row.path, row.values)
 
 
@@ -162,7 +166,7 @@ def _has_token(value: Any) -> bool:
     return is_redacted(value if isinstance(value, str) else json.dumps(value) if value is not NOT_RECORDED else None)
 
 
-def _lacking(one: RunFolder, other: RunFolder) -> Iterator[str]:
+def _find_lacking(one: RunFolder, other: RunFolder) -> Iterator[str]:
     names = ("plan.json", "inventory.json")
     for name in names:
         has = [(folder.path / name).is_file() for folder in (one, other)]
@@ -172,7 +176,7 @@ def _lacking(one: RunFolder, other: RunFolder) -> Iterator[str]:
         yield f"neither run has {' or '.join(names)}: how they were made is not known"
 
 
-def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
+def _find_differences(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
     """Leaves that differ; where one side has nothing below a path, that path alone."""
     if one == other and type(one) is type(other):
         return
@@ -182,9 +186,9 @@ def _differing(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in dict.fromkeys([*one, *other]):
             below = f"{path}.{name}" if path else str(name)
-            yield from _differing(one.get(name, NOT_RECORDED), other.get(name, NOT_RECORDED), below)
-    elif by_name(one) is not None and by_name(other) is not None:
-        yield from _differing(by_name(one), by_name(other), path)
+            yield from _find_differences(one.get(name, NOT_RECORDED), other.get(name, NOT_RECORDED), below)
+    elif index_by_name(one) is not None and index_by_name(other) is not None:
+        yield from _find_differences(index_by_name(one), index_by_name(other), path)
     elif not path:
         for name in one if isinstance(one, Mapping) else other if isinstance(other, Mapping) else ():
             pair = (one, other) if not isinstance(one, Mapping) else (one[name], other)

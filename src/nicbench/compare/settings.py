@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.compare.entry import Entry
-from nicbench.compare.importance import NOT_RECORDED, importance
-from nicbench.compare.run_differences import by_name, kind_of
+from nicbench.compare.importance import NOT_RECORDED, importance_of
+from nicbench.compare.run_differences import index_by_name, kind_of
 
-_LAST_THAT_MATTERS: Final = importance("inventory.clock_source").rank
+_LAST_THAT_MATTERS: Final = importance_of("inventory.clock_source").rank
 """Beyond it (diff/importance.py) are versions of tools, and the rest of the machine."""
 
 
@@ -42,7 +42,7 @@ class Settings:
     apart: tuple[str, ...]
 
 
-def settings(entries: Sequence[Entry]) -> Settings:
+def compare_settings(entries: Sequence[Entry]) -> Settings:
     """Of those entries that say anything of their making; nothing where fewer than two do."""
     telling = [entry for entry in entries if entry.told]
     silent = tuple(entry.name for entry in entries if not entry.told)
@@ -51,11 +51,11 @@ def settings(entries: Sequence[Entry]) -> Settings:
         return Settings(names, silent, (), (), ())
     found: dict[tuple[str, str], tuple[tuple[Any, ...], list[str]]] = {}
     for place in dict.fromkeys(place for entry in telling for place in entry.told):
-        for path, values in _differing([entry.told.get(place, NOT_RECORDED) for entry in telling], ""):
+        for path, values in _find_differences([entry.told.get(place, NOT_RECORDED) for entry in telling], ""):
             found.setdefault((path, repr(values)), (values, []))[1].append(place)
     rows: dict[str, list[Setting]] = {}
     for (path, _), (values, places) in found.items():
-        known = importance(path)
+        known = importance_of(path)
         row = Setting(path, tuple(place for place in places if place), values, known.rank, known.why)
         rows.setdefault(kind_of(path, values), []).append(row)
     kept = sorted(rows.pop("settings", []), key=lambda row: (row.rank, row.path, row.places))
@@ -68,7 +68,7 @@ def settings(entries: Sequence[Entry]) -> Settings:
     )
 
 
-def _differing(values: Sequence[Any], path: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _find_differences(values: Sequence[Any], path: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Leaves that are not the same in all; where an entry has nothing below a path, that path alone."""
     first = values[0]
     if all(value is first or (value == first and type(value) is type(first)) for value in values[1:]):
@@ -78,8 +78,8 @@ def _differing(values: Sequence[Any], path: str) -> Iterator[tuple[str, tuple[An
     if all(isinstance(value, Mapping) for value in values):
         for name in dict.fromkeys(name for value in values for name in value):
             below = f"{path}.{name}" if path else str(name)
-            yield from _differing([value.get(name, NOT_RECORDED) for value in values], below)
-    elif all(by_name(value) is not None for value in values):
-        yield from _differing([by_name(value) for value in values], path)
+            yield from _find_differences([value.get(name, NOT_RECORDED) for value in values], below)
+    elif all(index_by_name(value) is not None for value in values):
+        yield from _find_differences([index_by_name(value) for value in values], path)
     else:
         yield path, tuple(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nicbench.compare.points import MainValue, Point, main_values_of, point_of, telling
+from nicbench.compare.points import MainValue, Point, hide_common_parameters, main_values_of, point_of
 from nicbench.core.registry import find
 from nicbench.core.result import Result, Value
 from nicbench.methods.base import Method
@@ -20,7 +20,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunResult:
     """One result of a run. ``place`` counts from 0 in the order of the side's results."""
 
     run: int | None
@@ -29,12 +29,12 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class OfPoint:
+class PointValues:
     """A main value of one point; ``of`` has each side's runs, in their order, and none where it did not measure it."""
 
     point: Point
     value: MainValue
-    of: Mapping[str, tuple[Ran, ...]] = field(default_factory=dict)
+    of: Mapping[str, tuple[RunResult, ...]] = field(default_factory=dict)
 
     def numbers(self, side: str) -> list[float | None]:
         """In the unit of the quantity, one for each run."""
@@ -42,42 +42,42 @@ class OfPoint:
 
     def values(self, side: str) -> list[Value]:
         """As results have them."""
-        return [self.value.of(ran.result) for ran in self.of.get(side, ())]
+        return [self.value.value_in(ran.result) for ran in self.of.get(side, ())]
 
 
-def matched(sides: Sequence[Side], tests: Mapping[str, str] | None = None) -> tuple[OfPoint, ...]:
+def match_sides(sides: Sequence[Side], tests: Mapping[str, str] | None = None) -> tuple[PointValues, ...]:
     """Every main value of every point that any side has, in the order in which they come up.
 
     Runs that warm up are no part of it. What a method makes of single results, as a sum over instances, is made first.
     """
-    found: dict[tuple[Point, str], tuple[MainValue, dict[str, list[Ran]]]] = {}
+    found: dict[tuple[Point, str], tuple[MainValue, dict[str, list[RunResult]]]] = {}
     for side in sides:
-        for place, result in enumerate(_by_runs(side.results)):
+        for place, result in enumerate(_counted_results(side.results)):
             point = point_of(result, tests)
             for value in main_values_of(result):
                 _, of = found.setdefault((point, value.name), (value, {}))
-                of.setdefault(side.name, []).append(Ran(result.run_number, place, result))
-    told = telling(point for point, _ in found)
+                of.setdefault(side.name, []).append(RunResult(result.run_number, place, result))
+    told = hide_common_parameters(point for point, _ in found)
     return tuple(
-        OfPoint(told[point], value, {name: tuple(sorted(runs, key=_in_order)) for name, runs in of.items()})
+        PointValues(told[point], value, {name: tuple(sorted(runs, key=_order_of)) for name, runs in of.items()})
         for (point, _), (value, of) in found.items()
     )
 
 
-def in_suitable_units(points: Sequence[OfPoint]) -> tuple[OfPoint, ...]:
+def scale_units(points: Sequence[PointValues]) -> tuple[PointValues, ...]:
     """As the tables of results have them: each value in the unit that suits the greatest of its name."""
     greatest: dict[str, float] = {}
     for of in points:
         known = [abs(number) * of.value.factor for side in of.of for number in of.numbers(side) if number is not None]
         greatest[of.value.name] = max(greatest.get(of.value.name, 0.0), *known, 0.0)
-    return tuple(replace(of, value=of.value.suited_to(greatest[of.value.name])) for of in points)
+    return tuple(replace(of, value=of.value.scale_to(greatest[of.value.name])) for of in points)
 
 
-def _in_order(ran: Ran) -> tuple[int, int]:
+def _order_of(ran: RunResult) -> tuple[int, int]:
     return ran.run or 0, ran.place
 
 
-def _by_runs(results: Iterable[Result]) -> list[Result]:
+def _counted_results(results: Iterable[Result]) -> list[Result]:
     """Those that count, with what their methods make of them."""
     methods = find("nicbench.methods", Method)
     by_method: dict[str, list[Result]] = {}

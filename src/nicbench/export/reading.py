@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from nicbench.compare.merged_summary import so_far
+from nicbench.compare.merged_summary import unfinished_summary
 from nicbench.core.events import ResultReady, RunStarted
 from nicbench.core.imported import ImportedRow
 from nicbench.core.result import Bounded, Result, ResultVerdict, RunStatistics, Spread, Summary, Value, name_of_test
@@ -26,7 +26,7 @@ def summary_of(folder: RunFolder) -> Summary:
     if summary is not None and folder.finished:
         return summary
     plan = folder.plan()
-    return so_far(folder.journal.results(), plan, folder.run_id, plan.title if plan else folder.run_id)
+    return unfinished_summary(folder.journal.results(), plan, folder.run_id, plan.title if plan else folder.run_id)
 
 
 def document_of(folder: RunFolder, summary: Summary | None = None) -> ExportDocument:

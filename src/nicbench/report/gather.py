@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nicbench.compare.merged_summary import so_far
+from nicbench.compare.merged_summary import unfinished_summary
 from nicbench.core.bond import Bond
 from nicbench.core.events import (
     CeilingFound,
@@ -58,7 +58,7 @@ def gather(folder: RunFolder) -> Report:
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if summary is None or not folder.finished:
         title = plan.title if plan else started.title if started else folder.run_id
-        summary = so_far(folder.journal.results(), plan, folder.run_id, title)
+        summary = unfinished_summary(folder.journal.results(), plan, folder.run_id, title)
     trials = {event.trial.id: event.trial for event in events if isinstance(event, TrialFinished)}
     tests = {event.result.id: event.test for event in events if isinstance(event, ResultReady)}
     found = statistics_view(summary, tests, plan, folder.run_id)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nicbench.compare.claims import Basis
-from nicbench.compare.compared import Compared
+from nicbench.compare.compared import PointComparison
 from nicbench.compare.points import point_of
 from nicbench.core.result import Bounded, Result, Spread, number_of
 from nicbench.core.table import Column, Goal
@@ -43,7 +43,7 @@ class RatesRow:
 
     size: str
     cells: Mapping[str, tuple[RateCell, ...]]
-    told: Mapping[str, tuple[Compared, ...]]
+    told: Mapping[str, tuple[PointComparison, ...]]
     """By goal: what may be said of each two configurations."""
 
     @property
@@ -130,7 +130,9 @@ def _table(section: Section, names: Sequence[str], statistics: StatisticsView) -
     return RatesTable(section.test, section.table.title, section.scope, tuple(names), runs, goals, tuple(rows), columns)
 
 
-def _claims_of(results: Sequence[Result], test: str, goal: Goal, statistics: StatisticsView) -> tuple[Compared, ...]:
+def _claims_of(
+    results: Sequence[Result], test: str, goal: Goal, statistics: StatisticsView
+) -> tuple[PointComparison, ...]:
     """Of all results of a size: they share their point, which knows neither the configuration nor words for tables."""
     first = results[0]
     for added in ((CONFIGURATION,), (CONFIGURATION, "size")):  # tables add the size where results do not have it
@@ -146,7 +148,7 @@ def _cells(
     goal: Goal,
     names: Sequence[str],
     write: Callable[[float], str],
-    told: Sequence[Compared],
+    told: Sequence[PointComparison],
 ) -> tuple[RateCell, ...]:
     of_names = [
         [result for result in results if configuration_of(result) == name and goal.value in result.values]
@@ -196,7 +198,7 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
     return RateCell(name, value, text, within, percent_text, against_first, span, tuple(runs))
 
 
-def against(name: str, first: str, told: Sequence[Compared]) -> str:
+def against(name: str, first: str, told: Sequence[PointComparison]) -> str:
     """How far a rate lies from the first configuration's, in percent, where a difference is claimed."""
     one = next((one for one in told if {name, first} == {one.comparison.first.name, one.comparison.second.name}), None)
     if one is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.compare.merged_summary import concluded
+from nicbench.compare.merged_summary import summarise_points
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.stats.runs import runs_made
 
@@ -22,7 +22,7 @@ def summarise(bench: BenchFile, results: Sequence[Result], run_id: str, *, compl
         verdict = ResultVerdict.DISTURBED
     else:
         verdict = ResultVerdict.VALID
-    over = concluded(results, bench.runs, run_id)
+    over = summarise_points(results, bench.runs, run_id)
     return Summary(
         title=bench.title,
         verdict=verdict,

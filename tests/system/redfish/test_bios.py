@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from tests.system.redfish._bmc import PASSWORD, USER, Bmc, resources, serving
 
-from nicbench.compare.importance import importance, is_identity
+from nicbench.compare.importance import importance_of, is_identity
 from nicbench.core.redaction import Redactor
 from nicbench.core.tuning import Outcome
 from nicbench.hosts.fake import FakeHost
@@ -281,10 +281,10 @@ async def test_redaction_takes_what_names_the_machine(maker: str, monkeypatch: p
 
 
 def test_a_bios_setting_stands_near_the_top_of_a_diff() -> None:
-    assert importance("inventory.bios_settings.attributes.SubNumaCluster").why == "a BIOS setting"
+    assert importance_of("inventory.bios_settings.attributes.SubNumaCluster").why == "a BIOS setting"
     assert (
-        importance("inventory.bios_settings.attributes.SubNumaCluster").rank
-        < importance("inventory.core_clock_policy.governor").rank
+        importance_of("inventory.bios_settings.attributes.SubNumaCluster").rank
+        < importance_of("inventory.core_clock_policy.governor").rank
     )
     assert is_identity("inventory.bios_settings.identity.serials")
 

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference, runs_under
 from nicbench.cli.output import FORMAT, print_json, results, say
-from nicbench.compare.finished_runs import Measured, finished_run, objections
-from nicbench.compare.regressions import Check, Outcome, Row, check
-from nicbench.compare.run_differences import Difference, differences
+from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
+from nicbench.compare.regressions import Check, Outcome, Row, check_regressions
+from nicbench.compare.run_differences import Difference, find_differences
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
 from nicbench.stats.numerals import figures
 from nicbench.store.folder import RunFolder
@@ -50,11 +50,11 @@ def _check(
 ) -> None:
     """Check whether a run is worse than another, or than those with a tag: status 6 where it is, 5 if unknown."""
     folder = open_run(run, output)
-    measured = finished_run(folder)
+    measured = require_finished(folder)
     if isinstance(measured, str):
         raise CannotTellError(measured, place=str(folder.path), next_step="`nicbench resume` finishes a run")
     others = _others(against, output, folder)
-    reasons = tuple(dict.fromkeys(reason for other in others for reason in objections(measured, other)))
+    reasons = tuple(dict.fromkeys(reason for other in others for reason in find_objections(measured, other)))
     if reasons and not force:
         more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
         raise UsageError(
@@ -62,8 +62,8 @@ def _check(
             place=measured.name,
             next_step="name a run made in the same way, or add --force",
         )
-    found = check(measured, others, tolerance / 100.0)
-    changed = () if measured.folder.is_imported else differences(others[-1].folder, folder).settings
+    found = check_regressions(measured, others, tolerance / 100.0)
+    changed = () if measured.folder.is_imported else find_differences(others[-1].folder, folder).settings
     error = _error(found, measured, others)
     if json:
         print_json(_document(found, measured, others, tolerance, reasons, changed, error))
@@ -76,14 +76,14 @@ def _check(
         raise error
 
 
-def _others(against: str, output: Path, folder: RunFolder) -> list[Measured]:
+def _others(against: str, output: Path, folder: RunFolder) -> list[FinishedRun]:
     """Opens the runs to compare with, oldest first.
 
     UsageError where there is none, CannotTellError where none of them is complete.
     """
     if path_of(against, output).exists():
         other = open_run(against, output)
-        found = [finished_run(other)] if other.path != folder.path else []
+        found = [require_finished(other)] if other.path != folder.path else []
     else:
         tagged = [run.path for run in runs_under(output).runs if against in run.tags]
         if not tagged:
@@ -106,16 +106,16 @@ def _others(against: str, output: Path, folder: RunFolder) -> list[Measured]:
     return complete
 
 
-def _open_complete(path: Path) -> Measured | str:
-    """Opens a run as ``finished_run`` does; returns a sentence also for a damaged run, as it is one of many."""
+def _open_complete(path: Path) -> FinishedRun | str:
+    """Opens a run as ``require_finished`` does; returns a sentence also for a damaged run, as it is one of many."""
     try:
-        return finished_run(open_run(str(path), path.parent))
+        return require_finished(open_run(str(path), path.parent))
     except NicbenchError as error:
         return f"{path.name}: {error.message}"
 
 
-def _error(found: Check, run: Measured, others: list[Measured]) -> NicbenchError | None:
-    worse, unknown, every = found.of(Outcome.WORSE), found.of(Outcome.UNKNOWN), len(found.rows)
+def _error(found: Check, run: FinishedRun, others: list[FinishedRun]) -> NicbenchError | None:
+    worse, unknown, every = found.rows_with(Outcome.WORSE), found.rows_with(Outcome.UNKNOWN), len(found.rows)
     if worse:
         return ThresholdError(
             f"{len(worse)} of {every} values are worse than before",
@@ -134,8 +134,8 @@ def _error(found: Check, run: Measured, others: list[Measured]) -> NicbenchError
 
 def _document(
     found: Check,
-    run: Measured,
-    others: list[Measured],
+    run: FinishedRun,
+    others: list[FinishedRun],
     tolerance: float,
     reasons: tuple[str, ...],
     changed: tuple[Difference, ...],
@@ -146,7 +146,7 @@ def _document(
         "run": run.name,
         "against": [other.name for other in others],
         "tolerance_percent": tolerance,
-        "outcome": Outcome.WORSE if found.of(Outcome.WORSE) else Outcome.UNKNOWN if error else "not worse",
+        "outcome": Outcome.WORSE if found.rows_with(Outcome.WORSE) else Outcome.UNKNOWN if error else "not worse",
         "exit_status": error.exit_status if error else 0,
         "not_comparable": list(reasons),
         "values": [_plain(row) for row in found.rows],
@@ -171,14 +171,14 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def _print(
-    found: Check, run: Measured, others: list[Measured], reasons: tuple[str, ...], changed: tuple[Difference, ...]
+    found: Check, run: FinishedRun, others: list[FinishedRun], reasons: tuple[str, ...], changed: tuple[Difference, ...]
 ) -> None:
     console = results()
     many = others[0].name if len(others) == 1 else f"{len(others)} runs, {others[0].name} to {others[-1].name}"
     console.print(escape(f"{run.name} against {many}"), soft_wrap=True)
     for reason in reasons:
         console.print(escape(f"not comparable, forced: {clean(reason)}"), soft_wrap=True)
-    counts = {outcome: len(found.of(outcome)) for outcome in Outcome}
+    counts = {outcome: len(found.rows_with(outcome)) for outcome in Outcome}
     counted = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing to compare"
     console.print(f"{len(found.rows)} values: {counted}\n")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

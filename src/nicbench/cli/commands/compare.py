@@ -17,7 +17,7 @@ from nicbench.core.errors import UsageError
 from nicbench.report import Format
 
 if TYPE_CHECKING:
-    from nicbench.compare.matching import Matched
+    from nicbench.compare.matching import MatchedEntries
     from nicbench.compare.objections import Objection
 
 PAGE: Final = "comparison"
@@ -59,26 +59,26 @@ def _compare(
     # Imported here: these take a second to load, and no other command needs them.
     from nicbench.cli.comparison import document, print_comparison
     from nicbench.compare.conditions import conditions_of
-    from nicbench.compare.entry import named
-    from nicbench.compare.matching import matched
-    from nicbench.compare.merged_summary import per_port as divided
-    from nicbench.compare.objections import objections
+    from nicbench.compare.entry import name_entries
+    from nicbench.compare.matching import match_points
+    from nicbench.compare.merged_summary import divide_by_ports as divided
+    from nicbench.compare.objections import find_objections
     from nicbench.compare.opening import entries_of
-    from nicbench.compare.settings import settings
+    from nicbench.compare.settings import compare_settings
     from nicbench.report.answer.of_entries import title_of
     from nicbench.report.beside.layout import document as page_document
     from nicbench.report.beside.page import page_of
     from nicbench.report.formats import write
 
     stem, wanted = _place(out, formats)
-    entries = named(entries_of(runs, output, partial(_find_tagged, output), damaged=force))
+    entries = name_entries(entries_of(runs, output, partial(_find_tagged, output), damaged=force))
     remarks: tuple[str, ...] = ()
     if per_port:
         entries, remarks = divided(entries)
-    found = matched(entries)
-    against = objections([conditions_of(entry) for entry in found.entries])
+    found = match_points(entries)
+    against = find_objections([conditions_of(entry) for entry in found.entries])
     _refuse(found, against, force=force)
-    known = settings(found.entries)
+    known = compare_settings(found.entries)
     page = page_of(
         found,
         against,
@@ -131,7 +131,7 @@ def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ..
     return stem, (endings[out.suffix],) if is_file and formats is None else kinds(formats)
 
 
-def _refuse(found: Matched, against: Sequence[Objection], *, force: bool) -> None:
+def _refuse(found: MatchedEntries, against: Sequence[Objection], *, force: bool) -> None:
     """Raises UsageError with every reason; where nothing is in common also with ``--force``."""
     if not found.common:
         tests = "; ".join(

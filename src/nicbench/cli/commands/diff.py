@@ -12,8 +12,8 @@ from rich.table import Table
 
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.compare.importance import NOT_RECORDED, shown
-from nicbench.compare.run_differences import Difference, Differences, differences
+from nicbench.compare.importance import NOT_RECORDED, shorten
+from nicbench.compare.run_differences import Difference, Differences, find_differences
 from nicbench.core.errors import UsageError
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import open_run
@@ -44,7 +44,7 @@ def _diff(one: _One, other: _Other, output: Output = DEFAULT_OUTPUT, json: Json 
                 place=str(folder.path),
                 next_step="name two runs that nicbench measured; `nicbench list` shows them",
             )
-    found = differences(*folders)
+    found = find_differences(*folders)
     if json:
         print_json(_document(folders, found))
     else:
@@ -87,7 +87,7 @@ def _print(console: Console, folders: list[RunFolder], found: Differences) -> No
         for head in ("what", "where", "A", "B", "why it matters"):
             table.add_column(head, overflow="fold")
         for row in found.settings:
-            texts = [shown(value, row.path) for value in row.values]
+            texts = [shorten(value, row.path) for value in row.values]
             table.add_row(*map(escape, (row.path, _where(row), *texts, row.why)))
         console.print(table)
     elif found.equal:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nicbench.compare.claims import Basis
-from nicbench.compare.compared import Compared
+from nicbench.compare.compared import PointComparison
 from nicbench.core.result import ResultVerdict, number_of
 from nicbench.core.table import Goal
 from nicbench.report.answer.sentences import GAP, and_list, stated
@@ -122,20 +122,20 @@ def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
     return f"{bound}{table.written(goal, cell)}"
 
 
-def _apart(told: Sequence[Compared]) -> str:
+def _apart(told: Sequence[PointComparison]) -> str:
     """Of each two: how many times as much one passes, or that no difference is shown."""
     said = [text for text in map(_of_two, told) if text]
     return f" {' '.join(said)}" if said else ""
 
 
-def _of_two(one: Compared) -> str:
+def _of_two(one: PointComparison) -> str:
     """By the runs in the words of all comparisons; of few runs by the intervals within which rates were found."""
     claim = one.claim
     if claim.basis is Basis.TOO_FEW:
         return ""
     first, second = one.comparison.first.name, one.comparison.second.name
     if claim.spans is None or claim.basis not in (Basis.INTERVALS, Basis.INTERVALS_OVERLAP):
-        said = one.said
+        said = one.claim_text
         return f"{said[:1].upper()}{said[1:]}."
     if claim.higher is None:
         return f"{named(first)} and {named(second)} are not told apart: their intervals overlap."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nicbench.compare.entry import Entry
-from nicbench.compare.objections import listed
+from nicbench.compare.objections import list_names
 from nicbench.core.table import Goal
 from nicbench.report.answer import of_comparison, of_studies
 from nicbench.report.beside.values import ValueTable
@@ -39,7 +39,7 @@ def sentences(
         said += of_studies.answers(studies) if len(entries) <= FEW else ()
         said = said or [f"{len(entries)} entries side by side."]
     if said[0].startswith(_NOTHING) and (compared.tails or _states(compared)):
-        said[0] = f"{listed([entry.name for entry in entries])} are compared in the tables below, point by point."
+        said[0] = f"{list_names([entry.name for entry in entries])} are compared in the tables below, point by point."
     return (*said, *_of_published(compared, entries))
 
 
@@ -130,4 +130,4 @@ def title_of(entries: Sequence[Entry]) -> str:
     if len(titles) == 1 and not any(entry.is_named for entry in entries):
         runs = len({entry.run_id for entry in entries})
         return f"{titles.pop()}: {f'{runs} runs' if runs > 1 else f'{len(names)} configurations'} side by side"
-    return f"{listed(names[:3])} side by side" if len(names) <= 3 else f"{len(names)} results side by side"
+    return f"{list_names(names[:3])} side by side" if len(names) <= 3 else f"{len(names)} results side by side"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from nicbench import __version__
 from nicbench.compare.entry import Entry
-from nicbench.compare.matching import Matched, Point
-from nicbench.compare.merged_summary import merged, one_basis, plan_of_all
+from nicbench.compare.matching import MatchedEntries, Point
+from nicbench.compare.merged_summary import merge_summaries, plan_of_all, unify_scopes
 from nicbench.compare.objections import Objection
 from nicbench.compare.settings import Settings
 from nicbench.core.result import Summary
@@ -86,7 +86,7 @@ class Page:
 
 
 def page_of(
-    found: Matched,
+    found: MatchedEntries,
     against: Sequence[Objection],
     known: Settings,
     *,
@@ -96,7 +96,7 @@ def page_of(
 ) -> Page:
     """``against`` is what speaks against it: what blocks was forced. ``remarks`` are further things to know."""
     entries = found.entries
-    summary = one_basis(merged(found, title))
+    summary = unify_scopes(merge_summaries(found, title))
     statistics = statistics_view(summary, {}, None, " ".join(sorted(entry.run_id for entry in entries)))
     compared = comparison(summary, {}, plan_of_all(entries, title), statistics)
     assert compared is not None  # noqa: S101 - of two entries at least
@@ -188,7 +188,7 @@ def _report(
     )
 
 
-def _lonely(found: Matched) -> tuple[Lonely, ...]:
+def _lonely(found: MatchedEntries) -> tuple[Lonely, ...]:
     """By what has the same entries, so that a test which one alone has is one line."""
     grouped: dict[tuple[str, tuple[str, ...]], list[Point]] = {}
     for point, names in found.lonely.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.compare.entry import Entry, Origin
-from nicbench.compare.importance import shown
+from nicbench.compare.importance import shorten
 from nicbench.compare.settings import Setting
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import format_bits_per_s
@@ -92,7 +92,7 @@ def setting_rows(found: Sequence[Setting], names: Sequence[str]) -> tuple[Settin
     """``names`` are those of the entries that say anything of their settings."""
     rows = []
     for one in found:
-        texts = tuple(shown(value, one.path, _LONGEST) for value in one.values)
+        texts = tuple(shorten(value, one.path, _LONGEST) for value in one.values)
         groups: dict[str, list[str]] = {}
         for text, name in zip(texts, names, strict=True):
             groups.setdefault(text, []).append(name)

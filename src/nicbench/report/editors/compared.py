@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.compare.compared import Compared
+from nicbench.compare.compared import PointComparison
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.stats.frames_runs import RUNS
@@ -26,7 +26,7 @@ def count_of(way: OneWay) -> int:
     return next((count for count in way.counts if held and count > max(held)), way.counts[-1])
 
 
-def _at(study: Study, way: OneWay, statistics: StatisticsView, instances: int) -> tuple[Compared, ...]:
+def _at(study: Study, way: OneWay, statistics: StatisticsView, instances: int) -> tuple[PointComparison, ...]:
     every = statistics.comparisons.all if statistics.comparisons else ()
     return tuple(
         one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nicbench.compare.compared import Compared
+from nicbench.compare.compared import PointComparison
 from nicbench.report.document.blocks import Block, Cell, Figure, Folded, Panel
 from nicbench.report.document.inlines import BREAK, capitalised, inlines, small, strong
 from nicbench.report.document.paper import drawing
@@ -168,8 +168,8 @@ def _differences(found: StatisticsView, report: Report) -> Iterator[Block]:
     yield Folded(inlines("The same in sentences, each with its arithmetic"), tuple(sentences))
 
 
-def _comparisons(all_of_them: Sequence[Compared], *, has_values: bool) -> Block:
-    def of_one(one: Compared) -> Iterator[Cell]:
+def _comparisons(all_of_them: Sequence[PointComparison], *, has_values: bool) -> Block:
+    def of_one(one: PointComparison) -> Iterator[Cell]:
         told = comparison_cells(one)
         yield name(told.place)
         yield words(told.sides)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.compare.claims import Basis
-from nicbench.compare.compared import Compared
+from nicbench.compare.compared import PointComparison
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
 from nicbench.stats.numerals import alike, figures
@@ -54,7 +54,7 @@ class ComparisonCells:
     verdict: str
 
 
-def comparison_cells(one: Compared) -> ComparisonCells:
+def comparison_cells(one: PointComparison) -> ComparisonCells:
     """What cannot be said is a dash."""
     found, effect = one.comparison, one.comparison.effect
     unit = "" if found.kind.is_ratio else f" {one.value.quantity.unit}".rstrip()
@@ -73,7 +73,7 @@ def comparison_cells(one: Compared) -> ComparisonCells:
     )
 
 
-def _verdict(one: Compared) -> str:
+def _verdict(one: PointComparison) -> str:
     claim = one.claim
     if not claim.basis.is_shown:
         return "too few runs" if claim.basis is Basis.TOO_FEW else "not told apart"

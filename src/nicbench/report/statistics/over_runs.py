@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.compare.sides import OfPoint
+from nicbench.compare.sides import PointValues
 from nicbench.core.result import RunStatistics
 from nicbench.core.turn import DEFAULT
 from nicbench.report.numbers import UNKNOWN
@@ -23,7 +23,7 @@ class OverRuns:
     ``runs`` are the numbers of its runs with their values, None where a run has none.
     """
 
-    of: OfPoint
+    of: PointValues
     configuration: str
     runs: tuple[tuple[int, float | None], ...]
     found: RunStatistics
@@ -90,7 +90,7 @@ class TestStatistics:
         return tuple(f"{note} ({count} of {many} rows)" if many > 1 else note for note, count in counts.items())
 
 
-def over_runs(points: Iterable[OfPoint], configurations: Sequence[str], asked: Asked) -> tuple[TestStatistics, ...]:
+def over_runs(points: Iterable[PointValues], configurations: Sequence[str], asked: Asked) -> tuple[TestStatistics, ...]:
     """Of those that several runs measured, in the order of the results."""
     by_test: dict[str, list[OverRuns]] = {}
     for of in points:

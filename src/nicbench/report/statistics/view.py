@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.compare.claims import Basis
-from nicbench.compare.compared import Compared, Comparisons, compared
+from nicbench.compare.compared import Comparisons, PointComparison, compare_sides
 from nicbench.compare.points import Point, seed_of
-from nicbench.compare.sides import OfPoint, Side, in_suitable_units, matched
+from nicbench.compare.sides import PointValues, Side, match_sides, scale_units
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Result, Summary
@@ -56,7 +56,7 @@ class Drifting:
         return text if self.what == "run" else text.replace(" runs", f" {self.what}s")
 
 
-def drift_over_runs(points: Iterable[OfPoint], configurations: Sequence[str]) -> Drifting | None:
+def drift_over_runs(points: Iterable[PointValues], configurations: Sequence[str]) -> Drifting | None:
     """None where nothing was measured three times: then there is no order to speak of."""
     series = [
         Series(_name(name, of), of.numbers(name))
@@ -84,7 +84,7 @@ def drift_within_runs(results: Iterable[Result]) -> Drifting | None:
     return Drifting("interval", drifts(series)) if series else None
 
 
-def _name(configuration: str, of: OfPoint) -> str:
+def _name(configuration: str, of: PointValues) -> str:
     whose = "" if configuration == DEFAULT else f"“{configuration}”: "
     return f"{whose}{of.point.words}, {of.value.quantity.name}"
 
@@ -115,7 +115,7 @@ class StatisticsView:
     drift_within: Drifting | None
 
     @property
-    def differences(self) -> tuple[Compared, ...]:
+    def differences(self) -> tuple[PointComparison, ...]:
         """Comparisons of which there is something to say beyond that there are too few runs."""
         found = self.comparisons.all if self.comparisons else ()
         return found if any(one.claim.basis is not Basis.TOO_FEW for one in found) else ()
@@ -130,7 +130,7 @@ class StatisticsView:
         """Whether there is nothing to print."""
         return not (self.tests or self.differences or self.drift_within)
 
-    def of(self, point: Point, value: str) -> tuple[Compared, ...]:
+    def of(self, point: Point, value: str) -> tuple[PointComparison, ...]:
         """What was compared at a point in one main value."""
         found = self.comparisons.all if self.comparisons else ()
         return tuple(one for one in found if one.point == point and one.value.name == value)
@@ -141,14 +141,16 @@ def statistics_view(summary: Summary, tests: Mapping[str, str], plan: Plan | Non
     counted = summary.counted
     names = summary.configurations or tuple(dict.fromkeys(result.configuration for result in counted))
     sides = [Side(name, tuple(one for one in counted if one.configuration == name)) for name in names]
-    points = in_suitable_units(matched(sides, tests))
+    points = scale_units(match_sides(sides, tests))
     asked = Asked(seed=seed_of(run_id))
     in_rounds = bool(plan and plan.turns) and not summary.imported
     return StatisticsView(
         seed=asked.seed,
         resamples=asked.resamples,
         tests=over_runs(points, names, asked),
-        comparisons=compared(sides, seed=asked.seed, in_rounds=in_rounds, points=points) if len(sides) > 1 else None,
+        comparisons=compare_sides(sides, seed=asked.seed, in_rounds=in_rounds, points=points)
+        if len(sides) > 1
+        else None,
         drift=drift_over_runs(points, names),
         drift_within=drift_within_runs(counted),
     )
