@@ -14,6 +14,7 @@ from nicbench.report.numbers import (
     LIMITS,
     UNKNOWN,
     decimals_of,
+    fixed,
     frame_rate_decimals,
     interval,
     microseconds,
@@ -202,7 +203,7 @@ def _writer(form: Form, numbers: Sequence[float], widths: Sequence[float] = ()) 
     """How a column of these numbers is written; ``widths`` are of the intervals beside them."""
     if form in ("pps", "kpps", "mpps"):
         factor, decimals = SCALES[form].factor, frame_rate_decimals(form, numbers, widths)
-        return lambda number: f"{number * factor:.{decimals}f}"
+        return lambda number: fixed(number * factor, decimals)
     if form == "of_frames":
         decimals = decimals_of(numbers)
         return lambda number: of_frames(number, decimals)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal
 from types import MappingProxyType
 
 from nicbench.core.forms import SCALES, Form
 from nicbench.core.result import Bounded, LimitedBy
 
+_EXACT = Context(prec=400)
 UNKNOWN = "\u2013"  # an en dash: never a zero
 THIN_SPACE = "\u202f"
 _SIGNIFICANT_DIGITS = 3
@@ -44,7 +46,7 @@ def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:
     """A frame rate in Mpps, without the unit."""
     if rate_frames_per_s is None:
         return UNKNOWN
-    return f"{rate_frames_per_s / 1e6:.{mpps_decimals([rate_frames_per_s]) if decimals is None else decimals}f}"
+    return fixed(rate_frames_per_s / 1e6, mpps_decimals([rate_frames_per_s]) if decimals is None else decimals)
 
 
 def basis_words(scope: str) -> str:
@@ -72,7 +74,7 @@ def microseconds(duration_ns: float | None) -> str:
     """A latency in microseconds, three significant digits, no less than whole ones and no more than nanoseconds."""
     if duration_ns is None or duration_ns == 0:
         return UNKNOWN if duration_ns is None else "0"
-    return significant(duration_ns / 1e3) if duration_ns >= 1e3 else f"{duration_ns / 1e3:.3f}"
+    return significant(duration_ns / 1e3) if duration_ns >= 1e3 else fixed(duration_ns / 1e3, 3)
 
 
 def uncertainty(duration_ns: float | None) -> str:
@@ -90,7 +92,7 @@ def significant(value: float) -> str:
     if value == 0:
         return "0"
     decimals = max(0, min(6, _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value)))))
-    return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
+    return _with_decimals(value, decimals)
 
 
 def spoken_number(value: float) -> str:
@@ -113,7 +115,7 @@ def trimmed(value: float | None) -> str:
 
 def decimals_of(values: Iterable[float | None], most: int = 3) -> int:
     """Decimals that show each of the values to so many, and none that would be zeros in all of them."""
-    texts = [f"{value:.{most}f}".rstrip("0") for value in values if value is not None]
+    texts = [fixed(value, most).rstrip("0") for value in values if value is not None]
     return max((len(text.partition(".")[2]) for text in texts), default=0)
 
 
@@ -131,8 +133,17 @@ def of_frames(value: float | None, decimals: int = 3) -> str:
     )
 
 
+def fixed(value: float, decimals: int, thousands: str = "") -> str:
+    """So many decimals; a tie goes away from zero, as a reader rounds 21.95, which no binary number is: 22.0."""
+    if not math.isfinite(value):
+        return f"{value:.{decimals}f}"
+    # Fifteen digits are what a double holds of a decimal number: beyond them is the error of the arithmetic before.
+    rounded = Decimal(f"{value:.15g}").quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _EXACT)
+    return f"{rounded or abs(rounded):,f}".replace(",", thousands)
+
+
 def _with_decimals(value: float, decimals: int) -> str:
-    return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
+    return fixed(value, decimals, THIN_SPACE)
 
 
 def seconds(duration_s: float | None) -> str:
