@@ -13,10 +13,9 @@ from nicbench.stages.machine import claims, hold_for_run
 from nicbench.stages.monitor import run_monitors
 from nicbench.stages.plan import describe, disclose
 from nicbench.stages.rigs import TurnSetting, rig_of
-from nicbench.stages.summary import summarise
 from nicbench.stages.testbed import touches_machine
 from nicbench.stages.tuning import tune_hosts
-from nicbench.stages.turns import one_turn, refuse_changed_bench, run_started, turns_left, wall_time
+from nicbench.stages.turns import one_turn, refuse_changed_bench, run_started, summarise, turns_left, wall_time
 from nicbench.store.folder import RunFolder
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError
-from nicbench.core.runs import Runs
+from nicbench.core.turn import Runs
 
 Read = Callable[[str], BenchFile]
 

@@ -8,8 +8,7 @@ import pytest
 
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison, compare_sides
-from nicbench.compare.points import seed_of
-from nicbench.compare.sides import Side
+from nicbench.compare.points import Side, seed_of
 from nicbench.core.result import Bounded, LimitedBy, Result, Value
 
 SEED = 7

@@ -7,7 +7,7 @@ import pytest
 from nicbench.compare.merged_summary import summarise_points, unfinished_summary
 from nicbench.compare.points import seed_of
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread
-from nicbench.core.runs import ONCE
+from nicbench.core.turn import ONCE
 
 RATES = (2.0e6, 2.2e6, 2.4e6, 2.6e6)
 

@@ -7,8 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from nicbench.core.runs import Runs
-from nicbench.core.turn import ALONE, Turn, interleave_turns
+from nicbench.core.turn import ALONE, Runs, Turn, interleave_turns
 
 
 def names(turns: tuple[Turn, ...]) -> list[tuple[int, str]]:

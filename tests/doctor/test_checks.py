@@ -6,7 +6,7 @@ import pytest
 
 from nicbench.doctor.base import State
 from nicbench.doctor.checks import clock, cores, engine, huge_pages, hypervisor, locked_memory, packages, privileges
-from nicbench.doctor.package_list import Package, installed_packages, packages_file, parse_packages
+from nicbench.doctor.checks.packages import Package, installed_packages, packages_file, parse_packages
 from nicbench.tuning.huge_pages import HugePages
 
 CLANG = Package("clang", "runtime", "compiles XDP programs")

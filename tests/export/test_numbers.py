@@ -23,8 +23,7 @@ from nicbench.export.formats.base import ExportFormat
 from nicbench.export.reading import document_of
 from nicbench.export.schema import export_schema, export_schema_text
 from nicbench.export.source import ExportSource
-from nicbench.export.tables import BESIDE, OF_RESULT, OF_VALUE, long_table, wide_table
-from nicbench.export.units import unit_of
+from nicbench.export.tables import BESIDE, OF_RESULT, OF_VALUE, long_table, unit_of, wide_table
 from nicbench.store import RunFolder
 
 ROOT = Path(__file__).parents[2]

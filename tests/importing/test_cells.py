@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.core.problems import Position, WrongFileError
+from nicbench.core.errors import Position, WrongFileError
 from nicbench.importing import cells
 from nicbench.importing.cells import read_sheet
 

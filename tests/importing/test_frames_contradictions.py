@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from nicbench.core.problems import WrongFileError
+from nicbench.core.errors import WrongFileError
 from nicbench.importing.cells import read_sheet
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.errors import UsageError
-from nicbench.core.problems import WrongFileError
+from nicbench.core.errors import UsageError, WrongFileError
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.files import Dialect, GivenFile, import_files
 from nicbench.importing.formats.iperf3 import Iperf3Json

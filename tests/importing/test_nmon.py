@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.problems import WrongFileError
+from nicbench.core.errors import WrongFileError
 from nicbench.importing.monitored import rows
-from nicbench.importing.nmon import read_nmon
-from nicbench.importing.recording import Recording
+from nicbench.importing.nmon import Recording, read_nmon
 
 SMALL = """\
 AAA,progname,nmon

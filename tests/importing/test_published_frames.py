@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.problems import WrongFileError
+from nicbench.core.errors import WrongFileError
 from nicbench.core.registry import find
 from nicbench.core.result import ResultVerdict
 from nicbench.importing.cells import read_sheet

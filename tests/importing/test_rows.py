@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.core.errors import UsageError
-from nicbench.core.problems import WrongFileError
+from nicbench.core.errors import UsageError, WrongFileError
 from nicbench.core.result import Bounded
 from nicbench.core.table import Column
 from nicbench.importing.cells import read_sheet

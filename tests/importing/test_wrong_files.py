@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.problems import WrongFileError
+from nicbench.core.errors import WrongFileError
 
 GOLDEN = Path(__file__).parent / "golden"
 IXIA = (GOLDEN / "ixnetwork_aggregate_results.csv").read_text()

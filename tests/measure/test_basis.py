@@ -9,7 +9,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result
 from nicbench.core.trial import Health, PortReading, Purpose, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.verdict import Verdict
-from nicbench.measure.completion import with_basis, with_ports
+from nicbench.measure.frame_context import with_basis, with_ports
 
 RESULT = Result(
     id="t/64",

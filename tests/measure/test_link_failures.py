@@ -15,7 +15,7 @@ from nicbench.measure.host_readings import COUNTERS_SCRIPT, counters_in
 from nicbench.measure.link_failures import FailureWatch, looks_in, ports_of
 from nicbench.stats.link_failures import failure_note
 from nicbench.testbed.labs.base import BondMember, Endpoint
-from nicbench.tuning._fake import NotedChanges
+from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
 from nicbench.tuning.undo.set_link_up import SetLinkUp
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.problems import WrongFileError
+from nicbench.core.errors import WrongFileError
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import Job, JobOutcome, MachineCpu
 from nicbench.importing.cells import read_sheet

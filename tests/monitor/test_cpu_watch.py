@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from nicbench.monitor.cpu_watch import CpuWatch
+from nicbench.monitor.running import CpuWatch
 
 SERIES = [("cpu_user_ns", "cpu0"), ("cpu_idle_ns", "cpu0"), ("cpu_user_ns", "cpu1"), ("cpu_idle_ns", "cpu1")]
 

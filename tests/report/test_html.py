@@ -15,7 +15,7 @@ import pytest
 from nicbench import report
 from nicbench.core.errors import UsageError
 from nicbench.core.result import Bounded, Result, ResultVerdict
-from nicbench.measure.completion import with_near_limits
+from nicbench.measure.frame_context import with_near_limits
 from nicbench.report.model import Report
 from nicbench.store import RunFolder
 

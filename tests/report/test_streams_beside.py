@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.compare.sides import Side, match_sides, scale_units
+from nicbench.compare.points import Side, match_sides, scale_units
 from nicbench.core.result import Result
 from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.charts import WIDE

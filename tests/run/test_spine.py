@@ -16,9 +16,8 @@ from nicbench.bench_file import load
 from nicbench.core.events import Bus, Event, TrialFinished
 from nicbench.core.result import Result
 from nicbench.core.round import Round, RoundRequest
-from nicbench.core.sample import Sample, kind_of
 from nicbench.core.trial import Trial
-from nicbench.core.verdict import Verdict
+from nicbench.core.verdict import Sample, Verdict, kind_of
 from nicbench.run import run
 from nicbench.stages import plan as plan_stage
 

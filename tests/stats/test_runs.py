@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Spread
-from nicbench.core.runs import RunCounts, Runs
+from nicbench.core.turn import RunCounts, Runs
 from nicbench.stats.runs import awaited, over_runs, runs_made, settled, verdict_words
 from nicbench.stats.sample import Span, span_of
 

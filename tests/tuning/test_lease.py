@@ -21,10 +21,8 @@ from nicbench.hosts.base import Process
 from nicbench.hosts.fake import FakeHost, FakeProcess
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.owner import Owner, this_process
-from nicbench.tuning.holder import Lease, Standing, standing_of
-from nicbench.tuning.lease import HostLease
-from nicbench.tuning.lease_script import Answer, ports_command
-from nicbench.tuning.lock import LOCK_NAME, HostLock
+from nicbench.tuning.lease import Answer, HostLease, ports_command
+from nicbench.tuning.lock import LOCK_NAME, HostLock, Lease, Standing, standing_of
 from nicbench.tuning.record import Record, record_path, save_record
 
 WHOLE = None
@@ -276,7 +274,7 @@ async def test_a_port_is_known_by_its_pci_address_or_by_its_namespace_and_name()
 
 
 def test_the_lock_of_the_machine_and_the_lease_agree_on_the_file() -> None:
-    from nicbench.tuning.lease_script import _SCRIPT
+    from nicbench.tuning.lease import _SCRIPT
 
     assert f'"$folder/{LOCK_NAME}"' in _SCRIPT
 

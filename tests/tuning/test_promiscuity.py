@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
-from nicbench.tuning.promiscuity import expect_promiscuity
+from nicbench.stages.tester import expect_promiscuity
 from nicbench.tuning.stack import UndoStack
 
 OFF = ("ip", "link", "set", "dev", "t0", "promisc", "off")

@@ -19,9 +19,9 @@ from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, NoOp
 from nicbench.tuning.record import record_path
 from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.restore import restore
+from nicbench.tuning.setting import values_in_words
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.tune import find_strayed, look, look_again, tune
-from nicbench.tuning.values import values_in_words
 
 
 class RingOptions(DeviceOptions):

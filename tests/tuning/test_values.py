@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.tuning.values import cpu_mask, plain_value, same_value
+from nicbench.tuning.setting import cpu_mask, plain_value, same_value
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.doctor.package_list import packages_file, parse_packages
+from nicbench.doctor.checks.packages import packages_file, parse_packages
 from nicbench.workloads.play import kinds
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/workloads.md").read_text()

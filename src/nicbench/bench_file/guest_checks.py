@@ -10,8 +10,7 @@ from nicbench.bench_file.models import BenchFile, Choice
 from nicbench.bench_file.port_checks import network_of
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
-from nicbench.bench_file.sections import Reading
-from nicbench.bench_file.wording import Step
+from nicbench.bench_file.sections import Reading, Step
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.hosts.options import Card, VmOptions

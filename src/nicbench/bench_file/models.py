@@ -1,28 +1,87 @@
-"""What a bench file says, frozen. Sections with a kind (lab, hosts, DUT, tests) hold the options of their plug-in."""
+"""What a bench file says, frozen. Sections with a kind (lab, hosts, DUT, tests) hold the options of their plug-in.
+
+The key ``runs`` is a number, or how many runs warm up, how many count, and when they may end.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from nicbench.bench_file.runs import RunsKey, WrittenRuns
 from nicbench.core.base import Frozen
 from nicbench.core.controller import Controller
 from nicbench.core.judging import Thresholds
 from nicbench.core.monitor import Monitoring, MonitorSettings
+from nicbench.core.quantity import Ratio
 from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
-from nicbench.core.runs import ONCE, Runs
 from nicbench.core.traffic import Name, Traffic
-from nicbench.core.turn import DEFAULT, Turn, interleave_turns
+from nicbench.core.turn import DEFAULT, MOST_RUNS, ONCE, Runs, Turn, interleave_turns
 from nicbench.testbed.interfaces.options import Port
 
 if TYPE_CHECKING:
     from nicbench.methods.base import Measures
     from nicbench.testbed.testers.base import TesterKind
     from nicbench.tuning.requests import TuningRequest
+
+_FEWEST: Final = 3
+_CAP: Final = 20
+_CONFIDENCE: Final = 0.95
+
+
+class WrittenRuns(Frozen):
+    """``{warm_up: 1, exactly: 5}``, or ``{warm_up: 1, at_least: 3, at_most: 20, until: 5 %, confidence: 95 %}``."""
+
+    warm_up: int = Field(default=0, ge=0, le=100)
+    exactly: int | None = Field(default=None, ge=1, le=MOST_RUNS)
+    at_least: int | None = Field(default=None, ge=2, le=MOST_RUNS)
+    at_most: int | None = Field(default=None, ge=2, le=MOST_RUNS)
+    until: Ratio | None = Field(default=None, gt=0.0)
+    confidence: Ratio | None = Field(default=None, ge=0.5, le=0.9999)
+
+    @property
+    def resolved(self) -> Runs:
+        """The settings with every default filled in."""
+        if self.until is None:
+            return Runs(warm_up=self.warm_up, at_least=self.exactly or 1, at_most=self.exactly or 1)
+        return Runs(
+            warm_up=self.warm_up,
+            at_least=self._fewest,
+            at_most=self.at_most or max(_CAP, self._fewest),
+            until_ratio=self.until,
+            confidence_ratio=self.confidence or _CONFIDENCE,
+        )
+
+    @property
+    def _fewest(self) -> int:
+        return self.at_least or min(_FEWEST, self.at_most or _FEWEST)
+
+    @model_validator(mode="after")
+    def _check_keys_fit_together(self) -> Self:
+        growing = [key for key in ("at_least", "at_most", "confidence") if getattr(self, key) is not None]
+        if self.until is None and growing:
+            raise ValueError(f"`{growing[0]}` needs `until`: add `until: 5 %`, or write `exactly: 5` alone")
+        if self.until is not None and self.exactly is not None:
+            raise ValueError("`exactly` fixes the number of runs and `until` lets it grow: write only one of them")
+        if self.at_most is not None and self.at_most < self._fewest:
+            raise ValueError(f"`at_least` ({self.at_least}) is more than `at_most` ({self.at_most})")
+        return self
+
+
+def _expand_number(value: Any) -> Any:
+    """Turns a number that stands alone into ``{exactly: NUMBER}``."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"exactly": value}
+    raise ValueError("write a whole number of runs, or `{at_least: 3, at_most: 20, until: 5 %}`")
+
+
+RunsKey = Annotated[WrittenRuns, BeforeValidator(_expand_number)]
+"""The key ``runs`` of a bench file."""
+
 
 LARGEST_SEED = 2**63 - 1
 DEFAULT_TESTER = "packets"
@@ -130,7 +189,7 @@ class Document(Frozen):
     traffic: Traffic = Traffic()
     thresholds: Thresholds = Thresholds()
     tuning: Any = None
-    """Read item by item in ``tuning.py``; declared here so that the key is known."""
+    """Read item by item in ``load.py``; declared here so that the key is known."""
     monitor: Monitoring = MonitorSettings()
     tests: tuple[dict[str, Any], ...] = Field(min_length=1)
     configurations: Any = None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nicbench.core.errors import BenchFileError
-from nicbench.core.problems import Position, Problem, WrongFileError, quote, suggest
+from nicbench.core.errors import BenchFileError, Position, Problem, WrongFileError, quote, suggest
 
 __all__ = ["Position", "Problem", "WrongBenchFileError", "merge_problems", "quote", "suggest"]
 

@@ -1,23 +1,167 @@
 """Sections with a ``kind``: the registry finds the plug-in, and its own ``Options`` validate the rest of the section.
 
 Nothing here names a lab, a DUT, a host or a method: a new file beside their ``base.py`` is a new kind in bench files.
+Validation errors of pydantic become problems of the bench file, with line and column.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterable, Mapping
+import typing
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
-from nicbench.bench_file.wording import Step, list_problems
 from nicbench.core.base import Frozen
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.core.registry import find
+
+Step = str | int
+
+_EXPECTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "`true` or `false`",
+    "string": "text",
+    "tuple": "a list",
+    "list": "a list",
+    "set": "a list",
+    "dict": "keys and values",
+    "model": "keys and values",
+    "model_attributes": "keys and values",
+    "none_required": "nothing",
+}
+
+_BOUNDS = {
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "multiple_of": "a multiple of {multiple_of}",
+}
+
+
+def list_problems(
+    error: ValidationError, root: Node, path: Sequence[Step], model: type[BaseModel], beside: Sequence[str] = ()
+) -> list[Problem]:
+    """One problem for each wrong node; of a union's several errors only the first is reported.
+
+    ``path`` is where the validated section stands in the file, ``beside`` names its keys beside those of ``model``.
+    """
+    found: dict[tuple[int, Step | None], Problem] = {}
+    all_details = error.errors(include_url=False)
+    for details in all_details:
+        if details["type"] == "too_short" and _is_inside(details["loc"], all_details):
+            continue  # pydantic counts only the good items of a list
+        location = (*path, *details["loc"])
+        about_a_key = details["type"] in ("missing", "extra_forbidden")
+        node = root.find(location[:-1] if about_a_key else location)
+        same = (id(node), location[-1] if about_a_key else None)
+        if same not in found:
+            known = _keys_of(_model_at(model, details["loc"][:-1])) + list(beside if len(details["loc"]) == 1 else ())
+            found[same] = _problem(details, root, location, known)
+    return list(found.values())
+
+
+def _is_inside(location: tuple[Step, ...], others: Sequence[ErrorDetails]) -> bool:
+    """Whether one of the other errors lies below ``location``."""
+    depth = len(location)
+    return any(other["loc"][:depth] == location and len(other["loc"]) > depth for other in others)
+
+
+def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], known: Sequence[str]) -> Problem:
+    name = quote(_to_path_text(root, location))
+    context: dict[str, Any] = details.get("ctx", {})
+    kind = details["type"]
+    if kind == "missing":
+        return Problem(root.position_of(location[:-1]), f"{name} is missing", f"add `{location[-1]}: ...`")
+    if kind == "extra_forbidden":
+        return Problem(
+            root.position_of_key(location),
+            f"unknown key {name}",
+            suggest(str(location[-1]), context.get("known", known)),
+        )
+    message, next_step = _message(kind, name, details, context)
+    return Problem(root.position_of(location), message, next_step)
+
+
+def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any]) -> tuple[str, str | None]:
+    """What is wrong with a value, and what to write instead."""
+    given = _describe_value(details["input"])
+    if kind == "quantity":
+        return f"{name}: {context['why']}", f"write {context['accepted']}"
+    if kind in ("literal_error", "enum"):
+        return f"{name} cannot be {given}", f"write {context['expected']}"
+    if kind in _BOUNDS:
+        numbers = {key: f"{value:g}" if isinstance(value, float) else value for key, value in context.items()}
+        bound = _BOUNDS[kind].format(**numbers)
+        return f"{name} is {given}: it must be {bound}", f"write a value that is {bound}"
+    if kind in ("value_error", "assertion_error"):
+        return f"{name}: {context.get('error', details['msg'])}", None
+    if kind in ("too_short", "string_too_short"):
+        return f"{name} is too short", f"write at least {context.get('min_length', 1)}"
+    if kind in ("too_long", "string_too_long"):
+        return f"{name} is too long", f"write at most {context['max_length']}"
+    if kind == "string_pattern_mismatch":
+        return f"{name} cannot be {given}", f"it must match the pattern {context['pattern']}"
+    base = kind.removesuffix("_parsing").removesuffix("_type").removesuffix("_from_float")
+    if base in _EXPECTED:
+        return f"{name} must be {_EXPECTED[base]}, not {given}", f"write {_EXPECTED[base]}"
+    return f"{name}: {details['msg']}", None
+
+
+def _describe_value(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return "a list"
+    return "keys and values" if isinstance(value, dict) else quote(value)
+
+
+def _to_path_text(root: Node, location: Sequence[Step]) -> str:
+    """``tests[1].trial.duration``, without the steps that only pydantic knows (a union's branch)."""
+    text = ""
+    node = root
+    for number, step in enumerate(location):
+        child = node.child(step)
+        if child is None and number < len(location) - 1:
+            continue
+        if child is None and node.entries is None:
+            continue
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        node = child or node
+    return text
+
+
+def _keys_of(model: type[BaseModel] | None) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()] if model else []
+
+
+def _model_at(model: type[BaseModel] | None, location: Sequence[Step]) -> type[BaseModel] | None:
+    """The model that reads the node at ``location``, for the names of its keys; None where it is not known.
+
+    A step that is not a field is a key of a mapping, or names the branch of a union: the model of that name reads it.
+    """
+    models = [] if model is None else [model]
+    for step in location:
+        if any(candidate.__name__ == step for candidate in models):
+            models = [candidate for candidate in models if candidate.__name__ == step]
+            continue
+        fields = [candidate.model_fields[step] for candidate in models if step in candidate.model_fields]
+        if fields:
+            models = [found for field in fields for found in _models_in(field.annotation)]
+    return models[0] if models else None
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in typing.get_args(annotation) for model in _models_in(part)]
+
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
+from nicbench.bench_file.sections import Step
 from nicbench.bench_file.wiring import TESTER, check_wiring
-from nicbench.bench_file.wording import Step
 from nicbench.core.frame_size import IMIX, STREAMS
 from nicbench.core.pattern import Pattern, Ways, ways_of
 from nicbench.core.registry import find

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
-from nicbench.bench_file.sections import Reading
-from nicbench.bench_file.wording import Step
+from nicbench.bench_file.sections import Reading, Step
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.core.round import JobSpec

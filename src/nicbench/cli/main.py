@@ -11,7 +11,7 @@ import typer
 
 from nicbench import __version__
 from nicbench.cli import failure
-from nicbench.cli.interruption import signals_end_the_command
+from nicbench.cli.failure import signals_end_the_command
 from nicbench.cli.output import ReaderGoneError, print_json, streams_may_break
 from nicbench.core.errors import NicbenchError
 

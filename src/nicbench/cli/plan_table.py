@@ -25,7 +25,7 @@ from nicbench.core.turn import DEFAULT, Turn
 from nicbench.core.units import format_duration_s, format_rate
 from nicbench.stages.tester import estimate_s, planned_calibration, turns_s
 from nicbench.testbed.interfaces.options import Port
-from nicbench.tuning.values import values_in_words
+from nicbench.tuning.setting import values_in_words
 
 _OUTCOME_WORDS: Final = {
     Outcome.CHANGED: "would be changed",

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from nicbench.bench_file import BenchFile
-from nicbench.cli.failure import CrashError, ReportedError
-from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.failure import CrashError, ReportedError, run_to_the_end
 from nicbench.cli.output import print_json, results, say
 from nicbench.cli.progress import BOUNDS, ends, make_progress, planned
 from nicbench.cli.summary_table import print_summary
@@ -19,7 +18,7 @@ from nicbench.core.events import Bus
 from nicbench.core.redaction import Redactor
 from nicbench.core.report_options import Layout
 from nicbench.core.result import ResultVerdict, Summary
-from nicbench.stages.summary import summarise
+from nicbench.stages.turns import summarise
 from nicbench.store.folder import RunFolder
 
 RunIt = Callable[[BenchFile, RunFolder, Bus, float], Awaitable[Summary]]

@@ -9,8 +9,7 @@ from itertools import combinations
 from typing import Final
 
 from nicbench.compare.claims import Basis, SideClaim, claim_of
-from nicbench.compare.points import MainValue, Point
-from nicbench.compare.sides import PointValues, Side, match_sides
+from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
 from nicbench.stats.bootstrap import Asked
 from nicbench.stats.compare import Comparison, compare, compare_pairs, holm
 from nicbench.stats.numerals import figures, probability

@@ -14,7 +14,7 @@ from nicbench.compare.objections import list_names
 from nicbench.compare.points import seed_of
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value, name_of_test
-from nicbench.core.runs import ONCE, Runs
+from nicbench.core.turn import ONCE, Runs
 from nicbench.methods.base import main_values, told_over_runs
 from nicbench.stats.runs import over_runs, runs_made
 

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from nicbench.compare.entry import Entry
 from nicbench.compare.run_differences import read_settings
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import UsageError, suggest
 from nicbench.core.plan import Plan
-from nicbench.core.problems import suggest
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.importing.reference.data_sets import as_run, data_set
 from nicbench.store.folder import RunFolder

@@ -9,8 +9,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.monitor import MonitorPlan
 from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
-from nicbench.core.runs import ONCE, Runs
-from nicbench.core.turn import DEFAULT
+from nicbench.core.turn import DEFAULT, ONCE, Runs
 
 
 class PlannedTest(Frozen):

@@ -14,9 +14,8 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.imported import ImportedRow, ImportOrigin
 from nicbench.core.reading import PortFigures
-from nicbench.core.runs import RunCounts
-from nicbench.core.sample import SampleKind, kind_of
-from nicbench.core.turn import DEFAULT
+from nicbench.core.turn import DEFAULT, RunCounts
+from nicbench.core.verdict import SampleKind, kind_of
 
 # A measured rate: never a bare number, always with its interval and what limited it.
 

@@ -10,7 +10,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
 from nicbench.core.cpus import RanOn
 from nicbench.core.frames import FrameFigures, FramesSpec
-from nicbench.core.sample import Sample
+from nicbench.core.verdict import Sample
 
 Transport = Literal["tcp", "udp", "rdma"]
 Direction = Literal["forward", "reverse", "both"]

@@ -23,7 +23,7 @@ from nicbench.core.reading import (
     Stamps,
     Variation,
 )
-from nicbench.core.sample import Sample
+from nicbench.core.verdict import Sample
 
 CALIBRATION: Final = "calibration"
 """What the trials of the tester by itself have in the place of a test's name, and what their stage is called."""

@@ -1,8 +1,16 @@
-"""Verdicts: whether a trial or round may be used, and why not. They never look at ``lost``."""
+"""A sample, and its verdict: whether it may be used, and why not. A verdict never looks at ``lost``.
+
+A sample is what is measured at once and judged as a whole, a trial of frames or a round of workloads. Both are one kind
+of record: they have the same place in a run, the same numbering and the same verdict, and each says by ``kind`` which
+of the two it is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Literal
 
 from nicbench.core.base import Frozen
 
@@ -46,3 +54,53 @@ class Verdict(Frozen):
     def reasons(self) -> tuple[Reason, ...]:
         """Distinct reasons, in order of appearance."""
         return tuple(dict.fromkeys(finding.reason for finding in self.findings))
+
+
+SampleKind = Literal["trial", "round"]
+_LETTERS: Final[Mapping[SampleKind, str]] = MappingProxyType({"trial": "t", "round": "r"})
+"""An id is the letter of its kind and the sample's number in the run: t0001, r0001."""
+
+
+class Sample(Frozen):
+    """A finished trial or round, as the journal keeps it.
+
+    ``key`` names its place in the run and the repeat, deterministically, e.g. ``throughput/7/0``: a resumed run finds
+    the sample by it. ``at_s`` is seconds since the run began (monotonic); it labels and is never computed with.
+    """
+
+    kind: ClassVar[SampleKind]
+
+    id: str
+    key: str
+    test: str
+    configuration: str
+    run: int = 1
+    """Of the configuration, from 1."""
+    parameters: dict[str, Any]
+    repeat: int
+    request: Any
+    """What was asked for: a ``TrialRequest`` or a ``RoundRequest``."""
+    warm_up: bool = False
+    """The run it belongs to warms up: nothing is concluded from it."""
+    verdict: Verdict
+    at_s: float | None = None
+
+    @classmethod
+    def id_of(cls, number: int) -> str:
+        """The id of the sample with this number."""
+        return f"{_LETTERS[cls.kind]}{number:04d}"
+
+    @property
+    def number(self) -> int:
+        """Its place among the samples of the run, 1.., which its id holds."""
+        return int(self.id.removeprefix(_LETTERS[self.kind]))
+
+    @property
+    def measured_s(self) -> float:
+        """For how many seconds it measured; waiting before and after it are not in it."""
+        raise NotImplementedError
+
+
+def kind_of(sample_id: str) -> SampleKind | None:
+    """Of which kind the sample with this id is; None where the id is not one of ours."""
+    return next((kind for kind, letter in _LETTERS.items() if sample_id.startswith(letter)), None)

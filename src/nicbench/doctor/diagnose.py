@@ -1,13 +1,17 @@
-"""Runs every examination on a host and gives its checks, in the order of the files' names."""
+"""Runs every examination on a host and gives its checks; builds what no package holds and a DUT needs.
+
+Checks stand in the order of the files' names. ``nicbench doctor --build l3fwd`` builds.
+"""
 
 from __future__ import annotations
 
-from nicbench.core.errors import NicbenchError
+from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.core.registry import find
 from nicbench.doctor.base import Check, Examination, missing
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
+from nicbench.testbed import l3fwd_build as l3fwd
 
 
 async def diagnose_this_machine() -> tuple[Check, ...]:
@@ -26,3 +30,13 @@ async def diagnose(host: Host) -> tuple[Check, ...]:
         except (OSError, *NOT_UNDERSTOOD) as error:  # a machine stranger than anybody thought of
             checks.append(missing(kind.replace("_", " "), f"cannot be looked at: {error}"))
     return tuple(checks)
+
+
+async def build_on_this_machine(name: str) -> str:
+    """A sentence on what was built and where; UsageError where nothing is known by this name."""
+    if name != "l3fwd":
+        raise UsageError(
+            f"nothing called {name} is built by nicbench", place="--build", next_step="write --build l3fwd"
+        )
+    done = await l3fwd.build(LocalHost())
+    return f"built l3fwd from {l3fwd.PACKAGE} {done.sources} with DPDK {done.library}: {l3fwd.program()} ({done.patch})"

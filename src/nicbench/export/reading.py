@@ -12,8 +12,8 @@ from nicbench.core.events import ResultReady, RunStarted
 from nicbench.core.imported import ImportedRow
 from nicbench.core.result import Bounded, Result, ResultVerdict, RunStatistics, Spread, Summary, Value, name_of_test
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedRun, ExportedValue
+from nicbench.export.tables import unit_of
 from nicbench.export.text import storable, storable_deeply
-from nicbench.export.units import unit_of
 from nicbench.store.files import SUMMARY, damaged_error
 from nicbench.store.folder import RunFolder
 

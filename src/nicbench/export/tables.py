@@ -12,8 +12,49 @@ from typing import Any, Final, Literal, cast
 
 from nicbench.core.imported import Erratum
 from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue
-from nicbench.export.units import unit_of
 from nicbench.store.files import json_text
+
+_UNITS: Final = (
+    "frames_per_s",
+    "bits_per_s",
+    "bytes_per_s",
+    "datagrams_per_s",
+    "messages_per_s",
+    "packets_per_s",
+    "transactions_per_s",
+    "cycles_per_packet",
+    "percent",
+    "ratio",
+    "share",
+    "ns",
+    "us",
+    "ms",
+    "s",
+    "hz",
+    "bytes",
+    "bits",
+    "bursts",
+    "cycles",
+    "datagrams",
+    "frames",
+    "messages",
+    "packets",
+    "trials",
+    "joules",
+    "watts",
+    "celsius",
+)
+_INSIDE: Final = {"_percent_of_line_rate": "percent"}
+"""Names that go on after their unit, to say what it is a share of."""
+
+
+def unit_of(name: str) -> str | None:
+    """The unit that a name ends with, as it is written there; None where it has none."""
+    for end, unit in _INSIDE.items():
+        if name.endswith(end) or name == end.removeprefix("_"):
+            return unit
+    return next((unit for unit in _UNITS if name == unit or name.endswith(f"_{unit}")), None)
+
 
 Cell = str | int | float | bool | None
 Kind = Literal["text", "number", "integer", "flag"]

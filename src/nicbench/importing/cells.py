@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from nicbench.core.errors import UsageError
-from nicbench.core.problems import Position, Problem, WrongFileError, quote
+from nicbench.core.errors import Position, Problem, UsageError, WrongFileError, quote
 
 MOST_BYTES: Final = 8 * 2**20
 MOST_ROWS: Final = 10_000

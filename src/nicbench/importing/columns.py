@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from nicbench.core.errors import UsageError
-from nicbench.core.problems import Problem, nearest_name, quote, suggest
+from nicbench.core.errors import Problem, UsageError, nearest_name, quote, suggest
 from nicbench.core.table import ImportColumn, ImportTable
 from nicbench.importing.cells import Cell, Sheet
 from nicbench.importing.units import Decimal, Link, Unit, parse_unit

@@ -11,8 +11,7 @@ from nicbench.core.errors import UsageError
 from nicbench.core.monitor import MonitorPlan
 from nicbench.importing.cells import decode, read_bytes
 from nicbench.importing.files import GivenFile
-from nicbench.importing.nmon import ENDING, read_nmon
-from nicbench.importing.recording import Recording
+from nicbench.importing.nmon import ENDING, Recording, read_nmon
 
 METHOD: Final = "monitor"
 """Stands for the method where nothing was measured and machines were only monitored."""

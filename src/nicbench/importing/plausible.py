@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from nicbench.core.problems import Problem
+from nicbench.core.errors import Problem
 from nicbench.core.table import ImportShare, ImportTable, ImportTotal
 from nicbench.core.units import l2_bits_per_s
 from nicbench.importing.rows import Figure, ReadRow

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import Problem, UsageError, WrongFileError
 from nicbench.core.imported import Erratum, ImportedRow
-from nicbench.core.problems import Problem, WrongFileError
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import ImportTable

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
+from nicbench.core.errors import Problem, quote
 from nicbench.core.imported import PrintedValue
-from nicbench.core.problems import Problem, quote
 from nicbench.core.table import ImportTable, Quantity
 from nicbench.core.units import FRAME_OVERHEAD_BYTES
 from nicbench.importing.cells import Cell, Sheet

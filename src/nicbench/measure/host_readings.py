@@ -17,8 +17,7 @@ from nicbench.core.bond import Bond
 from nicbench.hosts.asking import in_sections, sections
 from nicbench.measure.round_verdict import CARRIER_CHANGES
 from nicbench.stats.rounds import REPEATED
-from nicbench.system.adapters.bonding import bond_under, parse_order, parse_speeds
-from nicbench.system.adapters.links import parse_links
+from nicbench.system.adapters.links import bond_under, parse_links, parse_order, parse_speeds
 
 COUNTERS_SCRIPT: Final = (
     "soft() {{ for file in $(grep -lsx $1 /sys/class/infiniband/*/parent); do basename ${{file%/*}}; done; }}; "

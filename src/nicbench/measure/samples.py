@@ -21,8 +21,8 @@ from nicbench.core.errors import NicbenchError
 from nicbench.core.events import Bus, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
 from nicbench.core.judging import RepeatPolicy
 from nicbench.core.result import Result
-from nicbench.core.sample import Sample
 from nicbench.core.turn import ALONE, Turn
+from nicbench.core.verdict import Sample
 
 SampleT = TypeVar("SampleT", bound=Sample)
 RequestT = TypeVar("RequestT")

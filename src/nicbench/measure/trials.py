@@ -17,8 +17,7 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import forward_of
 from nicbench.core.trial import DutWork, Interruption, InterruptionTimes, Purpose, Reading, Trial, TrialRequest
 from nicbench.hosts.base import Host
-from nicbench.measure.health.gate import Snapshot, compare
-from nicbench.measure.health.reader import HealthReader
+from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.ledger.base import Side
 from nicbench.measure.ledger.losses import with_ledger, with_overruns
 from nicbench.measure.ledger.reader import Counters, LedgerReader

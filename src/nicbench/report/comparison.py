@@ -13,9 +13,8 @@ from typing import Final
 
 from nicbench.core.plan import Difference, Plan
 from nicbench.core.result import Result, Summary
-from nicbench.core.runs import RunCounts
 from nicbench.core.table import Column
-from nicbench.core.turn import Turn
+from nicbench.core.turn import RunCounts, Turn
 from nicbench.report.cells import number_of
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
 from nicbench.report.rates import RatesTable, rates_tables

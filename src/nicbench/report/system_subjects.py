@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from nicbench.report.facts import plain
-from nicbench.system.redfish.relevance import group_of
+from nicbench.system.redfish.answers import group_of
 
 Facts = Mapping[str, Any]
 Tell = Callable[[Facts], str | None]

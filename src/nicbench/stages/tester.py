@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,9 +21,21 @@ from nicbench.measure.ceiling import Ceilings, calibration_s
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.promiscuity import expect_promiscuity
+from nicbench.tuning.undo.end_promiscuity import EndPromiscuity
 from nicbench.tuning.undo.remove_path import RemovePath
 from nicbench.tuning.xdp import expect_program
+
+
+async def expect_promiscuity(changes: Changes, host: Host, device: str) -> None:
+    """Writes the undo down before the engine sets it; nothing where the interface has it already, or is not there."""
+    shown = await host.run(("ip", "-j", "link", "show", "dev", device), check=False)
+    links = json.loads(shown.stdout or "[]") if shown.status == 0 else []
+    if shown.status == 0 and not (links and "PROMISC" in links[0].get("flags", ())):
+        await changes.make(host, EndPromiscuity(device=device), _by_the_engine)
+
+
+async def _by_the_engine() -> None:
+    """What follows is done by another process."""
 
 
 def make_tester(

@@ -25,10 +25,10 @@ from nicbench.testbed.labs.base import EndpointLab, Lab, TestHost
 from nicbench.testbed.wired import make_testbed_of_own_ports, make_wired_testbed
 from nicbench.tuning.items.base import CannotSetError
 from nicbench.tuning.requests import ALL, Part, PlacedRequest, place_requests
+from nicbench.tuning.setting import values_in_words
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.tune import find_strayed, look, look_again, refuse, tune, where
 from nicbench.tuning.undo.restore_setting import RestoreSetting
-from nicbench.tuning.values import values_in_words
 
 TUNING = "tuning.json"
 

@@ -1,25 +1,28 @@
-"""A run that begins or goes on, and whose turn it is: what the journal says is finished is not made again.
+"""A run that begins or goes on, whose turn it is, and the summary at its end.
 
-Where the number of runs grows, the journal also says whether another round of all configurations is needed: so a run
-that was killed and resumed comes to the same decisions.
+What the journal says is finished is not made again. Where the number of runs grows, the journal also says whether
+another round of all configurations is needed: so a run that was killed and resumed comes to the same decisions. What
+was measured is summed up, also where the run broke off.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from nicbench import __version__
 from nicbench.bench_file.models import BenchFile
+from nicbench.compare.merged_summary import summarise_points
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Bus, Event, IntervalsChecked, RunStarted, TurnFinished, TurnStarted
+from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.turn import Turn
 from nicbench.hosts import close_containers
 from nicbench.methods.base import main_values
 from nicbench.stages.machine import undo_at_end
-from nicbench.stats.runs import over_runs, settled, verdict_words
+from nicbench.stats.runs import over_runs, runs_made, settled, verdict_words
 from nicbench.store.journal import Journal
 from nicbench.tuning.stack import UndoStack
 
@@ -94,3 +97,26 @@ async def one_turn(turn: Turn, changes: UndoStack, bus: Bus) -> AsyncIterator[No
         await close_containers()
     if turn.of > 1:
         bus.publish(TurnFinished(**named, warm_up=turn.warm_up))
+
+
+def summarise(bench: BenchFile, results: Sequence[Result], run_id: str, *, complete: bool) -> Summary:
+    """The run is disturbed where one result is, incomplete where it broke off or a result says so.
+
+    What warmed up is kept, and nothing rests on it.
+    """
+    verdicts = {result.verdict for result in results if not result.warm_up}
+    if not complete or ResultVerdict.INCOMPLETE in verdicts:
+        verdict = ResultVerdict.INCOMPLETE
+    elif ResultVerdict.DISTURBED in verdicts:
+        verdict = ResultVerdict.DISTURBED
+    else:
+        verdict = ResultVerdict.VALID
+    over = summarise_points(results, bench.runs, run_id)
+    return Summary(
+        title=bench.title,
+        verdict=verdict,
+        results=tuple(results),
+        configurations=tuple(each.configuration for each in bench.compared),
+        over_runs=over,
+        runs=runs_made(bench.runs, results, over, complete=complete),
+    )

@@ -21,8 +21,7 @@ from nicbench.core.result import (
     Spread,
     Value,
 )
-from nicbench.core.runs import ONCE, RunCounts, Runs
-from nicbench.core.turn import DEFAULT
+from nicbench.core.turn import DEFAULT, ONCE, RunCounts, Runs
 from nicbench.stats.bootstrap import Asked, Interval, of_mean, of_median
 from nicbench.stats.intervals import mean_interval
 from nicbench.stats.sample import Values, describe, outliers

@@ -16,8 +16,8 @@ from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
 from nicbench.core.result import Result
 from nicbench.core.round import Round
-from nicbench.core.sample import Sample
 from nicbench.core.trial import Trial
+from nicbench.core.verdict import Sample
 from nicbench.store import files, reading
 from nicbench.store.files import json_text, storage_error
 

@@ -17,10 +17,10 @@ from nicbench.hosts.owner import this_process
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.guards import Guards, forget, stand_down
 from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record, forget_record, record_path, save_record
+from nicbench.tuning.setting import plain_value, same_value
 from nicbench.tuning.undo.base import Undo
 from nicbench.tuning.undo.restore_file import RestoreFile
 from nicbench.tuning.undoing import undo_entries
-from nicbench.tuning.values import plain_value, same_value
 
 
 class UndoStack(Changes):

@@ -10,7 +10,7 @@ from nicbench.core.turn import DEFAULT
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import CannotSetError
 from nicbench.tuning.requests import PlacedRequest
-from nicbench.tuning.values import values_in_words
+from nicbench.tuning.setting import values_in_words
 
 
 async def look(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -> TunedSetting:

@@ -13,8 +13,7 @@ from nicbench.hosts.asking import sections
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.health.base import Counter, Energy, HealthView, Level, Speed, Value
-from nicbench.measure.health.gate import Snapshot, compare
-from nicbench.measure.health.reader import SLOW_EVERY_S, HealthReader
+from nicbench.measure.health.reader import SLOW_EVERY_S, HealthReader, Snapshot, compare
 from nicbench.measure.trial_verdict import Evidence, judge
 
 

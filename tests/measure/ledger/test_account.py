@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nicbench.measure.ledger.account import account
 from nicbench.measure.ledger.base import Count, Echo, Stage
+from nicbench.measure.ledger.losses import account
 
 
 def count(key: str, frames: int, **more: object) -> Count:

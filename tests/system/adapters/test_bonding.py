@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.system.adapters.bonding import bond_under, parse_order, parse_speeds
-from nicbench.system.adapters.links import aggregates, parse_links
+from nicbench.system.adapters.links import aggregates, bond_under, parse_links, parse_order, parse_speeds
 
 GOLDEN = Path(__file__).parent / "golden" / "bonding"
 LINKS = parse_links((GOLDEN / "links.json").read_text())

@@ -24,10 +24,9 @@ from nicbench.core.tuning import Outcome
 from nicbench.hosts.fake import FakeHost
 from nicbench.report.system_table import system_table
 from nicbench.system.inventory.collect import REASONS, collect_host
-from nicbench.system.redfish.answers import RedfishError
+from nicbench.system.redfish.answers import RedfishError, group_of
 from nicbench.system.redfish.bios import bios_settings
 from nicbench.system.redfish.client import LARGEST_ANSWER_BYTES
-from nicbench.system.redfish.relevance import group_of
 from nicbench.tuning.items.base import Place
 from nicbench.tuning.items.firmware.bios_settings import BiosSettings, BiosSettingsOptions
 from nicbench.tuning.requests import PlacedRequest, TuningRequest

@@ -13,8 +13,8 @@ import pytest
 
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.doctor.base import State
-from nicbench.doctor.build import build_on_this_machine
 from nicbench.doctor.checks.user_space_duts import judge_l3fwd, judge_testpmd
+from nicbench.doctor.diagnose import build_on_this_machine
 from nicbench.hosts.fake import FakeHost
 from nicbench.testbed import l3fwd_build as builder
 from nicbench.testbed.duts._dpdk import ask_telemetry, port_statistics

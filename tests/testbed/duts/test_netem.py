@@ -15,15 +15,16 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
-from nicbench.testbed.duts._netem_faults import (
+from nicbench.testbed.duts.netem import (
     Faults,
+    Netem,
+    NetemOptions,
     describe_faults,
     holds_frames_per_s,
     limit_frames,
     list_differences,
     netem_arguments,
 )
-from nicbench.testbed.duts.netem import Netem, NetemOptions
 from nicbench.testbed.labs.base import CoreMap, DutPort, Testbed, TesterPort
 from nicbench.tuning.stack import UndoStack
 

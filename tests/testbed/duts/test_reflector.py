@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from nicbench.core.errors import HostError
 from nicbench.hosts.fake import FakeHost, FakeProcess
-from nicbench.testbed.duts import _reflector_stats as stats
+from nicbench.testbed.duts import reflector as stats
 from nicbench.testbed.duts._dpdk import DutCores
 from nicbench.testbed.duts.reflector import Faults, Reflector, ReflectorOptions, configuration
 from nicbench.testbed.labs.memif import MemifOptions

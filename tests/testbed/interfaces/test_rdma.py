@@ -16,7 +16,7 @@ from nicbench.testbed.interfaces import rdma
 from nicbench.testbed.interfaces.base import Making
 from nicbench.testbed.interfaces.options import Port
 from nicbench.testbed.interfaces.rdma import GIDS_SCRIPT, make_rdma_devices
-from nicbench.tuning._fake import NotedChanges
+from nicbench.tuning.changes import NotedChanges
 from nicbench.tuning.undo.base import undo_one
 from nicbench.tuning.undo.delete_rdma_link import DeleteRdmaLink
 

@@ -15,8 +15,7 @@ import pytest
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.options import VmOptions
 from nicbench.testbed.vm.booting import _write_initrd
-from nicbench.testbed.vm.initrd import Entry, archive, base, order_modules, own
-from nicbench.testbed.vm.kernel import Kernel
+from nicbench.testbed.vm.kernel import Entry, Kernel, archive, base_archive, order_modules, own_archive
 
 _DEPENDENCIES = """\
 kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko kernel/fs/fscache/fscache.ko kernel/fs/netfs/netfs.ko
@@ -35,8 +34,8 @@ def test_a_module_comes_after_what_it_needs_and_what_is_built_in_is_left_out() -
 
 
 def test_archives_are_the_same_for_the_same_files_and_begin_at_four_bytes() -> None:
-    assert own({"name": "guest\n"}, b"agent") == own({"name": "guest\n"}, b"agent")
-    assert len(own({"name": "guest\n"}, b"agent")) % 4 == 0
+    assert own_archive({"name": "guest\n"}, b"agent") == own_archive({"name": "guest\n"}, b"agent")
+    assert len(own_archive({"name": "guest\n"}, b"agent")) % 4 == 0
 
 
 def test_cpio_reads_what_is_written() -> None:
@@ -66,7 +65,7 @@ def test_modules_are_unpacked_as_distributions_compress_them(
     (tmp_path / "kernel").mkdir()
     (tmp_path / "kernel" / f"overlay.ko{suffix}").write_bytes(compress(b"the module itself"))
     (tmp_path / "busybox").write_bytes(b"busybox")
-    unpacked = gzip.decompress(base(tmp_path, tmp_path / "busybox", "#!/bin/sh\n"))
+    unpacked = gzip.decompress(base_archive(tmp_path, tmp_path / "busybox", "#!/bin/sh\n"))
     assert b"modules/00-overlay.ko\0" in unpacked
     assert b"the module itself" in unpacked
 

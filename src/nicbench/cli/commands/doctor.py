@@ -10,13 +10,12 @@ from typing import Annotated, Final
 import typer
 from rich.markup import escape
 
-from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import Json
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.core.errors import NotReadyError
 from nicbench.doctor.base import Check, State
-from nicbench.doctor.build import build_on_this_machine
-from nicbench.doctor.diagnose import diagnose_this_machine
+from nicbench.doctor.diagnose import build_on_this_machine, diagnose_this_machine
 
 STYLES: Final = {State.OK: "green", State.WARNING: "yellow", State.MISSING: "red"}
 _STATE_WIDTH: Final = max(len(state.value) for state in State) + 1

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.bench_file import load
-from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import Json, Redact
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.stages.inventory import inventory_of

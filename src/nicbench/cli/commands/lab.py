@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from nicbench.bench_file import BenchFile, load
-from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.output import results, say
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Bus, Note

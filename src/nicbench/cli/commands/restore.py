@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import DEFAULT_OUTPUT, Output, RunReference
 from nicbench.cli.output import results
 from nicbench.core.errors import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from nicbench.bench_file import BenchFile, load
-from nicbench.cli.interruption import run_to_the_end
+from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import BenchPath, Json
 from nicbench.cli.output import print_json, results
 from nicbench.cli.plan_table import print_tuning, tuning_document

@@ -1,11 +1,18 @@
-"""The interfaces of a machine that stand for a device: their drivers, and which of them it is reached by."""
+"""The network interfaces and adapters of a machine that stand for a device.
+
+Interfaces with their drivers, and which of them the machine is reached by; adapters on the PCI bus, also those that
+DPDK has taken, with what they are called.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from nicbench.hosts.base import Host
+from nicbench.system.adapters.pci import PATTERNS, parse_pci
 
 # A card's interface has a device, a bridge or veth has none; names in /sys hold neither blanks nor slashes.
 _LIST = (
@@ -62,3 +69,24 @@ def default_routes_6(text: str) -> set[str]:
     """The same of ``/proc/net/ipv6_route``; the kernel's own refusal, on lo, is none."""
     rows = (row.split() for row in text.splitlines())
     return {row[9] for row in rows if len(row) > 9 and row[0] == "0" * 32 and row[1] == "00" and row[9] != "lo"}
+
+
+Adapters = dict[str, dict[str, Any]]
+
+
+async def adapters(host: Host) -> Adapters:
+    """By their addresses, as ``nicbench.system.adapters.pci`` tells them; empty where there is no such bus."""
+    done = await host.run(("sh", "-c", f'grep -sH "" {" ".join(PATTERNS)}; true'), check=False)
+    return parse_pci(done.stdout)
+
+
+def without_way_out(found: Adapters, interfaces: Iterable[Interface]) -> Adapters:
+    """Those that the machine is not reached by."""
+    taken = {one.pci_address for one in interfaces if one.reaches_others}
+    return {address: adapter for address, adapter in found.items() if address not in taken}
+
+
+def name_adapter(address: str, interfaces: Iterable[Interface]) -> str:
+    """``eth1 (0000:03:00.1)``, or the address alone."""
+    names = [one.name for one in interfaces if one.pci_address == address]
+    return f"{', '.join(names)} ({address})" if names else address

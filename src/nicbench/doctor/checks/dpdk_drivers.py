@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._adapters import Adapters, adapters, name_adapter, without_way_out
-from nicbench.doctor.checks._interfaces import Interface, interfaces
+from nicbench.doctor.checks._interfaces import Adapters, Interface, adapters, interfaces, name_adapter, without_way_out
 from nicbench.hosts.base import Host
 
 _TAKING = ("vfio-pci", "uio_pci_generic", "igb_uio")

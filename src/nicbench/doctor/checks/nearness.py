@@ -9,9 +9,8 @@ from collections.abc import Collection
 
 from nicbench.core.cpus import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._adapters import Adapters, adapters, name_adapter, without_way_out
 from nicbench.doctor.checks._files import measuring_cpus, values
-from nicbench.doctor.checks._interfaces import Interface, interfaces
+from nicbench.doctor.checks._interfaces import Adapters, Interface, adapters, interfaces, name_adapter, without_way_out
 from nicbench.hosts.base import Host
 
 _NAME = "NUMA"

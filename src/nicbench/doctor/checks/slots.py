@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._adapters import Adapters, adapters, name_adapter, without_way_out
-from nicbench.doctor.checks._interfaces import Interface, interfaces
+from nicbench.doctor.checks._interfaces import Adapters, Interface, adapters, interfaces, name_adapter, without_way_out
 from nicbench.hosts.base import Host
 
 _NAME = "PCI Express"

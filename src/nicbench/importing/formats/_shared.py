@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from nicbench.core.errors import UsageError
-from nicbench.core.problems import Position, Problem, WrongFileError
+from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
 from nicbench.importing.cells import Cell, Sheet
 
 Names = Mapping[str, Mapping[str, str]]

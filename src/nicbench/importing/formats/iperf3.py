@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from nicbench.core.errors import UsageError
-from nicbench.core.problems import Position, Problem, WrongFileError
+from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
 from nicbench.core.round import Direction, Flow, Job, JobSpec
 from nicbench.importing.cells import Cell, Sheet
 from nicbench.importing.columns import ImportOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nicbench.core.problems import Problem, WrongFileError
+from nicbench.core.errors import Problem, WrongFileError
 from nicbench.importing.cells import Cell, Sheet
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.formats.base import Format

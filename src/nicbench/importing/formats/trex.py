@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from nicbench.core.errors import UsageError
-from nicbench.core.problems import Position, Problem, WrongFileError
+from nicbench.core.errors import Position, Problem, UsageError, WrongFileError
 from nicbench.importing.cells import MOST_ROWS, Cell, Sheet
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.formats._shared import place_of

@@ -15,10 +15,9 @@ from typing import Any, Final
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import UsageError, suggest
 from nicbench.core.imported import Erratum
 from nicbench.core.plan import Plan
-from nicbench.core.problems import suggest
 from nicbench.core.registry import find
 from nicbench.core.result import Summary
 from nicbench.importing.cells import Sheet, decode, read_sheet

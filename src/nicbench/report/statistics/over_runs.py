@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.compare.sides import PointValues
+from nicbench.compare.points import PointValues
 from nicbench.core.result import RunStatistics
 from nicbench.core.turn import DEFAULT
 from nicbench.report.numbers import UNKNOWN

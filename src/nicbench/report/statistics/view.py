@@ -12,8 +12,7 @@ from typing import Final
 
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import Comparisons, PointComparison, compare_sides
-from nicbench.compare.points import Point, seed_of
-from nicbench.compare.sides import PointValues, Side, match_sides, scale_units
+from nicbench.compare.points import Point, PointValues, Side, match_sides, scale_units, seed_of
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Result, Summary

@@ -1,7 +1,8 @@
 """GET of a management controller, and nothing else: bounded in time and size, never redirected to another host.
 
-HTTP Basic (DSP0266 13.3.2, which every service must take): a session would have to be made by a POST. Proxies and
-``.netrc`` of the environment are not used, for the password is in every request.
+HTTP Basic (DSP0266 13.3.2, which every service must take): a session would have to
+be made by a POST. Proxies and ``.netrc`` of the environment are not used, for the password is in every request; it is
+read when it is used, from the environment or a file of its owner alone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import os
 import socket
 import ssl
+import stat
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -19,7 +21,47 @@ import httpx
 
 from nicbench.core.controller import Controller
 from nicbench.system.redfish.answers import RedfishError
-from nicbench.system.redfish.password import password_of
+
+_LONGEST: Final = 1024
+
+
+def password_of(controller: Controller) -> str:
+    """RedfishError, which says what to do and never what was read, where there is none or others may read it."""
+    if controller.password_env is not None:
+        password = os.environ.get(controller.password_env)
+        if not password:
+            raise RedfishError(
+                f"the environment variable {controller.password_env} with the controller's password is not set",
+                next_step=f"set it where nicbench is started (sudo: --preserve-env={controller.password_env})",
+            )
+        return password
+    return _of_file(controller.password_file or "")
+
+
+def _of_file(name: str) -> str:
+    try:
+        handle = os.open(Path(name).expanduser(), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no home folder is known"
+        raise RedfishError(f"the controller's password file cannot be read: {why}") from None
+    with os.fdopen(handle, "rb") as stream:
+        state = os.fstat(stream.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise RedfishError("the controller's password file is no regular file")
+        if state.st_mode & 0o077:
+            raise RedfishError(
+                f"the controller's password file can be used by others (mode {state.st_mode & 0o777:04o})",
+                next_step=f"chmod 600 {name}",
+            )
+        content = stream.read(_LONGEST + 1)
+    try:
+        password = content.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        password = ""
+    if not password or len(content) > _LONGEST:
+        raise RedfishError(f"the controller's password file holds no password of 1 to {_LONGEST} bytes")
+    return password
+
 
 LARGEST_ANSWER_BYTES: Final = 4 << 20
 """The BIOS resource of a large server has some 100 KiB."""

@@ -7,6 +7,7 @@ duplication, reordering, corruption, a limited rate). Its protocol is in protoco
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -18,7 +19,6 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
 from nicbench.core.trial import DutWork
 from nicbench.engine.binaries import deploy_binary
-from nicbench.testbed.duts import _reflector_stats as stats
 from nicbench.testbed.duts._dpdk import (
     MOST_PORTS,
     DpdkOptions,
@@ -35,6 +35,57 @@ from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.huge_pages import raise_huge_pages
+
+SOURCE = "reflector: turns of its loop that moved a frame"
+# The names in its events of what happens to a frame that it does not send on.
+_DROPS = ("lost", "dropped_rate", "dropped_held_full", "dropped_at_end")
+
+
+def parse_event(line: str) -> dict[str, Any]:
+    """The event in a line; any other line, as a library may print it, is an event without a name."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def drops(stats: Mapping[str, Any]) -> dict[str, int]:
+    """Frames that it did not send on, by direction and reason; some of them on purpose, as faults."""
+    return {
+        f"reflector d{way['from_port']} to d{way['to_port']} {name}": way[name]
+        for way in stats["directions"]
+        for name in _DROPS
+    }
+
+
+def count_overruns(stats: Mapping[str, Any]) -> dict[int, int]:
+    """Frames that the ring towards the tester refused, by port."""
+    refused: dict[int, int] = {}
+    for way in stats["directions"]:
+        refused[way["to_port"]] = refused.get(way["to_port"], 0) + way["dropped_transmit_full"]
+    return refused
+
+
+def work(stats: Mapping[str, Any]) -> DutWork:
+    """Its cycles in turns that moved a frame, with the core's clock as it was probed last."""
+    clock = stats.get("core_clock_hz")
+    return DutWork(
+        source=SOURCE,
+        packets=sum(way["received"] for way in stats["directions"]),
+        tsc_cycles=stats["busy_tsc_cycles"],
+        tsc_hz=stats.get("tsc_hz"),
+        counts_empty_polls=False,
+        core_clock_hz=() if clock is None else (clock,),
+    )
+
+
+def failure_text(event: Mapping[str, Any]) -> str:
+    """The message of an event ``failed``."""
+    error = event.get("error") or {}
+    text = str(error.get("message", "without a word"))
+    return f"{text}; {error['next']}" if error.get("next") else text
+
 
 _PROGRAM = "nicbench-packets"
 _START_S = 60.0
@@ -154,15 +205,15 @@ class Reflector(FrameDut):
         return None if self._process is None else await self._process.failure()
 
     async def drops(self) -> dict[str, int]:
-        return {} if self._process is None else stats.drops(await self._ask(command="stats"))
+        return {} if self._process is None else drops(await self._ask(command="stats"))
 
     async def overruns(self) -> dict[int, int]:
-        return {} if self._process is None else stats.count_overruns(await self._ask(command="stats"))
+        return {} if self._process is None else count_overruns(await self._ask(command="stats"))
 
     async def work(self) -> DutWork | None:
         if self._process is None:
             return None
-        return stats.work(await self._ask(command="stats", probe_core_clock=True))
+        return work(await self._ask(command="stats", probe_core_clock=True))
 
     def disclosure(self) -> dict[str, Any]:
         faulty = bool(self._configuration.get("faults"))
@@ -194,11 +245,11 @@ class Reflector(FrameDut):
             raise HostError("the reflector is not running")
 
         def is_answer(line: str) -> bool:
-            return stats.parse_event(line).get("event") in (name, "failed")
+            return parse_event(line).get("event") in (name, "failed")
 
-        event = stats.parse_event((await self._process.wait_for(is_answer, within_s, f"give its event `{name}`"))[-1])
+        event = parse_event((await self._process.wait_for(is_answer, within_s, f"give its event `{name}`"))[-1])
         if event["event"] == "failed":
-            raise HostError(f"the reflector refused: {stats.failure_text(event)}", place="dut")
+            raise HostError(f"the reflector refused: {failure_text(event)}", place="dut")
         return event
 
 

@@ -18,12 +18,10 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.vm import CHANNEL, KNOWN_BY, LOG, VmHost, last_words
 from nicbench.hosts.options import VmOptions
 from nicbench.system.inventory.meminfo import parse_meminfo
-from nicbench.testbed.vm import initrd
 from nicbench.testbed.vm.command import Guest, Wire, macs_of, qemu_arguments, wires_of
 from nicbench.testbed.vm.emulator import Emulator, accelerator_for, find_emulator
-from nicbench.testbed.vm.given_cards import give_cards
-from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, find_kernel, own_kernel, unpack
-from nicbench.testbed.vm.placing import place, raise_pages
+from nicbench.testbed.vm.kernel import FETCH_COMMAND, Kernel, base_archive, find_kernel, own_archive, own_kernel, unpack
+from nicbench.testbed.vm.placing import give_cards, place, raise_pages
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.detached import start_command
 from nicbench.tuning.undo.end_server import EndServer
@@ -180,7 +178,7 @@ def _write_initrd(
         raise NotReadyError("busybox is not installed", place=name, next_step="apt-get install busybox-static")
     package = files("nicbench.testbed.vm")
     try:
-        base = initrd.base(kernel.modules, Path(busybox), (package / "init.sh").read_text(encoding="utf-8"))
+        base = base_archive(kernel.modules, Path(busybox), (package / "init.sh").read_text(encoding="utf-8"))
     except OSError as error:
         raise NotReadyError(
             f"the kernel {kernel.version} of the virtual machine is incomplete: {error}",
@@ -195,7 +193,7 @@ def _write_initrd(
         "cards": "".join(f"{mac} {card}\n" for card, mac in macs.items()),
         "drivers": "".join(f"{driver}\n" for driver in (*_drivers(options), *aliases)),
     }
-    (folder / "initrd").write_bytes(base + initrd.own(own, find_binary(_AGENT).read_bytes()))
+    (folder / "initrd").write_bytes(base + own_archive(own, find_binary(_AGENT).read_bytes()))
 
 
 def _drivers(options: VmOptions) -> list[str]:

@@ -1,17 +1,22 @@
-"""What items of network adapters share: a tool asked, its refusal as the reason, CPUs as lists, the wait for a link."""
+"""What items of network adapters share: a tool asked, its refusal as the reason, CPUs as lists, the wait for a link.
+
+Rings and channels also share a number for each kind of queue, with a maximum.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from nicbench.core.errors import HostError, UnknownFactError
+from nicbench.core.tuning import Values
 from nicbench.hosts.asking import output_of
 from nicbench.system.adapters.ethtool_link import parse_driver
+from nicbench.system.adapters.ethtool_queues import parse_limits
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
-from nicbench.tuning.items.base import CannotSetError, Place
+from nicbench.tuning.items.base import CannotSetError, Item, Place
 
 Answer = TypeVar("Answer")
 PCI_ADDRESS = re.compile(r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
@@ -85,3 +90,37 @@ def in_turn(cpus: Iterable[int], count: int) -> list[int]:
     if not known:
         raise ValueError("no CPU to choose from")
     return [known[number % len(known)] for number in range(count)]
+
+
+Amount = int | Literal["maximum"]
+_MAXIMUM = "_maximum"
+
+
+class LimitsItem(Item):
+    """``read_option`` and ``write_option`` are ethtool's; the fields of the options are the rows it prints."""
+
+    read_option: ClassVar[str]
+    write_option: ClassVar[str]
+
+    async def read(self, place: Place) -> Values:
+        limits = await answer_of(place, parse_limits, "ethtool", self.read_option, device_of(place))
+        values: Values = {name: row["current"] for name, row in limits.items() if row.get("current") is not None}
+        return values | {f"{name}{_MAXIMUM}": limits[name].get("maximum") for name in values}
+
+    def wanted(self, now: Values) -> Values:
+        asked: Values = {}
+        for name, amount in self.options.model_dump(exclude={"devices"}, exclude_none=True).items():
+            most = now.get(f"{name}{_MAXIMUM}")
+            if name not in now:
+                there = ", ".join(key for key in now if not key.endswith(_MAXIMUM)) or "none"
+                raise CannotSetError(f"the driver has no {name}; it has: {there}")
+            if amount == "maximum" and not isinstance(most, int):
+                raise CannotSetError(f"the driver does not say the maximum of {name}")
+            if isinstance(amount, int) and isinstance(most, int) and amount > most:
+                raise CannotSetError(f"{name} {amount} is more than the driver's {most}")
+            asked[name] = most if amount == "maximum" else amount
+        return asked
+
+    async def write(self, place: Place, values: Values) -> None:
+        arguments = [word for name, value in values.items() for word in (name.replace("_", "-"), str(value))]
+        await set_by(place, "ethtool", self.write_option, device_of(place), *arguments)

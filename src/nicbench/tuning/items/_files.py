@@ -9,7 +9,7 @@ from nicbench.core.errors import UnknownFactError
 from nicbench.core.tuning import Values
 from nicbench.hosts.asking import values_of
 from nicbench.tuning.items.base import CannotSetError, Item, Place
-from nicbench.tuning.values import plain_value, same_value
+from nicbench.tuning.setting import plain_value, same_value
 
 
 class FilesItem(Item):

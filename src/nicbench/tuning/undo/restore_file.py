@@ -6,8 +6,8 @@ from typing import Literal
 
 from nicbench.core.errors import HostError
 from nicbench.hosts.base import Host
+from nicbench.tuning.setting import same_value
 from nicbench.tuning.undo.base import ValueUndo
-from nicbench.tuning.values import same_value
 
 
 class RestoreFile(ValueUndo):

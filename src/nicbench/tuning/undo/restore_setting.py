@@ -10,9 +10,8 @@ from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.registry import find
 from nicbench.core.tuning import Values
 from nicbench.hosts.base import Host
-from nicbench.tuning.setting import CannotSetError, Place, Setting
+from nicbench.tuning.setting import CannotSetError, Place, Setting, values_in_words
 from nicbench.tuning.undo.base import ValueUndo
-from nicbench.tuning.values import values_in_words
 
 
 class RestoreSetting(ValueUndo):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from nicbench.tuning.items._limits import Amount, LimitsItem
+from nicbench.tuning.items._adapter import Amount, LimitsItem
 from nicbench.tuning.items.base import DeviceOptions, Phase
 
 

@@ -13,7 +13,7 @@ from nicbench.core.tuning import Values
 from nicbench.hosts.asking import values_of
 from nicbench.tuning.items._adapter import device_of, in_turn
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
-from nicbench.tuning.values import cpu_mask, same_value
+from nicbench.tuning.setting import cpu_mask, same_value
 
 _QUEUE = re.compile(r"/queues/([rt]x-(\d+)/\w+)$")
 _NONE = "none"

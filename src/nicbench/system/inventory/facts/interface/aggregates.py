@@ -10,8 +10,7 @@ from typing import Any
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
-from nicbench.system.adapters.bonding import parse_order
-from nicbench.system.adapters.links import aggregates, parse_links
+from nicbench.system.adapters.links import aggregates, parse_links, parse_order
 from nicbench.system.inventory.base import Fact
 
 

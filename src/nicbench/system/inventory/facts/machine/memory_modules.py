@@ -9,8 +9,25 @@ from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
-from nicbench.system.inventory.facts.machine._dmidecode import Structure, parse_structures
 from nicbench.system.inventory.facts.machine._groups import group_alike
+
+_HANDLE = re.compile(r"Handle 0x[0-9A-Fa-f]+, DMI type (\d+),")
+Structure = dict[str, str]
+
+
+def parse_structures(text: str) -> list[tuple[int, Structure]]:
+    """Type and fields of each structure; the lines of a list below a field are left out (dmidecode(8))."""
+    found: list[tuple[int, Structure]] = []
+    for line in text.splitlines():
+        handle = _HANDLE.match(line)
+        if handle:
+            found.append((int(handle[1]), {}))
+        elif found and line.startswith("\t") and not line.startswith("\t\t"):
+            name, colon, value = line.strip().partition(":")
+            if colon:
+                found[-1][1][name] = value.strip()
+    return found
+
 
 _ARRAY, _MODULE = 16, 17
 _UNITS = {"kB": 1 << 10, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
