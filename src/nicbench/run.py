@@ -71,7 +71,7 @@ async def _measure(whole: BenchFile, setting: TurnSetting) -> None:
 
 
 def _finish(bench: BenchFile, folder: RunFolder, bus: Bus, *, complete: bool) -> Summary:
-    summary = summarise(bench, folder.journal.results(), folder.run_id, complete=complete)
+    summary = summarise(bench, folder.journal, folder.run_id, complete=complete)
     bus.publish(RunFinished(verdict=summary.verdict, complete=complete, wall_time=wall_time()))
     folder.finish(summary, bench.measures)
     return summary

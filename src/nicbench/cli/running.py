@@ -121,7 +121,7 @@ def _partial_summary(bench: BenchFile, folder: RunFolder) -> Summary | None:
     """Summarises what was measured before the run was aborted; None where even that cannot be read."""
     try:
         summary = folder.summary()
-        plain = summary or summarise(bench, folder.journal.results(), folder.run_id, complete=False)
+        plain = summary or summarise(bench, folder.journal, folder.run_id, complete=False)
         return plain.model_copy(update={"verdict": ResultVerdict.INCOMPLETE})
     except NicbenchError:
         return None

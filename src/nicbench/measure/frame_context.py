@@ -18,7 +18,7 @@ from nicbench.core.events import CeilingFound
 from nicbench.core.frame_size import IMIX, Size, mean_bytes, words_of
 from nicbench.core.judging import REPEATS_OF_TRIALS, RepeatPolicy
 from nicbench.core.pattern import Ways
-from nicbench.core.result import Bounded, NearLimit, Result, Spread
+from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Health, Latency, Trial, TrialRequest
 from nicbench.core.units import line_rate_frames_per_s
@@ -202,7 +202,8 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 trial_ids=(trial.id,),
             )
 
-        outcomes = await run_search(search, measure, goals, limits)
+        found = await run_search(search, measure, goals, limits)
+        outcomes = {name: _without_false_cause(outcome) for name, outcome in found.items()}
         return Found(outcomes=outcomes, trial_ids=tuple(trial_ids), traffic_s=traffic_ns / 1e9)
 
     def complete(self, result: Result) -> Result:
@@ -294,3 +295,10 @@ def _times_its_limit(finding: Finding) -> float:
 def _held_up_ns(health: Health) -> int:
     """For how long the load may have been another: a gap of our own engine, or the overtime of another generator."""
     return health.longest_gap_ns if health.longest_gap_ns is not None else health.overtime_ns or 0
+
+
+def _without_false_cause(outcome: Outcome) -> Outcome:
+    """What limits a rate that rests on disturbed trials is not known: it may be what disturbed them."""
+    if not outcome.disturbed or outcome.rate.limited_by is not LimitedBy.DUT:
+        return outcome
+    return outcome.model_copy(update={"rate": outcome.rate.model_copy(update={"limited_by": None})})

@@ -45,6 +45,18 @@ class Found(Frozen):
     traffic_s: float
 
 
+class Promise(Frozen):
+    """What a result says of every later trial: up to this load at most this share of the offered frames is lost.
+
+    ``name`` is that of the goal, ``value`` that of the rate among the result's values.
+    """
+
+    name: str
+    value: str
+    load_frames_per_s: float
+    loss_ratio: float
+
+
 class Objection(Frozen):
     """What the machines lack for a method, and what to do."""
 
@@ -172,6 +184,10 @@ class Method(DescribedPlugin, ABC):
     def objection(self, context: Any) -> Objection | None:
         """Why this testbed does not suit it; asked of every test, with its context, before the first of them begins."""
         return None
+
+    def promises(self, result: Result) -> tuple[Promise, ...]:
+        """What a result of it says of later trials, which contradict it where they lose more."""
+        return ()
 
     @classmethod
     def in_a_lab(cls, options: Frozen) -> Frozen:

@@ -35,7 +35,7 @@ from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval
 from nicbench.methods._results import each_size
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
-from nicbench.methods.base import Context, FrameMethod, Values
+from nicbench.methods.base import Context, FrameMethod, Promise, Values
 from nicbench.search.base import Goal as SearchGoal
 from nicbench.search.base import Limits, Outcome, Search
 
@@ -137,6 +137,18 @@ class Throughput(FrameMethod):
 
     def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
+
+    def promises(self, result: Result) -> tuple[Promise, ...]:
+        """Each rate that was found: up to it the goal is met."""
+        rates = (
+            (name, f"{name.lower()}{_RATE}", ratio, number_of(result.values.get(f"{name.lower()}{_RATE}")))
+            for name, ratio in self.options.search.goals.items()
+        )
+        return tuple(
+            Promise(name=name, value=value, load_frames_per_s=rate, loss_ratio=ratio)
+            for name, value, ratio, rate in rates
+            if rate is not None
+        )
 
     @classmethod
     def in_a_lab(cls, options: Frozen) -> Frozen:

@@ -8,7 +8,7 @@ was measured is summed up, also where the run broke off.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -17,9 +17,10 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.compare.merged_summary import summarise_points
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Bus, Event, IntervalsChecked, RunStarted, TurnFinished, TurnStarted
-from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.core.result import ResultVerdict, Summary
 from nicbench.core.turn import Turn
 from nicbench.hosts import close_containers
+from nicbench.measure.contradictions import with_contradictions
 from nicbench.methods.base import main_values
 from nicbench.stages.machine import undo_at_end
 from nicbench.stats.runs import over_runs, runs_made, settled, verdict_words
@@ -99,11 +100,13 @@ async def one_turn(turn: Turn, changes: UndoStack, bus: Bus) -> AsyncIterator[No
         bus.publish(TurnFinished(**named, warm_up=turn.warm_up))
 
 
-def summarise(bench: BenchFile, results: Sequence[Result], run_id: str, *, complete: bool) -> Summary:
+def summarise(bench: BenchFile, journal: Journal, run_id: str, *, complete: bool) -> Summary:
     """The run is disturbed where one result is, incomplete where it broke off or a result says so.
 
-    What warmed up is kept, and nothing rests on it.
+    A rate that a later trial contradicts is disturbed. What warmed up is kept, and nothing rests on it.
     """
+    methods = {(each.configuration, test.name): test.build() for each in bench.configurations for test in each.tests}
+    results = with_contradictions(journal.results(), methods, journal.trials().values())
     verdicts = {result.verdict for result in results if not result.warm_up}
     if not complete or ResultVerdict.INCOMPLETE in verdicts:
         verdict = ResultVerdict.INCOMPLETE
@@ -115,7 +118,7 @@ def summarise(bench: BenchFile, results: Sequence[Result], run_id: str, *, compl
     return Summary(
         title=bench.title,
         verdict=verdict,
-        results=tuple(results),
+        results=results,
         configurations=tuple(each.configuration for each in bench.compared),
         over_runs=over,
         runs=runs_made(bench.runs, results, over, complete=complete),
