@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.hosts import hosts_of
+from nicbench.hosts import build_hosts
 from nicbench.stages.tester import estimate_s
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
@@ -19,7 +19,7 @@ def test_an_example_validates(path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_hosts_of_an_example_can_be_made_before_any_is_touched(path: Path) -> None:
     hosts = load(path).hosts
-    assert hosts_of(hosts).keys() == hosts.keys()
+    assert build_hosts(hosts).keys() == hosts.keys()
 
 
 def test_there_are_examples_for_every_kind_of_dut() -> None:

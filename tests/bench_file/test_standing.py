@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from nicbench.bench_file import BenchFile, WrongBenchFileError
-from nicbench.hosts import hosts_of
+from nicbench.hosts import build_hosts
 
 Read = Callable[[str], BenchFile]
 
@@ -120,7 +120,7 @@ def test_a_lab_stands_on_a_host_of_the_bench_file(read: Read) -> None:
 
 
 def test_every_host_is_made_once_and_stands_on_the_very_one_that_is_named(read: Read) -> None:
-    hosts = hosts_of(read(HOSTS).hosts)
+    hosts = build_hosts(read(HOSTS).hosts)
     assert list(hosts) == ["rack1", "server", "client", "space"]
     assert hosts["server"].machine is hosts["rack1"]
     assert hosts["client"].machine is hosts["rack1"]

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.core.registry import find
-from nicbench.hosts import from_spec
+from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Completed
 from nicbench.hosts.containers import READY, Adaptation, adaptation_for, is_left, start_error, status_of
 from nicbench.hosts.fake import FakeHost, FakeProcess
@@ -104,7 +104,7 @@ def test_docker_cannot_join_a_namespace() -> None:
 def test_it_says_where_its_network_is_seen_from_outside(
     network: str, inner: dict[str, Any], expected: dict[str, Any] | None
 ) -> None:
-    host = from_spec({"kind": "container", "image": "x", "network": network, "inner": inner})
+    host = host_from_spec({"kind": "container", "image": "x", "network": network, "inner": inner})
     assert isinstance(host, ContainerHost)
     seen = host.network
     assert (None if seen is host else seen.spec()) == expected
@@ -250,7 +250,7 @@ def test_containers_of_dead_controllers_ended_ones_and_those_of_another_boot_are
 def test_a_host_is_made_again_from_its_spec() -> None:
     options = ContainerOptions(root="/", network="none", cpus="0-1", memory=2 << 30, arguments=("--device=/dev/x",))
     host = ContainerHost(NetnsHost(LocalHost(), "lab"), options, "dut")
-    again = from_spec(host.spec(), "dut")
+    again = host_from_spec(host.spec(), "dut")
 
     assert isinstance(again, ContainerHost)
     assert (again.name, again.spec(), again.options) == ("dut", host.spec(), options)
@@ -261,7 +261,7 @@ def test_a_bench_file_names_the_host_that_runs_the_engine_with_its_own_options()
     options = ContainerOptions.model_validate(section, context={UNITS_REQUIRED: True})
 
     assert options.memory == 2 << 30
-    host = from_spec({"kind": "container", **options.model_dump()})
+    host = host_from_spec({"kind": "container", **options.model_dump()})
     assert isinstance(host, ContainerHost)
     assert isinstance(host.inner, NetnsHost)
 

@@ -137,9 +137,9 @@ def test_nothing_is_left_of_a_controller_that_is_killed(tmp_path: Path) -> None:
     mark = f"12{secrets.randbelow(10**7):07}"
     script = (
         "import asyncio\n"
-        "from nicbench.hosts import from_spec\n"
+        "from nicbench.hosts import host_from_spec\n"
         "async def main():\n"
-        "    host = from_spec({'kind': 'container', 'root': '/', 'network': 'none'})\n"
+        "    host = host_from_spec({'kind': 'container', 'root': '/', 'network': 'none'})\n"
         f"    process = await host.start(('sh', '-c', 'setsid sleep {mark} & echo started; sleep {mark}'))\n"
         "    print(await process.read_line(60), host._container, flush=True)\n"
         "    await process.wait()\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.errors import HostError, UsageError
-from nicbench.hosts import from_spec
+from nicbench.hosts import host_from_spec
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
@@ -88,17 +88,17 @@ async def test_a_refused_write_gives_the_kernels_reason() -> None:
 def test_a_host_is_made_again_from_its_spec() -> None:
     host = NetnsHost(NetnsHost(LocalHost(), "outer"), "lab", "dut")
 
-    again = from_spec(host.spec(), "dut")
+    again = host_from_spec(host.spec(), "dut")
     assert (type(again), again.name, again.spec()) == (NetnsHost, "dut", host.spec())
 
 
 def test_a_wrapper_without_an_inner_host_is_on_this_machine() -> None:
-    assert from_spec({"kind": "netns", "namespace": "lab"}).spec()["inner"] == {"kind": "local"}
+    assert host_from_spec({"kind": "netns", "namespace": "lab"}).spec()["inner"] == {"kind": "local"}
 
 
 def test_an_unknown_kind_of_host_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(UsageError, match="local, netns"):
-        from_spec({"kind": "moon"})
+        host_from_spec({"kind": "moon"})
 
 
 @pytest.mark.parametrize("name", ["", "../etc", "-x", "a b", "a/b"])

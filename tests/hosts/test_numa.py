@@ -6,7 +6,7 @@ import asyncio
 import os
 
 from nicbench.core.cpus import NumaNode
-from nicbench.hosts.asking import numa_nodes, pages_in, ran_on
+from nicbench.hosts.asking import count_pages, numa_nodes, read_placement
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 
@@ -34,10 +34,10 @@ def test_nodes_with_cpus_are_told_and_those_of_memory_alone_left_out() -> None:
 
 
 def test_pages_of_a_process_are_its_own_and_not_those_of_files() -> None:
-    assert pages_in(MAPS) == {0: 2, 1: 36}
+    assert count_pages(MAPS) == {0: 2, 1: 36}
 
 
 def test_a_process_of_this_machine_tells_where_it_may_run() -> None:
-    found = asyncio.run(ran_on(LocalHost("local"), os.getpid()))
+    found = asyncio.run(read_placement(LocalHost("local"), os.getpid()))
     assert found is not None
     assert set(found.cpus) == os.sched_getaffinity(0)

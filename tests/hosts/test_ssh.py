@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts import close_connections, from_spec
+from nicbench.hosts import close_connections, host_from_spec
 from nicbench.hosts.base import Process
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.ssh import SshHost
@@ -195,7 +195,7 @@ async def test_files_are_copied_whole_there_and_back(sshd: Server, tmp_path: Pat
 async def test_a_host_is_made_again_from_its_spec_and_shares_the_connection(sshd: Server) -> None:
     host = sshd.host()
     pid = (await host.run(("sh", "-c", "echo $PPID"))).stdout
-    again = from_spec(host.spec(), "again")
+    again = host_from_spec(host.spec(), "again")
 
     assert isinstance(again, SshHost)
     assert (await again.run(("sh", "-c", "echo $PPID"))).stdout == pid

@@ -47,9 +47,9 @@ async def test_closing_in_order_ends_everything_and_leaves_no_folder(sshd: Serve
 def test_everything_ends_when_the_controller_is_killed(sshd_folder: Path, tmp_path: Path) -> None:
     script = (
         "import asyncio, json, sys\n"
-        "from nicbench.hosts import from_spec\n"
+        "from nicbench.hosts import host_from_spec\n"
         "async def main():\n"
-        "    host = from_spec(json.loads(sys.argv[1]))\n"
+        "    host = host_from_spec(json.loads(sys.argv[1]))\n"
         "    await host.start(json.loads(sys.argv[2]))\n"
         "    await host.run(json.loads(sys.argv[2]), timeout_s=600)\n"
         "asyncio.run(main())\n"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.hosts import from_spec
+from nicbench.hosts import host_from_spec
 from nicbench.hosts.owner import start_ticks
 from nicbench.tuning.guards import folder_of
 
@@ -26,9 +26,9 @@ _THERE, _PORT = "198.18.0.2", 2222
 _RUN = """
 import asyncio, json, sys
 from nicbench.core.errors import NicbenchError
-from nicbench.hosts import close_connections, from_spec
+from nicbench.hosts import close_connections, host_from_spec
 async def main():
-    host = from_spec(json.loads(sys.argv[1]), "client1")
+    host = host_from_spec(json.loads(sys.argv[1]), "client1")
     try:
         print((await host.run(json.loads(sys.argv[2]))).stdout, end="")
     except NicbenchError as error:
@@ -40,10 +40,10 @@ _UNTIL_SILENCE = """
 import asyncio, json, sys
 from pathlib import Path
 from nicbench.core.errors import NicbenchError
-from nicbench.hosts import close_connections, from_spec
+from nicbench.hosts import close_connections, host_from_spec
 from nicbench.tuning.stack import UndoStack
 async def main():
-    host = from_spec(json.loads(sys.argv[1]), "client1")
+    host = host_from_spec(json.loads(sys.argv[1]), "client1")
     changes = UndoStack("run", None, Path(sys.argv[2]) / "run")
     await changes.set_file(host, f"{sys.argv[2]}/value", "new")
     process = await host.start(("sh", "-c", "sleep 600 & echo $$ $!; wait"))
@@ -140,7 +140,7 @@ def test_a_wire_that_swallows_everything_ends_the_engine_there_and_puts_its_sett
     subprocess.run(("ip", "netns", "exec", network.far, "nft", "-f", "-"), input=rules, text=True, check=True)
 
     _until(lambda: all(start_ticks(pid) is None for pid in pids))
-    folder = Path(folder_of(str(tmp_path / "run"), "run", from_spec(spec)))
+    folder = Path(folder_of(str(tmp_path / "run"), "run", host_from_spec(spec)))
     _until((folder / "undo.sh.done").exists)
     assert (tmp_path / "value").read_text() == "old"
     said = controller.communicate(timeout=60)[0]

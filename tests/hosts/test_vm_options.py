@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from nicbench.hosts import from_spec
+from nicbench.hosts import host_from_spec
 from nicbench.hosts.kinds.vm import VmHost, last_words
 from nicbench.hosts.options import VmOptions
 
@@ -39,14 +39,14 @@ def test_what_no_guest_can_have_is_refused(given: dict[str, object], told: str) 
 
 
 async def test_a_guest_that_does_not_run_is_gone_and_what_was_in_it_too() -> None:
-    host = from_spec({"kind": "vm", "folder": "/run/nicbench-vm-that-never-was"})
+    host = host_from_spec({"kind": "vm", "folder": "/run/nicbench-vm-that-never-was"})
     assert isinstance(host, VmHost)
     assert await host.is_gone()
 
 
 def test_a_guest_is_made_again_from_what_is_kept_of_it() -> None:
     spec = {"kind": "vm", "cpus": 4, "cards": {"n0": {"model": "igb"}}, "folder": "/run/nicbench-vm-1"}
-    assert from_spec(spec, "guest").spec() == spec
+    assert host_from_spec(spec, "guest").spec() == spec
 
 
 def test_what_ended_a_guest_is_told_by_its_console_or_else_by_qemu(tmp_path: Path) -> None:

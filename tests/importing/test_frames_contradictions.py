@@ -13,7 +13,7 @@ from nicbench.importing.columns import ImportOptions
 from nicbench.importing.results import ImportedResults, import_results
 from nicbench.methods.frames import Frames
 from nicbench.stats.frames import Target
-from nicbench.stats.frames_runs import SUM, tried
+from nicbench.stats.frames_runs import SUM, group_by_point
 
 OF_RUNS = "direction,instances,run,sum [fps],target [fps]"
 OF_INSTANCES = "direction,run,instances,instance,rate [fps],sum [fps]"
@@ -43,7 +43,7 @@ def test_a_target_of_one_instance_beside_sums_is_refused_with_what_it_would_be_o
 
 
 def test_each_number_of_instances_is_judged_by_its_own_target() -> None:
-    found = tried(imported(OF_RUNS, "read,1,1,30,30", "read,2,1,50,60", "write,1,1,24,24").results, Target())
+    found = group_by_point(imported(OF_RUNS, "read,1,1,30,30", "read,2,1,50,60", "write,1,1,24,24").results, Target())
     assert {point[1:]: (one.target, one.over.runs_met) for point, one in found.items()} == {
         ("read", 1): (Target(30.0), 1),
         ("read", 2): (Target(30.0), 0),
@@ -57,17 +57,17 @@ def test_targets_that_round_to_what_is_printed_agree() -> None:
 
 def test_the_target_of_an_instance_is_its_own_and_a_summary_has_that_of_all() -> None:
     of_one = imported("instances,run,instance,fps,target [fps]", "2,1,1,30,30", "2,1,2,30,30")
-    (one,) = tried(of_one.results, Target()).values()
+    (one,) = group_by_point(of_one.results, Target()).values()
     assert one.target == Target(30.0)
     of_all = imported("instances,run,sum [fps],target [fps]", "2,1,50,", "2,,,60")
-    (both,) = tried(of_all.results, Target()).values()
+    (both,) = group_by_point(of_all.results, Target()).values()
     assert (both.target, both.is_assumed, both.over.runs, both.over.runs_met) == (Target(30.0), False, 1, 0)
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_where_files_contradict_each_other_the_strictest_target_holds(turned: bool) -> None:
     results = [imported(OF_RUNS, row).results[0] for row in ("read,1,1,24,24", "read,1,2,24,48")]
-    (one,) = tried(reversed(results) if turned else results, Target()).values()
+    (one,) = group_by_point(reversed(results) if turned else results, Target()).values()
     assert (one.target, one.over.runs_met) == (Target(48.0), 0)
 
 

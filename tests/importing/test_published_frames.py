@@ -17,7 +17,7 @@ from nicbench.importing.results import ImportedResults, import_results
 from nicbench.importing.units import parse_unit
 from nicbench.methods._frame_tables import IMPORTS
 from nicbench.methods.frames import Frames
-from nicbench.stats.frames import Target, over_runs, sustained
+from nicbench.stats.frames import Target, find_sustained, summarise_run_figures
 from nicbench.stats.frames_runs import RATE, SUM, runs_of
 
 TARGET = Target()
@@ -89,7 +89,7 @@ def test_the_summary_rows_of_the_imported_runs_are_those_printed(reference: Path
     assert len(printed) == 48
     for result in printed:
         said = result.parameters
-        over = over_runs(runs[result.configuration, said["direction"], said["instances"]], TARGET)
+        over = summarise_run_figures(runs[result.configuration, said["direction"], said["instances"]], TARGET)
         assert over.runs == 15
         assert over.median_frames_per_s == result.values["median_frames_per_s"]
         assert over.target_frames_per_s == result.values["target_frames_per_s"]
@@ -104,7 +104,9 @@ def test_the_imported_runs_tell_the_streams_sustained(
     reference: Path, configuration: str, direction: str, every: int, median: int
 ) -> None:
     runs = runs_of(sums(reference).results, TARGET)
-    found = sustained(over_runs(of, TARGET) for point, of in runs.items() if point[:2] == (configuration, direction))
+    found = find_sustained(
+        summarise_run_figures(of, TARGET) for point, of in runs.items() if point[:2] == (configuration, direction)
+    )
     assert found is not None
     assert (found.in_every_run.instances, found.in_median_run.instances) == (every, median)
     assert found.by_every_instance is None, "of sums alone nobody knows"

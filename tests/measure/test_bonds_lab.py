@@ -21,7 +21,7 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.measure import bonds as bonds_of_rounds
 from nicbench.measure.bonds import Bonds
-from nicbench.stats.bonds import judged
+from nicbench.stats.bonds import judge_bond
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.workloads.base import End
 from nicbench.workloads.play import play
@@ -128,7 +128,7 @@ def test_connections_and_counters_of_a_round_are_read_as_they_are(
         assert seen.ports[f"nbs{link}"].sent > 10_000_000
     # Had the ports joined in the other order, the same counters would contradict it.
     turned = MADE_UP.model_copy(update={"ports": MADE_UP.ports[::-1]})
-    other = judged("s0", turned, [(flow.jobs, flow.connection) for flow in seen.flows], seen.ports)
+    other = judge_bond("s0", turned, [(flow.jobs, flow.connection) for flow in seen.flows], seen.ports)
     assert (other.confirmed, {flow.jobs: flow.port for flow in other.flows}) == (False, {(1,): "nbs1", (2,): "nbs0"})
 
 

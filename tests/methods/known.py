@@ -14,7 +14,7 @@ from nicbench.core.result import Bounded, Result
 from nicbench.core.trial import Health, Latency, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.methods.base import Found, Method
+from nicbench.methods.base import Method, SearchResult
 from nicbench.search.base import Goal, Limits, Search
 
 LINE = line_rate_frames_per_s(1e9, 64)  # 1.488 Mpps
@@ -76,7 +76,7 @@ class KnownContext(ABC):
 
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> Found:
+    ) -> SearchResult:
         raise AssertionError("these methods are given their loads")
 
     def results_of(self, test: str) -> tuple[Result, ...]:

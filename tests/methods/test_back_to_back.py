@@ -11,7 +11,7 @@ import pytest
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, TrialRequest
-from nicbench.methods.back_to_back import BackToBack, BurstPauses, buffer, longest_burst
+from nicbench.methods.back_to_back import BackToBack, BurstPauses, buffer_values, longest_burst
 
 from .known import LINE, KnownContext, reading_of, run
 
@@ -73,7 +73,7 @@ async def test_the_corrected_buffer_is_the_duts_own() -> None:
 
 def test_the_buffer_times_are_those_of_a_computed_example() -> None:
     """26,000 frames back to back at 14.88 Mpps, of which 8.52 Mpps were forwarded meanwhile."""
-    found = buffer(26_000, 8.52e6, 14_880_952)
+    found = buffer_values(26_000, 8.52e6, 14_880_952)
     assert found["implied_buffer_time_us"] == pytest.approx(1747.2, abs=0.1)
     assert found["corrected_buffer_time_us"] == pytest.approx(746.8, abs=0.1)
     assert found["corrected_buffer_frames"] == pytest.approx(11_113, abs=2)

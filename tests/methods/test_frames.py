@@ -12,7 +12,7 @@ from nicbench.core.endpoint import Mount
 from nicbench.core.frames import FrameFigures, FrameTimes
 from nicbench.core.result import Result
 from nicbench.core.round import Figures, HostCommand, Job, JobOutcome, Placement, RestartServers
-from nicbench.methods._frame_options import PROFILES, most_frame_bytes
+from nicbench.methods._frame_options import PROFILES, largest_frame_bytes
 from nicbench.methods.frames import Frames
 from nicbench.stats.latency import histogram_of
 
@@ -305,7 +305,7 @@ def test_without_directories_or_shares_it_says_what_to_write() -> None:
 def test_clients_and_hosts_that_are_not_there_are_named() -> None:
     options = {"instances": [1], "directories": [{"directory": "/a", "client": "c9"}]}
     method = Frames("e", Frames.Options.model_validate({**options, "before_each": [{"host": "nas", "run": "true"}]}))
-    found = list(method.misfits({"s0": ["c0", "c1"]}, ["server", "h0"]))
+    found = list(method.find_misfits({"s0": ["c0", "c1"]}, ["server", "h0"]))
     assert [(each.option[0], each.next_step) for each in found] == [
         ("directories", "write one of `c0`, `c1`"),
         ("before_each", "write one of `server`, `h0`"),
@@ -348,9 +348,9 @@ def test_runs_grow_until_the_sum_of_the_instances_is_known() -> None:
 
 
 def test_the_sizes_of_profiles_are_those_of_the_engine() -> None:
-    assert most_frame_bytes("4k", header_bytes=0) == 50_987_008
-    assert most_frame_bytes("4k") == FRAME_BYTES
-    assert most_frame_bytes("4k-16", header_bytes=0) == 76_480_512
-    assert most_frame_bytes("4k", 1 << 20) == 1 << 20
-    assert most_frame_bytes("4k", 1000, 100) == 4096
-    assert all(most_frame_bytes(profile) % 4096 == 0 for profile in PROFILES)
+    assert largest_frame_bytes("4k", header_bytes=0) == 50_987_008
+    assert largest_frame_bytes("4k") == FRAME_BYTES
+    assert largest_frame_bytes("4k-16", header_bytes=0) == 76_480_512
+    assert largest_frame_bytes("4k", 1 << 20) == 1 << 20
+    assert largest_frame_bytes("4k", 1000, 100) == 4096
+    assert all(largest_frame_bytes(profile) % 4096 == 0 for profile in PROFILES)

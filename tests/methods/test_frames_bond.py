@@ -9,7 +9,7 @@ from nicbench.core.frames import FrameFigures
 from nicbench.core.result import Result
 from nicbench.core.round import Figures, Job, JobOutcome, RoundRequest
 from nicbench.methods.frames import Frames
-from nicbench.stats.bonds import judged
+from nicbench.stats.bonds import judge_bond
 
 from .round_contexts import Laboratory
 
@@ -64,7 +64,7 @@ def seen_by_the_server(request: RoundRequest) -> tuple[BondObservation, ...]:
         name: PortBytes(sent=2 * sent, received=5000, sent_until_midst=sent)
         for name, sent in (("eth2", moved[1]), ("eth3", moved[2] + moved[3]))
     }
-    return (judged("s00", bond, flows, ports),)
+    return (judge_bond("s00", bond, flows, ports),)
 
 
 def studied(laboratory: Laboratory) -> list[Result]:

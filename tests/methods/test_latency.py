@@ -14,7 +14,7 @@ from nicbench.core.trial import Latency as LatencyReading
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.latency import Latency
-from nicbench.stats.latency import with_percentiles
+from nicbench.stats.latency import add_percentiles
 
 from .known import KnownContext, reading_of
 
@@ -33,7 +33,7 @@ class KnownDelays(KnownContext):
         histogram = HdrHistogram(1, 100_000_000_000, 3)
         for delay_ns, count in self.delays_ns.items():
             histogram.record_value(delay_ns, count)
-        latency = with_percentiles(
+        latency = add_percentiles(
             LatencyReading(
                 source="software",
                 count=frames,

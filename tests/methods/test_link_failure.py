@@ -33,9 +33,9 @@ def test_a_link_that_would_not_be_back_in_time_is_refused(method: Any, options: 
 
 
 def test_a_port_that_is_not_the_servers_is_refused() -> None:
-    (misfit,) = stream(failure={**FAILURE, "port": "s9"}).misfits({"s0": ["c0"]}, ["server"])
+    (misfit,) = stream(failure={**FAILURE, "port": "s9"}).find_misfits({"s0": ["c0"]}, ["server"])
     assert misfit.message == "there is no port of the server called `s9`"
-    assert not list(stream(failure=FAILURE).misfits({"s0": ["c0"]}, ["server"]))
+    assert not list(stream(failure=FAILURE).find_misfits({"s0": ["c0"]}, ["server"]))
 
 
 def test_a_port_that_is_no_bond_is_refused_before_the_first_round() -> None:

@@ -14,7 +14,7 @@ from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.methods._loads import FullRate
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.frame_loss import FrameLoss, falling
+from nicbench.methods.frame_loss import FrameLoss, falling_loads
 from nicbench.methods.load_sweep import LOADS_PERCENT, LoadSweep
 
 from .known import LINE, KnownContext, reading_of, run
@@ -134,7 +134,7 @@ async def test_a_rate_of_ones_own_is_100_percent() -> None:
     ids=["tenths", "a step that does not divide 100", "a ceiling between two steps", "a ceiling below the last step"],
 )
 def test_the_sequence_of_loads(highest: float, step: float, expected: list[float]) -> None:
-    assert list(falling(highest, step)) == expected
+    assert list(falling_loads(highest, step)) == expected
 
 
 async def test_a_sweep_measures_each_of_the_published_loads() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nicbench.core.result import Bounded, Result, Value
-from nicbench.methods.base import main_values, told_over_runs
-from nicbench.stats.runs import over_runs
+from nicbench.methods.base import main_values, restate_over_runs
+from nicbench.stats.runs import summarise_over_runs
 
 
 def of(method: str, parameters: dict[str, object], values: dict[str, Value]) -> tuple[str, ...]:
@@ -59,5 +59,5 @@ def test_two_figures_in_one_cell_are_the_medians_of_the_runs() -> None:
         )
         for run, (rate, cpu) in enumerate(figures, 1)
     ]
-    (over,) = told_over_runs(over_runs(runs))
+    (over,) = restate_over_runs(summarise_over_runs(runs))
     assert over.values["throughput_and_cpu"] == "98 / 51"

@@ -10,11 +10,11 @@ from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, Machine
 from nicbench.methods._round_figures import (
     FIRST_PORT,
     PORTS_A_JOB,
-    Played,
+    PlayedRounds,
     bits_per_s,
     clients_by_port,
     cpu_values,
-    found_limit,
+    find_limit,
     jobs_of,
     loads_of,
     machine_cpu,
@@ -85,7 +85,7 @@ def test_cpu_is_in_percent_with_the_least_and_the_greatest_of_all_rounds() -> No
 
 def test_a_round_used_although_something_was_wrong_marks_the_result() -> None:
     fine, failed = Laboratory(lambda *_: streamed(1.0)), Laboratory(lambda *_: streamed(None))
-    results = Played()
+    results = PlayedRounds()
     assert results.verdict(failed=False) is ResultVerdict.INCOMPLETE
     results.add(played(fine, job()))
     assert results.verdict(failed=False) is ResultVerdict.VALID
@@ -108,11 +108,11 @@ def test_each_job_has_ports_of_its_own() -> None:
 def test_the_limit_of_a_round_is_found_from_links_and_machines() -> None:
     laboratory = Laboratory(lambda *_: streamed(94e6))
     one, _ = played(laboratory, job())
-    assert found_limit(laboratory.context, one).limit == "link"
+    assert find_limit(laboratory.context, one).limit == "link"
     tired = (MachineCpu(machine="h00", mean=0.3, busiest_core=0.99),)
     laboratory = Laboratory(lambda *_: streamed(50e6), cpu=tired)
     one, _ = played(laboratory, job())
-    assert found_limit(laboratory.context, one).clients == ("c00",)
+    assert find_limit(laboratory.context, one).clients == ("c00",)
 
 
 def outcome(began_s: float, took_s: float) -> JobOutcome:

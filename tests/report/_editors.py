@@ -13,8 +13,8 @@ from typing import Any
 from nicbench.core.events import RunFinished, RunStarted
 from nicbench.core.result import Result, ResultVerdict, Summary, Value
 from nicbench.methods.base import main_values
-from nicbench.stats.frames import Instance, Target, of_run
-from nicbench.stats.runs import over_runs
+from nicbench.stats.frames import Instance, Target, figures_of_run
+from nicbench.stats.runs import summarise_over_runs
 from nicbench.store import RunFolder
 
 FRAME_BYTES = 51_052_544
@@ -68,7 +68,7 @@ def of_round(
     """Both parts: all instances together, and each."""
     count, due = len(had), 480
     dropped = [round(due * (1 - min(1.0, rate / 24.0))) if target else None for rate, _ in had]
-    figures = of_run(
+    figures = figures_of_run(
         [
             Instance(rate / 2 if warm_up else rate, drops, due if target else None)
             for (rate, _), drops in zip(had, dropped, strict=True)
@@ -155,7 +155,7 @@ def summary(found: tuple[Result, ...], configurations: tuple[str, ...] = ()) -> 
         verdict=ResultVerdict.VALID,
         results=found,
         configurations=configurations,
-        over_runs=over_runs(found, main=main_values),
+        over_runs=summarise_over_runs(found, main=main_values),
     )
 
 
@@ -163,7 +163,7 @@ def _target(target: Target | None, count: int, met: bool) -> dict[str, Value]:
     if target is None:
         return {}
     return {
-        "target_frames_per_s": target.of(count),
+        "target_frames_per_s": target.for_instances(count),
         "tolerance_percent": 100.0 * target.tolerance_ratio,
         "met": "yes" if met else "no",
     }

@@ -18,7 +18,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import SAME
 from nicbench.report.statistics.view import statistics_view
-from nicbench.stats.runs import over_runs
+from nicbench.stats.runs import summarise_over_runs
 
 Interval = tuple[float, float | None]
 
@@ -44,7 +44,7 @@ def compare(results: Sequence[Result], names: Sequence[str] = ("fast", "slow")) 
         verdict=ResultVerdict.VALID,
         results=tuple(results),
         configurations=tuple(names),
-        over_runs=over_runs(results),
+        over_runs=summarise_over_runs(results),
     )
     found = comparison(summary, {}, None, statistics_view(summary, {}, None, "a run"))
     assert found is not None

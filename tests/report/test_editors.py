@@ -33,7 +33,7 @@ from nicbench.report.editors.words import rate_decimals, share_text
 from nicbench.report.gather import gather
 from nicbench.report.numbers import UNKNOWN
 from nicbench.stats.frames import Target
-from nicbench.stats.frames_runs import RATE, Ran, number_of
+from nicbench.stats.frames_runs import RATE, FilmRun, number_of
 from nicbench.store import RunFolder
 
 from . import _editors
@@ -186,7 +186,7 @@ def test_what_runs_come_to_is_told_as_far_as_it_is_known(both: Study) -> None:
     assert measures(study(tuple(unknown)).ways[0]) == ()
 
 
-def rates_of(ran: Ran) -> list[float | None]:
+def rates_of(ran: FilmRun) -> list[float | None]:
     return [None if one is None else number_of(one, RATE) for one in ran.instances]
 
 

@@ -13,7 +13,7 @@ from nicbench.core.trial import Health, Latency, Purpose, Reading, StreamReading
 from nicbench.core.verdict import Verdict
 from nicbench.methods.impairments import values_of
 from nicbench.report.injected import InjectedRow, injected_rows, injected_sentence
-from nicbench.stats.latency import histogram_of, with_percentiles
+from nicbench.stats.latency import add_percentiles, histogram_of
 
 from ._synthetic_plan import synthetic_plan
 
@@ -26,7 +26,7 @@ CLEAN = Counts(intended=10_000, sent=10_000, received=10_000, lost=0)
 
 def latency(*times_ns: tuple[int, int]) -> Latency:
     """Of so many frames that took so long each."""
-    return with_percentiles(
+    return add_percentiles(
         Latency(
             source="software",
             count=sum(frames for _, frames in times_ns),

@@ -20,7 +20,7 @@ from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import studies
 from nicbench.report.statistics.cells import within
 from nicbench.report.statistics.view import StatisticsView, statistics_view
-from nicbench.stats.bootstrap import Asked
+from nicbench.stats.bootstrap import IntervalSpec
 
 from . import _editors
 
@@ -196,4 +196,4 @@ def test_of_a_test_only_what_differs_is_told() -> None:
         "With 64-byte frames at 50 % of the line rate",
         "With 64-byte frames at 100 % of the line rate",
     ]
-    assert Asked(seed=seed_of(RUN_ID)).seed == test.rows[0].found.mean_interval.seed
+    assert IntervalSpec(seed=seed_of(RUN_ID)).seed == test.rows[0].found.mean_interval.seed

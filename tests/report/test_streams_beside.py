@@ -11,7 +11,7 @@ from nicbench.report.drawing.charts import WIDE
 from nicbench.report.drawing.svg import svg
 from nicbench.report.section import Section
 from nicbench.report.tables import side_by_side
-from nicbench.stats.runs import over_runs
+from nicbench.stats.runs import summarise_over_runs
 
 MODES = ("TCP to the server", "TCP from the server")
 
@@ -30,7 +30,7 @@ def streamed(configuration: str, run: int, mode: str, **values: Any) -> Result:
 
 
 def ports_of(results: list[Result]) -> Section:
-    (section,) = side_by_side(over_runs(results), {}, results)
+    (section,) = side_by_side(summarise_over_runs(results), {}, results)
     return section
 
 

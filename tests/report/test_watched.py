@@ -15,7 +15,7 @@ from nicbench.report.drawing.over_time import cpu_chart, stepped, watched_figure
 from nicbench.report.html import fragment
 from nicbench.report.model import Report
 from nicbench.report.watched import BETWEEN, Slice, WatchedMachine, watched_machines
-from nicbench.stats.cpu import Spent
+from nicbench.stats.cpu import CpuStates
 from nicbench.store.monitor_samples import MonitorLog
 
 S = 1_000_000_000
@@ -91,7 +91,9 @@ def test_sessions_of_a_resumed_run_follow_one_another(tmp_path: Path) -> None:
 
 
 def test_neighbours_are_taken_together_but_never_a_trial_with_what_is_beside_it() -> None:
-    slices = [Slice(float(at), at + 1.0, "t0001" if 40 <= at < 50 else None, Spent({"user": at})) for at in range(100)]
+    slices = [
+        Slice(float(at), at + 1.0, "t0001" if 40 <= at < 50 else None, CpuStates({"user": at})) for at in range(100)
+    ]
     steps = stepped(slices, 10)
     assert len(steps) <= 12
     assert [(step.begin_s, step.end_s) for step in steps if step.trial] == [(40.0, 50.0)]

@@ -18,7 +18,7 @@ from nicbench.cli.summary_table import print_summary
 from nicbench.core.events import IntervalsChecked, TurnFinished, TurnStarted
 from nicbench.core.result import Spread, Summary
 from nicbench.stages import plan as plan_stage
-from nicbench.stats.runs import awaited
+from nicbench.stats.runs import list_awaited
 from nicbench.store.folder import RunFolder
 
 from .simulated_bench import GROWING, make_folder, measured, nothing_told, run_in_child, run_whole, trial_lines
@@ -61,7 +61,7 @@ def test_whole_pairs_are_made_until_every_main_value_is_known_closely(reference:
     made = reference.found.runs
     assert made is not None
     assert (made.made, made.reached, made.asked.at_most) == (6, True, 8)
-    values = awaited(reference.found.over_runs)
+    values = list_awaited(reference.found.over_runs)
     assert [one.place for one in values] == ["fast: sweep, 64 bytes", "slow: sweep, 64 bytes"]
     assert all(one.of_mean.reached and (one.of_mean.width_ratio or 0.0) <= 0.008 for one in values)
     assert all((one.spread.n, one.spread.runs) == (6, 6) for one in values)

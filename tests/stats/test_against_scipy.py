@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from nicbench.stats.bootstrap import Asked, difference_of_medians, of_mean
+from nicbench.stats.bootstrap import IntervalSpec, bootstrap_mean, difference_of_medians
 from nicbench.stats.drift import mann_kendall, sens_slope
 from nicbench.stats.rank_tests import mann_whitney, signed_ranks
 
@@ -51,9 +51,9 @@ def test_intervals_differ_by_the_draws_alone(draw: random.Random) -> None:
     def difference(one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
         return np.asarray(np.median(one, axis=axis) - np.median(other, axis=axis))
 
-    asked = Asked(seed=3)
+    asked = IntervalSpec(seed=3)
     pairs = [
-        (of_mean(first, asked), stats.bootstrap((first,), np.mean, n_resamples=9999, rng=4)),
+        (bootstrap_mean(first, asked), stats.bootstrap((first,), np.mean, n_resamples=9999, rng=4)),
         (
             difference_of_medians(first, second, asked),
             stats.bootstrap((first, second), difference, n_resamples=9999, rng=4),

@@ -12,7 +12,7 @@ from nicbench.core.bond import Bond, BondObservation, BondPort, Connection, Port
 from nicbench.core.round import Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.stats.bond_words import bond_note, bond_port, spread_evenly
-from nicbench.stats.bonds import judged
+from nicbench.stats.bonds import judge_bond
 
 MEGABYTE = 1_000_000
 FRAME_PER_PAYLOAD = 1514 / 1448
@@ -48,7 +48,7 @@ def counted(**sent: float) -> dict[str, PortBytes]:
 
 def seen(connections: Sequence[Connection], ports: dict[str, PortBytes], bond: Bond = LACP) -> BondObservation:
     """Each connection is that of the job of its place."""
-    return judged("s0", bond, [((number,), one) for number, one in enumerate(connections, 1)], ports)
+    return judge_bond("s0", bond, [((number,), one) for number, one in enumerate(connections, 1)], ports)
 
 
 def played(*bonds: BondObservation, jobs: int = 4, id: str = "r0001") -> Round:
@@ -160,12 +160,12 @@ def test_of_an_end_that_received_the_counters_speak_alone() -> None:
 
 def test_a_connection_that_only_speaks_about_others_is_no_port_of_a_job() -> None:
     flows = [((1,), nfs(TO_ETH2[0])), ((1,), nfs(TO_ETH3[0], 300))]
-    one = judged("s0", LACP, flows, counted(eth2=1e8, eth3=0.0))
+    one = judge_bond("s0", LACP, flows, counted(eth2=1e8, eth3=0.0))
     assert bond_port([played(one)], 1) == "eth2"
 
 
 def test_instances_of_one_connection_share_its_port() -> None:
-    one = judged("s0", LACP, [((1, 2), nfs(TO_ETH2[0]))], counted(eth2=1e8, eth3=0.0))
+    one = judge_bond("s0", LACP, [((1, 2), nfs(TO_ETH2[0]))], counted(eth2=1e8, eth3=0.0))
     assert [bond_port([played(one)], job) for job in (1, 2)] == ["eth2", "eth2"]
     note = bond_note([played(one)], NAMES, {})
     assert note == "bond0 of s0 (802.3ad, layer3+4): instances 1 and 2 shared eth2 (25 Gb/s)"
@@ -173,7 +173,7 @@ def test_instances_of_one_connection_share_its_port() -> None:
 
 def test_mounts_that_cannot_be_told_apart_are_said_to_be_so() -> None:
     flows = [((1, 2), nfs(TO_ETH2[0])), ((1, 2), nfs(TO_ETH3[0]))]
-    one = judged("s0", LACP, flows, counted(eth2=1e8, eth3=1e8))
+    one = judge_bond("s0", LACP, flows, counted(eth2=1e8, eth3=1e8))
     assert bond_port([played(one)], 1) == "eth2 and eth3"
     note = bond_note([played(one)], NAMES, {})
     assert note is not None
@@ -187,7 +187,7 @@ def test_of_traffic_both_ways_each_end_tells_of_what_left_it() -> None:
         name: PortBytes(sent=sent, received=received, sent_until_midst=sent, received_until_midst=received)
         for name, sent, received in (("eth2", 104_600_000, 115_000_000), ("eth3", 3_000_000, 10_000))
     }
-    one = judged("s0", LACP, flows, ports)
+    one = judge_bond("s0", LACP, flows, ports)
     assert (one.confirmed, bond_port([played(one)], 1)) == (True, "eth2")
     note = bond_note([played(one)], NAMES, RATES, "frames/s")
     assert note == "bond0 of s0 (802.3ad, layer3+4): instance 1 had eth2 (25 Gb/s) to itself: 24.0 frames/s"

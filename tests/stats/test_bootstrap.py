@@ -12,22 +12,22 @@ import pytest
 from scipy.special import bdtr
 
 from nicbench.stats.bootstrap import (
-    Asked,
     Floats,
     Interval,
+    IntervalSpec,
     Method,
+    bootstrap_mean,
+    bootstrap_median,
+    bootstrap_statistic,
     difference_of_medians,
+    draw_places,
     middle_places,
-    of_mean,
-    of_median,
-    of_statistic,
     paired_difference,
     paired_ratio,
-    places,
     ratio_of_medians,
 )
 
-ASKED = Asked(seed=20221)
+ASKED = IntervalSpec(seed=20221)
 _SPATIAL = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]
 """Efron and Tibshirani 1993, table 14.1, test A of 26 children."""
 
@@ -44,7 +44,7 @@ def variance(table: Floats) -> Floats:
 
 def test_the_variance_of_the_spatial_test_has_the_published_interval() -> None:
     """Their table 14.2: estimate 171.5, 90 % BCa (115.8, 259.6) of 2000 resamples; the ends vary by some percent."""
-    found = of_statistic(_SPATIAL, variance, Asked(seed=1, confidence_ratio=0.9))
+    found = bootstrap_statistic(_SPATIAL, variance, IntervalSpec(seed=1, confidence_ratio=0.9))
     assert found.estimate == pytest.approx(171.5, abs=0.05)
     assert found.method is Method.BCA
     assert ends(found) == (pytest.approx(115.8, rel=0.03), pytest.approx(259.6, rel=0.03))
@@ -67,23 +67,23 @@ def test_an_interval_of_a_median_of_five_is_that_of_all_3125_resamples() -> None
     values = [1.0, 2.0, 3.0, 4.0, 5.0]
     counted = Counter(sorted(drawn)[2] for drawn in itertools.product(values, repeat=5))
     below = [(sum(counted[v] for v in values if v < value) + counted[value] / 2) / 3125 for value in values]
-    lower, upper = ends(of_median(values, ASKED))
+    lower, upper = ends(bootstrap_median(values, ASKED))
     assert lower == pytest.approx(float(np.interp(0.025, below, values)), abs=0.05)
     assert upper == pytest.approx(float(np.interp(0.975, below, values)), abs=0.05)
 
 
 def test_the_same_seed_gives_the_same_digits_and_these_draws_never_change() -> None:
     values = [235.1, 236.0, 230.2, 229.9, 234.4, 235.6, 233.3]
-    assert of_median(values, ASKED) == of_median(values, ASKED)
-    assert of_median(values, ASKED) != of_median(values, Asked(seed=20222))
-    assert next(places(5, 100, 7))[0].tolist() == [1, 2, 4, 3, 1]
+    assert bootstrap_median(values, ASKED) == bootstrap_median(values, ASKED)
+    assert bootstrap_median(values, ASKED) != bootstrap_median(values, IntervalSpec(seed=20222))
+    assert next(draw_places(5, 100, 7))[0].tolist() == [1, 2, 4, 3, 1]
 
 
 def test_the_order_of_values_does_not_matter(draw: random.Random) -> None:
     first, second = ([draw.gauss(100, 9) for _ in range(n)] for n in (9, 12))
     mixed = (draw.sample(first, 9), draw.sample(second, 12))
     assert ratio_of_medians(*mixed, ASKED) == ratio_of_medians(first, second, ASKED)
-    assert of_statistic(mixed[0], variance, ASKED) == of_statistic(first, variance, ASKED)
+    assert bootstrap_statistic(mixed[0], variance, ASKED) == bootstrap_statistic(first, variance, ASKED)
 
 
 @pytest.mark.parametrize("sizes", [(9, 9), (8, 15), (2, 3)])
@@ -127,7 +127,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
     sets, held = 400, Counter[str]()
     for _ in range(sets):
         first, second = ([draw.lognormvariate(5.0, 0.1) for _ in range(15)] for _ in range(2))
-        held["median"] += bool(of_median(first, ASKED).holds(math.exp(5.0)))
+        held["median"] += bool(bootstrap_median(first, ASKED).holds(math.exp(5.0)))
         held["ratio"] += bool(ratio_of_medians(first, second, ASKED).holds(1.0))
         held["paired"] += bool(paired_ratio(list(zip(first, second, strict=True)), ASKED).holds(1.0))
         held["difference"] += bool(difference_of_medians(first, second, ASKED).holds(0.0))
@@ -139,9 +139,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
 @pytest.mark.parametrize(
     ("found", "note"),
     [
-        (of_median([], ASKED), "no value is known"),
-        (of_median([None, math.nan], ASKED), "no value is known"),
-        (of_mean([3.0], ASKED), "one value alone says nothing of how it varies"),
+        (bootstrap_median([], ASKED), "no value is known"),
+        (bootstrap_median([None, math.nan], ASKED), "no value is known"),
+        (bootstrap_mean([3.0], ASKED), "one value alone says nothing of how it varies"),
         (ratio_of_medians([1.0], [2.0, 3.0], ASKED), "one value alone says nothing of how it varies"),
         (ratio_of_medians([1.0, 2.0], [], ASKED), "no value is known"),
         (ratio_of_medians([1.0, 2.0], [0.0, 3.0], ASKED), "a ratio needs values above 0"),
@@ -161,16 +161,16 @@ def test_values_that_never_differ_have_an_interval_without_width_and_a_note() ->
 
 
 def test_two_values_are_no_basis_and_the_note_says_how_little_they_hold() -> None:
-    found = of_median([1.0, 2.0], ASKED)
+    found = bootstrap_median([1.0, 2.0], ASKED)
     assert ends(found) == (1.0, 2.0)
     assert found.notes == ("2 values: even their whole range holds the median with 50 % at most, whatever is asked",)
-    assert of_median([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ASKED).notes == ()
+    assert bootstrap_median([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ASKED).notes == ()
 
 
 def test_a_correction_that_cannot_be_computed_is_named() -> None:
-    one_sided = of_statistic([1.0, 2.0, 3.0], lambda table: np.asarray(table.max(axis=-1) * 0.0 + 9.0), ASKED)
+    one_sided = bootstrap_statistic([1.0, 2.0, 3.0], lambda table: np.asarray(table.max(axis=-1) * 0.0 + 9.0), ASKED)
     assert one_sided.notes[0].startswith("no resample differs")
-    flat = of_median([1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 3.5], ASKED)
+    flat = bootstrap_median([1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 3.5], ASKED)
     assert flat.method is Method.BCA
     assert flat.notes == ("no value by itself moves the estimate: corrected for bias alone, the acceleration is 0",)
 
@@ -178,7 +178,7 @@ def test_a_correction_that_cannot_be_computed_is_named() -> None:
         """The whole sample has more different values than any resample."""
         return np.array([float(len(set(row.tolist()))) for row in table])
 
-    found = of_statistic([float(value) for value in range(40)], different_values, ASKED)
+    found = bootstrap_statistic([float(value) for value in range(40)], different_values, ASKED)
     assert found.method is Method.PERCENTILE
     assert found.notes == ("every resample lies on one side of the estimate: the bias cannot be corrected",)
 
@@ -192,7 +192,7 @@ def test_an_acceleration_beyond_measure_leaves_the_percentile() -> None:
         return np.asarray(table.var(axis=-1) * np.where(distinct, 1.0, 0.3), dtype=np.float64)
 
     values = [*(place * 1e-6 for place in range(60)), 1000.0]
-    found = of_statistic(values, less_of_repeated, Asked(seed=1, confidence_ratio=0.9999999))
+    found = bootstrap_statistic(values, less_of_repeated, IntervalSpec(seed=1, confidence_ratio=0.9999999))
     assert found.method is Method.PERCENTILE
     assert found.notes == ("the acceleration is too strong for this confidence: neither bias nor skew is corrected",)
 
@@ -209,10 +209,10 @@ def test_a_difference_is_of_values_that_have_no_ratio() -> None:
 )
 def test_what_cannot_be_asked_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"a confidence is|resamples come"):
-        Asked(seed=1, **wrong)  # type: ignore[arg-type]
+        IntervalSpec(seed=1, **wrong)  # type: ignore[arg-type]
 
 
 def test_samples_of_many_values_are_drawn_in_blocks() -> None:
-    blocks = [block.shape for block in places(20_000, 400, 1)]
+    blocks = [block.shape for block in draw_places(20_000, 400, 1)]
     assert sum(rows for rows, _ in blocks) == 400
     assert max(rows for rows, _ in blocks) == 200

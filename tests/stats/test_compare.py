@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import bdtr
 
-from nicbench.stats.bootstrap import Asked
-from nicbench.stats.compare import Comparison, Effect, Shown, compare, compare_pairs
+from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.stats.compare import ClaimOutcome, Comparison, Effect, compare, compare_pairs
 
-ASKED = Asked(seed=2022)
+ASKED = IntervalSpec(seed=2022)
 SUMS = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "frametest_r750_2022_sums.csv"
 
 
@@ -54,7 +54,7 @@ def numbers(record: Any) -> list[float]:
 
 def test_of_the_published_study_the_single_port_reads_faster_with_ten_instances() -> None:
     found = of_study("read", 10)
-    assert (found.claim.shown, found.claim.higher, found.claim.lower) == (Shown.YES, "1x100", "4x25")
+    assert (found.claim.shown, found.claim.higher, found.claim.lower) == (ClaimOutcome.YES, "1x100", "4x25")
     assert found.effect.estimate == pytest.approx(234.0 / 189.2)
     assert found.test is not None
     assert found.test.statistic == 225.0  # every run above every other
@@ -64,10 +64,10 @@ def test_of_the_published_study_the_single_port_reads_faster_with_ten_instances(
 
 def test_of_the_published_study_two_instances_write_alike() -> None:
     found = of_study("write", 2)
-    assert found.claim.shown is Shown.TOO_ALIKE
+    assert found.claim.shown is ClaimOutcome.TOO_ALIKE
     assert found.claim.higher is None
     assert found.claim.better_of(higher_is_better=True) is None
-    assert of_study("write", 4).claim.shown is Shown.INTERVAL_HOLDS
+    assert of_study("write", 4).claim.shown is ClaimOutcome.INTERVAL_HOLDS
 
 
 def test_a_difference_that_does_not_exist_is_claimed_of_at_most_one_in_twenty(draw: random.Random) -> None:
@@ -76,8 +76,8 @@ def test_a_difference_that_does_not_exist_is_claimed_of_at_most_one_in_twenty(dr
     for _ in range(sets):
         n = draw.randint(3, 8)
         first, second = ([round(draw.gauss(100, 2)) for _ in range(n)] for _ in range(2))
-        claimed += compare(("a", first), ("b", second), ASKED).claim.shown is Shown.YES
-        pairs_claimed += compare_pairs(("a", first), ("b", second), ASKED).claim.shown is Shown.YES
+        claimed += compare(("a", first), ("b", second), ASKED).claim.shown is ClaimOutcome.YES
+        pairs_claimed += compare_pairs(("a", first), ("b", second), ASKED).claim.shown is ClaimOutcome.YES
     most = next(count for count in range(sets) if 1 - bdtr(count, sets, 0.05) < 1e-6)
     assert max(claimed, pairs_claimed) <= most
 
@@ -85,18 +85,18 @@ def test_a_difference_that_does_not_exist_is_claimed_of_at_most_one_in_twenty(dr
 def test_pairs_show_what_a_drift_common_to_both_hides() -> None:
     drift = [100.0 * 1.1**run for run in range(10)]
     first = [1.03 * value * (1 + (-1) ** run * 0.002) for run, value in enumerate(drift)]
-    assert compare(("a", first), ("b", drift), ASKED).claim.shown is Shown.INTERVAL_HOLDS
+    assert compare(("a", first), ("b", drift), ASKED).claim.shown is ClaimOutcome.INTERVAL_HOLDS
     paired = compare_pairs(("a", first), ("b", drift), ASKED)
-    assert (paired.claim.shown, paired.claim.higher) == (Shown.YES, "a")
+    assert (paired.claim.shown, paired.claim.higher) == (ClaimOutcome.YES, "a")
     assert paired.effect.estimate == pytest.approx(1.03, rel=1e-3)
 
 
 def test_three_runs_never_show_a_difference_and_four_can() -> None:
     three = compare(("a", [1.0, 1.1, 1.2]), ("b", [9.0, 9.1, 9.2]), ASKED)
-    assert three.claim.shown is Shown.TOO_FEW
+    assert three.claim.shown is ClaimOutcome.TOO_FEW
     four = compare(("a", [1.0, 1.1, 1.2, 1.3]), ("b", [9.0, 9.1, 9.2, 9.3]), ASKED)
-    assert (four.claim.shown, four.claim.higher) == (Shown.YES, "b")
-    assert compare_pairs(("a", [1.0] * 5), ("b", [2.0] * 5), ASKED).claim.shown is Shown.TOO_FEW
+    assert (four.claim.shown, four.claim.higher) == (ClaimOutcome.YES, "b")
+    assert compare_pairs(("a", [1.0] * 5), ("b", [2.0] * 5), ASKED).claim.shown is ClaimOutcome.TOO_FEW
 
 
 def test_an_interval_that_leaves_out_one_is_not_enough() -> None:
@@ -106,7 +106,7 @@ def test_an_interval_that_leaves_out_one_is_not_enough() -> None:
     assert ends(found)[0] > 1.05
     assert found.test is not None
     assert found.test.p == pytest.approx(816 / 15504)  # of C(20, 5) deals
-    assert found.claim.shown is Shown.TEST_DOES_NOT
+    assert found.claim.shown is ClaimOutcome.TEST_DOES_NOT
     assert found.claim.higher is None
 
 
@@ -121,7 +121,7 @@ def test_values_of_zero_are_compared_by_their_difference() -> None:
 def test_unknown_runs_are_counted_and_take_their_pair_with_them() -> None:
     alone = compare(("a", [1.0, None, 3.0]), ("b", [math.nan, None, 3.0]), ASKED)
     assert (alone.first.sample.n, alone.first.sample.unknown, alone.second.sample.n) == (2, 1, 1)
-    assert alone.claim.shown is Shown.NO_INTERVAL
+    assert alone.claim.shown is ClaimOutcome.NO_INTERVAL
     pairs = compare_pairs(("a", [1.0, None, 3.0]), ("b", [2.0, 5.0, 3.0]), ASKED)
     assert (pairs.second.sample.n, pairs.second.sample.unknown) == (2, 1)
     with pytest.raises(ValueError, match="pairs have two runs each; there are 1 and 2"):
@@ -141,8 +141,8 @@ def test_whatever_is_compared_no_number_is_nan_and_nothing_fails(
         found.append(compare_pairs(("a", first), ("b", second), ASKED))
     for one in found:
         assert all(math.isfinite(number) for number in numbers(one))
-        assert (one.claim.higher is None) is (one.claim.shown is not Shown.YES)
-        assert (one.effect.lower is None) is bool(one.claim.shown is Shown.NO_INTERVAL)
+        assert (one.claim.higher is None) is (one.claim.shown is not ClaimOutcome.YES)
+        assert (one.effect.lower is None) is bool(one.claim.shown is ClaimOutcome.NO_INTERVAL)
 
 
 _POSITIVE = st.lists(st.floats(1e-3, 1e6).map(lambda value: float(f"{value:.4g}")), min_size=2, max_size=9)

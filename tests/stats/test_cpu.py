@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 
 from nicbench.stats.cpu import (
-    Spent,
-    added,
+    CpuStates,
+    add_times,
     cores_per_gigabit_per_s,
     cycles_per_byte,
-    over_clients,
     utilisation,
+    utilisation_of_clients,
 )
 
 S = 1_000_000_000
 
 
-def spent(busy_s: float, idle_s: float, steal_s: float = 0.0, softirq_s: float = 0.0) -> Spent:
+def spent(busy_s: float, idle_s: float, steal_s: float = 0.0, softirq_s: float = 0.0) -> CpuStates:
     times = {"user": busy_s, "softirq": softirq_s, "idle": idle_s, "steal": steal_s}
-    return Spent({state: round(time_s * S) for state, time_s in times.items()})
+    return CpuStates({state: round(time_s * S) for state, time_s in times.items()})
 
 
 def test_stolen_and_idle_time_is_not_work() -> None:
-    one = Spent(
+    one = CpuStates(
         {"user": 10, "nice": 1, "system": 2, "irq": 3, "softirq": 4, "guest": 5, "idle": 60, "iowait": 7, "steal": 8}
     )
     assert (one.busy_ns, one.total_ns) == (25, 100)
@@ -46,11 +46,13 @@ def test_no_time_is_no_share() -> None:
     assert utilisation([]) is None
     assert utilisation([spent(0, 0)]) is None
     assert spent(0, 0).share("idle") is None
-    assert over_clients({"a": []}) is None
+    assert utilisation_of_clients({"a": []}) is None
 
 
 def test_clients_and_all_of_them() -> None:
-    found = over_clients({"fast": [spent(0.9, 0.1), spent(0.7, 0.3)], "slow": [spent(0.2, 0.8)], "silent": []})
+    found = utilisation_of_clients(
+        {"fast": [spent(0.9, 0.1), spent(0.7, 0.3)], "slow": [spent(0.2, 0.8)], "silent": []}
+    )
     assert found is not None
     assert set(found.by_client) == {"fast", "slow"}
     assert found.by_client["fast"].mean == pytest.approx(0.8)
@@ -60,7 +62,7 @@ def test_clients_and_all_of_them() -> None:
 
 
 def test_cpus_add_up() -> None:
-    both = added([spent(1, 0), spent(0, 1, steal_s=1)])
+    both = add_times([spent(1, 0), spent(0, 1, steal_s=1)])
     assert both.by_state == {"user": S, "softirq": 0, "idle": S, "steal": S}
 
 

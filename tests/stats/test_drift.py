@@ -8,8 +8,8 @@ import random
 import pytest
 from scipy.special import bdtr
 
-from nicbench.stats.compare import holm, worth_making
-from nicbench.stats.drift import drifts
+from nicbench.stats.compare import correct_by_holm, select_worthwhile
+from nicbench.stats.drift import find_drifts
 from nicbench.stats.sample import Series
 
 
@@ -19,21 +19,21 @@ def noisy(draw: random.Random, name: str, step: float, n: int = 15) -> Series:
 
 def test_holm_has_the_values_of_r() -> None:
     """p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm") and of ties."""
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
-    assert holm([0.5, 0.5, 0.9]) == (1.0, 1.0, 1.0)
-    assert holm([]) == ()
+    assert correct_by_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+    assert correct_by_holm([0.5, 0.5, 0.9]) == (1.0, 1.0, 1.0)
+    assert correct_by_holm([]) == ()
 
 
 def test_tests_that_could_show_nothing_among_the_others_are_left_out() -> None:
     """By hand: at k = 2 two reach 0.05 / 2; of one at 0.05 alone, that one."""
-    assert worth_making([0.04, 0.001, 0.02], 0.05) == (False, True, True)
-    assert worth_making([0.04, 1.0], 0.05) == (True, False)
-    assert worth_making([], 0.05) == ()
+    assert select_worthwhile([0.04, 0.001, 0.02], 0.05) == (False, True, True)
+    assert select_worthwhile([0.04, 1.0], 0.05) == (True, False)
+    assert select_worthwhile([], 0.05) == ()
 
 
 def test_what_rises_steadily_is_found_among_forty_with_its_size(draw: random.Random) -> None:
     still = [noisy(draw, f"still {number}", 0.0) for number in range(39)]
-    found = drifts([*still, noisy(draw, "warm", 1.0)])
+    found = find_drifts([*still, noisy(draw, "warm", 1.0)])
     assert found.tests == 40  # five against five runs could show nothing among so many
     assert [drift.name for drift in found.shown if drift.name == "warm"] == ["warm"]
     warm = found.all[-1]
@@ -53,12 +53,12 @@ def test_what_rises_steadily_is_found_among_forty_with_its_size(draw: random.Ran
 def test_of_forty_values_that_do_not_drift_hardly_ever_one_is_called_so(draw: random.Random) -> None:
     """At most one family in twenty; by chance above in one of a million sessions."""
     families = 100
-    called = sum(bool(drifts([noisy(draw, "still", 0.0, 12) for _ in range(10)]).shown) for _ in range(families))
+    called = sum(bool(find_drifts([noisy(draw, "still", 0.0, 12) for _ in range(10)]).shown) for _ in range(families))
     assert called <= next(count for count in range(families) if 1 - bdtr(count, families, 0.05) < 1e-6)
 
 
 def test_sizes_are_in_percent_of_the_median_by_hand() -> None:
-    found = drifts([Series("a", [float(value) for value in range(95, 107)])]).all[0]
+    found = find_drifts([Series("a", [float(value) for value in range(95, 107)])]).all[0]
     assert found.slope is not None
     assert found.slope.estimate == 1.0
     assert found.over_run_percent == pytest.approx(100 * 11 / 100.5)
@@ -67,12 +67,12 @@ def test_sizes_are_in_percent_of_the_median_by_hand() -> None:
 
 def test_times_that_are_not_even_are_heeded() -> None:
     times = [0.0, 1.0, 2.0, 10.0, 20.0]
-    found = drifts([Series("a", [100.0 + time for time in times], times)]).all[0]
+    found = find_drifts([Series("a", [100.0 + time for time in times], times)]).all[0]
     assert found.over_run_percent == pytest.approx(100 * 20 / 102)
 
 
 def test_a_step_between_the_thirds_is_found_by_them() -> None:
-    found = drifts([Series("a", [100.0, 101.0, 102.0, 101.5, 100.5] * 2 + [90.0, 91.0, 92.0, 91.5, 90.5])]).all[0]
+    found = find_drifts([Series("a", [100.0, 101.0, 102.0, 101.5, 100.5] * 2 + [90.0, 91.0, 92.0, 91.5, 90.5])]).all[0]
     assert found.thirds_differ
     assert found.thirds_percent == pytest.approx(-100 * 10 / 100.5)
 
@@ -99,14 +99,14 @@ def test_a_step_between_the_thirds_is_found_by_them() -> None:
 def test_a_test_that_could_show_nothing_is_not_made_and_costs_the_others_nothing(
     values: list[float | None], note: str
 ) -> None:
-    alone, beside = drifts([Series("b", range(12))]), drifts([Series("a", values), Series("b", range(12))])
+    alone, beside = find_drifts([Series("b", range(12))]), find_drifts([Series("a", values), Series("b", range(12))])
     assert beside.all[0].note == note
     assert beside.tests == alone.tests + (1 if len(values) == 11 else 0)
 
 
 def test_unknown_values_keep_their_place_in_time() -> None:
     gaps = [100.0, None, 102.0, math.nan, 104.0, 105.0]
-    found = drifts([Series("a", gaps)]).all[0]
+    found = find_drifts([Series("a", gaps)]).all[0]
     assert found.n == 4
     assert found.slope is not None
     assert found.slope.estimate == pytest.approx(1.0)
@@ -114,7 +114,7 @@ def test_unknown_values_keep_their_place_in_time() -> None:
 
 
 def test_of_a_median_of_zero_no_percentage_is_known() -> None:
-    found = drifts([Series("a", [-2.0, -1.0, 0.0, 1.0, 2.0])]).all[0]
+    found = find_drifts([Series("a", [-2.0, -1.0, 0.0, 1.0, 2.0])]).all[0]
     assert found.over_run_percent is None
     assert found.trend_is_shown
-    assert drifts([]).tests == 0
+    assert find_drifts([]).tests == 0

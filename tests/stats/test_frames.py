@@ -10,16 +10,16 @@ from fractions import Fraction
 import pytest
 
 from nicbench.stats.frames import (
-    Held,
+    FiguresOverRuns,
+    HeldInstances,
     Instance,
-    OverRuns,
     RunFigures,
     Target,
     fairness,
-    of_run,
-    of_sum,
-    over_runs,
-    sustained,
+    figures_of_run,
+    figures_of_sum,
+    find_sustained,
+    summarise_run_figures,
 )
 
 TARGET = Target()
@@ -27,15 +27,15 @@ SEED = 20221122
 
 
 def run(*rates: float | None) -> RunFigures:
-    return of_run([Instance(rate) for rate in rates], TARGET)
+    return figures_of_run([Instance(rate) for rate in rates], TARGET)
 
 
-def tried(instances: int, *sums: float | None) -> OverRuns:
-    return over_runs([of_sum(instances, each, TARGET) for each in sums], TARGET)
+def tried(instances: int, *sums: float | None) -> FiguresOverRuns:
+    return summarise_run_figures([figures_of_sum(instances, each, TARGET) for each in sums], TARGET)
 
 
 def test_the_target_is_met_at_ninety_nine_percent_of_it() -> None:
-    assert TARGET.of(9) == 216.0
+    assert TARGET.for_instances(9) == 216.0
     assert TARGET.is_met(23.76)
     assert not TARGET.is_met(23.759)
     assert Target(tolerance_ratio=0.0).is_met(24.0)
@@ -109,14 +109,16 @@ def test_jains_index(rates: tuple[float, ...], index: float) -> None:
 
 
 def test_dropped_frames_add_up_and_are_unknown_where_one_is() -> None:
-    counted = of_run([Instance(24.0, 3, 480), Instance(23.0, 20, 480)], TARGET)
+    counted = figures_of_run([Instance(24.0, 3, 480), Instance(23.0, 20, 480)], TARGET)
     assert (counted.dropped_frames, counted.due_frames) == (23, 960)
-    summary = over_runs([counted, of_run([Instance(24.0, 0, 480), Instance(24.0, 1, 480)], TARGET)], TARGET)
+    summary = summarise_run_figures(
+        [counted, figures_of_run([Instance(24.0, 0, 480), Instance(24.0, 1, 480)], TARGET)], TARGET
+    )
     assert (summary.dropped_frames, summary.due_frames) == (24, 1920)
     assert summary.dropped_ratio == 24 / 1920
-    partly = of_run([Instance(24.0, 3, 480), Instance(24.0)], TARGET)
+    partly = figures_of_run([Instance(24.0, 3, 480), Instance(24.0)], TARGET)
     assert partly.dropped_frames is None
-    assert over_runs([counted, partly], TARGET).dropped_ratio is None
+    assert summarise_run_figures([counted, partly], TARGET).dropped_ratio is None
 
 
 def test_more_frames_dropped_than_due_are_refused() -> None:
@@ -131,7 +133,7 @@ def test_a_rate_that_cannot_be_is_refused(rate: float) -> None:
 
 
 def test_over_runs_by_hand() -> None:
-    found = over_runs([run(24.0, 24.0), run(24.0, 18.0), run(24.0, 23.8)], TARGET)
+    found = summarise_run_figures([run(24.0, 24.0), run(24.0, 18.0), run(24.0, 23.8)], TARGET)
     assert found.average_frames_per_s == pytest.approx((48.0 + 42.0 + 47.8) / 3)
     assert found.median_frames_per_s == pytest.approx(47.8)
     assert (found.minimum_frames_per_s, found.maximum_frames_per_s) == (42.0, 48.0)
@@ -146,7 +148,7 @@ def test_where_only_sums_are_known_nothing_is_said_of_instances() -> None:
     found = tried(2, 48.0, 42.0)
     assert (found.runs_met, found.instances_met, found.instances_met_ratio) == (1, None, None)
     assert found.runs_met_by_every_instance is None
-    answer = sustained([found])
+    answer = find_sustained([found])
     assert answer is not None
     assert answer.by_every_instance is None
 
@@ -164,35 +166,37 @@ def test_an_unknown_run_is_the_lowest_for_the_median_run_and_no_number_elsewhere
 @pytest.mark.parametrize("runs", [[], [run(24.0), run(24.0, 24.0)]])
 def test_only_runs_with_the_same_number_of_instances_are_summed_up(runs: list[RunFigures]) -> None:
     with pytest.raises(ValueError, match="the same number of instances"):
-        over_runs(runs, TARGET)
+        summarise_run_figures(runs, TARGET)
 
 
 def test_streams_sustained_in_every_run_and_in_the_median_run() -> None:
     good, bad = 24.0, 20.0
-    found = sustained([tried(3, 3 * bad, 3 * bad, 3 * good), tried(1, good, good, good), tried(2, 40.0, 48.0, 48.0)])
+    found = find_sustained(
+        [tried(3, 3 * bad, 3 * bad, 3 * good), tried(1, good, good, good), tried(2, 40.0, 48.0, 48.0)]
+    )
     assert found is not None
-    assert found.in_every_run == Held(1, 3)
-    assert found.in_median_run == Held(2, 3)
+    assert found.in_every_run == HeldInstances(1, 3)
+    assert found.in_median_run == HeldInstances(2, 3)
 
 
 def test_a_smaller_number_that_did_not_hold_is_named() -> None:
-    found = sustained([tried(1, 24.0), tried(2, 30.0), tried(3, 72.0)])
+    found = find_sustained([tried(1, 24.0), tried(2, 30.0), tried(3, 72.0)])
     assert found is not None
-    assert found.in_every_run == Held(3, 3, gaps=(2,))
+    assert found.in_every_run == HeldInstances(3, 3, gaps=(2,))
     assert found.in_every_run.is_at_least
 
 
 def test_none_held_is_zero_only_where_one_was_tried() -> None:
-    low = [sustained([tried(instances, 1.0)]) for instances in (1, 4)]
+    low = [find_sustained([tried(instances, 1.0)]) for instances in (1, 4)]
     assert [one and one.in_every_run.instances for one in low] == [0, None]
     assert low[1] is not None
     assert not low[1].in_every_run.is_at_least
-    assert sustained([]) is None
+    assert find_sustained([]) is None
 
 
 def test_two_summaries_of_one_number_are_refused() -> None:
     with pytest.raises(ValueError, match="several"):
-        sustained([tried(1, 24.0), tried(1, 24.0)])
+        find_sustained([tried(1, 24.0), tried(1, 24.0)])
 
 
 def test_the_median_of_an_even_number_is_between_the_two_in_the_middle() -> None:

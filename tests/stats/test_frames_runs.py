@@ -6,7 +6,7 @@ import pytest
 
 from nicbench.core.result import Result, Value
 from nicbench.stats.frames import Target
-from nicbench.stats.frames_runs import Tried, tried
+from nicbench.stats.frames_runs import TriedPoint, group_by_point
 
 
 def result(
@@ -24,8 +24,8 @@ def result(
     )
 
 
-def only(*results: Result, default: Target | None = None) -> Tried:
-    (one,) = tried(results, default).values()
+def only(*results: Result, default: Target | None = None) -> TriedPoint:
+    (one,) = group_by_point(results, default).values()
     return one
 
 

@@ -13,7 +13,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.trial import Latency
-from nicbench.stats.latency import frames_above, merge, percentiles_ns, tail, with_percentiles
+from nicbench.stats.latency import add_percentiles, frames_above, merge, percentiles_ns, tail_points
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/hdr_histogram.json").read_text())
 
@@ -69,18 +69,18 @@ def test_a_percentile_above_which_no_frame_lies_is_absent(count: int, highest: s
 
 
 def test_no_percentile_exceeds_the_exact_maximum() -> None:
-    measured = with_percentiles(latency([10_000_001] * 200))
+    measured = add_percentiles(latency([10_000_001] * 200))
     assert measured.percentiles_ns == {"50": 10_000_001, "90": 10_000_001, "99": 10_000_001}
 
 
 def test_without_a_histogram_there_are_no_percentiles() -> None:
     bare = latency([1_000]).model_copy(update={"histogram": None})
-    assert with_percentiles(bare).percentiles_ns == {}
+    assert add_percentiles(bare).percentiles_ns == {}
 
 
 def test_merging_streams_is_as_if_they_had_been_one(values: list[int]) -> None:
     merged = merge([latency(values[:5_000]), latency(values[5_000:])])
-    whole = with_percentiles(latency(values))
+    whole = add_percentiles(latency(values))
     assert merged is not None
     assert merged.mean_ns == pytest.approx(whole.mean_ns)
     assert merged.model_copy(update={"mean_ns": 0.0, "histogram": None}) == whole.model_copy(
@@ -116,14 +116,14 @@ def test_frames_that_came_before_they_were_sent_are_counted_over_all_streams() -
 
 
 def test_the_tail_gives_the_share_of_frames_that_took_longer(values: list[int]) -> None:
-    points = tail(encoded(values), maximum_ns=max(values))
+    points = tail_points(encoded(values), maximum_ns=max(values))
     for point in points[:-1]:
         above = sum(value > point.latency_ns for value in values) / len(values)
         assert point.share_above == pytest.approx(above, abs=1e-9)
 
 
 def test_the_tail_falls_from_left_to_right_and_ends_at_the_exact_maximum_with_one_frame(values: list[int]) -> None:
-    points = tail(encoded(values), maximum_ns=max(values))
+    points = tail_points(encoded(values), maximum_ns=max(values))
     assert [point.latency_ns for point in points] == sorted(point.latency_ns for point in points)
     shares = [point.share_above for point in points]
     assert shares == sorted(shares, reverse=True)
@@ -133,7 +133,7 @@ def test_the_tail_falls_from_left_to_right_and_ends_at_the_exact_maximum_with_on
 
 
 def test_the_tail_of_frames_that_took_equally_long_is_empty() -> None:
-    assert tail(encoded([1_000] * 10)) == ()
+    assert tail_points(encoded([1_000] * 10)) == ()
 
 
 @pytest.mark.parametrize("text", ["", "not base64 at all", "SElTVA=="])

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from nicbench.stats.limits import Busy, Limit, Moved, limit_alone, limit_of
+from nicbench.stats.limits import CpuLoad, Limit, MovedData, limit_alone, limit_of
 
 LINK = 100e6
-IDLE = Busy(0.1, 0.3)
-TIRED = Busy(0.5, 0.97)
+IDLE = CpuLoad(0.1, 0.3)
+TIRED = CpuLoad(0.5, 0.97)
 
 
 def moved(
     client: str, rate: float | None, *, port: str = "s0", machine: str | None = None, link: float = LINK
-) -> Moved:
-    return Moved(client, port, machine or f"machine of {client}", rate, link, LINK)
+) -> MovedData:
+    return MovedData(client, port, machine or f"machine of {client}", rate, link, LINK)
 
 
 def test_a_link_is_full_at_nine_tenths_of_payload() -> None:
@@ -67,12 +67,12 @@ def test_a_client_with_a_slower_link_is_not_compared_with_faster_ones() -> None:
 
 def test_where_server_and_clients_share_a_machine_its_cpus_are_named() -> None:
     one = moved("a", 60e6, machine="server")
-    assert limit_of([one], "server", {"server": Busy(0.95, 1.0)}).limit is Limit.SHARED
-    assert limit_of([one], "server", {"server": Busy(0.5, 1.0)}).limit is Limit.UNKNOWN
+    assert limit_of([one], "server", {"server": CpuLoad(0.95, 1.0)}).limit is Limit.SHARED
+    assert limit_of([one], "server", {"server": CpuLoad(0.5, 1.0)}).limit is Limit.UNKNOWN
 
 
-@pytest.mark.parametrize("busy", [{}, {"server": Busy(None, None)}, {"server": IDLE}])
-def test_what_no_figure_shows_is_unknown(busy: dict[str, Busy]) -> None:
+@pytest.mark.parametrize("busy", [{}, {"server": CpuLoad(None, None)}, {"server": IDLE}])
+def test_what_no_figure_shows_is_unknown(busy: dict[str, CpuLoad]) -> None:
     found = limit_of([moved("a", 60e6)], "server", busy)
     assert (found.limit, found.text) == (
         Limit.UNKNOWN,
@@ -125,7 +125,7 @@ def test_clients_of_ports_with_another_number_of_them_are_not_compared() -> None
 
 def test_of_links_of_unknown_speed_nothing_is_said_of_the_speed() -> None:
     unknown = [
-        Moved(name, port, name, rate) for name, port, rate in (("a", "p", 1e9), ("b", "q", 9e9), ("c", "r", 9e9))
+        MovedData(name, port, name, rate) for name, port, rate in (("a", "p", 1e9), ("b", "q", 9e9), ("c", "r", 9e9))
     ]
     assert "links of unknown speed" in limit_of(unknown, "server", {}).text
 
@@ -138,9 +138,9 @@ def test_a_server_without_a_figure_is_not_said_to_have_time_left() -> None:
 def test_each_direction_of_a_link_is_added_up_by_itself() -> None:
     rates = [(50e6, 5e6), (5e6, 50e6)]
     both = [
-        Moved(name, "s0", name, max(rate), LINK, LINK, by_direction=rate)
+        MovedData(name, "s0", name, max(rate), LINK, LINK, by_direction=rate)
         for name, rate in zip("ab", rates, strict=True)
     ]
     assert limit_of(both, "server", {}).limit is Limit.UNKNOWN
-    full = [Moved("a", "s0", "a", 60e6, LINK, LINK, by_direction=(60e6, 1e6)) for _ in range(2)]
+    full = [MovedData("a", "s0", "a", 60e6, LINK, LINK, by_direction=(60e6, 1e6)) for _ in range(2)]
     assert limit_of(full, "server", {}).limit is Limit.LINK

@@ -19,7 +19,16 @@ from types import MappingProxyType
 import pytest
 
 from nicbench.importing.reference.data_sets import data_set
-from nicbench.stats.frames import Instance, OverRuns, Sustained, Target, of_run, of_sum, over_runs, sustained
+from nicbench.stats.frames import (
+    FiguresOverRuns,
+    Instance,
+    SustainedInstances,
+    Target,
+    figures_of_run,
+    figures_of_sum,
+    find_sustained,
+    summarise_run_figures,
+)
 
 from .reachable import Reach, average_reach, deviation_reach, median_reach, sum_reach
 
@@ -120,14 +129,14 @@ def computed(one: Statistic) -> float:
     """What nicbench makes of the inputs."""
     values = [float(cell.value) for cell in published().inputs(one)]
     if one.run is None:
-        over = over_runs([of_sum(one.instances, value, TARGET) for value in values], TARGET)
+        over = summarise_run_figures([figures_of_sum(one.instances, value, TARGET) for value in values], TARGET)
         found = {
             "average": over.average_frames_per_s,
             "median": over.median_frames_per_s,
             "target": over.target_frames_per_s,
         }[one.name]
     else:
-        run = of_run([Instance(value) for value in values], TARGET)
+        run = figures_of_run([Instance(value) for value in values], TARGET)
         found = {
             "sum": run.sum_frames_per_s,
             "average": run.average_frames_per_s,
@@ -262,17 +271,17 @@ def test_the_rate_of_an_instance_changed_by_one_is_caught(change: Fraction) -> N
     assert not missed
 
 
-def summaries(direction: str, configuration: str) -> tuple[OverRuns, ...]:
+def summaries(direction: str, configuration: str) -> tuple[FiguresOverRuns, ...]:
     table = SUMMARY_OF[direction, configuration]
     return tuple(
-        over_runs([of_sum(instances, float(cell.value), TARGET) for cell in runs.values()], TARGET)
+        summarise_run_figures([figures_of_sum(instances, float(cell.value), TARGET) for cell in runs.values()], TARGET)
         for (of_table, instances), runs in published().sums.items()
         if of_table == table
     )
 
 
-def answer(direction: str, configuration: str) -> Sustained:
-    found = sustained(summaries(direction, configuration))
+def answer(direction: str, configuration: str) -> SustainedInstances:
+    found = find_sustained(summaries(direction, configuration))
     assert found is not None
     return found
 
@@ -306,7 +315,7 @@ def test_the_bond_is_the_less_fair() -> None:
     table = {"1x100": "21", "4x25": "22"}
     fairness = {
         name: [
-            of_run([Instance(float(cell.value)) for cell in rates.values()], TARGET).fairness or 0.0
+            figures_of_run([Instance(float(cell.value)) for cell in rates.values()], TARGET).fairness or 0.0
             for rates in published().rates[table[name], 9].values()
         ]
         for name in table
@@ -320,14 +329,15 @@ def test_where_a_published_sum_meets_the_target_every_instance_does() -> None:
         tables = {one.table for one in published().statistics if one.run is not None and one.configuration == table}
         runs = {
             place: [
-                of_run([Instance(float(cell.value)) for cell in rates.values()], TARGET) for rates in by_run.values()
+                figures_of_run([Instance(float(cell.value)) for cell in rates.values()], TARGET)
+                for rates in by_run.values()
             ]
             for place, by_run in published().rates.items()
             if place[0] in tables
         }
         assert len(runs) == 10
         assert all(run.is_met == run.every_instance_met for of_place in runs.values() for run in of_place)
-        found = sustained(over_runs(of_place, TARGET) for of_place in runs.values())
+        found = find_sustained(summarise_run_figures(of_place, TARGET) for of_place in runs.values())
         assert found is not None
         assert found.by_every_instance is not None
         assert found.by_every_instance.instances == every

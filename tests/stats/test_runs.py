@@ -6,7 +6,7 @@ import math
 
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Spread
 from nicbench.core.turn import RunCounts, Runs
-from nicbench.stats.runs import awaited, over_runs, runs_made, settled, verdict_words
+from nicbench.stats.runs import are_settled, count_runs, list_awaited, summarise_over_runs, verdict_words
 from nicbench.stats.sample import Span, span_of
 
 
@@ -30,12 +30,12 @@ def rate(value: float | None, **more: object) -> dict[str, object]:
 
 
 def test_one_run_has_nothing_over_runs() -> None:
-    assert over_runs([result("a", 1, {"x_ns": 1}), result("b", 1, {"x_ns": 1})]) == ()
+    assert summarise_over_runs([result("a", 1, {"x_ns": 1}), result("b", 1, {"x_ns": 1})]) == ()
 
 
 def test_each_configuration_has_its_median_least_and_greatest() -> None:
     runs = [result("a", run, {"ndr_frames_per_s": rate(value)}) for run, value in enumerate((30.0, 10.0, 90.0), 1)]
-    a, b = over_runs([*runs, *(result("b", run, {"ndr_frames_per_s": rate(5.0)}) for run in (1, 2, 3))])
+    a, b = summarise_over_runs([*runs, *(result("b", run, {"ndr_frames_per_s": rate(5.0)}) for run in (1, 2, 3))])
     assert a.values["ndr_frames_per_s"] == Spread(median=30.0, minimum=10.0, maximum=90.0, n=3, runs=3)
     assert (a.id, a.configuration, a.run, a.trials) == ("a/throughput/64", "a", None, ("t0001", "t0002", "t0003"))
     assert b.values["ndr_frames_per_s"] == Spread(median=5.0, minimum=5.0, maximum=5.0, n=3, runs=3)
@@ -43,21 +43,21 @@ def test_each_configuration_has_its_median_least_and_greatest() -> None:
 
 def test_a_run_without_a_value_is_counted_and_not_taken_for_zero() -> None:
     nothing = result("a", 2, {"ndr_frames_per_s": rate(None, upper=7.0, reason_null="no load passed")})
-    (over,) = over_runs([result("a", 1, {"ndr_frames_per_s": rate(30.0)}), nothing])
+    (over,) = summarise_over_runs([result("a", 1, {"ndr_frames_per_s": rate(30.0)}), nothing])
     assert over.values["ndr_frames_per_s"] == Spread(median=30.0, minimum=30.0, maximum=30.0, n=1, runs=2)
-    (none,) = over_runs([nothing.model_copy(update={"run": 1}), nothing])
+    (none,) = summarise_over_runs([nothing.model_copy(update={"run": 1}), nothing])
     assert none.values["ndr_frames_per_s"] == Bounded(value=None, upper=7.0, reason_null="no load passed")
 
 
 def test_what_is_the_same_in_all_runs_stays_as_it_is_and_words_that_differ_are_none() -> None:
     values = [{"line_rate_frames_per_s": 5.0, "source": "tsc", "why": why} for why in ("x", "y")]
-    (over,) = over_runs([result("a", run, each) for run, each in enumerate(values, 1)])
+    (over,) = summarise_over_runs([result("a", run, each) for run, each in enumerate(values, 1)])
     assert over.values == {"line_rate_frames_per_s": 5.0, "source": "tsc", "why": None}
 
 
 def test_the_worst_verdict_stands_and_each_disturbance_says_its_run() -> None:
     spoilt = result("a", 2, {"x_ns": 3}, verdict=ResultVerdict.DISTURBED, disturbances=["held up"])
-    (over,) = over_runs([result("a", 1, {"x_ns": 1}), spoilt])
+    (over,) = summarise_over_runs([result("a", 1, {"x_ns": 1}), spoilt])
     assert (over.verdict, over.disturbances) == (ResultVerdict.DISTURBED, ("run 2: held up",))
 
 
@@ -86,7 +86,7 @@ def of_runs(*values: float | None, configuration: str = "a") -> tuple[Result, ..
         result(configuration, run, {"ndr_frames_per_s": rate(value), "line_rate_frames_per_s": 5.0}, warm_up=run == 1)
         for run, value in enumerate(values, 1)
     ]
-    return over_runs(runs, ASKED, lambda _: ("ndr_frames_per_s",))
+    return summarise_over_runs(runs, ASKED, lambda _: ("ndr_frames_per_s",))
 
 
 def test_a_run_that_warms_up_is_part_of_nothing() -> None:
@@ -100,7 +100,7 @@ def test_a_run_that_warms_up_is_part_of_nothing() -> None:
 
 def test_main_values_alone_have_the_interval_of_their_mean() -> None:
     (over,) = of_runs(1.0, 100.0, 102.0)
-    (one,) = awaited([over])
+    (one,) = list_awaited([over])
     assert (one.name, one.place) == ("ndr_frames_per_s", "a: throughput, 64 bytes")
     assert one.of_mean.mean == 101.0
     assert one.of_mean.upper is not None
@@ -109,19 +109,19 @@ def test_main_values_alone_have_the_interval_of_their_mean() -> None:
 
 
 def test_what_is_the_same_in_all_runs_is_known_and_what_some_lack_is_not() -> None:
-    assert settled(of_runs(1.0, 100.0, 100.0))
+    assert are_settled(of_runs(1.0, 100.0, 100.0))
     some = of_runs(1.0, 100.0, None, 100.0)
-    assert not settled(some)
+    assert not are_settled(some)
     assert verdict_words(ASKED, 3, some) == (
         "not reached: only 2 of 3 runs have a value after 3 runs; 5 % was asked "
         "(a: throughput, 64 bytes, ndr_frames_per_s)"
     )
-    assert settled(of_runs(1.0, None, None)), "what no run has is not waited for"
+    assert are_settled(of_runs(1.0, None, None)), "what no run has is not waited for"
 
 
 def test_the_widest_interval_decides_and_is_named() -> None:
     over = (*of_runs(1.0, 100.0, 100.5, 100.2), *of_runs(1.0, 100.0, 110.0, 104.0, configuration="b"))
-    assert not settled(over)
+    assert not are_settled(over)
     assert verdict_words(ASKED, 3, over).startswith(
         "not reached: the interval is 23.9 % wide after 3 runs; 5 % was asked"
     )
@@ -132,11 +132,11 @@ def test_the_widest_interval_decides_and_is_named() -> None:
 
 def test_what_was_made_is_said_where_there_is_more_to_say_than_the_results_do() -> None:
     results = [result(name, run, {"x_ns": run}, warm_up=run == 1) for name in "ab" for run in (1, 2, 3)]
-    assert runs_made(Runs(at_least=3, at_most=3), results, (), complete=True) is None
+    assert count_runs(Runs(at_least=3, at_most=3), results, (), complete=True) is None
     warm = Runs(warm_up=1, at_least=2, at_most=2)
-    assert runs_made(warm, results, (), complete=True) == RunCounts(asked=warm, made=2)
-    assert runs_made(ASKED, results, (), complete=True) == RunCounts(asked=ASKED, made=2, reached=True)
-    assert runs_made(ASKED, results[:-1], (), complete=False) == RunCounts(asked=ASKED, made=1, reached=False)
+    assert count_runs(warm, results, (), complete=True) == RunCounts(asked=warm, made=2)
+    assert count_runs(ASKED, results, (), complete=True) == RunCounts(asked=ASKED, made=2, reached=True)
+    assert count_runs(ASKED, results[:-1], (), complete=False) == RunCounts(asked=ASKED, made=1, reached=False)
 
 
 def test_only_intervals_that_do_not_touch_are_told_apart() -> None:

@@ -6,14 +6,14 @@ import random
 
 import pytest
 
-from nicbench.stats.bootstrap import Asked
-from nicbench.stats.compare import Comparison, Shown, compare, compare_pairs
-from nicbench.stats.drift import drifts
-from nicbench.stats.numerals import Quantity, alike, figures, percent, probability
+from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.stats.compare import ClaimOutcome, Comparison, compare, compare_pairs
+from nicbench.stats.drift import find_drifts
+from nicbench.stats.numerals import Quantity, figures, format_alike, percent, probability
 from nicbench.stats.sample import Series
 from nicbench.stats.wording import arithmetic, could_show, drift_sentence, drift_summary, sentence
 
-ASKED = Asked(seed=1)
+ASKED = IntervalSpec(seed=1)
 RATES = Quantity("sum of frame rates", "frames/s", higher_is_better=True, comparative="faster")
 LATENCY = Quantity("median latency", "µs", higher_is_better=False)
 DROPPED = Quantity("dropped frames", "frames", higher_is_better=False)
@@ -107,16 +107,16 @@ def test_no_sentence_claims_what_is_not_shown(draw: random.Random) -> None:
         first, second = ([draw.gauss(100, 3) for _ in range(draw.randint(2, 9))] for _ in range(2))
         found = of(first, second)
         claims = "faster" in sentence(found, RATES)
-        assert claims is (found.claim.shown is Shown.YES)
+        assert claims is (found.claim.shown is ClaimOutcome.YES)
 
 
 def test_no_rounding_moves_an_end_onto_no_difference() -> None:
     close = of([1.0001, 1.0002, 1.0003, 1.0004, 1.00041, 1.00045], [1.0, 1.00001, 1.00002, 1.00003, 1.00005, 1.00006])
     assert sentence(close, RATES) == "1x100 is 1.0003 times faster than 4x25 [1.0001, 1.0004]"
-    assert alike((1.24, 1.19, 1.31), 1.0) == ("1.24", "1.19", "1.31")
-    assert alike((1.5, 1.001, 2.0), 1.0) == ("1.500", "1.001", "2.000")
-    assert alike((1.0, 1.0, 1.0), 1.0) == ("1.00", "1.00", "1.00")
-    assert alike((1.2341, 1.2342), 1.0) == ("1.2341", "1.2342")
+    assert format_alike((1.24, 1.19, 1.31), 1.0) == ("1.24", "1.19", "1.31")
+    assert format_alike((1.5, 1.001, 2.0), 1.0) == ("1.500", "1.001", "2.000")
+    assert format_alike((1.0, 1.0, 1.0), 1.0) == ("1.00", "1.00", "1.00")
+    assert format_alike((1.2341, 1.2342), 1.0) == ("1.2341", "1.2342")
 
 
 def test_numbers_have_no_exponent_and_no_more_digits_than_they_are_worth() -> None:
@@ -140,7 +140,7 @@ def test_numbers_have_no_exponent_and_no_more_digits_than_they_are_worth() -> No
 def test_drift_is_said_with_its_size_and_how_many_tests_were_made() -> None:
     warm = Series("throughput", [100.0 + run for run in range(15)])
     still = Series("latency", [5.0, 4.9, 5.1, 5.05, 4.95, 5.02, 4.93, 5.08, 4.97, 5.01, 5.04, 4.96, 5.03, 4.99, 4.98])
-    found = drifts([warm, still, Series("constant", [1.0] * 15), Series("short", [1.0, 2.0])])
+    found = find_drifts([warm, still, Series("constant", [1.0] * 15), Series("short", [1.0, 2.0])])
     assert drift_summary(found) == (
         "1 of 4 values drifts over the run (4 tests, corrected together by Holm's method at 95 %)"
     )
@@ -154,9 +154,9 @@ def test_drift_is_said_with_its_size_and_how_many_tests_were_made() -> None:
 
 
 def test_drift_that_nobody_could_test_is_not_called_absent() -> None:
-    assert drift_summary(drifts([Series("a", [1.0, 2.0])])) == (
+    assert drift_summary(find_drifts([Series("a", [1.0, 2.0])])) == (
         "whether the only value drifts over the run was not tested: there are too few runs, or they do not differ"
     )
-    assert drift_summary(drifts([Series("a", [1.0, 3.0, 2.0, 5.0, 1.5, 2.5])])) == (
+    assert drift_summary(find_drifts([Series("a", [1.0, 3.0, 2.0, 5.0, 1.5, 2.5])])) == (
         "no drift over the run is shown by the only value (1 test, corrected together by Holm's method at 95 %)"
     )

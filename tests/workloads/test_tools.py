@@ -6,7 +6,7 @@ import pytest
 
 from nicbench.core.round import Figures, JobSpec
 from nicbench.hosts.fake import FakeHost
-from nicbench.stats.latency import counted_in
+from nicbench.stats.latency import value_counts
 from nicbench.workloads.base import End, Output, Workload, WorkloadError
 from nicbench.workloads.plausible import find_implausible
 from nicbench.workloads.tools.nuttcp import Nuttcp
@@ -102,7 +102,7 @@ def test_every_sample_of_sockperf_is_in_the_histogram() -> None:
     assert latency is not None
     assert latency.histogram is not None
     assert latency.basis == "half round trip"
-    assert latency.count == sum(count for _, count in counted_in(latency.histogram)) > 200
+    assert latency.count == sum(count for _, count in value_counts(latency.histogram)) > 200
     # sockperf's own summary of the same samples
     own = read(Sockperf(), ASKING, "sockperf-3.7-tcp-samples-left-out").latency
     assert own is not None

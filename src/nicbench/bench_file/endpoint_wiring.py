@@ -107,7 +107,7 @@ def _check_tests(bench: BenchFile, root: Node) -> Iterator[Problem]:
 
 def _check_share_count(bench: BenchFile, test: TestSpec, root: Node, index: int) -> Iterator[Problem]:
     """Yields a problem where a test works on more shares than the DUT serves."""
-    wanted = test.build().shares_wanted()
+    wanted = test.build().share_count()
     there = int(bench.dut.options.model_dump()["shares"]) if bench.dut.plugin.has_shares else 0
     if wanted <= there:
         return
@@ -172,7 +172,7 @@ def _check_test_needs(
     """Yields what each test asks of clients, hosts and links of bonds that are not there."""
     for index, test in enumerate(bench.tests):
         method = test.build()
-        for one in (*method.misfits(clients, hosts), *method.bond_misfits(links)):
+        for one in (*method.find_misfits(clients, hosts), *method.find_bond_misfits(links)):
             position = root.position_of_key(("tests", index, *one.option))
             yield Problem(position, one.message, one.next_step)
 

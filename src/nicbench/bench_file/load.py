@@ -267,5 +267,5 @@ def _test(reading: Reading, index: int, *, in_a_lab: bool) -> TestSpec | None:
     if head is None or chosen is None:
         return None
     method, options = chosen
-    options = method.in_a_lab(options) if in_a_lab else options
+    options = method.lab_options(options) if in_a_lab else options
     return TestSpec(name=head.name, method_kind=method.kind, options=options, plugin=method)

@@ -20,7 +20,7 @@ def check_workloads(bench: BenchFile, root: Node) -> Iterator[Problem]:
     kinds = find("nicbench.workloads.tools", Workload)
     for index, test in enumerate(bench.tests):
         reported: set[str] = set()
-        for choice, ask in test.build().asks():
+        for choice, ask in test.build().job_specs():
             position = _position(root, index, choice.kind)
             place = _section(root, index, choice.kind)
             if choice.kind in kinds and place is not None:

@@ -21,7 +21,7 @@ from nicbench.report.answer.of_studies import answers
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import rate_decimals, rate_text
 from nicbench.report.imported import value_name
-from nicbench.stats.frames import OverRuns
+from nicbench.stats.frames import FiguresOverRuns
 
 _FRAME: Final = 3  # a border and a space on each side of a cell
 _FEW_ROWS: Final = 3
@@ -159,7 +159,9 @@ def _sums_table(study: Study, way: OneWay, of: str) -> Table:
         cells = [str(count)]
         if way.targets:
             each = dict.fromkeys(way.at[column].target for column in way.columns if column[1] == count)
-            cells.append(", ".join("-" if one is None else rate_text(one.of(count), decimals) for one in each))
+            cells.append(
+                ", ".join("-" if one is None else rate_text(one.for_instances(count), decimals) for one in each)
+            )
         for name in way.configurations:
             found = over[name].get(count)
             cells.append("-" if found is None else _sums(found, decimals))
@@ -173,7 +175,7 @@ def _sums_table(study: Study, way: OneWay, of: str) -> Table:
     return table
 
 
-def _sums(over: OverRuns, decimals: int) -> str:
+def _sums(over: FiguresOverRuns, decimals: int) -> str:
     median, least, most = (
         rate_text(rate, decimals)
         for rate in (over.median_frames_per_s, over.minimum_frames_per_s, over.maximum_frames_per_s)
@@ -181,6 +183,6 @@ def _sums(over: OverRuns, decimals: int) -> str:
     return median if over.runs == 1 or least == most else f"{least} .. {median} .. {most}"
 
 
-def _met(over: OverRuns) -> str:
+def _met(over: FiguresOverRuns) -> str:
     text = f"{over.runs_met} of {over.runs}"
     return f"[green]{text}[/]" if over.runs_met == over.runs else f"[yellow]{text}[/]"

@@ -169,7 +169,7 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
 
 def tools_of(method: Any) -> list[str]:
     """Lists the workloads of a method of rounds, each once."""
-    return list(dict.fromkeys(choice.kind for choice, _ in method.asks()))
+    return list(dict.fromkeys(choice.kind for choice, _ in method.job_specs()))
 
 
 def plan_document(bench: BenchFile) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nicbench.core.result import Bounded, Value
-from nicbench.stats.compare import Comparison, Shown
+from nicbench.stats.compare import ClaimOutcome, Comparison
 from nicbench.stats.sample import Span, bounds_of, span_of
 
 
@@ -56,12 +56,12 @@ def claim_of(comparison: Comparison, first: Sequence[Value], second: Sequence[Va
     """``first`` and ``second`` are the values that the comparison was made of, as results have them."""
     names = (comparison.first.name, comparison.second.name)
     shown = comparison.claim.shown
-    if shown in (Shown.NO_INTERVAL, Shown.TOO_FEW):
+    if shown in (ClaimOutcome.NO_INTERVAL, ClaimOutcome.TOO_FEW):
         spans = _spans_of_sides(first, second, of_median=False)
         if spans is None:
             return SideClaim(Basis.TOO_FEW)
         return _claim_by_intervals(spans, names) or SideClaim(Basis.INTERVALS_OVERLAP, spans=spans)
-    if shown is not Shown.YES:
+    if shown is not ClaimOutcome.YES:
         return SideClaim(Basis.NOT_BY_RUNS)
     assert comparison.claim.higher is not None  # noqa: S101 - a difference is shown
     higher_is_first = comparison.claim.higher == names[0]

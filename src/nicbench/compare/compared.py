@@ -10,8 +10,8 @@ from typing import Final
 
 from nicbench.compare.claims import Basis, SideClaim, claim_of
 from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
-from nicbench.stats.bootstrap import Asked
-from nicbench.stats.compare import Comparison, compare, compare_pairs, holm
+from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.stats.compare import Comparison, compare, compare_pairs, correct_by_holm
 from nicbench.stats.numerals import figures, probability
 from nicbench.stats.rank_tests import fewest_runs
 from nicbench.stats.wording import arithmetic, could_show, sentence
@@ -106,7 +106,7 @@ class Comparisons:
 
     all: tuple[PointComparison, ...]
     only: tuple[tuple[str, Point], ...]
-    asked: Asked
+    asked: IntervalSpec
     is_in_pairs: bool
     with_first: str | None = None
     """With which each other is compared, where they are too many to compare each with each."""
@@ -145,12 +145,12 @@ def compare_sides(
     there are enough of them to show anything they are compared in pairs. ``tests``: see ``point_of``. ``points``: what
     ``match_sides`` made of the sides, where that is known already.
     """
-    asked = Asked(seed=seed)
+    asked = IntervalSpec(seed=seed)
     points = match_sides(sides, tests) if points is None else points
     names = [side.name for side in sides]
     found = [one for point in points for one in _compare_point(point, names, asked, in_rounds=in_rounds)]
     p_values = [_p_value(one) for one in found]
-    corrected = iter(holm([p for p in p_values if p is not None]))
+    corrected = iter(correct_by_holm([p for p in p_values if p is not None]))
     tests_made = sum(p is not None for p in p_values)
     made = tuple(
         replace(one, p_corrected=None if p is None else next(corrected), made_together=tests_made)
@@ -164,7 +164,7 @@ def compare_sides(
 
 
 def _compare_point(
-    of: PointValues, names: Sequence[str], asked: Asked, *, in_rounds: bool
+    of: PointValues, names: Sequence[str], asked: IntervalSpec, *, in_rounds: bool
 ) -> Iterator[PointComparison]:
     there = [name for name in names if name in of.of]
     pairs = combinations(there, 2) if len(names) <= MOST_SIDES else ((name, there[0]) for name in there[1:])
@@ -172,7 +172,7 @@ def _compare_point(
         yield _compare_pair(of, first, second, asked, in_rounds=in_rounds)
 
 
-def _compare_pair(of: PointValues, first: str, second: str, asked: Asked, *, in_rounds: bool) -> PointComparison:
+def _compare_pair(of: PointValues, first: str, second: str, asked: IntervalSpec, *, in_rounds: bool) -> PointComparison:
     one, other = of.of[first], of.of[second]
     fewest = fewest_runs(asked.level_ratio, paired=True)
     in_pairs = in_rounds and len(one) >= fewest and [ran.run for ran in one] == [ran.run for ran in other]

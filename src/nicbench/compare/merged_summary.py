@@ -15,13 +15,13 @@ from nicbench.compare.points import seed_of
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value, name_of_test
 from nicbench.core.turn import ONCE, Runs
-from nicbench.methods.base import main_values, told_over_runs
-from nicbench.stats.runs import over_runs, runs_made
+from nicbench.methods.base import main_values, restate_over_runs
+from nicbench.stats.runs import count_runs, summarise_over_runs
 
 
 def summarise_points(results: Sequence[Result], asked: Runs, run_id: str) -> tuple[Result, ...]:
     """Each point over all runs of its configuration, its main values with their statistics."""
-    return told_over_runs(over_runs(results, asked, main_values, seed_of(run_id)))
+    return restate_over_runs(summarise_over_runs(results, asked, main_values, seed_of(run_id)))
 
 
 def unfinished_summary(results: Sequence[Result], plan: Plan | None, run_id: str, title: str) -> Summary:
@@ -34,7 +34,7 @@ def unfinished_summary(results: Sequence[Result], plan: Plan | None, run_id: str
         results=tuple(results),
         configurations=plan.compared if plan else (),
         over_runs=over,
-        runs=runs_made(asked, results, over, complete=False),
+        runs=count_runs(asked, results, over, complete=False),
     )
 
 
@@ -110,7 +110,7 @@ def _summarise_entries(results: Sequence[Result], names: Iterable[str]) -> tuple
     found: list[Result] = []
     for name in names:
         own = tuple(result for result in results if result.configuration == name)
-        found += told_over_runs(over_runs(own)) or own
+        found += restate_over_runs(summarise_over_runs(own)) or own
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from nicbench.core.result import Bounded, Result, Spread, Value, name_of_test
 from nicbench.core.table import Column
 from nicbench.methods.base import Method, main_values
 from nicbench.stats.numerals import Quantity
-from nicbench.stats.sample import known
+from nicbench.stats.sample import known_numbers
 
 _NOT_OF_A_POINT: Final = frozenset({"run"})
 """Of imported results, which number their runs there."""
@@ -83,7 +83,7 @@ def hide_common_parameters(points: Iterable[Point]) -> dict[Point, Point]:
 def _circumstances(method: str, given: str, untold: tuple[str, ...]) -> str:
     known = find_one("nicbench.methods", Method, method)
     told = {name: value for name, value in json.loads(given).items() if name not in untold}
-    return "" if known is None else known.circumstances(told)
+    return "" if known is None else known.describe_circumstances(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def number_of(value: Value) -> float | None:
         value = value.median
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return next(iter(known((float(value),))), None)
+    return next(iter(known_numbers((float(value),))), None)
 
 
 def main_values_of(result: Result) -> tuple[MainValue, ...]:
@@ -259,5 +259,5 @@ def _counted_results(results: Iterable[Result]) -> list[Result]:
     return [
         result
         for method, members in by_method.items()
-        for result in (methods[method].by_runs(tuple(members)) if method in methods else members)
+        for result in (methods[method].add_run_results(tuple(members)) if method in methods else members)
     ]

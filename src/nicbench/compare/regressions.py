@@ -84,12 +84,12 @@ def _judge_by_runs(
     if min(len(old), len(new)) < FEWEST_RUNS:
         return None
     from nicbench.compare.claims import Basis, claim_of  # here: single runs need none of it, and it takes long to load
-    from nicbench.stats.bootstrap import Asked
-    from nicbench.stats.compare import Shown, compare
+    from nicbench.stats.bootstrap import IntervalSpec
+    from nicbench.stats.compare import ClaimOutcome, compare
 
-    found = compare(("this", new), ("before", old), Asked(seed=_SEED))
+    found = compare(("this", new), ("before", old), IntervalSpec(seed=_SEED))
     effect, test = found.effect, found.test
-    if found.claim.shown in (Shown.NO_INTERVAL, Shown.TOO_FEW, Shown.TOO_ALIKE):
+    if found.claim.shown in (ClaimOutcome.NO_INTERVAL, ClaimOutcome.TOO_FEW, ClaimOutcome.TOO_ALIKE):
         return None
     if effect.lower is None or effect.upper is None or test is None:
         return None

@@ -30,7 +30,7 @@ from nicbench.core.trial import (
     TransmitGaps,
     WorkerHealth,
 )
-from nicbench.stats.latency import merge, with_percentiles
+from nicbench.stats.latency import add_percentiles, merge
 
 # The receiver's part of a reading, of which older engines leave parts out.
 
@@ -141,7 +141,7 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
 
 
 def _latency(raw: Mapping[str, Any]) -> Latency:
-    return with_percentiles(
+    return add_percentiles(
         Latency(
             source=raw["source"],
             received_by=raw.get("received_by", "tsc"),

@@ -17,13 +17,13 @@ from nicbench.hosts.base import Host, Process
 __all__ = [
     "clock_of",
     "compare_clocks",
-    "in_sections",
+    "count_pages",
+    "join_scripts",
     "numa_nodes",
     "output_of",
-    "pages_in",
     "paths_and_values",
-    "ran_on",
-    "sections",
+    "read_placement",
+    "split_sections",
     "text_of",
     "values_of",
 ]
@@ -47,15 +47,15 @@ _PAGES = re.compile(r" N(\d+)=(\d+)")
 # Many small readings in one command: each output follows a line with its name.
 
 
-def in_sections(scripts: Mapping[str, str]) -> str:
+def join_scripts(scripts: Mapping[str, str]) -> str:
     """Joins scripts into one. A script that fails on a host prints nothing and does not stop the others."""
     return "; ".join(
         f"echo; echo {shlex.quote(_MARK + name)}; {{ {one}; }} 2>/dev/null" for name, one in scripts.items()
     )
 
 
-def sections(text: str) -> dict[str, str]:
-    """Splits the output of a script made by ``in_sections`` into outputs by name."""
+def split_sections(text: str) -> dict[str, str]:
+    """Splits the output of a script made by ``join_scripts`` into outputs by name."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
@@ -115,7 +115,7 @@ async def numa_nodes(host: Host) -> tuple[NumaNode, ...]:
     return tuple(found)
 
 
-async def ran_on(host: Host, pid: int) -> RanOn | None:
+async def read_placement(host: Host, pid: int) -> RanOn | None:
     """Reads the CPUs that a process may run on and the nodes of its memory; None where it ended or may not be read."""
     try:
         status = await host.read_file(f"/proc/{pid}/status")
@@ -125,10 +125,10 @@ async def ran_on(host: Host, pid: int) -> RanOn | None:
     allowed = _ALLOWED.search(status or "")
     if allowed is None:
         return None
-    return RanOn(cpus=parse_cpu_list(allowed[1]), pages=None if maps is None else pages_in(maps))
+    return RanOn(cpus=parse_cpu_list(allowed[1]), pages=None if maps is None else count_pages(maps))
 
 
-def pages_in(maps: str) -> dict[int, int]:
+def count_pages(maps: str) -> dict[int, int]:
     """Counts anonymous pages by node in /proc/PID/numa_maps (numa(7)).
 
     Pages of files are left out: they are on the node of the process that read the file first.

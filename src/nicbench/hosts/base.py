@@ -111,7 +111,7 @@ class Host(ABC):
     def spec(self) -> dict[str, Any]:
         """Returns plain data from which another process can make this host again (undo.json).
 
-        E.g. ``{"kind": "netns", "namespace": "x", "inner": {..}}``; ``hosts.from_spec`` is the inverse.
+        E.g. ``{"kind": "netns", "namespace": "x", "inner": {..}}``; ``hosts.host_from_spec`` is the inverse.
         """
 
     @classmethod

@@ -22,7 +22,7 @@ class HostChoice(Protocol):
     def on(self) -> str | None: ...
 
 
-def hosts_of(choices: Mapping[str, HostChoice], there: Mapping[str, Host] | None = None) -> dict[str, Host]:
+def build_hosts(choices: Mapping[str, HostChoice], there: Mapping[str, Host] | None = None) -> dict[str, Host]:
     """Makes the hosts of a bench file, by name and in its order, without touching any machine.
 
     A wrapper gets the host that it stands on (``on``) from the same bench file. Hosts in ``there`` exist already
@@ -32,7 +32,9 @@ def hosts_of(choices: Mapping[str, HostChoice], there: Mapping[str, Host] | None
 
     def make(name: str) -> Host:
         if name not in made:
-            made[name] = from_spec(spec_of(choices, name), name, None if (on := choices[name].on) is None else make(on))
+            made[name] = host_from_spec(
+                spec_of(choices, name), name, None if (on := choices[name].on) is None else make(on)
+            )
         return made[name]
 
     return {name: make(name) for name in choices}
@@ -47,7 +49,7 @@ def spec_of(choices: Mapping[str, HostChoice], name: str) -> dict[str, Any]:
     return own if choice.on is None else {**own, "inner": spec_of(choices, choice.on)}
 
 
-def from_spec(spec: Mapping[str, Any], name: str | None = None, inner: Host | None = None) -> Host:
+def host_from_spec(spec: Mapping[str, Any], name: str | None = None, inner: Host | None = None) -> Host:
     """Makes a host from what ``Host.spec`` returned. A wrapper whose spec has no ``inner`` wraps this machine.
 
     ``inner`` is the wrapped host where it exists already; it then takes the place of the one in the spec.
@@ -56,4 +58,4 @@ def from_spec(spec: Mapping[str, Any], name: str | None = None, inner: Host | No
     kind = spec.get("kind")
     if kind not in kinds:
         raise UsageError(f"no host of kind {kind!r}", next_step=f"kinds: {', '.join(kinds)}")
-    return kinds[kind].of_spec(spec, name, from_spec if inner is None else lambda _: inner)
+    return kinds[kind].of_spec(spec, name, host_from_spec if inner is None else lambda _: inner)

@@ -28,7 +28,7 @@ from nicbench.measure.host_readings import (
     mount_of,
     plain,
 )
-from nicbench.stats.bonds import judged, needs_peer_mac
+from nicbench.stats.bonds import judge_bond, needs_peer_mac
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.workloads.base import Watch
 from nicbench.workloads.play import kinds
@@ -230,7 +230,7 @@ class BondWatch:
         if one.midst is None and missing is None:
             missing = "the round was over before its connections were looked at"
         flows = self._flows_of(one)
-        yield judged(", ".join(one.endpoints), one.bond, flows, _port_bytes(one), missing)
+        yield judge_bond(", ".join(one.endpoints), one.bond, flows, _port_bytes(one), missing)
 
     def _flows_of(self, one: _Bonded) -> list[tuple[tuple[int, ...], Connection]]:
         ends = one.near or one

@@ -26,9 +26,9 @@ from nicbench.core.verdict import Finding, Reason
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.samples import LiveContext, RepeatRule, TestSetting
 from nicbench.measure.trials import TrialMaker
-from nicbench.methods.base import Found
+from nicbench.methods.base import SearchResult
 from nicbench.search.base import CeilingReached, Goal, Limits, Outcome, Sample, Search
-from nicbench.stats.ports import port_figures, telling
+from nicbench.stats.ports import find_telling_trial, port_figures
 
 NEAR_CEILING: Final = 0.95
 NEAR_LATENCY: Final = 2.0
@@ -61,7 +61,7 @@ def with_basis(result: Result, ways: Ways) -> Result:
 
 def with_ports(result: Result, ways: Ways, trials: Sequence[Trial]) -> Result:
     """With the figures of each port and way of the trial that tells most; nothing where one way alone is loaded."""
-    trial = telling(trials) if len(ways.loaded) > 1 else None
+    trial = find_telling_trial(trials) if len(ways.loaded) > 1 else None
     return result if trial is None else result.model_copy(update={"by_port": port_figures(trial)})
 
 
@@ -178,7 +178,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
 
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> Found:
+    ) -> SearchResult:
         """Every load of the search is one ``measure``; repeats cost the search none of its trials."""
         trial_ids: list[str] = []
         traffic_ns = 0
@@ -204,7 +204,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
 
         found = await run_search(search, measure, goals, limits)
         outcomes = {name: _without_false_cause(outcome) for name, outcome in found.items()}
-        return Found(outcomes=outcomes, trial_ids=tuple(trial_ids), traffic_s=traffic_ns / 1e9)
+        return SearchResult(outcomes=outcomes, trial_ids=tuple(trial_ids), traffic_s=traffic_ns / 1e9)
 
     def complete(self, result: Result) -> Result:
         """Also with the basis of its rates, its ports, and how near it is to the tester's own limits."""

@@ -22,7 +22,7 @@ from nicbench.core.round import (
 )
 from nicbench.core.tuning import Values
 from nicbench.engine.binaries import deploy_binary
-from nicbench.hosts.asking import in_sections, sections
+from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
 from nicbench.measure.bonds import Bonds
 from nicbench.measure.client_files import LeftFiles
@@ -298,11 +298,11 @@ class HostPlayer(Player):
             scripts = {end.name: COUNTERS_SCRIPT.format(device=end.facts.device) for end in ends if end.facts.device}
             try:
                 done = await test_host.host.network.run(
-                    ("sh", "-c", in_sections(scripts)), check=False, timeout_s=_TIMEOUT_S
+                    ("sh", "-c", join_scripts(scripts)), check=False, timeout_s=_TIMEOUT_S
                 )
             except NicbenchError:
                 continue
-            found.update({name: counters_in(text) for name, text in sections(done.stdout).items()})
+            found.update({name: counters_in(text) for name, text in split_sections(done.stdout).items()})
         return found
 
 

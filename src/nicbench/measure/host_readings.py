@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nicbench.core.bond import Bond
-from nicbench.hosts.asking import in_sections, sections
+from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.measure.round_verdict import CARRIER_CHANGES
 from nicbench.stats.rounds import REPEATED
 from nicbench.system.adapters.links import bond_under, parse_links, parse_order, parse_speeds
@@ -61,7 +61,7 @@ _BONDS: Final = {
     "order": 'grep -sH "" /sys/class/net/*/bonding/slaves',
     "speeds": 'grep -sH "" /sys/class/net/*/speed',
 }
-BONDS_SCRIPT: Final = f"test -s /sys/class/net/bonding_masters && {{ {in_sections(_BONDS)}; }}"
+BONDS_SCRIPT: Final = f"test -s /sys/class/net/bonding_masters && {{ {join_scripts(_BONDS)}; }}"
 """A host without the driver answers nothing."""
 _PORT_BYTES: Final = re.compile(r"^/sys/class/net/([^/]+)/statistics/([rt]x)_bytes:(\d+)$", re.MULTILINE)
 
@@ -174,7 +174,7 @@ class Mount:
 
 def mount_of(text: str) -> Mount | None:
     """What ``MOUNT_SCRIPT`` printed; None where the directory lies on no network file system that is known here."""
-    parts = sections(text)
+    parts = split_sections(text)
     mounted = _mount_entry(parts.get("mount", ""))
     if mounted is None:
         return None
@@ -220,7 +220,7 @@ def _mount_entry(text: str) -> dict[str, Any] | None:
 
 def bonds_in(text: str, devices: Iterable[str]) -> dict[str, Bond]:
     """The bond under each of these interfaces, where there is one, by what ``BONDS_SCRIPT`` printed."""
-    parts = sections(text)
+    parts = split_sections(text)
     try:
         links = parse_links(parts.get("links", ""))
     except ValueError:
@@ -262,12 +262,12 @@ def moment_script(ports: Iterable[str], peers: Iterable[str], *, connections: bo
     if peers:
         wanted["neighbours"] = "ip -j neigh show"
         wanted.update({f"route {peer}": f"ip -j route get {shlex.quote(peer)}" for peer in peers})
-    return in_sections(wanted)
+    return join_scripts(wanted)
 
 
 def moment_in(text: str) -> Moment:
     """What ``moment_script`` printed; what a host lacks is missing in it."""
-    parts = sections(text)
+    parts = split_sections(text)
     counts: dict[str, dict[str, int]] = {}
     for port, way, value in _PORT_BYTES.findall(parts.get("ports", "")):
         counts.setdefault(port, {})[way] = int(value)

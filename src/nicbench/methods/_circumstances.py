@@ -11,21 +11,21 @@ _TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "size", "load_per
 """Which are said in other words, or only tell results of several kinds apart."""
 
 
-def circumstances(parameters: Mapping[str, Any]) -> str:
+def describe_circumstances(parameters: Mapping[str, Any]) -> str:
     """In the order frames, load, the rest by name; "" of none."""
-    said = [text for text in (_frames(parameters), _load(parameters)) if text]
+    said = [text for text in (_describe_frames(parameters), _describe_load(parameters)) if text]
     rest = [_words_of(name, value) for name, value in parameters.items() if name not in _TOLD and _is_plain(value)]
     return ", ".join((*([" ".join(said)] if said else []), *rest))
 
 
-def _frames(parameters: Mapping[str, Any]) -> str:
+def _describe_frames(parameters: Mapping[str, Any]) -> str:
     label = label_of(dict(parameters))
     if label is None:
         return ""
     return f"with {label}-byte frames" if label.replace(".", "").isdigit() else f"with {label} frames"
 
 
-def _load(parameters: Mapping[str, Any]) -> str:
+def _describe_load(parameters: Mapping[str, Any]) -> str:
     percent, of = parameters.get("load_percent"), parameters.get("load_of")
     if not isinstance(percent, int | float):
         return ""

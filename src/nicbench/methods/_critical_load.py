@@ -49,7 +49,7 @@ class CriticalLoadChoice(Frozen):
         )
 
 
-async def critical_load(
+async def search_critical_load(
     context: Context, name: str, kind: str, size: Size, choice: CriticalLoadChoice, times: TrialTimes
 ) -> list[Result]:
     """Searches at one frame size; the estimate after each trial, then the one that stands."""
@@ -86,12 +86,12 @@ async def critical_load(
             values={
                 "critical_load_frames_per_s": outcome.rate,
                 "critical_load_percent_of_line_rate": _percent(outcome.rate.value, line_rate),
-                **_of_models(last),
+                **_model_values(last),
                 **rates,
                 "limited_by": _WORDS[outcome.rate.limited_by] if outcome.rate.limited_by else None,
                 "search_trials": outcome.trials,
                 "search_traffic_s": found.traffic_s,
-                "limit": _limit(outcome),
+                "limit": _limit_words(outcome),
             },
             verdict=_verdict(outcome),
             disturbances=outcome.notes[:1] if outcome.disturbed else (),
@@ -103,7 +103,7 @@ async def critical_load(
     return results
 
 
-def table() -> ResultTable:
+def estimates_table() -> ResultTable:
     """The estimates of a test; the terminal shows the one that stands, the report how it narrowed too."""
     percent = f"{100 * COVERAGE:g} %"
     return ResultTable(
@@ -150,7 +150,7 @@ def table() -> ResultTable:
     )
 
 
-def brief(results: tuple[Result, ...]) -> tuple[Result, ...]:
+def final_estimates(results: tuple[Result, ...]) -> tuple[Result, ...]:
     """Those that stand."""
     return tuple(result for result in results if result.parameters.get("after") == LAST)
 
@@ -165,12 +165,12 @@ def _step(name: str, kind: str, parameters: dict[str, Any], estimate: Estimate) 
             "critical_load_frames_per_s": estimate.average_frames_per_s,
             "load_frames_per_s": estimate.load_frames_per_s,
             "loss_percent": 100.0 * estimate.loss_ratio,
-            **_of_models(estimate),
+            **_model_values(estimate),
         },
     )
 
 
-def _of_models(estimate: Estimate | None) -> Values:
+def _model_values(estimate: Estimate | None) -> Values:
     """Seconds, the interval, and average and deviation of each model."""
     if estimate is None:
         return {}
@@ -186,7 +186,7 @@ def _of_models(estimate: Estimate | None) -> Values:
     return values
 
 
-def _limit(outcome: Outcome) -> str | None:
+def _limit_words(outcome: Outcome) -> str | None:
     """What stands in the way of the figure, in words."""
     rate = outcome.rate
     said = [rate.reason_null] if rate.reason_null else list(outcome.notes)

@@ -19,13 +19,13 @@ _LOAD: Final = "load"
 
 def port_of(rounds: Sequence[Round], client: str) -> Values:
     """``bond_port`` of the load of this client."""
-    words = [bond_port(rounds, job) for job, name in _loads(rounds).items() if name == client]
+    words = [bond_port(rounds, job) for job, name in _loads_by_job(rounds).items() if name == client]
     return {"bond_port": words[0]} if words and words[0] is not None else {}
 
 
 def note_of(rounds: Sequence[Round], clients: Collection[str]) -> Values:
     """``bond``: sentences on who shared a port with whom, with what each reached (the mean of the rounds)."""
-    names = {job: name for job, name in _loads(rounds).items() if name in clients}
+    names = {job: name for job, name in _loads_by_job(rounds).items() if name in clients}
     rates = {job: mean(bits_per_s(one.outcomes[job - 1].figures) for one in rounds) for job in names}
     note = bond_note(rounds, names, {job: format_bits_per_s(rate) for job, rate in rates.items() if rate is not None})
     return {} if note is None else {"bond": note}
@@ -44,7 +44,7 @@ def note_of_jobs(one: Round, names: Mapping[int, str], frames_per_s: Mapping[int
     return {} if note is None else {"bond": note}
 
 
-def _loads(rounds: Sequence[Round]) -> dict[int, str]:
+def _loads_by_job(rounds: Sequence[Round]) -> dict[int, str]:
     """The client of each load, by the number of its job."""
     jobs = rounds[0].request.jobs if rounds else ()
     return {number: job.client for number, job in enumerate(jobs, 1) if job.role == _LOAD}
@@ -55,7 +55,7 @@ SILENT: Final = Column(
 )
 
 
-def in_time(failure: LinkFailure | None, duration_s: float) -> None:
+def require_link_back(failure: LinkFailure | None, duration_s: float) -> None:
     """ValueError where the link would not be back before the round ends."""
     if failure is not None and failure.ends_s >= duration_s:
         raise ValueError(
@@ -108,21 +108,21 @@ def failure_values(rounds: Sequence[Round]) -> Values:
     return {"failure": ". ".join(said)} if said else {}
 
 
-def silent_of(rounds: Sequence[Round], client: str) -> Values:
+def silence_of_client(rounds: Sequence[Round], client: str) -> Values:
     """The longest that a client's connections stood still for it; None where one of them never went on."""
-    flows = [flow for one in rounds for flow in _of_client(one, client)]
+    flows = [flow for one in rounds for flow in _flows_of_client(one, client)]
     if not flows:
         return {}
     return {"failure_silent_s": _longest(flows)}
 
 
-def silent_of_job(one: Round, job: int) -> Values:
+def silence_of_job(one: Round, job: int) -> Values:
     """The same of a job of a round, by its number from 1."""
     flows = [flow for flow in (one.failure.flows if one.failure else ()) if job in flow.jobs]
     return {"failure_silent_s": _longest(flows)} if flows else {}
 
 
-def _of_client(one: Round, client: str) -> list[FlowSilence]:
+def _flows_of_client(one: Round, client: str) -> list[FlowSilence]:
     jobs = {number for number, job in enumerate(one.request.jobs, 1) if job.client == client}
     return [flow for flow in (one.failure.flows if one.failure else ()) if jobs & set(flow.jobs)]
 

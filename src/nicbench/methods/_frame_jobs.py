@@ -9,7 +9,7 @@ from typing import Final
 
 from nicbench.core.frames import FramesSpec
 from nicbench.core.round import HostCommand, Job, JobSpec, OwnFolder, Preparation, RestartServers, RoundRequest
-from nicbench.methods._frame_options import FramesOptions, Seat, Task, most_frame_bytes
+from nicbench.methods._frame_options import FramesOptions, Seat, Task, largest_frame_bytes
 from nicbench.methods.base import RoundContext
 
 WORKLOAD: Final = "nicbench-frames"
@@ -23,7 +23,7 @@ _OVERHEAD_S: Final = 2.0
 """Processes start, take their memory and end."""
 
 
-def ask_of(options: FramesOptions, direction: Task, directory: str, seed: int) -> JobSpec:
+def job_spec_of(options: FramesOptions, direction: Task, directory: str, seed: int) -> JobSpec:
     """Of one instance in one round."""
     asked = FramesSpec(
         task=direction,
@@ -64,7 +64,7 @@ def _size(options: FramesOptions, direction: Task) -> dict[str, str | int | None
     }
 
 
-def frames_needed(options: FramesOptions) -> int:
+def count_frames(options: FramesOptions) -> int:
     """So many frames have their turn in a round of one instance, or are written again and again."""
     if options.frames is not None:
         return options.frames
@@ -78,12 +78,12 @@ def round_s(options: FramesOptions) -> float:
     return options.warm_up + options.duration + options.pause + _OVERHEAD_S
 
 
-def preparation(options: FramesOptions, test: str, everyone: Sequence[Seat], context: RoundContext) -> Preparation:
+def preparation_of(options: FramesOptions, test: str, everyone: Sequence[Seat], context: RoundContext) -> Preparation:
     """Folders for everything that will be written, and the frames that will be read."""
     if options.existing:
         return Preparation()
-    frames = frames_needed(options)
-    needed = frames * most_frame_bytes(options.profile, options.frame_size, options.header_size)
+    frames = count_frames(options)
+    needed = frames * largest_frame_bytes(options.profile, options.frame_size, options.header_size)
     folders = tuple(
         OwnFolder(
             endpoint=seat.client,
@@ -117,14 +117,16 @@ def _prepare(options: FramesOptions, test: str, seat: Seat, frames: int, context
     return _job(seat, JobSpec(operation="frames", frames=asked))
 
 
-def request(
+def round_request(
     options: FramesOptions, test: str, direction: Task, seats: Sequence[Seat], context: RoundContext
 ) -> RoundRequest:
     """One round of so many instances at once."""
     jobs = tuple(
         _job(
             seat,
-            ask_of(options, direction, directory_of(options, test, seat, direction, context), seed_of(seat, context)),
+            job_spec_of(
+                options, direction, directory_of(options, test, seat, direction, context), seed_of(seat, context)
+            ),
         )
         for seat in seats
     )
@@ -132,7 +134,7 @@ def request(
         jobs=jobs,
         duration_s=options.warm_up + options.duration,
         timeout_s=options.timeout,
-        before=(*_empty(options, test, direction, seats, context), *_before(options, seats, context)),
+        before=(*_delete_written(options, test, direction, seats, context), *_commands_before(options, seats, context)),
         pause_s=options.pause,
         failure=options.failure,
     )
@@ -150,7 +152,7 @@ def _job(seat: Seat, ask: JobSpec) -> Job:
     )
 
 
-def _empty(
+def _delete_written(
     options: FramesOptions, test: str, direction: Task, seats: Sequence[Seat], context: RoundContext
 ) -> Iterator[HostCommand]:
     """What was written before goes first, so that neither the round nor what prepares for it has to do with it."""
@@ -161,13 +163,13 @@ def _empty(
         yield HostCommand(host=hosts[seat.client], run=run, timeout_s=_REMOVAL_S)
 
 
-def _before(
+def _commands_before(
     options: FramesOptions, seats: Sequence[Seat], context: RoundContext
 ) -> Iterator[HostCommand | RestartServers]:
     """The bench file's commands, in their order; a restart; then the caches of every machine that takes part."""
     for command in options.before_each:
         yield HostCommand(host=command.host, run=command.run, timeout_s=command.timeout)
-    if restarts(options, context):
+    if restarts_servers(options, context):
         yield RestartServers()
     if options.drop_caches:
         used = {seat.client for seat in seats}
@@ -177,7 +179,7 @@ def _before(
             yield HostCommand(host=host, run=_DROP, timeout_s=_DROP_S, on_machine=True)
 
 
-def restarts(options: FramesOptions, context: RoundContext) -> bool:
+def restarts_servers(options: FramesOptions, context: RoundContext) -> bool:
     """Whether the servers of the DUT's shares are restarted before each round: where not said, if mounts survive it."""
     survive = options.directories is None and can_restart(context)
     return survive if options.restart_servers is None else options.restart_servers

@@ -15,7 +15,7 @@ from nicbench.core.cpus import parse_cpu_list
 from nicbench.core.quantity import Bytes, FilmRate, Ratio, Seconds, SomeBytes
 from nicbench.core.round import Placement
 from nicbench.core.traffic import Name
-from nicbench.methods._failures import in_time
+from nicbench.methods._failures import require_link_back
 from nicbench.methods.base import RoundContext
 from nicbench.stats.frames import TARGET_FRAMES_PER_S, TOLERANCE_RATIO
 
@@ -34,7 +34,7 @@ PROFILES: Final = tuple(f"{picture}{depth}" for picture in _PICTURES for depth i
 BLOCK_BYTES: Final = 4096
 
 
-def most_frame_bytes(profile: str, frame_bytes: int | None = None, header_bytes: int | None = None) -> int:
+def largest_frame_bytes(profile: str, frame_bytes: int | None = None, header_bytes: int | None = None) -> int:
     """The header and the picture of the largest frame, filled up to whole blocks; ``frame_bytes`` replaces the profile.
 
     A size of one's own comes without a header, where none is asked for. KeyError for a profile that is not there.
@@ -124,7 +124,7 @@ class Seat:
         return f"instance {self.instance}"
 
 
-def seats(places: Sequence[Place] | None, most: int, context: RoundContext) -> tuple[Seat, ...]:
+def assign_seats(places: Sequence[Place] | None, most: int, context: RoundContext) -> tuple[Seat, ...]:
     """Of the instances 1 to ``most``; fewer where a list of places ends before.
 
     Without places: the shares of the DUT. One place alone is every instance's; several are one's each.
@@ -132,10 +132,10 @@ def seats(places: Sequence[Place] | None, most: int, context: RoundContext) -> t
     if places is None:
         return tuple(Seat(mount.share, mount.endpoint, mount.directory, Placement()) for mount in context.mounts[:most])
     of_each = [places[0]] * most if len(places) == 1 else list(places[:most])
-    return tuple(_seats(of_each, [client.name for client in context.clients]))
+    return tuple(_iterate_seats(of_each, [client.name for client in context.clients]))
 
 
-def _seats(of_each: Sequence[Place], clients: Sequence[str]) -> Iterator[Seat]:
+def _iterate_seats(of_each: Sequence[Place], clients: Sequence[str]) -> Iterator[Seat]:
     for number, place in enumerate(of_each, 1):
         client = place.client or clients[(number - 1) % len(clients)]
         yield Seat(number, client, place.directory.replace(INSTANCE, str(number)), place.placement)
@@ -207,7 +207,7 @@ class FramesOptions(Frozen):
                 "without a limit (`frames_per_s`) nobody knows how many frames there will be: write `frames` "
                 "with the number that is read or written again and again"
             )
-        in_time(self.failure, self.warm_up + self.duration)
+        require_link_back(self.failure, self.warm_up + self.duration)
         if self.existing and self.directories is None:
             raise ValueError("`existing` frames are somewhere: write `directories`")
         if self.existing and self.direction != ("read",):

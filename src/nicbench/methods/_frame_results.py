@@ -13,10 +13,10 @@ from nicbench.methods._failures import failure_values, note_of_jobs
 from nicbench.methods._frame_options import FramesOptions, Seat
 from nicbench.methods._round_figures import cpu_values, mean
 from nicbench.methods.base import RoundContext, Values
-from nicbench.stats.frames import Instance, RunFigures, Target, of_run
-from nicbench.stats.frames_runs import INSTANCES, RUNS, SUM, Ran, tried
-from nicbench.stats.latency import added, percentiles_ns
-from nicbench.stats.limits import Busy, Moved, limit_of
+from nicbench.stats.frames import Instance, RunFigures, Target, figures_of_run
+from nicbench.stats.frames_runs import INSTANCES, RUNS, SUM, FilmRun, group_by_point
+from nicbench.stats.latency import add_histograms, percentiles_ns
+from nicbench.stats.limits import CpuLoad, MovedData, limit_of
 
 _FASTER_THAN_LINK = 1.02
 """Beyond it frames cannot have come over the link."""
@@ -44,7 +44,7 @@ def instance_values(figures: FrameFigures | None, target: Target | None) -> Valu
         "due_frames": None if figures is None else figures.due_frames,
     }
     if figures is not None:
-        values |= _times("completion", [figures.completion]) | _times("lateness", [figures.lateness])
+        values |= _time_values("completion", [figures.completion]) | _time_values("lateness", [figures.lateness])
         known = figures.cpu_ns is not None and figures.all_frames
         values["cpu_per_frame_ns"] = (figures.cpu_ns or 0) / (figures.all_frames or 1) if known else None
         values["engine"] = figures.engine
@@ -61,7 +61,7 @@ def run_values(
         Instance(None) if each is None else Instance(each.frames_per_s, each.dropped_frames, each.due_frames)
         for each in figures
     ]
-    run = of_run(editors, target or Target())
+    run = figures_of_run(editors, target or Target())
     known = [each for each in figures if each is not None]
     values: Values = {
         "sum_frames_per_s": run.sum_frames_per_s,
@@ -74,12 +74,12 @@ def run_values(
         "dropped_frames": run.dropped_frames,
         "due_frames": run.due_frames,
         "bytes_per_s": sum(each.bytes_per_s for each in known) if len(known) == len(figures) else None,
-        **_times("completion", [each.completion for each in known]),
-        **_times("lateness", [each.lateness for each in known]),
+        **_time_values("completion", [each.completion for each in known]),
+        **_time_values("lateness", [each.lateness for each in known]),
         **cpu_values([one], context.servers[0].machine, "server"),
         "client_cpu_mean_percent": _clients_cpu(one, seats, context),
-        **_limit(one, seats, figures, run, options, context),
-        **_bond(one, seats, figures),
+        **_limit_values(one, seats, figures, run, options, context),
+        **_bond_values(one, seats, figures),
         **failure_values([one]),
     }
     if target is not None:
@@ -91,19 +91,19 @@ def _target_values(target: Target | None, instances: int, *, met: bool, known: b
     if target is None:
         return {}
     return {
-        "target_frames_per_s": target.of(instances),
+        "target_frames_per_s": target.for_instances(instances),
         "tolerance_percent": 100.0 * target.tolerance_ratio,
         "met": ("yes" if met else "no") if known else None,
     }
 
 
-def _times(name: str, parts: Sequence[FrameTimes | None]) -> Values:
+def _time_values(name: str, parts: Sequence[FrameTimes | None]) -> Values:
     """Percentiles over every frame of the instances; nothing where one of them has none."""
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return {}
     maximum_ns = max(part.maximum_ns for part in known)
-    histogram = added([part.histogram for part in known])
+    histogram = add_histograms([part.histogram for part in known])
     told = {} if histogram is None else percentiles_ns(histogram, maximum_ns=maximum_ns)
     return {
         f"{name}_p50_ns": told.get("50"),
@@ -112,7 +112,7 @@ def _times(name: str, parts: Sequence[FrameTimes | None]) -> Values:
     }
 
 
-def _bond(one: Round, seats: Sequence[Seat], figures: Sequence[FrameFigures | None]) -> Values:
+def _bond_values(one: Round, seats: Sequence[Seat], figures: Sequence[FrameFigures | None]) -> Values:
     """Who shared a port of a bond."""
     names = {job: f"instance {seat.instance}" for job, seat in enumerate(seats, 1)}
     rates = {job: None if each is None else each.frames_per_s for job, each in enumerate(figures, 1)}
@@ -129,7 +129,7 @@ def _clients_cpu(one: Round, seats: Sequence[Seat], context: RoundContext) -> fl
     return None if share is None else 100.0 * share
 
 
-def _limit(
+def _limit_values(
     one: Round,
     seats: Sequence[Seat],
     figures: Sequence[FrameFigures | None],
@@ -156,7 +156,7 @@ def _limit(
             text = f"{name} moved more than its link carries: frames came out of its memory, or stayed in it"
             return {"limited_by": "client's memory", "limit": text}
         moved.append(
-            Moved(
+            MovedData(
                 client=name,
                 port=client.port or "",
                 machine=client.machine,
@@ -166,12 +166,12 @@ def _limit(
                 port_link_bits_per_s=None if port is None else port.link_bits_per_s,
             )
         )
-    busy = {cpu.machine: Busy(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
+    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
     found = limit_of(moved, context.servers[0].machine, busy)
     return {"limited_by": found.limit.value, "limit": found.text}
 
 
-def parameters(seat: Seat, direction: str, instances: int) -> dict[str, Any]:
+def parameters_of(seat: Seat, direction: str, instances: int) -> dict[str, Any]:
     """Of an instance."""
     return {
         "part": "instances",
@@ -195,12 +195,12 @@ def sums_of_runs(results: Iterable[Result]) -> tuple[Result, ...]:
     return tuple(
         _result(test, point, ran)
         for test, members in by_test.items()
-        for point, found in tried(members).items()
+        for point, found in group_by_point(members).items()
         for ran in found.runs
     )
 
 
-def _result(test: str | None, point: tuple[str, str | None, int], ran: Ran) -> Result:
+def _result(test: str | None, point: tuple[str, str | None, int], ran: FilmRun) -> Result:
     configuration, direction, instances = point
     values = {SUM: ran.figures.sum_frames_per_s}
     if ran.whole is not None:

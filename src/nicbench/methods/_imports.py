@@ -49,7 +49,7 @@ COUNTED_SHARES: Final = (
 )
 
 
-def interval(column: ImportColumn) -> tuple[ImportColumn, ...]:
+def interval_columns(column: ImportColumn) -> tuple[ImportColumn, ...]:
     """The column, and those of the two ends of its interval: "PDR", "PDR lower", "PDR upper"."""
     parts = []
     for part in ("lower", "upper"):
@@ -119,7 +119,7 @@ _LONGEST: Final = ImportColumn(
 )
 BACK_TO_BACK_IMPORTS: Final = ImportTable(
     columns=(
-        *(SIZE, *interval(_LONGEST)),
+        *(SIZE, *interval_columns(_LONGEST)),
         ImportColumn(value="minimum_frames", name="minimum", quantity="count", also=("min",)),
         ImportColumn(value="maximum_frames", name="maximum", quantity="count", also=("max",)),
         ImportColumn(value="standard_deviation_frames", name="std. deviation", quantity="number"),

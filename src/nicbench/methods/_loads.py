@@ -46,7 +46,7 @@ FullRate = Annotated[Literal["line_rate", "highest"] | float, Unit.FRAMES_PER_S,
 
 
 @dataclass(frozen=True, slots=True)
-class Full:
+class FullLoad:
     """100 % at one frame size, in frames per second of one port in one direction.
 
     ``highest_percent`` is the highest load that tester and line carry, of that rate: 100 where they carry all of it.
@@ -74,7 +74,7 @@ class Full:
         """Of one port in one direction."""
         return self.rate_frames_per_s * percent / 100.0
 
-    def after(self, load_frames_per_s: float, trial: Trial) -> Full:
+    def lower_to_sent(self, load_frames_per_s: float, trial: Trial) -> FullLoad:
         """The same; or, where the context had to lower the load of that trial, with what was sent as the ceiling."""
         sent = trial.request.load_frames_per_s
         if sent is None or sent >= load_frames_per_s * (1.0 - _CLOSE):
@@ -100,7 +100,7 @@ def highest_frames_per_s(line_rate_frames_per_s: float, ceiling_frames_per_s: fl
     return min(line_rate_frames_per_s, ceiling_frames_per_s)
 
 
-async def full_rate(context: Context, size: Size, of: float | str, *, most_line_rates: float = 1.0) -> Full:
+async def full_rate(context: Context, size: Size, of: float | str, *, most_line_rates: float = 1.0) -> FullLoad:
     """What ``of`` comes to at this frame size, on this tester and line.
 
     A method that overloads a port on purpose gives ``most_line_rates`` of its context.
@@ -110,7 +110,7 @@ async def full_rate(context: Context, size: Size, of: float | str, *, most_line_
     highest = highest_frames_per_s(line_rate, None if ceiling is None else ceiling * (1.0 - _ROOM))
     rates = {LINE_RATE: line_rate, HIGHEST: highest}
     rate = rates[of] if isinstance(of, str) else of
-    return Full(full_rate_words(of), rate, line_rate, ceiling, most_line_rates)
+    return FullLoad(full_rate_words(of), rate, line_rate, ceiling, most_line_rates)
 
 
 def full_rate_words(of: float | str) -> str:
@@ -144,6 +144,6 @@ def earlier_rate(context: Context, test: str, goal: str, size: Size) -> Bounded:
     return Bounded(value=None, reason_null=f"{test} found no {goal} at {words_of(size)}")
 
 
-def not_the_throughput(of: str, section: str) -> tuple[str, ...]:
+def explain_other_rate(of: str, section: str) -> tuple[str, ...]:
     """RFC 1242 section 3.17: the throughput is without loss. Said, for the report, of any other rate."""
     return () if of == NDR else (f"100 % is the {of}, {section} takes the throughput, which is without loss",)

@@ -56,7 +56,7 @@ class PlacedContext:
 
     async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
         """The round with its places and loads; one whose processes were elsewhere had to be used although wrong."""
-        placed = request.model_copy(update={"jobs": self._place(request)})
+        placed = request.model_copy(update={"jobs": self._place_jobs(request)})
         told = {**point, "nodes": self._where, "memory_loads": self._memory_loads}
         one, marked = await self._outer.play(told, placed)
         kept, text = pinning_of(one, self._layout.nodes)
@@ -81,15 +81,17 @@ class PlacedContext:
     async def remove_file(self, endpoint: str, path: str) -> None:
         await self._outer.remove_file(endpoint, path)
 
-    def _place(self, request: RoundRequest) -> tuple[Job, ...]:
+    def _place_jobs(self, request: RoundRequest) -> tuple[Job, ...]:
         turns = {port: cycle(self._layout.nodes_for(self._where, port)) for port in self._layout.node_of_port}
         jobs = tuple(
-            job.model_copy(update={"server_placement": _at(next(turns[job.server]))}) if job.server in turns else job
+            job.model_copy(update={"server_placement": _placement_at(next(turns[job.server]))})
+            if job.server in turns
+            else job
             for job in request.jobs
         )
-        return (*jobs, *self._loads(request))
+        return (*jobs, *self._load_memory(request))
 
-    def _loads(self, request: RoundRequest) -> tuple[Job, ...]:
+    def _load_memory(self, request: RoundRequest) -> tuple[Job, ...]:
         """STREAM on one node's CPUs with another's memory, so that the link between sockets is busy.
 
         Its CPUs are not those of a process that is local or remote. Balanced, each node has its share.
@@ -130,14 +132,14 @@ def pinning_of(one: Round, nodes: Sequence[NumaNode]) -> tuple[bool, str]:
     told: dict[str, bool] = {}
     for job, outcome in zip(one.request.jobs, one.outcomes, strict=True):
         if job.server_placement != Placement() and outcome.failure is None:
-            kept, text = _keep(job.server_placement, outcome)
+            kept, text = _check_placement(job.server_placement, outcome)
             told[text] = told.get(text, True) and kept
     if not told:
         return True, "no server process was placed"
     return all(told.values()), "; ".join(told)
 
 
-def _keep(asked: Placement, outcome: JobOutcome) -> tuple[bool, str]:
+def _check_placement(asked: Placement, outcome: JobOutcome) -> tuple[bool, str]:
     was: RanOn | None = outcome.server_ran_on
     if was is None:
         return False, "where the server ran could not be read from /proc"
@@ -152,5 +154,5 @@ def _keep(asked: Placement, outcome: JobOutcome) -> tuple[bool, str]:
     return share >= 1 - _MOST_ASTRAY, text
 
 
-def _at(node: NumaNode) -> Placement:
+def _placement_at(node: NumaNode) -> Placement:
     return Placement(cpus=node.cpus, memory_node=node.number)

@@ -16,7 +16,7 @@ from nicbench.core.table import Column, Grid, Plot, ResultTable
 from nicbench.core.units import format_bits_per_s
 from nicbench.methods._round_figures import loads_of, mean, probes_of
 from nicbench.methods.base import Values
-from nicbench.stats.latency import counted_in, histogram_of, percentiles_ns
+from nicbench.stats.latency import histogram_of, percentiles_ns, value_counts
 
 LOAD_LONGER_S: Final = 4.0
 """A probe starts and warms up; the load must still be there when it ends."""
@@ -33,7 +33,7 @@ class Load(Frozen):
     rate: BitsPerSecond | None = Field(default=None, ge=1.0)
     also_without: bool = True
 
-    def ask(self, probe_s: float) -> JobSpec:
+    def job_spec(self, probe_s: float) -> JobSpec:
         """Beside a probe of so many seconds; tools count whole ones."""
         return JobSpec(
             transport=self.transport,
@@ -53,18 +53,18 @@ class Load(Frozen):
         return f"{self.workload.kind}, {self.transport.upper()}, {many}{paced} {way}"
 
 
-def _none(value: Any) -> Any:
+def _accept_none(value: Any) -> Any:
     return None if value == "none" else value
 
 
-Beside = Annotated[Load | None, BeforeValidator(_none)]
+Beside = Annotated[Load | None, BeforeValidator(_accept_none)]
 """``none``, or a load."""
 
 
 PERCENTILES = ("50", "90", "99", "99.9", "99.99")
 
 
-def probed(rounds: Sequence[Round]) -> list[Figures | None]:
+def probe_figures(rounds: Sequence[Round]) -> list[Figures | None]:
     """What the probe of each round said; nothing of a round whose load failed, for that was none under load."""
     return [
         None if any(outcome.failure for _, outcome in loads_of(one)) else next(iter(probes_of(one)))[1].figures
@@ -85,7 +85,7 @@ def latency_values(figures: Sequence[Figures | None]) -> Values:
     counts = [part.count for part in used]
     return {
         "latency_minimum_ns": _extreme(min, [part.minimum_ns for part in used]),
-        "latency_mean_ns": _weigh(used),
+        "latency_mean_ns": _weighted_mean(used),
         **{f"latency_p{name.replace('.', '_')}_ns": percentiles.get(name) for name in PERCENTILES},
         "latency_maximum_ns": _extreme(max, [part.maximum_ns for part in used]),
         "latency_deviation_ns": mean(part.stdev_ns for part in used),
@@ -99,7 +99,7 @@ def tail_of(figures: Sequence[Figures | None], bounds_ns: Sequence[int]) -> list
     whole = _merge([one.latency for one in figures if one and one.latency])
     if whole is None or len([one for one in figures if one and one.latency]) < len(figures):
         return []
-    counted = counted_in(whole)
+    counted = value_counts(whole)
     total = sum(count for _, count in counted)
     edges = [0, *bounds_ns, math.inf]
     bins = []
@@ -124,10 +124,10 @@ def _merge(parts: Sequence[RequestLatency]) -> str | None:
     texts = [part.histogram for part in parts]
     if not texts or any(text is None for text in texts):
         return None
-    return histogram_of(chain.from_iterable(counted_in(text) for text in texts if text is not None))
+    return histogram_of(chain.from_iterable(value_counts(text) for text in texts if text is not None))
 
 
-def _weigh(parts: Sequence[RequestLatency]) -> float | None:
+def _weighted_mean(parts: Sequence[RequestLatency]) -> float | None:
     """Over all requests where their number is known, else over the repetitions."""
     counts, means = [part.count for part in parts], [part.mean_ns for part in parts]
     if not parts or any(value is None for value in (*counts, *means)):

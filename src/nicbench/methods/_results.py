@@ -14,13 +14,13 @@ from nicbench.core.pattern import times_load, way_of_stream
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column
 from nicbench.core.trial import Reading, Trial, TrialRequest
-from nicbench.methods._loads import Full
+from nicbench.methods._loads import FullLoad
 from nicbench.methods.base import Context, FrameMethod
 
 PER_PORT = "per port"
 
 
-async def each_size(
+async def measure_sizes(
     context: Context, written: Iterable[int | str], at: Callable[[Context, Size], Awaitable[Result]]
 ) -> tuple[Result, ...]:
     """``at`` of each frame size of a test's options, each made known as soon as it is there."""
@@ -59,7 +59,7 @@ def result_at(
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedTrials:
     """The trials, and of each whether it had to be used although disturbed; none where nothing could be sent."""
 
     trials: tuple[Trial, ...] = ()
@@ -87,13 +87,13 @@ class Repeated:
         return tuple(found.text for trial, disturbed in pairs if disturbed for found in trial.verdict.findings)
 
 
-async def repeated(context: Context, size: Size, request: TrialRequest, repetitions: int) -> Repeated:
+async def repeat_trial(context: Context, size: Size, request: TrialRequest, repetitions: int) -> RepeatedTrials:
     """The same trial so many times."""
     made = [
         await context.measure({**size_parameters(size), "repetition": repetition}, request)
         for repetition in range(1, repetitions + 1)
     ]
-    return Repeated(tuple(trial for trial, _ in made), tuple(disturbed for _, disturbed in made))
+    return RepeatedTrials(tuple(trial for trial, _ in made), tuple(disturbed for _, disturbed in made))
 
 
 def average_ms(name: str, times_s: Sequence[float | None], why_unknown: Callable[[], str]) -> Values:
@@ -142,7 +142,7 @@ HOW_IT_IS_CHECKED = (
 )
 
 
-def returned(trial: Trial, full: Full) -> Values:
+def returned_values(trial: Trial, full: FullLoad) -> Values:
     """The values of a trial: frames of all ports, loads of each port and direction.
 
     Loss is RFC 2544's (section 26.3): offered less returned, where frames that came after the drain count as late and
@@ -175,11 +175,11 @@ def returned(trial: Trial, full: Full) -> Values:
         "checked_bytes": min(checked) if checked else None,
         "returned_percent": 100.0 * counts.received / offered if offered else None,
         "loss_percent": 100.0 * counts.loss_ratio if offered else None,
-        "returned_by_way": _by_way(reading),
+        "returned_by_way": _returned_by_way(reading),
     }
 
 
-def not_offered(percent: float, full: Full) -> Values:
+def values_not_offered(percent: float, full: FullLoad) -> Values:
     """The values of a load that nobody could send."""
     load = full.load_frames_per_s(percent)
     reason = full.why_not_more
@@ -206,7 +206,7 @@ def verdict_of(trial: Trial | None, disturbed: bool) -> ResultVerdict:
     return ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
 
 
-def _by_way(reading: Reading) -> str | None:
+def _returned_by_way(reading: Reading) -> str | None:
     """Each stream by itself where there are several: a figure for all ports may hide a port that returns nothing."""
     if len(reading.streams) < 2:
         return None

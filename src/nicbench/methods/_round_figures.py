@@ -13,7 +13,7 @@ from nicbench.core.result import ResultVerdict
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.table import Column
 from nicbench.methods.base import RoundContext, Values
-from nicbench.stats.limits import Busy, Found, Moved, limit_alone, limit_of
+from nicbench.stats.limits import CpuLoad, FoundLimit, MovedData, limit_alone, limit_of
 
 PAYLOAD_RATE: Final = Column(
     value="throughput_bits_per_s",
@@ -53,7 +53,7 @@ def jobs_of(
 
 
 @dataclass
-class Played:
+class PlayedRounds:
     """The repetitions of one point: rounds, and of each whether it had to be used although something was wrong."""
 
     rounds: list[Round] = field(default_factory=list)
@@ -146,23 +146,23 @@ def cpu_values(rounds: Sequence[Round], machine: str, prefix: str) -> Values:
     }
 
 
-def found_limit(context: RoundContext, one: Round) -> Found:
+def find_limit(context: RoundContext, one: Round) -> FoundLimit:
     """What held the loads of a round down, whether they ran to the measured host or through it."""
     clients = {end.name: end for end in context.clients}
     servers = {end.name: end for end in context.servers}
-    moved: list[Moved] = []
+    moved: list[MovedData] = []
     for job, outcome in loads_of(one):
         rate = _one_way_bits_per_s(outcome.figures)
         if job.client in clients and job.server in clients:
-            moved += _moved_through(clients[job.client], clients[job.server], servers, rate)
+            moved += _data_forwarded(clients[job.client], clients[job.server], servers, rate)
         elif job.client in clients:
-            direct = _moved(clients[job.client], servers.get(job.server or ""), rate)
-            moved.append(replace(direct, by_direction=_by_direction(outcome.figures)))
-    busy = {cpu.machine: Busy(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
+            direct = _data_moved(clients[job.client], servers.get(job.server or ""), rate)
+            moved.append(replace(direct, by_direction=_rates_by_direction(outcome.figures)))
+    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
     return limit_of(moved, context.servers[0].machine, busy)
 
 
-def limits_alone(context: RoundContext, played: Mapping[str, Played]) -> dict[str, Found]:
+def find_limits_alone(context: RoundContext, played: Mapping[str, PlayedRounds]) -> dict[str, FoundLimit]:
     """By client: what held it down when it had the server for itself, where each of them had it one after another."""
     clients = {end.name: end for end in context.clients}
     servers = {end.name: end for end in context.servers}
@@ -170,12 +170,12 @@ def limits_alone(context: RoundContext, played: Mapping[str, Played]) -> dict[st
     moved = {}
     for name, repeated in played.items():
         rates = [bits_per_s(outcome.figures) for one in repeated.rounds for _, outcome in loads_of(one)]
-        moved[name] = _moved(clients[name], servers.get(clients[name].port or ""), mean(rates))
+        moved[name] = _data_moved(clients[name], servers.get(clients[name].port or ""), mean(rates))
     everyone = tuple(moved.values())
-    return {name: limit_alone(one, everyone, machine, _busy(context, played[name])) for name, one in moved.items()}
+    return {name: limit_alone(one, everyone, machine, _cpu_loads(context, played[name])) for name, one in moved.items()}
 
 
-def _busy(context: RoundContext, played: Played) -> dict[str, Busy]:
+def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad]:
     """Over all repetitions; of a machine that no monitor has seen, for the rounds are short, by the tools' word."""
     machines = {end.name: end.machine for end in (*context.clients, *context.servers)}
     shares: dict[str, list[MachineCpu]] = {}
@@ -184,7 +184,7 @@ def _busy(context: RoundContext, played: Played) -> dict[str, Busy]:
             if cpu.mean is not None:
                 shares.setdefault(cpu.machine, []).append(cpu)
     found = {
-        machine: Busy(mean(cpu.mean for cpu in known), mean(cpu.busiest_core for cpu in known))
+        machine: CpuLoad(mean(cpu.mean for cpu in known), mean(cpu.busiest_core for cpu in known))
         for machine, known in shares.items()
     }
     said: dict[str, list[float]] = {}
@@ -198,7 +198,7 @@ def _busy(context: RoundContext, played: Played) -> dict[str, Busy]:
             ):
                 if share is not None and end in machines:
                     said.setdefault(machines[end], []).append(share)
-    return {machine: Busy(None, mean(each)) for machine, each in said.items()} | found
+    return {machine: CpuLoad(None, mean(each)) for machine, each in said.items()} | found
 
 
 def clients_by_port(context: RoundContext) -> Mapping[str, tuple[EndpointFacts, ...]]:
@@ -209,8 +209,8 @@ def clients_by_port(context: RoundContext) -> Mapping[str, tuple[EndpointFacts, 
     }
 
 
-def _moved(client: EndpointFacts, server: EndpointFacts | None, rate: float | None) -> Moved:
-    return Moved(
+def _data_moved(client: EndpointFacts, server: EndpointFacts | None, rate: float | None) -> MovedData:
+    return MovedData(
         client=client.name,
         port=client.port or "",
         machine=client.machine,
@@ -220,15 +220,15 @@ def _moved(client: EndpointFacts, server: EndpointFacts | None, rate: float | No
     )
 
 
-def _moved_through(
+def _data_forwarded(
     source: EndpointFacts, target: EndpointFacts, servers: Mapping[str, EndpointFacts], rate: float | None
-) -> tuple[Moved, Moved]:
+) -> tuple[MovedData, MovedData]:
     """Of two clients that talk through the measured host, both: either may be slow. The slower link counts."""
     ports = [servers.get(each.port or "") for each in (source, target)]
     link = _slowest(each.link_bits_per_s for each in (source, target))
     port_link = _slowest(port.link_bits_per_s for port in ports if port is not None)
     first, second = (
-        Moved(each.name, each.port or "", each.machine, rate, link, port_link) for each in (source, target)
+        MovedData(each.name, each.port or "", each.machine, rate, link, port_link) for each in (source, target)
     )
     return first, second
 
@@ -243,7 +243,7 @@ def _one_way_bits_per_s(figures: Figures | None) -> float | None:
     return None if not rates or any(rate is None for rate in rates) else max(rate or 0.0 for rate in rates)
 
 
-def _by_direction(figures: Figures | None) -> tuple[float, ...]:
+def _rates_by_direction(figures: Figures | None) -> tuple[float, ...]:
     """To the server and from it."""
     flows = flows_of(figures)
     return tuple(

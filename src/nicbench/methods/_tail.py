@@ -18,13 +18,13 @@ from nicbench.core.round import RequestLatency
 from nicbench.core.table import ImportColumn
 from nicbench.core.trial import Latency
 from nicbench.methods.base import Values
-from nicbench.stats.latency import added, counts_above, frames_above, percentiles_ns
+from nicbench.stats.latency import add_histograms, counts_above, frames_above, percentiles_ns
 
 BINS_S: Final = (10e-6, 20e-6, 40e-6, 60e-6, 80e-6, 100e-6, 120e-6)
 SCALED_TO_FRAMES: Final = 100_000_000
 
 
-def _rising(bounds_s: tuple[float, ...]) -> tuple[float, ...]:
+def _require_rising(bounds_s: tuple[float, ...]) -> tuple[float, ...]:
     bounds_ns = [_ns(bound_s) for bound_s in bounds_s]
     if bounds_ns[0] < 1 or any(lower >= upper for lower, upper in pairwise(bounds_ns)):
         why = "bounds of latency bins must rise, from 1 ns up"
@@ -32,7 +32,7 @@ def _rising(bounds_s: tuple[float, ...]) -> tuple[float, ...]:
     return bounds_s
 
 
-Bins = Annotated[tuple[Seconds, ...], Field(min_length=1, max_length=64), AfterValidator(_rising)]
+Bins = Annotated[tuple[Seconds, ...], Field(min_length=1, max_length=64), AfterValidator(_require_rising)]
 """The upper bounds of the bins; the last bin is what is slower than all of them."""
 
 
@@ -68,7 +68,7 @@ TAIL_COLUMNS: Final = (
 """Of imported results: frames in the bin that ends at a bound, in the last one beyond all, and outside each bound."""
 
 
-def scaled_tail(values: Mapping[str, object]) -> dict[str, float]:
+def scale_tail(values: Mapping[str, object]) -> dict[str, float]:
     """Imported counts scaled to 100 million frames; nothing where it is not known of how many they are."""
     timed = values.get("timed_frames")
     if not isinstance(timed, int | float) or timed <= 0:
@@ -88,14 +88,14 @@ MESSAGE_BINS_S: Final = (50e-6, 100e-6, 150e-6, 200e-6, 250e-6)
 PERCENTILES: Final = ("50", "99", "99.9")
 
 
-def together(parts: Sequence[RequestLatency | None]) -> RequestLatency | None:
+def merge_probes(parts: Sequence[RequestLatency | None]) -> RequestLatency | None:
     """Several probes as one; None where one is missing, or they do not measure the same (one way, half, whole)."""
     known = [part for part in parts if part is not None]
     if not known or len(known) != len(parts) or len({part.basis for part in known}) > 1:
         return None
     if len(known) == 1:
         return known[0]
-    histogram = added([part.histogram for part in known])
+    histogram = add_histograms([part.histogram for part in known])
     maxima = [part.maximum_ns for part in known]
     maximum_ns = None if any(one is None for one in maxima) else max(one or 0.0 for one in maxima)
     counts = [part.count for part in known]

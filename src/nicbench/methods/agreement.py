@@ -25,7 +25,7 @@ from nicbench.core.table import Column, Grid, ResultTable
 from nicbench.core.units import format_ratio
 from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
-    Played,
+    PlayedRounds,
     bits_per_s,
     clients_by_port,
     jobs_of,
@@ -135,19 +135,19 @@ class Agreement(RoundMethod):
         """Of four ports; how many there are is known once the testbed stands."""
         return _ASSUMED_PORTS * self.options.repetitions * len(self.options.workloads) * self._round_s()
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        return tuple((workload, self._ask()) for workload in self.options.workloads)
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+        return tuple((workload, self._job_spec()) for workload in self.options.workloads)
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         results: list[Result] = []
         for server in context.servers:
             played = await self._play(context, server.name)
-            for result in (*self._tools(played, server.name), *self._pairs(played, server.name)):
+            for result in (*self._tool_results(played, server.name), *self._pair_results(played, server.name)):
                 context.publish(result)
                 results.append(result)
         return tuple(results)
 
-    def _ask(self) -> JobSpec:
+    def _job_spec(self) -> JobSpec:
         options = self.options
         return JobSpec(
             transport=options.transport,
@@ -164,20 +164,20 @@ class Agreement(RoundMethod):
         sent_s = self.options.duration if transfer_bytes is None else 8 * transfer_bytes / _SLOWEST_BITS_PER_S
         return sent_s + ROUND_OVERHEAD_S
 
-    async def _play(self, context: RoundContext, port: str) -> dict[str, Played]:
+    async def _play(self, context: RoundContext, port: str) -> dict[str, PlayedRounds]:
         """Every tool as often as asked, their turns drawn anew in each repetition."""
         clients = clients_by_port(context)[port]
         draw = random.Random(f"{context.seed}/{self.name}/{port}")  # noqa: S311 - an order, no secret
-        played = {workload.kind: Played() for workload in self.options.workloads}
+        played = {workload.kind: PlayedRounds() for workload in self.options.workloads}
         for repetition in range(self.options.repetitions):
             order = draw.sample(self.options.workloads, len(self.options.workloads))
             for workload in order:
-                request = RoundRequest(jobs=jobs_of(clients, workload, self._ask()), duration_s=self._round_s())
+                request = RoundRequest(jobs=jobs_of(clients, workload, self._job_spec()), duration_s=self._round_s())
                 point = {"port": port, "workload": workload.kind, "repetition": repetition + 1}
                 played[workload.kind].add(await context.play(point, request))
         return played
 
-    def _tools(self, played: Mapping[str, Played], port: str) -> list[Result]:
+    def _tool_results(self, played: Mapping[str, PlayedRounds], port: str) -> list[Result]:
         """What each tool says of the port."""
         results = []
         for tool, repeated in played.items():
@@ -190,16 +190,16 @@ class Agreement(RoundMethod):
                 "throughput_maximum_bits_per_s": max(known, default=None),
                 "repetitions": len(known),
             }
-            parameters = {"part": "tools", "port": port, "workload": tool, **self._words_of()}
+            parameters = {"part": "tools", "port": port, "workload": tool, **self._describe_work()}
             verdict = repeated.verdict(values["throughput_bits_per_s"] is None)
             results.append(self._result(f"{port}/{tool}", parameters, values, verdict, repeated))
         return results
 
-    def _pairs(self, played: Mapping[str, Played], port: str) -> list[Result]:
+    def _pair_results(self, played: Mapping[str, PlayedRounds], port: str) -> list[Result]:
         """For each two tools, whether they agree."""
         results = []
         for first, second in combinations(played, 2):
-            both = Played()
+            both = PlayedRounds()
             for one in (played[first], played[second]):
                 both.rounds.extend(one.rounds)
                 both.marked.extend(one.marked)
@@ -213,15 +213,15 @@ class Agreement(RoundMethod):
                 "ratio_upper": found.upper if found else None,
                 "pairs": len(pairs),
                 "agreement": (answer or Answer.UNKNOWN).value,
-                "answer": _words(first, second, found, answer, self.options.within),
+                "answer": _answer_words(first, second, found, answer, self.options.within),
             }
-            parameters = {"part": "agreement", "port": port, "tools": f"{first} and {second}", **self._words_of()}
+            parameters = {"part": "agreement", "port": port, "tools": f"{first} and {second}", **self._describe_work()}
             results.append(
                 self._result(f"{port}/{first}-{second}", parameters, values, both.verdict(found is None), both)
             )
         return results
 
-    def _words_of(self) -> dict[str, Any]:
+    def _describe_work(self) -> dict[str, Any]:
         """The work, and the bound."""
         options = self.options
         return {
@@ -233,7 +233,7 @@ class Agreement(RoundMethod):
         }
 
     def _result(
-        self, name: str, parameters: dict[str, Any], values: Values, verdict: ResultVerdict, played: Played
+        self, name: str, parameters: dict[str, Any], values: Values, verdict: ResultVerdict, played: PlayedRounds
     ) -> Result:
         return Result(
             id=f"{self.name}/{name}",
@@ -256,7 +256,9 @@ def _rate(one: Round) -> float | None:
     return sum_of(bits_per_s(outcome.figures) for _, outcome in loads_of(one))
 
 
-def _words(first: str, second: str, found: RatioInterval | None, answer: Answer | None, within_ratio: float) -> str:
+def _answer_words(
+    first: str, second: str, found: RatioInterval | None, answer: Answer | None, within_ratio: float
+) -> str:
     """The answer as a sentence has it; the ratio is of the second tool over the first."""
     bound = format_ratio(within_ratio)
     if found is None or answer is None:

@@ -30,14 +30,14 @@ from nicbench.methods._loads import (
     HIGHEST,
     LINE_RATE,
     NDR,
-    Full,
+    FullLoad,
     FullRate,
     earlier_rate,
+    explain_other_rate,
     full_rate,
     full_rate_words,
-    not_the_throughput,
 )
-from nicbench.methods._results import Values, each_size, result_at
+from nicbench.methods._results import Values, measure_sizes, result_at
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -145,14 +145,14 @@ class BackToBack(FrameMethod):
         )
         return (
             *(text for falls_short, text in said if falls_short),
-            *not_the_throughput(options.of, "RFC 9004 section 5"),
+            *explain_other_rate(options.of, "RFC 9004 section 5"),
             *missing_sizes(options.frame_bytes),
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        return await each_size(context, self.options.frame_bytes, self._at)
+        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
 
-    async def _at(self, context: Context, size: Size) -> Result:
+    async def _measure_size(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, self.options.rate)
         if not full.carries(100.0):
             full = await full_rate(context, size, HIGHEST)
@@ -187,8 +187,12 @@ class BackToBack(FrameMethod):
 
     def _result(self, size: Size, bursts: _Bursts, throughput: Bounded, found: list[tuple[int, int | None]]) -> Result:
         full, load = bursts.full, bursts.load_frames_per_s
-        value = _average(found) if found else Bounded(value=None, reason_null=_not_measured(full, throughput, load))
-        short = None if load >= full.line_rate_frames_per_s else f"at {words_of_size(size)} {_why_slower(full, load)}"
+        value = (
+            _average(found) if found else Bounded(value=None, reason_null=_explain_not_measured(full, throughput, load))
+        )
+        short = (
+            None if load >= full.line_rate_frames_per_s else f"at {words_of_size(size)} {_explain_slower(full, load)}"
+        )
         if bursts.disturbances:
             verdict = ResultVerdict.DISTURBED
         elif not found and load < full.line_rate_frames_per_s:
@@ -202,7 +206,7 @@ class BackToBack(FrameMethod):
             size,
             {
                 "back_to_back_frames": value,
-                **_spread([passed for passed, _ in found]),
+                **_spread_values([passed for passed, _ in found]),
                 "repetitions": len(found),
                 "step_frames": self.options.step_frames,
                 "longest_burst_frames": max(1, math.floor(self.options.longest_burst * load)),
@@ -211,14 +215,14 @@ class BackToBack(FrameMethod):
                 "line_rate_frames_per_s": full.line_rate_frames_per_s,
                 "percent_of_line_rate": 100.0 * load / full.line_rate_frames_per_s,
                 "throughput_frames_per_s": throughput.value,
-                **buffer(value.value, throughput.value, load),
+                **buffer_values(value.value, throughput.value, load),
                 "spacing": short,
                 "search": self._search_words(size, bursts) if found else None,
-                "limit": _limit(value, throughput),
+                "limit": _limit_words(value, throughput),
             },
             verdict,
             trials=bursts.trial_ids,
-            disturbances=bursts.disturbances or _incomplete(verdict, value),
+            disturbances=bursts.disturbances or _incomplete_reasons(verdict, value),
             parameters={"throughput_of": self.options.of},
         )
 
@@ -285,7 +289,7 @@ class BackToBack(FrameMethod):
 class _Bursts:
     """What the bursts of one frame size came to; the load comes down where the tester could not send it."""
 
-    full: Full
+    full: FullLoad
     load_frames_per_s: float
     trial_ids: list[str] = field(default_factory=list)
     disturbances: list[str] = field(default_factory=list)
@@ -295,7 +299,7 @@ class _Bursts:
 
     def add(self, trial: Trial, disturbed: bool) -> None:
         """Takes a trial into account."""
-        self.full = self.full.after(self.load_frames_per_s, trial)
+        self.full = self.full.lower_to_sent(self.load_frames_per_s, trial)
         self.load_frames_per_s = trial.request.load_frames_per_s or self.load_frames_per_s
         self.trial_ids.append(trial.id)
         if disturbed:
@@ -326,7 +330,7 @@ async def longest_burst(whole: Callable[[int], Awaitable[bool]], longest: int, s
     return passed, failed
 
 
-def buffer(
+def buffer_values(
     back_to_back_frames: float | None, throughput_frames_per_s: float | None, burst_frames_per_s: float
 ) -> Values:
     """RFC 9004 section 6.4, with the rate at which the bursts' frames came in the place of the line rate."""
@@ -357,7 +361,7 @@ def _average(found: list[tuple[int, int | None]]) -> Bounded:
     )
 
 
-def _spread(passed: list[int]) -> Values:
+def _spread_values(passed: list[int]) -> Values:
     """Over the repetitions (RFC 9004 section 7); the deviation is of a sample, which one alone does not have."""
     if not passed:
         return {}
@@ -368,13 +372,13 @@ def _spread(passed: list[int]) -> Values:
     }
 
 
-def _not_measured(full: Full, throughput: Bounded, load_frames_per_s: float) -> str:
+def _explain_not_measured(full: FullLoad, throughput: Bounded, load_frames_per_s: float) -> str:
     if load_frames_per_s >= full.line_rate_frames_per_s:
         return "the throughput is the line rate: no burst fills a buffer (RFC 9004 section 6.1)"
     return "the throughput is not below the rate of the bursts: none of them would fill a buffer"
 
 
-def _why_slower(full: Full, load_frames_per_s: float) -> str:
+def _explain_slower(full: FullLoad, load_frames_per_s: float) -> str:
     """Why the frames of a burst are further apart than the line allows."""
     ceiling = full.ceiling_frames_per_s
     if ceiling is not None and load_frames_per_s >= 0.97 * ceiling:
@@ -382,12 +386,12 @@ def _why_slower(full: Full, load_frames_per_s: float) -> str:
     return f"the bursts come at {load_frames_per_s / 1e6:.4g} Mpps, as asked for"
 
 
-def _limit(value: Bounded, throughput: Bounded) -> str | None:
+def _limit_words(value: Bounded, throughput: Bounded) -> str | None:
     """What stands in the way of a figure; RFC 9004 section 6.2 on values near the longest burst."""
     if value.at_least:
         return "a search passed the longest burst: the buffer is larger than reported; raise `longest_burst`"
     return value.reason_null or throughput.reason_null
 
 
-def _incomplete(verdict: ResultVerdict, value: Bounded) -> tuple[str, ...]:
+def _incomplete_reasons(verdict: ResultVerdict, value: Bounded) -> tuple[str, ...]:
     return (value.reason_null,) if verdict is ResultVerdict.INCOMPLETE and value.reason_null else ()

@@ -24,7 +24,7 @@ from nicbench.core.round import JobSpec, Preparation, Round, RoundRequest
 from nicbench.core.table import Column, ImportTable, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency, Trial, TrialRequest
-from nicbench.methods._circumstances import circumstances
+from nicbench.methods._circumstances import describe_circumstances
 from nicbench.search.base import Goal, Limits, Outcome, Search
 from nicbench.stats.sample import Series
 
@@ -37,7 +37,7 @@ Values = dict[str, Value]
 """Of a result, by names that carry their unit."""
 
 
-class Found(Frozen):
+class SearchResult(Frozen):
     """What a search of the context came to: one outcome per goal, and what it cost."""
 
     outcomes: dict[str, Outcome]
@@ -111,7 +111,7 @@ class Context(AnyContext, Protocol):
 
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> Found:
+    ) -> SearchResult:
         """Runs a search whose every measurement is a trial like ``request`` at another load and duration."""
 
 
@@ -190,7 +190,7 @@ class Method(DescribedPlugin, ABC):
         return ()
 
     @classmethod
-    def in_a_lab(cls, options: Frozen) -> Frozen:
+    def lab_options(cls, options: Frozen) -> Frozen:
         """The options with the defaults of a lab made on the spot, where those differ from a laboratory's."""
         return options
 
@@ -269,27 +269,27 @@ class Method(DescribedPlugin, ABC):
         return column if column is None or column.name is None else column.model_copy(update={"head": column.name})
 
     @classmethod
-    def circumstances(cls, parameters: Mapping[str, Any]) -> str:
+    def describe_circumstances(cls, parameters: Mapping[str, Any]) -> str:
         """In which a result came about, to begin a sentence: "with 64-byte frames"; "" of one that stands alone."""
-        return circumstances(parameters)
+        return describe_circumstances(parameters)
 
     @classmethod
-    def moments(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
+    def series_within_run(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
         """Values in the order of time within a run, where it measures in intervals: what may drift while it goes on."""
         return ()
 
     @classmethod
-    def by_runs(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+    def add_run_results(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
         """Results of its own with those that are made of several of them, as the sum over instances of a run."""
         return results
 
     @classmethod
-    def over_runs(cls, values: Values) -> Values:
+    def restate_values(cls, values: Values) -> Values:
         """The values of a result over several runs, with words that are made of numbers made of their medians."""
         return values
 
     @classmethod
-    def brief(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+    def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
         """Of the results of one section, those that the terminal shows; the report has all of them."""
         return results
 
@@ -327,23 +327,23 @@ class RoundMethod(Method):
     """How many ports of the measured host it needs."""
 
     @abstractmethod
-    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         """What is asked of which workload: one of each kind of job, so that validation refuses what a tool cannot."""
 
-    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """What names no host, or asks more of a port than it has, found before a machine is touched.
 
         ``clients`` are those of each port of the measured host, ``hosts`` all that there are, by their names.
         """
         yield from ()
 
-    def bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
+    def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
         """What asks for a link of a bond that is not there. ``links``: how many the bond of each port of the measured
         host has; None of a port that is no bond of nicbench's.
         """
         yield from ()
 
-    def shares_wanted(self) -> int:
+    def share_count(self) -> int:
         """How many shares of a DUT that serves files it needs."""
         return 0
 
@@ -358,11 +358,11 @@ def main_values(result: Result) -> tuple[str, ...]:
     return () if method is None else method.main_values(result)
 
 
-def told_over_runs(results: Iterable[Result]) -> tuple[Result, ...]:
+def restate_over_runs(results: Iterable[Result]) -> tuple[Result, ...]:
     """Results over several runs, with what their methods make of the medians."""
     methods = find("nicbench.methods", Method)
     return tuple(
-        result.model_copy(update={"values": methods[result.method].over_runs(result.values)})
+        result.model_copy(update={"values": methods[result.method].restate_values(result.values)})
         if result.method in methods
         else result
         for result in results

@@ -25,11 +25,11 @@ from nicbench.methods._round_figures import (
     PAYLOAD_RATE,
     PORTS_A_JOB,
     ROUND_OVERHEAD_S,
-    Played,
+    PlayedRounds,
     bits_per_s,
     clients_by_port,
     cpu_values,
-    found_limit,
+    find_limit,
     loads_of,
     mean,
     retransmissions_of,
@@ -86,8 +86,8 @@ class Forwarding(RoundMethod):
         """Of a router with four ports; how many there are is known once the testbed stands."""
         return self.points() * 12 * self.options.repetitions * (self.options.duration + ROUND_OVERHEAD_S)
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        return tuple((self.options.workload, ask) for _, ask in self._asks())
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+        return tuple((self.options.workload, ask) for _, ask in self._list_job_specs())
 
     def objection(self, context: RoundContext) -> Objection | None:
         ports = [port for port, clients in clients_by_port(context).items() if clients]
@@ -101,8 +101,8 @@ class Forwarding(RoundMethod):
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         results: list[Result] = []
         groups = {port: clients for port, clients in clients_by_port(context).items() if clients}
-        for mode, ask in self._asks():
-            of_port: dict[str, list[tuple[Result, Played]]] = {port: [] for port in groups}
+        for mode, ask in self._list_job_specs():
+            of_port: dict[str, list[tuple[Result, PlayedRounds]]] = {port: [] for port in groups}
             for port, destination in permutations(groups, 2):
                 point = _point(mode, ask, port, destination)
                 of_port[port].append(await self._play(context, ask, point, groups[port], groups[destination]))
@@ -113,7 +113,7 @@ class Forwarding(RoundMethod):
             results += [result for every in of_port.values() for result, _ in every] + means
         return tuple(results)
 
-    def _asks(self) -> Iterator[tuple[str, JobSpec]]:
+    def _list_job_specs(self) -> Iterator[tuple[str, JobSpec]]:
         """Each with what it is in words."""
         options = self.options
         for direction in options.direction:
@@ -136,23 +136,25 @@ class Forwarding(RoundMethod):
         point: dict[str, Any],
         sources: Sequence[EndpointFacts],
         targets: Sequence[EndpointFacts],
-    ) -> tuple[Result, Played]:
+    ) -> tuple[Result, PlayedRounds]:
         """One ordered pair of ports, as often as asked."""
         request = RoundRequest(
             jobs=_pairs(sources, targets, self.options.workload, ask),
             duration_s=self.options.duration + ROUND_OVERHEAD_S,
         )
-        played = Played()
+        played = PlayedRounds()
         for repetition in range(self.options.repetitions):
             played.add(await context.play({**point, "repetition": repetition + 1}, request))
         rates = [sum_of(bits_per_s(outcome.figures) for _, outcome in loads_of(one)) for one in played.rounds]
-        limit = found_limit(context, played.rounds[-1])
+        limit = find_limit(context, played.rounds[-1])
         values = {**self._values(context, played, mean(rates)), "limited_by": limit.limit.value, "limit": limit.text}
         return self._result(point, values, played), played
 
-    def _mean(self, context: RoundContext, point: dict[str, Any], every: Sequence[tuple[Result, Played]]) -> Result:
+    def _mean(
+        self, context: RoundContext, point: dict[str, Any], every: Sequence[tuple[Result, PlayedRounds]]
+    ) -> Result:
         """Over the destinations; unknown where one of them is."""
-        together = Played()
+        together = PlayedRounds()
         for _, played in every:
             together.rounds += played.rounds
             together.marked += played.marked
@@ -162,7 +164,7 @@ class Forwarding(RoundMethod):
         values = {**self._values(context, together, rate), "limited_by": ", ".join(limits)}
         return self._result({**point, "destinations": len(every)}, values, together)
 
-    def _values(self, context: RoundContext, played: Played, rate: float | None) -> Values:
+    def _values(self, context: RoundContext, played: PlayedRounds, rate: float | None) -> Values:
         outcomes = [outcome for one in played.rounds for _, outcome in loads_of(one)]
         return {
             "throughput_bits_per_s": rate,
@@ -170,7 +172,7 @@ class Forwarding(RoundMethod):
             **cpu_values(played.rounds, context.servers[0].machine, "router"),
         }
 
-    def _result(self, point: dict[str, Any], values: Values, played: Played) -> Result:
+    def _result(self, point: dict[str, Any], values: Values, played: PlayedRounds) -> Result:
         place = f"{point['direction']}/{point['write_bytes']}/{point['port']}/{point['destination']}"
         return Result(
             id=f"{self.name}/{place}",

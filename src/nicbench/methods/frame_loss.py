@@ -21,8 +21,8 @@ from nicbench.core.result import Result
 from nicbench.core.table import Column, Curve, Grid, ImportTable, ResultTable
 from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD, LOAD_RATE, LOSS, RETURNED_SHARE, SIZE
-from nicbench.methods._loads import LINE_RATE, Full, FullRate, full_rate, full_rate_words
-from nicbench.methods._results import COLUMNS, HOW_IT_IS_CHECKED, result_at, returned, verdict_of
+from nicbench.methods._loads import LINE_RATE, FullLoad, FullRate, full_rate, full_rate_words
+from nicbench.methods._results import COLUMNS, HOW_IT_IS_CHECKED, result_at, returned_values, verdict_of
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -65,7 +65,7 @@ class FrameLoss(FrameMethod):
     options: Options
 
     def points(self) -> int:
-        return len(self.options.frame_bytes) * len(list(falling(100.0, self.options.load_step)))
+        return len(self.options.frame_bytes) * len(list(falling_loads(100.0, self.options.load_step)))
 
     def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
@@ -86,21 +86,21 @@ class FrameLoss(FrameMethod):
         results: list[Result] = []
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.of)
-            results += await self._fall(context, size, full)
+            results += await self._measure_falling(context, size, full)
         return tuple(results)
 
-    async def _fall(self, context: Context, size: Size, full: Full) -> list[Result]:
+    async def _measure_falling(self, context: Context, size: Size, full: FullLoad) -> list[Result]:
         """Loads from above until two successive trials lose nothing; a disturbed one does not count as such."""
         results: list[Result] = []
         without_loss = 0
-        for percent in falling(full.highest_percent, self.options.load_step):
+        for percent in falling_loads(full.highest_percent, self.options.load_step):
             if not full.carries(percent):
                 continue
             load = full.load_frames_per_s(percent)
             parameters = {**size_parameters(size), "load_of": full.words, "load_percent": percent}
             request = self.options.trial.request(size, load, Purpose.LOSS)
             trial, disturbed = await context.measure(parameters, request)
-            full = full.after(load, trial)
+            full = full.lower_to_sent(load, trial)
             lossless = not disturbed and trial.reading.counts.failed == 0
             without_loss = without_loss + 1 if lossless else 0
             ended = without_loss == TRIALS_WITHOUT_LOSS
@@ -117,13 +117,13 @@ class FrameLoss(FrameMethod):
         return results
 
     def _result(
-        self, size: Size, full: Full, percent: float, trial: Trial, disturbed: bool, notes: dict[str, str | None]
+        self, size: Size, full: FullLoad, percent: float, trial: Trial, disturbed: bool, notes: dict[str, str | None]
     ) -> Result:
         return result_at(
             self,
             size,
             {
-                **returned(trial, full),
+                **returned_values(trial, full),
                 **{name: f"at {size_words(size)} {text}" if text else None for name, text in notes.items()},
             },
             verdict_of(trial, disturbed),
@@ -169,7 +169,7 @@ class FrameLoss(FrameMethod):
         )
 
 
-def falling(highest_percent: float, step_percent: float) -> Iterator[float]:
+def falling_loads(highest_percent: float, step_percent: float) -> Iterator[float]:
     """The loads in percent: the highest, then the multiples of the step below 100 % that are lower, above 0."""
     yield highest_percent
     number = 1

@@ -24,21 +24,21 @@ from nicbench.methods._failures import (
     failure_misfits,
     failure_objection,
     port_of_job,
-    silent_of_job,
+    silence_of_job,
 )
-from nicbench.methods._frame_jobs import WORKLOAD, ask_of, can_restart, preparation, request, round_s
-from nicbench.methods._frame_options import FramesOptions, Seat, Task, seats
+from nicbench.methods._frame_jobs import WORKLOAD, can_restart, job_spec_of, preparation_of, round_request, round_s
+from nicbench.methods._frame_options import FramesOptions, Seat, Task, assign_seats
 from nicbench.methods._frame_results import (
     SCOPE,
     figures_of,
     instance_values,
-    parameters,
+    parameters_of,
     run_values,
     sums_of_runs,
     target_of,
 )
 from nicbench.methods._frame_tables import IMPORTS, TABLES, frames_of_import
-from nicbench.methods._round_figures import Played
+from nicbench.methods._round_figures import PlayedRounds
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.stats.frames_runs import RUNS
 
@@ -59,11 +59,11 @@ class Frames(RoundMethod):
         """Without the time that writing takes of what is read: how fast that goes is not known yet."""
         return self.points() * round_s(self.options)
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         choice = WorkloadChoice(kind=WORKLOAD)
-        return tuple((choice, ask_of(self.options, direction, "/", 1)) for direction in self.options.direction)
+        return tuple((choice, job_spec_of(self.options, direction, "/", 1)) for direction in self.options.direction)
 
-    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """Clients and hosts that are not there."""
         names = [name for of_port in clients.values() for name in of_port]
         for place in self.options.directories or ():
@@ -78,10 +78,10 @@ class Frames(RoundMethod):
                 yield Misfit(option=("before_each",), message=message, next_step=step)
         yield from failure_misfits(self.options.failure, clients)
 
-    def bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
+    def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
         yield from bond_failure_misfits(self.options.failure, links)
 
-    def shares_wanted(self) -> int:
+    def share_count(self) -> int:
         return 0 if self.options.directories is not None else max(self.options.instances)
 
     def objection(self, context: RoundContext) -> Objection | None:
@@ -92,7 +92,7 @@ class Frames(RoundMethod):
                 message=f"the servers of the shares cannot be restarted before each round: {why}",
                 next_step="leave `restart_servers` out, or write what restarts them into `before_each`",
             )
-        wanted, there = self.shares_wanted(), len(context.mounts)
+        wanted, there = self.share_count(), len(context.mounts)
         if wanted <= there:
             return failure_objection(self.options.failure, context)
         if not there:
@@ -106,8 +106,8 @@ class Frames(RoundMethod):
         )
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        everyone = seats(self.options.directories, max(self.options.instances), context)
-        context.prepare(preparation(self.options, self.name, everyone, context))
+        everyone = assign_seats(self.options.directories, max(self.options.instances), context)
+        context.prepare(preparation_of(self.options, self.name, everyone, context))
         results: list[Result] = []
         for direction in self.options.direction:
             for instances in self.options.instances:
@@ -118,26 +118,28 @@ class Frames(RoundMethod):
 
     async def _play(self, context: RoundContext, direction: Task, working: Sequence[Seat]) -> tuple[Result, ...]:
         point = {"part": "runs", "direction": direction, "instances": len(working)}
-        played = Played()
-        asked = request(self.options, self.name, direction, working, context)
+        played = PlayedRounds()
+        asked = round_request(self.options, self.name, direction, working, context)
         played.add(await context.play({"direction": direction, "instances": len(working)}, asked))
         (one,) = played.rounds
         values, run = run_values(one, working, self.options, context)
         whole = self._result(played, point, values, is_known=run.sum_frames_per_s is not None)
         return (whole, *self._instances(played, one, direction, working))
 
-    def _instances(self, played: Played, one: Round, direction: Task, working: Sequence[Seat]) -> Iterator[Result]:
+    def _instances(
+        self, played: PlayedRounds, one: Round, direction: Task, working: Sequence[Seat]
+    ) -> Iterator[Result]:
         target = target_of(self.options)
         for job, (seat, figures) in enumerate(zip(working, figures_of(one), strict=True), 1):
             where = {"file_system": one.outcomes[job - 1].file_system}
             yield self._result(
                 played,
-                parameters(seat, direction, len(working)),
-                {**instance_values(figures, target), **where, **port_of_job(one, job), **silent_of_job(one, job)},
+                parameters_of(seat, direction, len(working)),
+                {**instance_values(figures, target), **where, **port_of_job(one, job), **silence_of_job(one, job)},
                 is_known=figures is not None,
             )
 
-    def _result(self, played: Played, point: dict[str, Any], values: Values, *, is_known: bool) -> Result:
+    def _result(self, played: PlayedRounds, point: dict[str, Any], values: Values, *, is_known: bool) -> Result:
         place = (
             self.name,
             point["direction"],
@@ -161,12 +163,12 @@ class Frames(RoundMethod):
         return ("sum_frames_per_s",) if result.parameters.get("part") == "runs" else ()
 
     @classmethod
-    def by_runs(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+    def add_run_results(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
         """A source may print the rates of instances alone: their sum is what a run comes to."""
         return (*(result for result in results if result.parameters.get("part") != RUNS), *sums_of_runs(results))
 
     @classmethod
-    def circumstances(cls, parameters: Mapping[str, Any]) -> str:
+    def describe_circumstances(cls, parameters: Mapping[str, Any]) -> str:
         """Such as "reading, with 10 instances"."""
         doing = {"read": "reading", "write": "writing"}.get(parameters.get("direction") or "", "")
         instances = parameters["instances"]

@@ -22,8 +22,8 @@ from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency, Purpose, Reading
-from nicbench.methods._loads import Full, FullRate, full_rate
-from nicbench.methods._results import Values, each_size, result_at, verdict_of
+from nicbench.methods._loads import FullLoad, FullRate, full_rate
+from nicbench.methods._results import Values, measure_sizes, result_at, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 from nicbench.stats.intervals import share_interval
@@ -86,7 +86,7 @@ class Impairments(FrameMethod):
         return self.options.trial.estimate_s(self.points())
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        return await each_size(context, self.options.frame_bytes, self._measure)
+        return await measure_sizes(context, self.options.frame_bytes, self._measure)
 
     async def _measure(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, self.options.rate)
@@ -180,7 +180,7 @@ def _delays(latency: Latency | None, counts: Counts) -> Values:
     }
 
 
-def _load(full: Full, sent: float | None) -> Values:
+def _load(full: FullLoad, sent: float | None) -> Values:
     lowered = full.highest_percent < 100.0
     return {
         "load_frames_per_s": sent,

@@ -28,18 +28,18 @@ from nicbench.methods._round_figures import (
     PAYLOAD_RATE,
     PORTS_A_JOB,
     ROUND_OVERHEAD_S,
-    Played,
+    PlayedRounds,
     bits_per_s,
     clients_by_port,
     cpu_values,
-    found_limit,
+    find_limit,
     jobs_of,
     loads_of,
     mean,
     retransmissions_of,
     sum_of,
 )
-from nicbench.methods._tail import MESSAGE_BINS_S, Bins, latency_values, message_tail_values, together
+from nicbench.methods._tail import MESSAGE_BINS_S, Bins, latency_values, merge_probes, message_tail_values
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.stats.rounds import REPEATED
 
@@ -109,11 +109,11 @@ class Incast(RoundMethod):
     def _round_s(self) -> float:
         return self.options.duration + _LONGER_S + ROUND_OVERHEAD_S
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        loads = tuple((self._load(), self._load_ask(size, streams)) for size, streams in self._sweep())
-        return (*loads, (self._probe(), self._probe_ask()))
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+        loads = tuple((self._load(), self._load_spec(size, streams)) for size, streams in self._sweep())
+        return (*loads, (self._probe(), self._probe_spec()))
 
-    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """A receiver that is no port of the measured host, and fewer clients than are to send."""
         receiver = self.options.receiver or max(clients, key=lambda port: len(clients[port]), default=None)
         if receiver is None:
@@ -171,7 +171,7 @@ class Incast(RoundMethod):
     def _probe(self) -> WorkloadChoice:
         return self.options.probe or WorkloadChoice(kind=_PROBE[self.options.transport])
 
-    def _load_ask(self, size: int, streams: int) -> JobSpec:
+    def _load_spec(self, size: int, streams: int) -> JobSpec:
         options = self.options
         return JobSpec(
             transport=options.transport,
@@ -181,7 +181,7 @@ class Incast(RoundMethod):
             verb="write" if options.transport == "rdma" else None,
         )
 
-    def _probe_ask(self) -> JobSpec:
+    def _probe_spec(self) -> JobSpec:
         """``ib_send_lat`` of RDMA."""
         options = self.options
         return JobSpec(
@@ -193,12 +193,12 @@ class Incast(RoundMethod):
         )
 
     async def _play(self, context: RoundContext, senders: Sequence[EndpointFacts], size: int, streams: int) -> Result:
-        loads = jobs_of(senders, self._load(), self._load_ask(size, streams))
+        loads = jobs_of(senders, self._load(), self._load_spec(size, streams))
         probe = Job(
             workload=self._probe().kind,
             client=senders[0].name,
             server=senders[0].port,
-            ask=self._probe_ask(),
+            ask=self._probe_spec(),
             port=FIRST_PORT + PORTS_A_JOB * len(loads),
             role="probe",
             options=self._probe().options,
@@ -212,14 +212,14 @@ class Incast(RoundMethod):
             "streams": streams,
             "probe": f"{self._probe().kind}, {self.options.probe_bytes} bytes, {senders[0].name} to {senders[0].port}",
         }
-        played = Played()
+        played = PlayedRounds()
         for repetition in range(self.options.repetitions):
             played.add(await context.play({**point, "repetition": repetition + 1}, request))
         return self._result(context, played, point)
 
-    def _result(self, context: RoundContext, played: Played, point: dict[str, Any]) -> Result:
-        latency = together([_latency(one) for one in played.rounds])
-        limit = found_limit(context, played.rounds[-1])
+    def _result(self, context: RoundContext, played: PlayedRounds, point: dict[str, Any]) -> Result:
+        latency = merge_probes([_latency(one) for one in played.rounds])
+        limit = find_limit(context, played.rounds[-1])
         values: Values = {
             **_throughputs(played.rounds),
             "retransmissions": retransmissions_of(outcome for one in played.rounds for _, outcome in loads_of(one)),

@@ -25,8 +25,8 @@ from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency as LatencyReading
 from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
-from nicbench.methods._loads import NDR, not_the_throughput
-from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scaled_tail, tail_values
+from nicbench.methods._loads import NDR, explain_other_rate
+from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scale_tail, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Values
 from nicbench.stats.latency import PERCENTILES
@@ -132,7 +132,7 @@ class Latency(FrameMethod):
         )
         return (
             *(text for text, so in told.items() if so),
-            *not_the_throughput(options.of, section),
+            *explain_other_rate(options.of, section),
             *pauses,
             *missing_sizes(options.frame_bytes),
             once,
@@ -255,7 +255,7 @@ class Latency(FrameMethod):
     def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
         loss_percent = values.pop("loss_percent", None)
         loss_ratio = loss_percent / 100.0 if isinstance(loss_percent, int | float) else None
-        return parameters, {**values, "loss_ratio": loss_ratio, **scaled_tail(values)}
+        return parameters, {**values, "loss_ratio": loss_ratio, **scale_tail(values)}
 
     def _throughput(self, context: Context, size: Size) -> float | None:
         for result in context.results_of(self.options.at):

@@ -20,8 +20,8 @@ from nicbench.core.result import Result
 from nicbench.core.table import Column, Curve, Grid, ImportColumn, ImportTable, ResultTable
 from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD, LOAD_RATE, LOSS, RETURNED_SHARE, SIZE
-from nicbench.methods._loads import LINE_RATE, Full, FullRate, full_rate, full_rate_words, link_words
-from nicbench.methods._results import COLUMNS, HOW_IT_IS_CHECKED, not_offered, returned, verdict_of
+from nicbench.methods._loads import LINE_RATE, FullLoad, FullRate, full_rate, full_rate_words, link_words
+from nicbench.methods._results import COLUMNS, HOW_IT_IS_CHECKED, returned_values, values_not_offered, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod, Values
 
@@ -78,13 +78,13 @@ class LoadSweep(FrameMethod):
                 if full.carries(percent):
                     request = self.options.trial.request(size, load, Purpose.LOSS)
                     trial, disturbed = await context.measure(parameters, request)
-                    full = full.after(load, trial)
+                    full = full.lower_to_sent(load, trial)
                 result = self._result(parameters, full, trial, disturbed)
                 context.publish(result)
                 results.append(result)
         return tuple(results)
 
-    def _result(self, parameters: dict[str, Any], full: Full, trial: Trial | None, disturbed: bool) -> Result:
+    def _result(self, parameters: dict[str, Any], full: FullLoad, trial: Trial | None, disturbed: bool) -> Result:
         """Without a trial, or where the tester sent less than this load, there is no value."""
         percent = parameters["load_percent"]
         offered = trial if full.carries(percent) else None
@@ -93,7 +93,7 @@ class LoadSweep(FrameMethod):
             method=self.kind,
             scope="per port",
             parameters=parameters,
-            values=returned(offered, full) if offered else not_offered(percent, full),
+            values=returned_values(offered, full) if offered else values_not_offered(percent, full),
             verdict=verdict_of(offered, disturbed),
             disturbances=tuple(found.text for found in offered.verdict.findings) if offered else (full.why_not_more,),
             trials=(trial.id,) if trial else (),
@@ -148,7 +148,7 @@ class LoadSweep(FrameMethod):
         return {**parameters, "mode": mode}, values
 
 
-def _parameters(context: Context, size: Size, full: Full, percent: float) -> dict[str, Any]:
+def _parameters(context: Context, size: Size, full: FullLoad, percent: float) -> dict[str, Any]:
     return {
         **size_parameters(size),
         "size": size_label(size),

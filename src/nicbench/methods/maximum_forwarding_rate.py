@@ -21,7 +21,7 @@ from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.trial import Purpose
 from nicbench.methods._loads import NDR, earlier_rate
-from nicbench.methods._results import PER_PORT, each_size, result_at, sending_ports
+from nicbench.methods._results import PER_PORT, measure_sizes, result_at, sending_ports
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -74,7 +74,7 @@ class MaximumForwardingRate(FrameMethod):
         return (*self.options.trial.deviations(), *missing_sizes(self.options.frame_bytes))
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        return await each_size(context, self.options.frame_bytes, self._measure_size)
+        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
         throughput = earlier_rate(context, self.options.at, NDR, size)

@@ -60,7 +60,7 @@ class PlacementMethod(RoundMethod):
         def _inner_is_a_test(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
             kinds = _inner_kinds()
             method = given.get("method")
-            if isinstance(method, str) and method in _without_servers():
+            if isinstance(method, str) and method in _ports_without_servers():
                 raise ValueError(
                     f"`{method}` runs no process of a tool on the measured host that could be placed; "
                     f"write one of: {', '.join(kinds)}"
@@ -93,18 +93,18 @@ class PlacementMethod(RoundMethod):
     def needs(self) -> str | None:
         return self._inner().needs()
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         load = JobSpec(operation="memory", duration_s=10.0)
         loaded = any(self.options.memory_loads)
-        return (*self._inner().asks(), *(((WorkloadChoice(kind="stress-ng"), load),) if loaded else ()))
+        return (*self._inner().job_specs(), *(((WorkloadChoice(kind="stress-ng"), load),) if loaded else ()))
 
-    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """Those of the inner test."""
-        for one in self._inner().misfits(clients, hosts):
+        for one in self._inner().find_misfits(clients, hosts):
             yield one.model_copy(update={"option": ("of", *one.option)})
 
-    def bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
-        for one in self._inner().bond_misfits(links):
+    def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
+        for one in self._inner().find_bond_misfits(links):
             yield one.model_copy(update={"option": ("of", *one.option)})
 
     def objection(self, context: RoundContext) -> Objection | None:
@@ -235,11 +235,11 @@ class PlacementMethod(RoundMethod):
 
 def _inner_kinds() -> dict[str, type[RoundMethod]]:
     """Every method of rounds whose servers are processes on the measured host, but this one."""
-    without = (*_without_servers(), PlacementMethod.kind)
+    without = (*_ports_without_servers(), PlacementMethod.kind)
     return {kind: method for kind, method in _methods().items() if kind not in without}
 
 
-def _without_servers() -> tuple[str, ...]:
+def _ports_without_servers() -> tuple[str, ...]:
     return tuple(kind for kind, method in _methods().items() if method.through_dut or not method.runs_servers)
 
 

@@ -22,10 +22,10 @@ from nicbench.core.result import Result
 from nicbench.core.round import JobSpec, RoundRequest
 from nicbench.core.table import ResultTable
 from nicbench.core.units import format_bytes, format_duration_s
-from nicbench.methods._requests import LOAD_LONGER_S, TABLES, Beside, Load, latency_values, probed, tail_of
+from nicbench.methods._requests import LOAD_LONGER_S, TABLES, Beside, Load, latency_values, probe_figures, tail_of
 from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
-    Played,
+    PlayedRounds,
     clients_by_port,
     cpu_values,
     jobs_of,
@@ -78,10 +78,10 @@ class RequestResponse(RoundMethod):
         each_s = sum(self._round_s(load) for load in self._loads())
         return _ASSUMED_PORTS * self.options.repetitions * each_s * sum(1 for _ in self._asks())
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         probes = tuple((self.options.workload, ask) for ask in self._asks())
         load = self.options.load
-        return probes if load is None else (*probes, (load.workload, load.ask(self.options.duration)))
+        return probes if load is None else (*probes, (load.workload, load.job_spec(self.options.duration)))
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         results: list[Result] = []
@@ -128,7 +128,7 @@ class RequestResponse(RoundMethod):
             "message": format_bytes(ask.write_bytes or 0),
             "load": IDLE if load is None else load.words,
         }
-        played = Played()
+        played = PlayedRounds()
         for repetition in range(self.options.repetitions):
             played.add(await context.play({**parameters, "repetition": repetition + 1}, request))
         place = f"{self.name}/{port}/{ask.transport}/{ask.write_bytes}/{'idle' if load is None else 'load'}"
@@ -141,14 +141,14 @@ class RequestResponse(RoundMethod):
         measured = jobs_of([probe], self.options.workload, ask)
         jobs = tuple(job.model_copy(update={"role": "probe"}) for job in measured)
         if load is not None:
-            jobs += jobs_of(senders, load.workload, load.ask(self.options.duration), first=len(jobs))
+            jobs += jobs_of(senders, load.workload, load.job_spec(self.options.duration), first=len(jobs))
         return RoundRequest(jobs=jobs, duration_s=self._round_s(load))
 
     def _main(
-        self, context: RoundContext, played: Played, place: str, parameters: dict[str, Any], probe: EndpointFacts
+        self, context: RoundContext, played: PlayedRounds, place: str, parameters: dict[str, Any], probe: EndpointFacts
     ) -> Result:
         beside = [sum_of(rate_of(outcome.figures) for _, outcome in loads_of(one)) for one in played.rounds]
-        figures = probed(played.rounds)
+        figures = probe_figures(played.rounds)
         values: Values = {
             "transactions_per_s": mean(one.transactions_per_s if one else None for one in figures),
             **latency_values(figures),
@@ -160,10 +160,10 @@ class RequestResponse(RoundMethod):
         nothing = values["transactions_per_s"] is None and values["latency_mean_ns"] is None
         return self._result(played, place, {**parameters, "part": "requests"}, values, nothing=nothing)
 
-    def _tail(self, played: Played, place: str, parameters: dict[str, Any]) -> list[Result]:
+    def _tail(self, played: PlayedRounds, place: str, parameters: dict[str, Any]) -> list[Result]:
         """The bins of the long tail, where the tool keeps every request."""
         bounds_ns = [round(bound * 1e9) for bound in sorted(self.options.tail_bounds)]
-        bins = tail_of(probed(played.rounds), bounds_ns)
+        bins = tail_of(probe_figures(played.rounds), bounds_ns)
         results = []
         for lower_ns, upper_ns, count, share in bins:
             upper = "and more" if upper_ns is None else f"to {format_duration_s(upper_ns / 1e9)}"
@@ -173,7 +173,7 @@ class RequestResponse(RoundMethod):
         return results
 
     def _result(
-        self, played: Played, name: str, parameters: dict[str, Any], values: Values, *, nothing: bool
+        self, played: PlayedRounds, name: str, parameters: dict[str, Any], values: Values, *, nothing: bool
     ) -> Result:
         return Result(
             id=name,

@@ -20,8 +20,16 @@ from nicbench.core.result import Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Interruption, Purpose, Reading, Trial
-from nicbench.methods._loads import NDR, earlier_rate, not_the_throughput
-from nicbench.methods._results import Repeated, Values, average_ms, each_size, reason_of, repeated, result_at
+from nicbench.methods._loads import NDR, earlier_rate, explain_other_rate
+from nicbench.methods._results import (
+    RepeatedTrials,
+    Values,
+    average_ms,
+    measure_sizes,
+    reason_of,
+    repeat_trial,
+    result_at,
+)
 from nicbench.methods._trial_times import Pause, TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -102,16 +110,16 @@ class Reset(FrameMethod):
         return (
             *pauses,
             *(text for falls_short, text in said if falls_short),
-            *not_the_throughput(options.of, "RFC 2544 section 26.6"),
+            *explain_other_rate(options.of, "RFC 2544 section 26.6"),
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        return await each_size(context, self.options.frame_bytes, self._at)
+        return await measure_sizes(context, self.options.frame_bytes, self._at)
 
     async def _at(self, context: Context, size: Size) -> Result:
         throughput = earlier_rate(context, self.options.at, self.options.of, size)
         if throughput.value is None:
-            return self._result(size, {"reset_time_ms": throughput}, Repeated())
+            return self._result(size, {"reset_time_ms": throughput}, RepeatedTrials())
         times = self.options.trial
         interruption = Interruption(
             command=self.options.command,
@@ -121,7 +129,7 @@ class Reset(FrameMethod):
         )
         request = times.request(size, throughput.value, Purpose.RESET)
         request = request.model_copy(update={"interruption": interruption})
-        made = await repeated(context, size, request, self.options.repetitions)
+        made = await repeat_trial(context, size, request, self.options.repetitions)
         readings = made.readings
         values: Values = {
             "throughput_frames_per_s": throughput.value,
@@ -133,7 +141,7 @@ class Reset(FrameMethod):
         }
         return self._result(size, values, made)
 
-    def _result(self, size: Size, values: Values, made: Repeated) -> Result:
+    def _result(self, size: Size, values: Values, made: RepeatedTrials) -> Result:
         reason = reason_of(values, "reset_time_ms")
         without = values.get("without_loss")
         spared = f"in {without} of {len(made.trials)} trials nothing was lost: was the DUT reset?" if without else None
@@ -198,7 +206,7 @@ def reset_s(reading: Reading) -> float | None:
     return longest if reading.streams else None
 
 
-def _times_known(reading: Reading) -> bool:
+def _are_times_known(reading: Reading) -> bool:
     return all(stream.arrivals is not None and stream.arrivals.silence is not None for stream in reading.streams)
 
 
@@ -217,7 +225,7 @@ def summary(readings: list[Reading]) -> Values:
 
     def why_unknown() -> str:
         missing = [reading for reading, time_s in zip(readings, times_s, strict=True) if time_s is None]
-        unknown = sum(1 for reading in missing if not _times_known(reading))
+        unknown = sum(1 for reading in missing if not _are_times_known(reading))
         reason = f"after {len(missing)} of {len(times_s)} resets no frames came back to the end of the trial"
         if unknown:
             reason = f"in {unknown} of {len(times_s)} trials it is not known when frames arrived"

@@ -22,8 +22,8 @@ from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ImportColumn, ImportTable, Plot, ResultTable
 from nicbench.core.trial import DutWork, Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
-from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval
-from nicbench.methods._results import PER_PORT, each_size, result_at, sending_ports, verdict_of
+from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
+from nicbench.methods._results import PER_PORT, measure_sizes, result_at, sending_ports, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -81,7 +81,7 @@ class SingleCore(FrameMethod):
         return (f"trial {duration:g} s, the published test averages over 60 s",) if duration < 60.0 else ()
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        return await each_size(context, self.options.frame_bytes, self._measure_size)
+        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
         line_rate = context.line_rate_frames_per_s(size)
@@ -141,7 +141,7 @@ class SingleCore(FrameMethod):
         )
         return ImportTable(
             columns=(
-                *(SIZE, *interval(rate), LINE_RATE, share, throughput, LOSS),
+                *(SIZE, *interval_columns(rate), LINE_RATE, share, throughput, LOSS),
                 ImportColumn(
                     value="core_clock_hz", name="core clock", quantity="clock", also=("CPU frequency", "DUT's core")
                 ),

@@ -23,9 +23,9 @@ from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.trial import Latency, Purpose, Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.methods import _critical_load
-from nicbench.methods._critical_load import CriticalLoadChoice, critical_load
-from nicbench.methods._loads import Full, FullRate, earlier_rate, full_rate, full_rate_words
-from nicbench.methods._results import Values, not_offered, verdict_of
+from nicbench.methods._critical_load import CriticalLoadChoice, search_critical_load
+from nicbench.methods._loads import FullLoad, FullRate, earlier_rate, full_rate, full_rate_words
+from nicbench.methods._results import Values, values_not_offered, verdict_of
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 from nicbench.stats.sample import Series
@@ -120,7 +120,7 @@ class Soak(FrameMethod):
             if self.options.holds_a_load:
                 results += await self._soak(context, size)
             if self.options.critical_load is not None:
-                results += await critical_load(
+                results += await search_critical_load(
                     context, self.name, self.kind, size, self.options.critical_load, self._times()
                 )
         return tuple(results)
@@ -128,7 +128,7 @@ class Soak(FrameMethod):
     async def _soak(self, context: Context, size: Size) -> list[Result]:
         load, full, reason = await self._load(context, size)
         if load is None:
-            missing: Values = not_offered(self.options.load, full) if full else {}
+            missing: Values = values_not_offered(self.options.load, full) if full else {}
             missing["loss_percent"] = Bounded(value=None, reason_null=reason)
             result = self._result(size, WHOLE, missing, None, ResultVerdict.INCOMPLETE, (reason,))
             context.publish(result)
@@ -150,7 +150,7 @@ class Soak(FrameMethod):
         context.publish(whole)
         return [*results, whole]
 
-    async def _load(self, context: Context, size: Size) -> tuple[float | None, Full | None, str]:
+    async def _load(self, context: Context, size: Size) -> tuple[float | None, FullLoad | None, str]:
         """Frames per second of one port; or None, and why there is none."""
         if self.options.at is not None:
             rate = earlier_rate(context, self.options.at, self.options.of, size)
@@ -192,7 +192,7 @@ class Soak(FrameMethod):
         )
 
     @classmethod
-    def moments(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
+    def series_within_run(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
         """Loss and median latency of each interval, of each frame size of each run."""
         grouped: dict[tuple[str, str, int | None, str | None], list[Result]] = {}
         for result in results:
@@ -205,20 +205,20 @@ class Soak(FrameMethod):
             whose = f" ({', '.join(turn)})" if turn else ""
             in_order = sorted(members, key=lambda result: int(result.parameters["interval"]))
             for name, words in (("loss_percent", "loss"), ("latency_p50_ns", "median latency")):
-                values = [_known(result, name) for result in in_order]
+                values = [_known_number(result, name) for result in in_order]
                 if any(value is not None for value in values):
                     found.append(Series(f"{test}{whose}: {size}-byte frames, {words}", values))
         return tuple(found)
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
-        return (cls.table(), _critical_load.table())
+        return (cls.table(), _critical_load.estimates_table())
 
     @classmethod
-    def brief(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+    def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
         """Of each frame size the worst interval, the last, and all together; the critical load that stands."""
         if any(result.parameters.get("part") == _critical_load.PART for result in results):
-            return _critical_load.brief(results)
+            return _critical_load.final_estimates(results)
         groups: dict[tuple[str | None, Any], list[Result]] = {}
         for result in results:
             groups.setdefault((label_of(result.parameters), result.parameters.get("configuration")), []).append(result)
@@ -303,7 +303,7 @@ def _number(result: Result, name: str) -> float:
     return float(value) if isinstance(value, int | float) else -1.0
 
 
-def _known(result: Result, name: str) -> float | None:
+def _known_number(result: Result, name: str) -> float | None:
     value = result.values.get(name)
     return float(value) if isinstance(value, int | float) else None
 

@@ -26,12 +26,12 @@ from nicbench.methods._imports import IMPORTS, stream_of_import, throughput_and_
 from nicbench.methods._round_figures import (
     PAYLOAD_RATE,
     ROUND_OVERHEAD_S,
-    Played,
+    PlayedRounds,
     bits_per_s,
     clients_by_port,
     cpu_values,
+    find_limit,
     flows_of,
-    found_limit,
     jobs_of,
     loads_of,
     mean,
@@ -93,7 +93,7 @@ class Stream(RoundMethod):
 
         @model_validator(mode="after")
         def _link_comes_back(self) -> Self:
-            _failures.in_time(self.failure, self.duration)
+            _failures.require_link_back(self.failure, self.duration)
             return self
 
         @model_validator(mode="after")
@@ -114,14 +114,14 @@ class Stream(RoundMethod):
         sets = len(self.options.direction) * len(self.options.write_bytes) * self.options.repetitions
         return each_s * sets * sum(rounds[together] for together in self.options.at_once)
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         return tuple((self.options.workload, ask) for _, ask in self._asks())
 
-    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """A port whose link cannot fail."""
         yield from _failures.failure_misfits(self.options.failure, clients)
 
-    def bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
+    def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
         yield from _failures.bond_failure_misfits(self.options.failure, links)
 
     def objection(self, context: RoundContext) -> Objection | None:
@@ -171,7 +171,7 @@ class Stream(RoundMethod):
             failure=self.options.failure if self.options.failure and self.options.failure.port in ports else None,
         )
         point = {"mode": mode, "at_once": group, "direction": ask.direction, "write_bytes": ask.write_bytes}
-        played = Played()
+        played = PlayedRounds()
         for repetition in range(self.options.repetitions):
             played.add(await context.play({**point, "repetition": repetition + 1}, request))
         place = f"{self.name}/{ask.direction}/{ask.write_bytes}/{group.replace(' ', '-')}"
@@ -182,18 +182,18 @@ class Stream(RoundMethod):
         return found
 
     def _client(
-        self, context: RoundContext, played: Played, point: dict[str, Any], place: str, client: EndpointFacts
+        self, context: RoundContext, played: PlayedRounds, point: dict[str, Any], place: str, client: EndpointFacts
     ) -> Result:
         outcomes = [_outcome_of(one, client.name) for one in played.rounds]
         rates = [bits_per_s(outcome.figures) for outcome in outcomes]
-        lost = [_lost_share(outcome) for outcome in outcomes]
+        lost = [_loss_ratio(outcome) for outcome in outcomes]
         values: Values = {
             **_spread(rates),
             "retransmissions": retransmissions_of(outcomes),
             "lost_datagrams_percent": None if mean(lost) is None else 100.0 * (mean(lost) or 0.0),
             **cpu_values(played.rounds, client.machine, "client"),
             **_failures.port_of(played.rounds, client.name),
-            **_failures.silent_of(played.rounds, client.name),
+            **_failures.silence_of_client(played.rounds, client.name),
         }
         parameters = {
             **point,
@@ -204,7 +204,9 @@ class Stream(RoundMethod):
         }
         return self._result(played, f"{place}/{client.name}", parameters, values)
 
-    def _port(self, context: RoundContext, played: Played, point: dict[str, Any], place: str, port: str) -> Result:
+    def _port(
+        self, context: RoundContext, played: PlayedRounds, point: dict[str, Any], place: str, port: str
+    ) -> Result:
         names = [client.name for client in clients_by_port(context)[port]]
         return self._result(
             played,
@@ -213,12 +215,12 @@ class Stream(RoundMethod):
             self._sum_up(context, played, names),
         )
 
-    def _combine(self, context: RoundContext, played: Played, point: dict[str, Any], place: str) -> Result:
+    def _combine(self, context: RoundContext, played: PlayedRounds, point: dict[str, Any], place: str) -> Result:
         names = [job.client for job, _ in loads_of(played.rounds[0])]
         parameters = {**point, "part": "combined", "clients": len(names)}
         return self._result(played, f"{place}/combined", parameters, self._sum_up(context, played, names))
 
-    def _sum_up(self, context: RoundContext, played: Played, names: Sequence[str]) -> Values:
+    def _sum_up(self, context: RoundContext, played: PlayedRounds, names: Sequence[str]) -> Values:
         """Of some clients together; the CPU is the server's while everything of the round ran."""
         sums = [
             sum_of(bits_per_s(outcome.figures) for job, outcome in loads_of(one) if job.client in names)
@@ -233,7 +235,7 @@ class Stream(RoundMethod):
         values["throughput_and_cpu"] = throughput_and_cpu(
             values["throughput_bits_per_s"], values["server_cpu_mean_percent"]
         )
-        limit = found_limit(context, played.rounds[-1])
+        limit = find_limit(context, played.rounds[-1])
         return {
             **values,
             "limited_by": limit.limit.value,
@@ -242,7 +244,7 @@ class Stream(RoundMethod):
             **_failures.failure_values(played.rounds),
         }
 
-    def _result(self, played: Played, name: str, parameters: dict[str, Any], values: Values) -> Result:
+    def _result(self, played: PlayedRounds, name: str, parameters: dict[str, Any], values: Values) -> Result:
         return Result(
             id=name,
             method=self.kind,
@@ -268,7 +270,7 @@ class Stream(RoundMethod):
         return () if result.parameters.get("part") == "clients" else (PAYLOAD_RATE.value,)
 
     @classmethod
-    def over_runs(cls, values: Values) -> Values:
+    def restate_values(cls, values: Values) -> Values:
         """The two figures of a cell, each the median of the runs."""
         if "throughput_and_cpu" not in values:
             return values
@@ -346,7 +348,7 @@ class Stream(RoundMethod):
         )
 
     @classmethod
-    def brief(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+    def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
         """A terminal has no room for every client."""
         return tuple(result for result in results if result.parameters.get("part") != "clients")
 
@@ -385,7 +387,7 @@ def _spread(rates: Sequence[float | None]) -> Values:
     return values
 
 
-def _lost_share(outcome: JobOutcome) -> float | None:
+def _loss_ratio(outcome: JobOutcome) -> float | None:
     """Of UDP: datagrams that did not arrive, of those sent; both directions together."""
     flows = [flow for flow in flows_of(outcome.figures) if flow.datagrams]
     if not flows or any(flow.lost_datagrams is None for flow in flows):

@@ -20,8 +20,16 @@ from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Phase, Purpose, Reading, StreamReading
-from nicbench.methods._loads import HIGHEST, NDR, Full, earlier_rate, full_rate, not_the_throughput
-from nicbench.methods._results import Repeated, Values, average_ms, each_size, reason_of, repeated, result_at
+from nicbench.methods._loads import HIGHEST, NDR, FullLoad, earlier_rate, explain_other_rate, full_rate
+from nicbench.methods._results import (
+    RepeatedTrials,
+    Values,
+    average_ms,
+    measure_sizes,
+    reason_of,
+    repeat_trial,
+    result_at,
+)
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -98,18 +106,18 @@ class SystemRecovery(FrameMethod):
         pauses = TrialTimes(drain=options.trial.drain, settle=options.trial.settle).deviations()
         return (
             *(text for falls_short, text in said if falls_short),
-            *not_the_throughput(options.of, "RFC 2544 section 26.5"),
+            *explain_other_rate(options.of, "RFC 2544 section 26.5"),
             *pauses,
             *missing_sizes(options.frame_bytes),
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        return await each_size(context, self.options.frame_bytes, self._at)
+        return await measure_sizes(context, self.options.frame_bytes, self._at)
 
     async def _at(self, context: Context, size: Size) -> Result:
         throughput = earlier_rate(context, self.options.at, self.options.of, size)
         if throughput.value is None:
-            return self._result(size, {"recovery_time_ms": throughput}, Repeated())
+            return self._result(size, {"recovery_time_ms": throughput}, RepeatedTrials())
         full = await full_rate(context, size, HIGHEST)
         overload = min(throughput.value * self.options.overload / 100.0, full.rate_frames_per_s)
         phases = (
@@ -120,7 +128,7 @@ class SystemRecovery(FrameMethod):
         )
         request = self._times().request(size, overload, Purpose.RECOVERY)
         request = request.model_copy(update={"phases": phases})
-        made = await repeated(context, size, request, self.options.repetitions)
+        made = await repeat_trial(context, size, request, self.options.repetitions)
         values: Values = {
             "throughput_frames_per_s": throughput.value,
             "overload_frames_per_s": overload,
@@ -138,14 +146,14 @@ class SystemRecovery(FrameMethod):
         times = self.options.trial
         return TrialTimes(duration=times.overload_time + times.recovery_time, drain=times.drain, settle=times.settle)
 
-    def _short_of_overload(self, size: Size, throughput: float, overload: float, full: Full) -> str | None:
+    def _short_of_overload(self, size: Size, throughput: float, overload: float, full: FullLoad) -> str | None:
         """Why the overload was less than asked for."""
         percent = 100.0 * overload / throughput
         if percent < self.options.overload - 0.01:
             return f"at {words_of(size)} it is {percent:.4g} % of the throughput, for {full.why_not_more}"
         return None
 
-    def _result(self, size: Size, values: Values, made: Repeated) -> Result:
+    def _result(self, size: Size, values: Values, made: RepeatedTrials) -> Result:
         reason = reason_of(values, "recovery_time_ms")
         return result_at(
             self,

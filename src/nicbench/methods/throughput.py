@@ -32,8 +32,8 @@ from nicbench.core.table import (
 )
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
-from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval
-from nicbench.methods._results import each_size
+from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
+from nicbench.methods._results import measure_sizes
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
 from nicbench.search.base import Goal as SearchGoal
@@ -151,7 +151,7 @@ class Throughput(FrameMethod):
         )
 
     @classmethod
-    def in_a_lab(cls, options: Frozen) -> Frozen:
+    def lab_options(cls, options: Frozen) -> Frozen:
         """No validation trial unless one is written: a lab of this machine is for quick runs."""
         if not isinstance(options, cls.Options) or "validation" in options.search.model_fields_set:
             return options
@@ -178,7 +178,7 @@ class Throughput(FrameMethod):
     def imports(cls) -> ImportTable:
         """The zero-loss table of card makers' reports, with a PDR and intervals where there are any."""
         return ImportTable(
-            columns=(SIZE, *interval(_NDR), *interval(_PDR), LINE_RATE, _NDR_SHARE, _PDR_SHARE, LOSS),
+            columns=(SIZE, *interval_columns(_NDR), *interval_columns(_PDR), LINE_RATE, _NDR_SHARE, _PDR_SHARE, LOSS),
             any_of=(_NDR.value, _PDR.value, _NDR_SHARE.value, _PDR_SHARE.value),
             line_rate=LINE_RATE.value,
             shares=((_NDR.value, _NDR_SHARE.value), (_PDR.value, _PDR_SHARE.value)),
@@ -223,7 +223,7 @@ class Throughput(FrameMethod):
         lossless = next((goal for goal in goals if goal.loss_ratio == 0.0), None)
         has_lossless = lossless and any(number_of(result.values.get(lossless.value)) for result in results)
         told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
-        caption = " ".join((table.caption, *told, *confirmed(results)))
+        caption = " ".join((table.caption, *told, *explain_confirmation(results)))
         further = (*((_zero_loss(lossless),) if lossless and has_lossless else ()), _in_bits(goals))
         return table.model_copy(
             update={
@@ -236,7 +236,7 @@ class Throughput(FrameMethod):
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
-        return await each_size(context, self.options.frame_bytes, self._measure_size)
+        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
         options = self.options.search
@@ -278,7 +278,7 @@ class Throughput(FrameMethod):
         )
 
 
-def confirmed(results: Sequence[Result]) -> tuple[str, ...]:
+def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
     """How long the longest trial was that a rate passed, in a sentence; none where the results do not say."""
     found = (number_of(result.values.get(f"{key}_passed_for_s")) for result in results for key in _keys((result,)))
     lengths = {length for length in found if length is not None}

@@ -26,19 +26,19 @@ from nicbench.core.table import ImportTable, ResultTable
 from nicbench.core.units import format_bytes
 from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
-    Played,
+    PlayedRounds,
     bits_per_s,
     clients_by_port,
     cpu_values,
+    find_limits_alone,
     jobs_of,
-    limits_alone,
     loads_of,
     mean,
     retransmissions_of,
 )
 from nicbench.methods._transfers import IMPORTS, MEMORY, TABLE, Medium, example_of, folder_of, words_of
 from nicbench.methods.base import Misfit, RoundContext, RoundMethod, Values
-from nicbench.stats.limits import Found
+from nicbench.stats.limits import FoundLimit
 
 MEGABYTE: Final = 1_000_000
 TRANSFERS: Final = (1 * MEGABYTE, 5 * MEGABYTE, 10 * MEGABYTE)
@@ -86,11 +86,11 @@ class Transfer(RoundMethod):
             return ()
         return (f"each figure is the mean of {self.options.repetitions}, the published measurement takes ten",)
 
-    def asks(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         files = (example_of(self.options.source), example_of(self.options.sink))
         return tuple((self.options.workload, _with_files(ask, *files)) for ask in self._asks())
 
-    def misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """A folder for a host that is not there: memory would be measured in its place."""
         for option, medium in (("source", self.options.source), ("sink", self.options.sink)):
             for host in medium if isinstance(medium, dict) else ():
@@ -104,7 +104,7 @@ class Transfer(RoundMethod):
         results: list[Result] = []
         for ask in self._asks():
             played = {client.name: await self._repeat(context, ask, client) for client in context.clients}
-            limits = limits_alone(context, played)
+            limits = find_limits_alone(context, played)
             for client in context.clients:
                 result = self._result(context, ask, client, played[client.name], limits[client.name])
                 context.publish(result)
@@ -127,9 +127,9 @@ class Transfer(RoundMethod):
     def _request_s(self, transfer_bytes: int) -> float:
         return ROUND_OVERHEAD_S + 8 * transfer_bytes / _SLOWEST_BITS_PER_S
 
-    async def _repeat(self, context: RoundContext, ask: JobSpec, client: EndpointFacts) -> Played:
+    async def _repeat(self, context: RoundContext, ask: JobSpec, client: EndpointFacts) -> PlayedRounds:
         """One client by itself, as often as asked."""
-        played = Played()
+        played = PlayedRounds()
         async with self._files(context, ask, client) as with_files:
             request = RoundRequest(
                 jobs=jobs_of([client], self.options.workload, with_files),
@@ -164,7 +164,7 @@ class Transfer(RoundMethod):
                 await context.remove_file(endpoint, path)
 
     def _result(
-        self, context: RoundContext, ask: JobSpec, client: EndpointFacts, played: Played, limit: Found
+        self, context: RoundContext, ask: JobSpec, client: EndpointFacts, played: PlayedRounds, limit: FoundLimit
     ) -> Result:
         outcomes = [outcome for one in played.rounds for _, outcome in loads_of(one)]
         source, sink = _ends(context, ask, client)

@@ -27,7 +27,7 @@ from nicbench.hosts.base import Host
 from nicbench.monitor.base import Monitors
 from nicbench.monitor.client import NAME, MonitorClient
 from nicbench.monitor.placing import BESIDE_ROUNDS, Place, machines, place
-from nicbench.stats.cpu import BUSY, Spent, added, utilisation
+from nicbench.stats.cpu import BUSY, CpuStates, add_times, utilisation
 from nicbench.store.monitor_samples import SAMPLE, MonitorLog
 
 _CPU: Final = "cpu_"
@@ -42,7 +42,7 @@ class CpuWatch:
 
     def __init__(self) -> None:
         self._series: dict[int, tuple[str, str]] = {}
-        self._samples: list[dict[str, Spent]] | None = None
+        self._samples: list[dict[str, CpuStates]] | None = None
         self._own_ns = 0
 
     def heard(self, line: str) -> None:
@@ -67,19 +67,19 @@ class CpuWatch:
         samples, self._samples = self._samples or [], None
         if not samples:
             return MachineCpu(machine=machine)
-        whole = [added(sample.values()) for sample in samples]
+        whole = [add_times(sample.values()) for sample in samples]
         long = [each for each in whole if each.total_ns >= _SHORTEST_NS * len(samples[0])] or whole
         mean, extremes = utilisation(whole), utilisation(long)
-        cpus = {cpu: added(sample[cpu] for sample in samples if cpu in sample) for cpu in samples[0]}
+        cpus = {cpu: add_times(sample[cpu] for sample in samples if cpu in sample) for cpu in samples[0]}
         busiest = max((share for spent in cpus.values() if (share := spent.share(*BUSY)) is not None), default=None)
-        total_ns = added(whole).total_ns
+        total_ns = add_times(whole).total_ns
         return MachineCpu(
             machine=machine,
             mean=mean.mean if mean else None,
             minimum=extremes.minimum if extremes else None,
             maximum=extremes.maximum if extremes else None,
             busiest_core=busiest,
-            steal=added(whole).share("steal"),
+            steal=add_times(whole).share("steal"),
             samples=len(samples),
             cpus=len(samples[0]),
             monitor=self._own_ns / total_ns if total_ns else None,
@@ -97,7 +97,7 @@ class CpuWatch:
             elif metric.startswith(_CPU) and state in _STATES:
                 spent.setdefault(of, {})[state] = int(value)
         if spent and self._samples is not None:
-            self._samples.append({cpu: Spent(states) for cpu, states in spent.items()})
+            self._samples.append({cpu: CpuStates(states) for cpu, states in spent.items()})
 
 
 _RENEW_S = 3.0

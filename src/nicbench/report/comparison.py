@@ -22,7 +22,7 @@ from nicbench.report.section import Known, Section
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import side_by_side
 from nicbench.report.tails import TailTable, tail_tables
-from nicbench.stats.runs import Awaited, awaited, percent, verdict_words
+from nicbench.stats.runs import AwaitedValue, list_awaited, percent, verdict_words
 
 COLUMNS: Final = (
     Column(value="place", head="Result", form="text"),
@@ -49,7 +49,7 @@ def growth(summary: Summary) -> Growth | None:
     """None where the number of runs is fixed and none warms up."""
     if summary.runs is None:
         return None
-    values = awaited(summary.over_runs)
+    values = list_awaited(summary.over_runs)
     rows = tuple((_cells(value), value.result) for value in values)
     return Growth(runs_lines(summary), summary.runs.reached is not False, rows)
 
@@ -84,7 +84,7 @@ def _asked(made: RunCounts) -> str:
     return f"{percent(made.asked.confidence_ratio or 0.0)} confidence interval of the mean"
 
 
-def _cells(value: Awaited) -> tuple[str, ...]:
+def _cells(value: AwaitedValue) -> tuple[str, ...]:
     found = value.of_mean
     runs = f"{value.spread.n}" if value.spread.n == value.spread.runs else f"{value.spread.n} of {value.spread.runs}"
     width = UNKNOWN if found.width_ratio is None else significant(100.0 * found.width_ratio)

@@ -25,7 +25,7 @@ from nicbench.core.units import format_duration_s
 from nicbench.methods.base import Method
 from nicbench.report.numbers import UNKNOWN
 from nicbench.stats.intervals import share_interval
-from nicbench.stats.latency import counted_in
+from nicbench.stats.latency import value_counts
 
 _KIND: Final = "netem"
 _MOST_NAMED: Final = 4
@@ -229,7 +229,7 @@ def _reorder(one: _Seen) -> InjectedRow | None:
     expected = f"{_percent(share)} faster than {_time(fastest_ns)}"
     if one.latency is None or one.latency.histogram is None or fastest_ns <= 0.0:
         return _row(one, "reorder", _percent(share), UNKNOWN, expected, None)
-    counted = counted_in(one.latency.histogram)
+    counted = value_counts(one.latency.histogram)
     of = sum(frames for _, frames in counted)
     fast = sum(frames for latency_ns, frames in counted if latency_ns < fastest_ns * _EARLY)
     lower, upper = share_interval(fast, of, _CONFIDENCE)
@@ -259,7 +259,7 @@ def _half(latency: Latency | None, from_ns: float = 0.0) -> float | None:
     """The interquartile range of the frames' delays, of those that took so long at least; nanoseconds."""
     if latency is None or latency.histogram is None:
         return None
-    counted = [(took_ns, frames) for took_ns, frames in counted_in(latency.histogram) if took_ns >= from_ns * _EARLY]
+    counted = [(took_ns, frames) for took_ns, frames in value_counts(latency.histogram) if took_ns >= from_ns * _EARLY]
     up_to = list(accumulate(frames for _, frames in counted))
     if not up_to:
         return None

@@ -94,7 +94,7 @@ def sections(
             notes = notes_beside(members, runs, table, partial(_name_of, _telling(table, members)))
         section = Section(group.test, group.configuration, group.scope, table, rows, notes, grids)
         # Of editors everything is told before, and what is left are details.
-        chosen = () if table.editors else method.brief(tuple(members))
+        chosen = () if table.editors else method.select_for_terminal(tuple(members))
         caption = (*group.table, table.caption, group.scope)
         found.append(
             replace(

@@ -18,7 +18,7 @@ from nicbench.core.trial import LossBeside, LossPlace, Purpose, Reading, Trial
 from nicbench.core.verdict import Reason
 from nicbench.report.document.blocks import Drawing
 from nicbench.report.numbers import mpps
-from nicbench.stats.ports import telling
+from nicbench.stats.ports import find_telling_trial
 
 _WIDTH, _HEIGHT = 132, 26
 _USUAL_N = 3
@@ -69,7 +69,7 @@ def detail_tables(
     """``tests`` maps a result's id to the name of its test. Results whose engine told no details have no row."""
     grouped: dict[str, list[DetailRow]] = {}
     for result in results:
-        trial = telling([trials[name] for name in result.trials if name in trials])
+        trial = find_telling_trial([trials[name] for name in result.trials if name in trials])
         if trial is not None and any(stream.flows for stream in trial.reading.streams):
             test = title_of_test(result, tests)
             grouped.setdefault(test, []).append(_row(trial))

@@ -14,7 +14,7 @@ from nicbench.core.monitor import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.report.moved import METRICS as MOVED
 from nicbench.report.moved import Moved, moved
-from nicbench.stats.cpu import BUSY, Spent, Utilisation, added, utilisation
+from nicbench.stats.cpu import BUSY, CpuStates, Utilisation, add_times, utilisation
 from nicbench.store import monitor_samples
 
 METRICS = {f"cpu_{state}_ns": state for state in (*BUSY, "idle", "iowait", "steal")}
@@ -34,7 +34,7 @@ class Slice:
     begin_s: float
     end_s: float
     trial: str | None
-    spent: Spent
+    spent: CpuStates
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def _slices(columns: Mapping[str, list[object]]) -> dict[str, Cpus]:
         last_s = max(last_s, end_s)
         begin_s = end_s - int(str(interval_ns)) / 1e9
         for cpu, spent in by_cpu.items():
-            one = Slice(begin_s, end_s, None if trial is None else str(trial), Spent(spent))
+            one = Slice(begin_s, end_s, None if trial is None else str(trial), CpuStates(spent))
             hosts.setdefault(str(host), {}).setdefault(cpu, []).append(one)
     return hosts
 
@@ -186,7 +186,8 @@ def _named(cpus: Cpus, plan: Plan | None) -> dict[str, list[Slice]]:
     if others:
         together = zip(*(cpus[name] for name in others), strict=False)
         found[f"the other {len(others)} CPUs"] = [
-            Slice(each[0].begin_s, each[0].end_s, each[0].trial, added(one.spent for one in each)) for each in together
+            Slice(each[0].begin_s, each[0].end_s, each[0].trial, add_times(one.spent for one in each))
+            for each in together
         ]
     return found
 
@@ -232,7 +233,7 @@ def _row(name: str, slices: Iterable[Slice]) -> CpuRow | None:
     return CpuRow(name, busy, softirq, steal) if busy else None
 
 
-def _over(every: list[Spent], long: list[Spent], states: tuple[str, ...]) -> Utilisation | None:
+def _over(every: list[CpuStates], long: list[CpuStates], states: tuple[str, ...]) -> Utilisation | None:
     """The mean of all samples, and the extremes of those that are long enough to have one."""
     whole, extremes = utilisation(every, states), utilisation(long, states)
     if whole is None or extremes is None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.hosts import hosts_of
+from nicbench.hosts import build_hosts
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
@@ -23,8 +23,8 @@ from nicbench.tuning.changes import Changes
 
 async def make_hosts(bench: BenchFile, changes: Changes) -> Mapping[str, Host]:
     """Every host by its name; virtual machines are booted. NotReadyError where one does not come up."""
-    guests = {name: host.options for name, host in hosts_of(bench.hosts).items() if isinstance(host, VmHost)}
-    return hosts_of(bench.hosts, await boot(guests, changes, LocalHost("local")))
+    guests = {name: host.options for name, host in build_hosts(bench.hosts).items() if isinstance(host, VmHost)}
+    return build_hosts(bench.hosts, await boot(guests, changes, LocalHost("local")))
 
 
 def machine_of_lab(bench: BenchFile, hosts: Mapping[str, Host]) -> Host:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import UnknownFactError
 from nicbench.core.redaction import Redactor
-from nicbench.hosts import from_spec, hosts_of
+from nicbench.hosts import build_hosts, host_from_spec
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
@@ -38,7 +38,7 @@ async def _hosts(bench: BenchFile | None) -> list[tuple[Host, tuple[str, ...]]]:
         local = LocalHost(THIS_MACHINE)
         return [(local, await _interfaces(local))]
     every = []
-    for name, host in hosts_of(bench.hosts).items():
+    for name, host in build_hosts(bench.hosts).items():
         if host.machine.made_here:
             continue  # it is not there yet, and has no facts of its own: a run's inventory has them
         devices = tuple(port.device for port in bench.ports.values() if port.host == name and port.device is not None)
@@ -51,7 +51,7 @@ async def _outside(host: Host) -> Host:
     network = host.network
     if not isinstance(network, NetnsHost) or await network.exists():
         return host
-    return from_spec(network.inner.spec(), host.name)
+    return host_from_spec(network.inner.spec(), host.name)
 
 
 async def _interfaces(host: Host) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nicbench.core.errors import HostError, UsageError
-from nicbench.hosts import from_spec
+from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed.labs.base import EndpointTestbed, Testbed
@@ -57,7 +57,7 @@ def host_of_lab(lab: str, name: str | None) -> Host:
     if name is None or name not in known:
         step = f"write --host and one of {', '.join(known)}"
         raise UsageError(f"there is no host {name}" if name else "on which host?", place=lab, next_step=step)
-    return from_spec(known[name], name)
+    return host_from_spec(known[name], name)
 
 
 def hosts_of_lab(lab: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import BusyError
 from nicbench.core.events import Bus, Note
-from nicbench.hosts import close_connections, close_containers, close_ports, hosts_of
+from nicbench.hosts import build_hosts, close_connections, close_containers, close_ports
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
@@ -121,7 +121,7 @@ async def _ports(claim: Claim) -> tuple[str, ...]:
 
 
 def _host(bench: BenchFile, name: str) -> Host:
-    return hosts_of(bench.hosts)[name]
+    return build_hosts(bench.hosts)[name]
 
 
 def _sends_frames(bench: BenchFile, name: str) -> bool:

@@ -14,7 +14,7 @@ from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, Note, StageStarted
 from nicbench.core.tuning import Outcome, PlannedSetting, TunedSetting, TuningDocument
 from nicbench.core.turn import Turn
-from nicbench.hosts import hosts_of
+from nicbench.hosts import build_hosts
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost, outermost
@@ -200,7 +200,7 @@ async def _parts(bench: BenchFile) -> tuple[Part, ...]:
     local = LocalHost("local")
     if own := bench.tester_kind().own_ports():
         return parts_of(bench, make_testbed_of_own_ports(own, local, bench.tester.kind).test_hosts)
-    hosts = hosts_of(bench.hosts)
+    hosts = build_hosts(bench.hosts)
     if bench.lab is None and (makes_ports(bench) or starts_hosts(bench)):
         return _parts_to_be_made(bench, hosts)
     if bench.lab is None and bench.measures == "rounds":

@@ -23,7 +23,7 @@ from nicbench.hosts import close_containers
 from nicbench.measure.contradictions import with_contradictions
 from nicbench.methods.base import main_values
 from nicbench.stages.machine import undo_at_end
-from nicbench.stats.runs import over_runs, runs_made, settled, verdict_words
+from nicbench.stats.runs import are_settled, count_runs, summarise_over_runs, verdict_words
 from nicbench.store.journal import Journal
 from nicbench.tuning.stack import UndoStack
 
@@ -78,8 +78,8 @@ def turns_left(bench: BenchFile, journal: Journal, bus: Bus) -> Iterator[Turn]:
 def _enough(bench: BenchFile, journal: Journal, made: int, bus: Bus) -> bool:
     """Whether so many runs of each configuration are; what was found is journaled, once."""
     results = (result for result in journal.results() if (result.run or 1) <= bench.runs.warm_up + made)
-    over = over_runs(results, bench.runs, main_values)
-    reached = settled(over)
+    over = summarise_over_runs(results, bench.runs, main_values)
+    reached = are_settled(over)
     if not any(isinstance(event, IntervalsChecked) and event.runs == made for event in journal.events()):
         bus.publish(IntervalsChecked(runs=made, reached=reached, text=verdict_words(bench.runs, made, over)))
     return reached
@@ -121,5 +121,5 @@ def summarise(bench: BenchFile, journal: Journal, run_id: str, *, complete: bool
         results=results,
         configurations=tuple(each.configuration for each in bench.compared),
         over_runs=over,
-        runs=runs_made(bench.runs, results, over, complete=complete),
+        runs=count_runs(bench.runs, results, over, complete=complete),
     )

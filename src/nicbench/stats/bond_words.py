@@ -14,7 +14,7 @@ from typing import Final
 from nicbench.core.bond import HASHED_MODES, BondFlow, BondObservation
 from nicbench.core.round import Round
 from nicbench.core.units import format_bits_per_s
-from nicbench.stats.bonds import MOSTLY, mostly_receives, percent, received_by
+from nicbench.stats.bonds import MOSTLY, mostly_receives, percent, received_shares
 
 _SMALLEST: Final = 0.05
 """A connection with less than this share of its job's bytes is taken for a control connection (as iperf3's)."""
@@ -34,7 +34,7 @@ def bond_port(rounds: Sequence[Round], job: int) -> str | None:
 
 def bond_end(one: Round, job: int) -> str | None:
     """Names the endpoint that owns the bond of ``bond_port``: two clients may have ports of the same name."""
-    leaves = (seen.endpoint for seen in one.bonds if _ports(leaving(seen, job)))
+    leaves = (seen.endpoint for seen in one.bonds if _ports(sent_flows(seen, job)))
     meets = (seen.endpoint for seen in one.bonds if _is_of(one, job) and _only_port(seen) is not None)
     return next(leaves, None) or next(meets, None)
 
@@ -53,7 +53,7 @@ def bond_note(
         for seen in one.bonds:
             if not seen.flows or any(job in names for flow in seen.flows for job in flow.jobs):
                 bonds.add((seen.endpoint, seen.bond.name))
-                texts_by_bond.setdefault(_of_bond(seen, names, rates, unit), []).append(one.id)
+                texts_by_bond.setdefault(_describe_bond(seen, names, rates, unit), []).append(one.id)
     several = len(texts_by_bond) > len(bonds)
     texts = [f"{text} ({', '.join(ids)})" if several else text for text, ids in texts_by_bond.items()]
     return ". ".join(texts) or None
@@ -70,7 +70,7 @@ def spread_evenly(connections: int, ports: int) -> float:
     return float(ways / (alike * ports**connections))
 
 
-def leaving(seen: BondObservation, job: int) -> tuple[BondFlow, ...]:
+def sent_flows(seen: BondObservation, job: int) -> tuple[BondFlow, ...]:
     """Returns the connections by which a job's bytes left this end; empty where this end received them."""
     own = [flow for flow in seen.flows if job in flow.jobs]
     counts = [(flow.connection.sent_bytes, flow.connection.received_bytes) for flow in own]
@@ -83,9 +83,9 @@ def leaving(seen: BondObservation, job: int) -> tuple[BondFlow, ...]:
 
 def _port_words(one: Round, job: int) -> str | None:
     for seen in one.bonds:
-        ports = _ports(leaving(seen, job))
+        ports = _ports(sent_flows(seen, job))
         if ports:
-            return _listed(ports) if seen.confirmed else f"{_listed(ports)} (predicted)"
+            return _list_words(ports) if seen.confirmed else f"{_list_words(ports)} (predicted)"
     if not _is_of(one, job):
         return None
     for seen in one.bonds:
@@ -102,32 +102,34 @@ def _is_of(one: Round, job: int) -> bool:
 
 def _only_port(seen: BondObservation) -> str | None:
     """Returns the port that received nearly everything, if there is one."""
-    shares = received_by(seen) if mostly_receives(seen) else {}
+    shares = received_shares(seen) if mostly_receives(seen) else {}
     return next((port for port, share in shares.items() if share >= MOSTLY), None)
 
 
-def _of_bond(seen: BondObservation, names: Mapping[int, str], rates: Mapping[int, str], unit: str) -> str:
+def _describe_bond(seen: BondObservation, names: Mapping[int, str], rates: Mapping[int, str], unit: str) -> str:
     bond = seen.bond
     policy = f", {bond.policy}" if bond.policy and bond.mode in HASHED_MODES else ""
     head = f"{bond.name} of {seen.endpoint} ({bond.mode}{policy})"
     by_ports: dict[tuple[str, ...], list[int]] = {}
     for job in names:
-        ports = _ports(leaving(seen, job))
+        ports = _ports(sent_flows(seen, job))
         if ports:
             by_ports.setdefault(ports, []).append(job)
     if not by_ports and mostly_receives(seen):
-        shares = ", ".join(f"{percent(share)} by {port}" for port, share in received_by(seen).items())
+        shares = ", ".join(f"{percent(share)} by {port}" for port, share in received_shares(seen).items())
         return f"{head} received {shares}; by which port a frame comes in is chosen at the other end"
     if not by_ports:
         return f"{head}: which connection used which port is not known, because {seen.why or 'none was seen'}"
-    described = "; ".join(_shared(seen, ports, jobs, names, rates, unit) for ports, jobs in sorted(by_ports.items()))
+    described = "; ".join(
+        _describe_sharing(seen, ports, jobs, names, rates, unit) for ports, jobs in sorted(by_ports.items())
+    )
     if not seen.confirmed:
         return f"{head}: predicted, not confirmed by the counters, because {seen.why}: {described}"
     more = [text for text in (_chance(seen, list(names)), seen.why) if text]
     return ". ".join((f"{head}: {described}", *more))
 
 
-def _shared(
+def _describe_sharing(
     seen: BondObservation,
     ports: tuple[str, ...],
     jobs: Sequence[int],
@@ -138,22 +140,22 @@ def _shared(
     """Describes which jobs shared which ports, such as "instances 2 and 5 shared eth3 (25 Gb/s): 9.1 and 9.0
     frames/s".
     """
-    who = _together([names[job] for job in jobs])
+    who = _join_names([names[job] for job in jobs])
     verb = "shared" if len(jobs) > 1 else "had"
     others = any(
-        job not in jobs and set(ports) & set(_ports(leaving(seen, job))) for flow in seen.flows for job in flow.jobs
+        job not in jobs and set(ports) & set(_ports(sent_flows(seen, job))) for flow in seen.flows for job in flow.jobs
     )
     remark = " to itself" if len(jobs) == 1 and not others else ""
-    if len(ports) > 1 and any(set(flow.jobs) > {job} for job in jobs for flow in leaving(seen, job)):
+    if len(ports) > 1 and any(set(flow.jobs) > {job} for job in jobs for flow in sent_flows(seen, job)):
         remark = ", by mounts that cannot be told apart"
-    where = _listed([f"{port}{_speed(seen, port)}" for port in ports])
+    where = _list_words([f"{port}{_speed(seen, port)}" for port in ports])
     figures = [rates[job] for job in jobs if job in rates]
-    return f"{who} {verb} {where}{remark}" + (f": {_listed(figures)} {unit}".rstrip() if figures else "")
+    return f"{who} {verb} {where}{remark}" + (f": {_list_words(figures)} {unit}".rstrip() if figures else "")
 
 
 def _chance(seen: BondObservation, jobs: Sequence[int]) -> str | None:
     """States how likely a hash is to spread this many connections evenly; None where nothing is hashed."""
-    connections = {flow.connection for job in jobs for flow in leaving(seen, job)}
+    connections = {flow.connection for job in jobs for flow in sent_flows(seen, job)}
     count, ports = len(connections), len(seen.bond.usable)
     if seen.bond.mode not in HASHED_MODES or count < 2 or ports < 2:
         return None
@@ -175,14 +177,14 @@ def _speed(seen: BondObservation, port: str) -> str:
     return "" if speed is None else f" ({format_bits_per_s(speed)})"
 
 
-def _together(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Joins names, writing a common first word once: "instances 2, 5 and 7"."""
     pairs = [name.rpartition(" ") for name in names]
     firsts = {first for first, _, _ in pairs}
     if len(names) > 1 and len(firsts) == 1 and "" not in firsts:
-        return f"{firsts.pop()}s {_listed([last for _, _, last in pairs])}"
-    return _listed(names)
+        return f"{firsts.pop()}s {_list_words([last for _, _, last in pairs])}"
+    return _list_words(names)
 
 
-def _listed(words: Sequence[str]) -> str:
+def _list_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

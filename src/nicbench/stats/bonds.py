@@ -162,7 +162,7 @@ MOSTLY: Final = 0.95
 """From this share on a port carried all bytes, apart from acknowledgements and the like."""
 
 
-def judged(
+def judge_bond(
     endpoint: str,
     bond: Bond,
     flows: Sequence[tuple[tuple[int, ...], Connection]],
@@ -198,7 +198,7 @@ def judged(
     return other.model_copy(update={"why": taken})
 
 
-def received_by(seen: BondObservation) -> dict[str, float]:
+def received_shares(seen: BondObservation) -> dict[str, float]:
     """Returns each port's share of the bytes received in the round; empty where there were none."""
     return _shares({name: one.received for name, one in seen.ports.items()})
 

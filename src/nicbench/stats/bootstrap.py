@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nicbench.stats.sample import Values, known
+from nicbench.stats.sample import Values, known_numbers
 
 # The draws of a bootstrap: which values of a sample each resample has. The same seed gives the same draws.
 #
@@ -33,16 +33,16 @@ _MOST_AT_ONCE: Final = 4_000_000
 """The most draws made at once, which bounds the memory of large samples (32 MB)."""
 
 
-def places(n: int, resamples: int, seed: int) -> Iterator[Places]:
+def draw_places(n: int, resamples: int, seed: int) -> Iterator[Places]:
     """Yields blocks of rows; each row is one resample: ``n`` places (0..n - 1) drawn with replacement.
 
     The second half of the rows mirrors the first (the least value for the greatest): an antithetic bootstrap (Hall,
     "Antithetic resampling for the bootstrap", Biometrika 76, 1989), in which negating all values exactly negates the
     interval.
     """
-    for block in _draw_places(n, resamples // 2, seed):
+    for block in _draw_new_places(n, resamples // 2, seed):
         yield block
-    for block in _draw_places(n, resamples // 2, seed):
+    for block in _draw_new_places(n, resamples // 2, seed):
         yield n - 1 - block
 
 
@@ -50,7 +50,7 @@ def places(n: int, resamples: int, seed: int) -> Iterator[Places]:
 def middle_places(n: int, resamples: int, seed: int, *, mirrored: bool) -> tuple[Places, Places]:
     """Returns, for each resample of ``n`` sorted values, the places of its two middle ones (equal where n is odd)."""
     middles = ((n - 1) // 2, n // 2)
-    blocks = places(n, resamples, seed) if mirrored else _draw_places(n, resamples, seed)
+    blocks = draw_places(n, resamples, seed) if mirrored else _draw_new_places(n, resamples, seed)
     found = [np.partition(block, middles, axis=1)[:, middles] for block in blocks]
     both = np.concatenate(found)
     lower, upper = both[:, 0].copy(), both[:, 1].copy()
@@ -58,7 +58,7 @@ def middle_places(n: int, resamples: int, seed: int, *, mirrored: bool) -> tuple
     return lower, upper
 
 
-def _draw_places(n: int, rows: int, seed: int) -> Iterator[Places]:
+def _draw_new_places(n: int, rows: int, seed: int) -> Iterator[Places]:
     # RandomState: its draws never change (NumPy's NEP 19), those of a Generator may from version to version.
     state = np.random.RandomState([seed % 2**32, (seed >> 32) % 2**32, n])
     at_once = max(1, _MOST_AT_ONCE // n)
@@ -107,7 +107,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class IntervalSpec:
     """How intervals are to be computed: confidence (0..1), number of resamples (a multiple of 4), and seed."""
 
     seed: int
@@ -125,35 +125,35 @@ class Asked:
         """The level of tests, 1 - confidence, such as 0.05; rounded, because 1 - 0.95 is not exactly 0.05."""
         return round(1.0 - self.confidence_ratio, 12)
 
-    def none(self, estimate: float | None, note: str) -> Interval:
+    def without_interval(self, estimate: float | None, note: str) -> Interval:
         """Returns an estimate without an interval, and the reason."""
         return Interval(estimate, None, None, self.confidence_ratio, Method.NONE, self.resamples, self.seed, (note,))
 
 
-def of_statistic(values: Values, statistic: Statistic, spec: Asked) -> Interval:
+def bootstrap_statistic(values: Values, statistic: Statistic, spec: IntervalSpec) -> Interval:
     """Computes the interval of any statistic of one sample; unknown values are left out."""
     ordered = _sort_known(values)
     if len(ordered) < 2:
-        return spec.none(
+        return spec.without_interval(
             float(statistic(ordered[None, :])[0]) if len(ordered) else None, _explain_too_few(len(ordered))
         )
-    drawn = [statistic(ordered[block]) for block in places(len(ordered), spec.resamples, spec.seed)]
+    drawn = [statistic(ordered[block]) for block in draw_places(len(ordered), spec.resamples, spec.seed)]
     without = np.array([np.delete(ordered, place) for place in range(len(ordered))])
     estimate = float(statistic(ordered[None, :])[0])
     return _bca_interval(estimate, np.concatenate(drawn), [statistic(without)], spec)
 
 
-def of_mean(values: Values, spec: Asked) -> Interval:
+def bootstrap_mean(values: Values, spec: IntervalSpec) -> Interval:
     """Computes the interval of the mean of one sample."""
-    return of_statistic(values, lambda table: np.asarray(table.mean(axis=-1), dtype=np.float64), spec)
+    return bootstrap_statistic(values, lambda table: np.asarray(table.mean(axis=-1), dtype=np.float64), spec)
 
 
-def of_median(values: Values, spec: Asked) -> Interval:
+def bootstrap_median(values: Values, spec: IntervalSpec) -> Interval:
     """Computes the interval of the median of one sample; a note says where there are too few values."""
     return _median_interval(values, spec)
 
 
-def ratio_of_medians(first: Values, second: Values, spec: Asked) -> Interval:
+def ratio_of_medians(first: Values, second: Values, spec: IntervalSpec) -> Interval:
     """Computes the interval of the median of ``first`` over that of ``second``, two independent samples above 0.
 
     It is computed from the logarithm of the ratio, so that swapping the sides gives exactly the inverse, and the unit
@@ -161,21 +161,21 @@ def ratio_of_medians(first: Values, second: Values, spec: Asked) -> Interval:
     """
     one, other = _sort_known(first), _sort_known(second)
     if not (len(one) and len(other)):
-        return spec.none(None, _explain_too_few(0))
+        return spec.without_interval(None, _explain_too_few(0))
     if one[0] <= 0.0 or other[0] <= 0.0:
-        return spec.none(None, "a ratio needs values above 0")
+        return spec.without_interval(None, "a ratio needs values above 0")
     return _exponential(_two_sample_interval(one, other, spec, np.log, _SAME_LOGARITHM))
 
 
-def difference_of_medians(first: Values, second: Values, spec: Asked) -> Interval:
+def difference_of_medians(first: Values, second: Values, spec: IntervalSpec) -> Interval:
     """Computes the interval of the median of ``first`` less that of ``second``; values may be 0 or below."""
     one, other = _sort_known(first), _sort_known(second)
     if not (len(one) and len(other)):
-        return spec.none(None, _explain_too_few(0))
+        return spec.without_interval(None, _explain_too_few(0))
     return _two_sample_interval(one, other, spec, lambda medians: medians)
 
 
-def paired_ratio(pairs: Sequence[tuple[float | None, float | None]], spec: Asked) -> Interval:
+def paired_ratio(pairs: Sequence[tuple[float | None, float | None]], spec: IntervalSpec) -> Interval:
     """Computes the interval of the ratio (first over second) of the median pair; values must be above 0.
 
     The two values of a pair, measured one after the other, are drawn together, so that slow changes cancel out. The
@@ -184,24 +184,24 @@ def paired_ratio(pairs: Sequence[tuple[float | None, float | None]], spec: Asked
     """
     whole = whole_pairs(pairs)
     if any(value <= 0.0 for pair in whole for value in pair):
-        return spec.none(None, "a ratio needs values above 0")
+        return spec.without_interval(None, "a ratio needs values above 0")
     return _exponential(
         _median_interval([math.log(one) - math.log(other) for one, other in whole], spec, _SAME_LOGARITHM)
     )
 
 
-def paired_difference(pairs: Sequence[tuple[float | None, float | None]], spec: Asked) -> Interval:
+def paired_difference(pairs: Sequence[tuple[float | None, float | None]], spec: IntervalSpec) -> Interval:
     """Computes the interval of the difference of the median pair; values may be 0 or below."""
-    return of_median([one - other for one, other in whole_pairs(pairs)], spec)
+    return bootstrap_median([one - other for one, other in whole_pairs(pairs)], spec)
 
 
 def whole_pairs(pairs: Sequence[tuple[float | None, float | None]]) -> list[tuple[float, float]]:
     """Returns the pairs of which both values are known."""
-    found = (known(pair) for pair in pairs)
+    found = (known_numbers(pair) for pair in pairs)
     return [(pair[0], pair[1]) for pair in found if len(pair) == 2]
 
 
-def few(sizes: Sequence[int], confidence_ratio: float) -> str | None:
+def explain_few_values(sizes: Sequence[int], confidence_ratio: float) -> str | None:
     """Says that even the whole range of so few values holds the median with too little confidence; None where it
     suffices.
 
@@ -217,36 +217,36 @@ def few(sizes: Sequence[int], confidence_ratio: float) -> str | None:
     )
 
 
-def _median_interval(values: Values, spec: Asked, noise: float = 0.0) -> Interval:
+def _median_interval(values: Values, spec: IntervalSpec, noise: float = 0.0) -> Interval:
     ordered = _sort_known(values)
     if len(ordered) < 2:
-        return spec.none(float(ordered[0]) if len(ordered) else None, _explain_too_few(len(ordered)))
+        return spec.without_interval(float(ordered[0]) if len(ordered) else None, _explain_too_few(len(ordered)))
     lower, upper = middle_places(len(ordered), spec.resamples, spec.seed, mirrored=True)
     drawn = (ordered[lower] + ordered[upper]) / 2.0
-    found = _bca_interval(_median(ordered), drawn, [_without_each(ordered)], spec, noise)
-    return _add_note(found, few([len(ordered)], spec.confidence_ratio))
+    found = _bca_interval(_median(ordered), drawn, [_leave_one_out(ordered)], spec, noise)
+    return _add_note(found, explain_few_values([len(ordered)], spec.confidence_ratio))
 
 
 def _two_sample_interval(
-    one: Floats, other: Floats, spec: Asked, scale: Callable[[Floats], Floats], noise: float = 0.0
+    one: Floats, other: Floats, spec: IntervalSpec, scale: Callable[[Floats], Floats], noise: float = 0.0
 ) -> Interval:
     """Computes the interval for two samples, which share their draws, one half a turn later: swapping sides swaps
     signs.
     """
     estimate = float(scale(np.array([_median(one)]))[0] - scale(np.array([_median(other)]))[0])
     if min(len(one), len(other)) < 2:
-        return spec.none(estimate, _explain_too_few(1))
+        return spec.without_interval(estimate, _explain_too_few(1))
     medians = []
     for ordered in (one, other):
         lower, upper = middle_places(len(ordered), spec.resamples, spec.seed, mirrored=False)
         medians.append((ordered[lower] + ordered[upper]) / 2.0)
     drawn = scale(medians[0]) - scale(np.roll(medians[1], spec.resamples // 2))
-    found = _bca_interval(estimate, drawn, [scale(_without_each(one)), -scale(_without_each(other))], spec, noise)
-    return _add_note(found, few([len(one), len(other)], spec.confidence_ratio))
+    found = _bca_interval(estimate, drawn, [scale(_leave_one_out(one)), -scale(_leave_one_out(other))], spec, noise)
+    return _add_note(found, explain_few_values([len(one), len(other)], spec.confidence_ratio))
 
 
 def _bca_interval(
-    estimate: float, drawn: Floats, without_each: Sequence[Floats], spec: Asked, noise: float = 0.0
+    estimate: float, drawn: Floats, without_each: Sequence[Floats], spec: IntervalSpec, noise: float = 0.0
 ) -> Interval:
     """Computes the BCa interval; ``without_each`` has each sample's statistic without each of its values.
 
@@ -338,14 +338,14 @@ def _explain_too_few(n: int) -> str:
 
 
 def _sort_known(values: Values) -> Floats:
-    return np.sort(np.array(known(values), dtype=np.float64))
+    return np.sort(np.array(known_numbers(values), dtype=np.float64))
 
 
 def _median(ordered: Floats) -> float:
     return float((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0)
 
 
-def _without_each(ordered: Floats) -> Floats:
+def _leave_one_out(ordered: Floats) -> Floats:
     """Returns the medians of all sorted values but one, for each one left out."""
     n = len(ordered)
     left = np.arange(n - 1)

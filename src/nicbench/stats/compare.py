@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Final
 
 from nicbench.stats.bootstrap import (
-    Asked,
     Interval,
+    IntervalSpec,
     difference_of_medians,
     paired_difference,
     paired_ratio,
@@ -26,10 +26,10 @@ from nicbench.stats.rank_tests import (
     signed_ranks,
     smallest_p,
 )
-from nicbench.stats.sample import Sample, Values, describe, known, standard_deviation
+from nicbench.stats.sample import Sample, Values, describe, known_numbers, standard_deviation
 
 
-def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+def correct_by_holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Corrects p-values by Holm's method, in the order given: the k-th smallest of m is multiplied by m - k + 1.
 
     A corrected value is never below the one before it, and at most 1. Holm, "A simple sequentially rejective multiple
@@ -45,7 +45,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(corrected)
 
 
-def worth_making(smallest_p: Sequence[float], level_ratio: float) -> tuple[bool, ...]:
+def select_worthwhile(smallest_p: Sequence[float], level_ratio: float) -> tuple[bool, ...]:
     """Returns which tests, given their smallest possible p, could still show something beside the others.
 
     There are at most k of them, each with a smallest p of at most level / k. The others, corrected, could show nothing
@@ -93,7 +93,7 @@ class Detectable:
         return None if self.difference is None else 100.0 * math.expm1(self.difference)
 
 
-def detectable(sides: Sequence[Spread], seen: float | None, confidence_ratio: float) -> Detectable:
+def find_detectable(sides: Sequence[Spread], seen: float | None, confidence_ratio: float) -> Detectable:
     """Computes the smallest difference that these runs could have shown, and the runs needed for the one seen.
 
     ``sides`` are two independent ones, or one: the differences of pairs. ``seen`` is the difference that was seen. The
@@ -164,7 +164,7 @@ class Effect(StrEnum):
         return 1.0 if self.is_ratio else 0.0
 
 
-class Shown(StrEnum):
+class ClaimOutcome(StrEnum):
     """Whether a difference is shown, and if not, why."""
 
     YES = "a difference is shown"
@@ -189,7 +189,7 @@ class Claim:
     better.
     """
 
-    shown: Shown
+    shown: ClaimOutcome
     higher: str | None = None
     lower: str | None = None
 
@@ -216,9 +216,9 @@ class Comparison:
     detectable: Detectable | None
 
 
-def compare(first: tuple[str, Values], second: tuple[str, Values], spec: Asked) -> Comparison:
+def compare(first: tuple[str, Values], second: tuple[str, Values], spec: IntervalSpec) -> Comparison:
     """Compares independent runs of two configurations, each given as a name and one value for each run."""
-    values, others = known(first[1]), known(second[1])
+    values, others = known_numbers(first[1]), known_numbers(second[1])
     is_ratio = all(value > 0.0 for value in (*values, *others))
     return _make_comparison(
         Side(first[0], describe(first[1])),
@@ -232,7 +232,7 @@ def compare(first: tuple[str, Values], second: tuple[str, Values], spec: Asked) 
     )
 
 
-def compare_pairs(first: tuple[str, Values], second: tuple[str, Values], spec: Asked) -> Comparison:
+def compare_pairs(first: tuple[str, Values], second: tuple[str, Values], spec: IntervalSpec) -> Comparison:
     """Compares runs made in pairs: the n-th run of both sides, one right after the other (``core/turn.py``).
 
     A pair with an unknown value is left out and counted. Raises ValueError where the numbers of runs differ.
@@ -264,7 +264,7 @@ def _make_comparison(
     test: RankTest | None,
     dominance: Dominance | None,
     scaled: Sequence[Sequence[float]],
-    spec: Asked,
+    spec: IntervalSpec,
 ) -> Comparison:
     """Builds the comparison. ``scaled`` has the values of each side, or of the pairs, on the scale that is judged."""
     seen = effect.estimate if effect.estimate is None or not kind.is_ratio else math.log(effect.estimate)
@@ -277,23 +277,23 @@ def _make_comparison(
         test=test,
         dominance=dominance,
         claim=_claim(first.name, second.name, kind, effect, test, spec),
-        detectable=detectable(spreads, seen, spec.confidence_ratio) if len(spreads) == len(scaled) else None,
+        detectable=find_detectable(spreads, seen, spec.confidence_ratio) if len(spreads) == len(scaled) else None,
     )
 
 
-def _claim(first: str, second: str, kind: Effect, effect: Interval, test: RankTest | None, spec: Asked) -> Claim:
+def _claim(first: str, second: str, kind: Effect, effect: Interval, test: RankTest | None, spec: IntervalSpec) -> Claim:
     level = spec.level_ratio
     if effect.estimate is None or effect.lower is None or test is None:
-        return Claim(Shown.NO_INTERVAL)
+        return Claim(ClaimOutcome.NO_INTERVAL)
     if not test.can_show(level):
-        return Claim(Shown.TOO_ALIKE if test.runs_suffice(level) else Shown.TOO_FEW)
+        return Claim(ClaimOutcome.TOO_ALIKE if test.runs_suffice(level) else ClaimOutcome.TOO_FEW)
     if effect.holds(kind.of_no_difference):
-        return Claim(Shown.INTERVAL_HOLDS)
+        return Claim(ClaimOutcome.INTERVAL_HOLDS)
     if test.p > level:
-        return Claim(Shown.TEST_DOES_NOT)
+        return Claim(ClaimOutcome.TEST_DOES_NOT)
     if effect.estimate > kind.of_no_difference:
-        return Claim(Shown.YES, higher=first, lower=second)
-    return Claim(Shown.YES, higher=second, lower=first)
+        return Claim(ClaimOutcome.YES, higher=first, lower=second)
+    return Claim(ClaimOutcome.YES, higher=second, lower=first)
 
 
 def _to_judged_scale(values: Sequence[float], *, is_ratio: bool) -> list[float]:

@@ -15,7 +15,7 @@ BUSY = ("user", "nice", "system", "irq", "softirq", "guest")
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class CpuStates:
     """The time of one CPU, or of several added up, over one interval: nanoseconds by state."""
 
     by_state: Mapping[str, int]
@@ -49,22 +49,22 @@ class Utilisation:
     samples: int
 
 
-def added(parts: Iterable[Spent]) -> Spent:
+def add_times(parts: Iterable[CpuStates]) -> CpuStates:
     """Adds up several CPUs, or several intervals."""
     sums: dict[str, int] = {}
     for part in parts:
         for state, time_ns in part.by_state.items():
             sums[state] = sums.get(state, 0) + time_ns
-    return Spent(MappingProxyType(sums))
+    return CpuStates(MappingProxyType(sums))
 
 
-def utilisation(intervals: Iterable[Spent], states: Sequence[str] = BUSY) -> Utilisation | None:
+def utilisation(intervals: Iterable[CpuStates], states: Sequence[str] = BUSY) -> Utilisation | None:
     """Computes the share of time in ``states``; None where no time has passed in any interval."""
     known = [each for each in intervals if each.total_ns > 0]
     if not known:
         return None
     shares = [share for each in known if (share := each.share(*states)) is not None]
-    mean = added(known).share(*states)
+    mean = add_times(known).share(*states)
     if mean is None:
         return None
     return Utilisation(min(shares), mean, max(shares), len(shares))
@@ -78,7 +78,9 @@ class ClientsUtilisation:
     overall: Utilisation
 
 
-def over_clients(clients: Mapping[str, Sequence[Spent]], states: Sequence[str] = BUSY) -> ClientsUtilisation | None:
+def utilisation_of_clients(
+    clients: Mapping[str, Sequence[CpuStates]], states: Sequence[str] = BUSY
+) -> ClientsUtilisation | None:
     """Computes the utilisation by client (docs/studies.md). Clients without a sample are left out; None if none has
     one.
     """

@@ -21,9 +21,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nicbench.stats.compare import holm, worth_making
+from nicbench.stats.compare import correct_by_holm, select_worthwhile
 from nicbench.stats.rank_tests import Exactness, RankTest, mann_whitney
-from nicbench.stats.sample import Series, known
+from nicbench.stats.sample import Series, known_numbers
 
 MANN_KENDALL: Final = "Mann-Kendall"
 _EXACT_UP_TO: Final = 50
@@ -182,14 +182,14 @@ class Drifts:
         return tuple(drift for drift in self.all if drift.is_shown)
 
 
-def drifts(series: Iterable[Series], confidence_ratio: float = 0.95) -> Drifts:
+def find_drifts(series: Iterable[Series], confidence_ratio: float = 0.95) -> Drifts:
     """Tests each series, one value of one configuration over its runs. Raises ValueError where times do not rise."""
     level = round(1.0 - confidence_ratio, 12)
     known_series = [_KnownSeries(one) for one in series]
     tests = [one.trend for one in known_series] + [one.thirds for one in known_series]
     smallest = [1.0 if test is None else test.smallest_p or 0.0 for test in tests]
-    made = [test if worth else None for test, worth in zip(tests, worth_making(smallest, level), strict=True)]
-    corrected = iter(holm([test.p for test in made if test is not None]))
+    made = [test if worth else None for test, worth in zip(tests, select_worthwhile(smallest, level), strict=True)]
+    corrected = iter(correct_by_holm([test.p for test in made if test is not None]))
     tested = [None if test is None else CorrectedTest(test, next(corrected)) for test in made]
     found = [
         one.drift(tested[place], tested[len(known_series) + place], confidence_ratio, level)
@@ -206,7 +206,7 @@ class _KnownSeries:
         pairs = [
             (time, value)
             for time, value in zip(times, series.values, strict=True)
-            if value is not None and known((value,))
+            if value is not None and known_numbers((value,))
         ]
         self.name = series.name
         self.times = [float(time) for time, _ in pairs]
@@ -225,9 +225,9 @@ class _KnownSeries:
             name=self.name,
             n=len(self.values),
             slope=slope,
-            over_run_percent=self._over_run(slope.estimate if slope else None),
-            over_run_lower_percent=self._over_run(slope.lower if slope else None),
-            over_run_upper_percent=self._over_run(slope.upper if slope else None),
+            over_run_percent=self._change_over_run(slope.estimate if slope else None),
+            over_run_lower_percent=self._change_over_run(slope.lower if slope else None),
+            over_run_upper_percent=self._change_over_run(slope.upper if slope else None),
             trend=trend,
             third=self.third,
             thirds_percent=self._percent(change),
@@ -236,7 +236,7 @@ class _KnownSeries:
             level_ratio=level,
         )
 
-    def _over_run(self, slope: float | None) -> float | None:
+    def _change_over_run(self, slope: float | None) -> float | None:
         return None if slope is None else self._percent(slope * (self.times[-1] - self.times[0]))
 
     def _percent(self, change: float | None) -> float | None:

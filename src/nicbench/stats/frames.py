@@ -33,13 +33,13 @@ class Target:
         if not 0.0 <= self.tolerance_ratio < 1.0:
             raise ValueError(f"a tolerance is from 0 to below 1, not {self.tolerance_ratio}")
 
-    def of(self, instances: int) -> float:
+    def for_instances(self, instances: int) -> float:
         """Returns the target of a number of instances: the row "Target" of the published tables."""
         return self.frames_per_s * instances
 
     def is_met(self, frames_per_s: float | None, instances: int = 1) -> bool:
         """Returns whether the sum over so many instances meets the target; an unknown one does not."""
-        least = (1.0 - self.tolerance_ratio) * self.of(instances)
+        least = (1.0 - self.tolerance_ratio) * self.for_instances(instances)
         return frames_per_s is not None and frames_per_s >= least * (1.0 - _ROUNDING)
 
 
@@ -90,7 +90,7 @@ class RunFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class OverRuns:
+class FiguresOverRuns:
     """All runs with one number of instances: Average, Median and Target of the published summary, and targets met.
 
     Average, median, minimum and maximum are of the sums of the ``runs_known`` runs. ``met_in_median_run`` counts an
@@ -133,7 +133,7 @@ class OverRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldInstances:
     """The largest number of instances tried that met the target.
 
     ``instances`` is 0 where not even one did, and None where the fewest that were tried did not and fewer might.
@@ -151,7 +151,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Sustained:
+class SustainedInstances:
     """The numbers of instances sustained: by the sum in every run and in the median run (as the study counts), and by
     every instance.
 
@@ -159,9 +159,9 @@ class Sustained:
     known for every number of instances tried.
     """
 
-    in_every_run: Held
-    in_median_run: Held
-    by_every_instance: Held | None
+    in_every_run: HeldInstances
+    in_median_run: HeldInstances
+    by_every_instance: HeldInstances | None
 
 
 def fairness(rates: Sequence[float]) -> float | None:
@@ -177,7 +177,7 @@ def fairness(rates: Sequence[float]) -> float | None:
     return math.fsum(shares) ** 2 / (len(shares) * math.fsum(share * share for share in shares))
 
 
-def of_run(instances: Sequence[Instance], target: Target) -> RunFigures:
+def figures_of_run(instances: Sequence[Instance], target: Target) -> RunFigures:
     """Computes the figures of a run from its instances; ValueError where there is none."""
     if not instances:
         raise ValueError("a run has at least one instance")
@@ -199,7 +199,7 @@ def of_run(instances: Sequence[Instance], target: Target) -> RunFigures:
     )
 
 
-def of_sum(instances: int, sum_frames_per_s: float | None, target: Target) -> RunFigures:
+def figures_of_sum(instances: int, sum_frames_per_s: float | None, target: Target) -> RunFigures:
     """Computes the figures of a run of which only the sum is known, as in the published summaries."""
     if instances < 1:
         raise ValueError(f"a run has at least one instance, not {instances}")
@@ -219,7 +219,7 @@ def of_sum(instances: int, sum_frames_per_s: float | None, target: Target) -> Ru
     )
 
 
-def over_runs(runs: Sequence[RunFigures], target: Target) -> OverRuns:
+def summarise_run_figures(runs: Sequence[RunFigures], target: Target) -> FiguresOverRuns:
     """Summarises runs with the same number of instances; ValueError where there is none, or the numbers differ."""
     numbers = sorted({run.instances for run in runs})
     if len(numbers) != 1:
@@ -230,7 +230,7 @@ def over_runs(runs: Sequence[RunFigures], target: Target) -> OverRuns:
     pessimistic_median = statistics.median(
         -math.inf if run.sum_frames_per_s is None else run.sum_frames_per_s for run in runs
     )
-    return OverRuns(
+    return FiguresOverRuns(
         instances=instances,
         runs=len(runs),
         runs_known=len(sums),
@@ -238,7 +238,7 @@ def over_runs(runs: Sequence[RunFigures], target: Target) -> OverRuns:
         median_frames_per_s=statistics.median(sums) if sums else None,
         minimum_frames_per_s=min(sums, default=None),
         maximum_frames_per_s=max(sums, default=None),
-        target_frames_per_s=target.of(instances),
+        target_frames_per_s=target.for_instances(instances),
         runs_met=sum(run.is_met for run in runs),
         runs_met_by_every_instance=_sum_known(run.every_instance_met for run in runs),
         met_in_median_run=target.is_met(pessimistic_median, instances),
@@ -249,7 +249,7 @@ def over_runs(runs: Sequence[RunFigures], target: Target) -> OverRuns:
     )
 
 
-def sustained(tried: Iterable[OverRuns]) -> Sustained | None:
+def find_sustained(tried: Iterable[FiguresOverRuns]) -> SustainedInstances | None:
     """Finds the numbers of instances sustained, from one summary for each; None where nothing was tried.
 
     All summaries must be of one direction and configuration.
@@ -261,20 +261,22 @@ def sustained(tried: Iterable[OverRuns]) -> Sustained | None:
         raise ValueError("there is one summary for each number of instances; some number has several")
     strictest = [(one.instances, one.runs_met_by_every_instance == one.runs) for one in ordered]
     is_known = all(one.runs_met_by_every_instance is not None for one in ordered)
-    return Sustained(
+    return SustainedInstances(
         in_every_run=_find_held([(one.instances, one.runs_met == one.runs) for one in ordered]),
         in_median_run=_find_held([(one.instances, one.met_in_median_run) for one in ordered]),
         by_every_instance=_find_held(strictest) if is_known else None,
     )
 
 
-def _find_held(tried: Sequence[tuple[int, bool]]) -> Held:
+def _find_held(tried: Sequence[tuple[int, bool]]) -> HeldInstances:
     """Finds the largest number that held; ``tried`` rises by the number of instances."""
     fewest, most = tried[0][0], tried[-1][0]
     largest = max((instances for instances, held in tried if held), default=None)
     if largest is None:
-        return Held(0 if fewest == 1 else None, most)
-    return Held(largest, most, tuple(instances for instances, held in tried if instances < largest and not held))
+        return HeldInstances(0 if fewest == 1 else None, most)
+    return HeldInstances(
+        largest, most, tuple(instances for instances, held in tried if instances < largest and not held)
+    )
 
 
 def _sum_known(counts: Iterable[int | None]) -> int | None:

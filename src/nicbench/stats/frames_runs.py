@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.result import Result
-from nicbench.stats.frames import Instance, OverRuns, RunFigures, Target, of_run, of_sum, over_runs
+from nicbench.stats.frames import (
+    FiguresOverRuns,
+    Instance,
+    RunFigures,
+    Target,
+    figures_of_run,
+    figures_of_sum,
+    summarise_run_figures,
+)
 
 RATE: Final = "frames_per_s"
 SUM: Final = "sum_frames_per_s"
@@ -31,7 +39,7 @@ _POSITION_PARAMETERS: Final = frozenset({"instances", "run", "instance"})
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class FilmRun:
     """One run at a point. ``instances`` has the result of each instance in order, None where one is missing.
 
     It is empty where only their sum is known; ``whole`` is None where there are only instances.
@@ -53,7 +61,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedPoint:
     """All runs at a point, in their order. Without a ``target`` nothing was limited, and nothing counts as met.
 
     ``is_assumed`` says that the results name no target and the default is used.
@@ -61,16 +69,16 @@ class Tried:
 
     instances: int
     target: Target | None
-    runs: tuple[Ran, ...]
+    runs: tuple[FilmRun, ...]
     is_assumed: bool = False
 
     @property
-    def over(self) -> OverRuns:
+    def over(self) -> FiguresOverRuns:
         """The summary over the runs; its figures about targets mean nothing where there is no target."""
-        return over_runs([ran.figures for ran in self.runs], self.target or Target())
+        return summarise_run_figures([ran.figures for ran in self.runs], self.target or Target())
 
 
-def tried(results: Iterable[Result], default: Target | None = None) -> dict[Point, Tried]:
+def group_by_point(results: Iterable[Result], default: Target | None = None) -> dict[Point, TriedPoint]:
     """Groups results by point into runs, from results of instances where there are such, else from sums.
 
     The target is that of the results at the point, including those of a summary; where they contradict one another it
@@ -102,8 +110,10 @@ def tried(results: Iterable[Result], default: Target | None = None) -> dict[Poin
 
 
 def runs_of(results: Iterable[Result], default: Target) -> dict[Point, tuple[RunFigures, ...]]:
-    """Returns the figures of ``tried`` alone."""
-    return {point: tuple(ran.figures for ran in found.runs) for point, found in tried(results, default).items()}
+    """Returns the figures of ``group_by_point`` alone."""
+    return {
+        point: tuple(ran.figures for ran in found.runs) for point, found in group_by_point(results, default).items()
+    }
 
 
 def _group_runs(
@@ -112,7 +122,7 @@ def _group_runs(
     wholes: Mapping[int, Result],
     stated: Target | None,
     default: Target | None,
-) -> Tried:
+) -> TriedPoint:
     every = [*wholes.values(), *(one for of_run_ in instances.values() for one in of_run_.values())]
     target = stated or (default if any(result.imported for result in every) else None)
     runs = []
@@ -120,12 +130,12 @@ def _group_runs(
         known, whole = instances.get(run, {}), wholes.get(run)
         each = tuple(known.get(place) for place in range(1, number + 1)) if known else ()
         figures = (
-            of_run([_instance(one) for one in each], target or Target())
+            figures_of_run([_instance(one) for one in each], target or Target())
             if each
-            else of_sum(number, None if whole is None else number_of(whole, SUM), target or Target())
+            else figures_of_sum(number, None if whole is None else number_of(whole, SUM), target or Target())
         )
-        runs.append(Ran(run, figures, whole, each))
-    return Tried(number, target, tuple(runs), is_assumed=stated is None and target is not None)
+        runs.append(FilmRun(run, figures, whole, each))
+    return TriedPoint(number, target, tuple(runs), is_assumed=stated is None and target is not None)
 
 
 def _strictest(targets: Iterable[Target]) -> Target | None:

@@ -37,7 +37,7 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
     """
     decoded = _decode(histogram)
     count = decoded.get_total_count()
-    recorded = _recorded(decoded)
+    recorded = _recorded_slots(decoded)
     up_to = list(accumulate(frames for _, frames in recorded))
     known = {}
     for name in PERCENTILES:
@@ -49,13 +49,13 @@ def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str
     return known
 
 
-def added(histograms: Sequence[str | None]) -> str | None:
+def add_histograms(histograms: Sequence[str | None]) -> str | None:
     """Adds up histograms; None where one of them is unknown."""
     counts: Counter[int] = Counter()
     for histogram in histograms:
         if histogram is None:
             return None
-        counts.update(dict(counted_in(histogram)))
+        counts.update(dict(value_counts(histogram)))
     return histogram_of(sorted(counts.items()))
 
 
@@ -72,14 +72,14 @@ def counts_above(histogram: str, maximum_ns: float, bounds_ns: Sequence[int]) ->
     The histogram keeps three digits: values less than 0.1 % above a bound may count as within it.
     """
     decoded = _decode(histogram)
-    recorded = [(decoded.get_lowest_equivalent_value(value_ns), count) for value_ns, count in _recorded(decoded)]
+    recorded = [(decoded.get_lowest_equivalent_value(value_ns), count) for value_ns, count in _recorded_slots(decoded)]
     return tuple(
         0 if maximum_ns <= bound_ns else sum(count for lowest_ns, count in recorded if lowest_ns > bound_ns)
         for bound_ns in bounds_ns
     )
 
 
-def with_percentiles(latency: Latency) -> Latency:
+def add_percentiles(latency: Latency) -> Latency:
     """Returns the latency with percentiles computed from its histogram, where it has one."""
     if latency.histogram is None:
         return latency
@@ -114,15 +114,15 @@ def merge(parts: Sequence[Latency]) -> Latency | None:
         histogram=_merge_histograms([part.histogram for part in parts]),
         sample_of=_sample_of(parts),
     )
-    return with_percentiles(merged)
+    return add_percentiles(merged)
 
 
-def tail(histogram: str, *, maximum_ns: int | None = None, points_per_decade: int = 20) -> tuple[TailPoint, ...]:
+def tail_points(histogram: str, *, maximum_ns: int | None = None, points_per_decade: int = 20) -> tuple[TailPoint, ...]:
     """Returns the share of frames that took longer, at even steps of a logarithmic axis; shares are above zero.
 
     The last point is the greatest latency that some frame exceeded, so the curve ends at one frame's share.
     """
-    recorded = _recorded(_decode(histogram))
+    recorded = _recorded_slots(_decode(histogram))
     total = sum(count for _, count in recorded)
     points: list[TailPoint] = []
     above, step = total, None
@@ -155,7 +155,7 @@ def _decode(histogram: str) -> Any:
     return decoded
 
 
-def _recorded(decoded: Any) -> list[tuple[int, int]]:
+def _recorded_slots(decoded: Any) -> list[tuple[int, int]]:
     """Returns the greatest value of each non-empty slot, rising, with its count; the package visits empty slots too."""
     import numpy as np  # imported here, as most uses of methods need no histogram
 
@@ -184,9 +184,9 @@ def histogram_of(counted: Iterable[tuple[int, int]]) -> str:
     return _text(whole)
 
 
-def counted_in(histogram: str) -> tuple[tuple[int, int], ...]:
+def value_counts(histogram: str) -> tuple[tuple[int, int], ...]:
     """Returns the values of a histogram, in its own unit, with their counts; ValueError where it is no histogram."""
-    return tuple(_recorded(_decode(histogram)))
+    return tuple(_recorded_slots(_decode(histogram)))
 
 
 def _text(histogram: Any) -> str:

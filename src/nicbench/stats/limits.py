@@ -33,7 +33,7 @@ class Limit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedData:
     """What one client moved, in bits per second of payload. None is unknown."""
 
     client: str
@@ -54,7 +54,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
+class CpuLoad:
     """How busy a machine was, as shares 0..1: the mean of all its CPUs, and the busiest one."""
 
     mean: float | None
@@ -62,7 +62,7 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLimit:
     """A limit with a sentence for the report; ``clients`` are those that caused it."""
 
     limit: Limit
@@ -70,18 +70,20 @@ class Found:
     clients: tuple[str, ...] = ()
 
 
-def limit_of(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found:
+def limit_of(moved: Sequence[MovedData], server_machine: str, busy: Mapping[str, CpuLoad]) -> FoundLimit:
     """Finds the limit of clients that ran together; the first that applies: links, clients, shared machine, server."""
     return (
         _full_links(moved)
         or _busy_clients(moved, server_machine, busy)
         or _slow_clients(moved, server_machine)
         or _busy_server(moved, server_machine, busy)
-        or Found(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
+        or FoundLimit(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
     )
 
 
-def limit_alone(one: Moved, others: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found:
+def limit_alone(
+    one: MovedData, others: Sequence[MovedData], server_machine: str, busy: Mapping[str, CpuLoad]
+) -> FoundLimit:
     """Finds the limit of a client that had the server to itself, as each of the ``others`` had at another time.
 
     What another client moved through the same port, port and server can carry: a lower rate is this client's own limit.
@@ -89,20 +91,20 @@ def limit_alone(one: Moved, others: Sequence[Moved], server_machine: str, busy: 
     return (
         _full_links([one])
         or _busy_clients([one], server_machine, busy)
-        or _outdone(one, others)
+        or _find_outdone(one, others)
         or _busy_server([one], server_machine, busy)
-        or Found(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
+        or FoundLimit(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
     )
 
 
-def _outdone(one: Moved, others: Sequence[Moved]) -> Found | None:
+def _find_outdone(one: MovedData, others: Sequence[MovedData]) -> FoundLimit | None:
     """Compares a client with the fastest one on the same port, as the published study did (docs/studies.md)."""
     through = [other for other in others if other.port == one.port and other.client != one.client]
     best = max(through, key=lambda other: other.bits_per_s or 0.0, default=None)
     if best is None or one.bits_per_s is None or one.bits_per_s >= OUTDONE * (best.bits_per_s or 0.0):
         return None
     share = 100 * one.bits_per_s / (best.bits_per_s or 1.0)
-    return Found(
+    return FoundLimit(
         Limit.CLIENT,
         f"{one.client} moved {share:.0f} % of what {best.client} moved through the same port: a slow machine, or its "
         "link; the port can do more",
@@ -110,9 +112,9 @@ def _outdone(one: Moved, others: Sequence[Moved]) -> Found | None:
     )
 
 
-def _full_links(moved: Sequence[Moved]) -> Found | None:
+def _full_links(moved: Sequence[MovedData]) -> FoundLimit | None:
     """Finds that the link of every port, or the client's own, is full."""
-    by_port = _by_port(moved)
+    by_port = _rates_by_port(moved)
     full = [
         _fills(by_port[one.port], one.port_link_bits_per_s) or _fills(one.bits_per_s, one.link_bits_per_s)
         for one in moved
@@ -125,10 +127,10 @@ def _full_links(moved: Sequence[Moved]) -> Found | None:
             "; clients of one port together counted more than its link carries, for they did not begin and end "
             "together: a longer round tells it better"
         )
-    return Found(Limit.LINK, text)
+    return FoundLimit(Limit.LINK, text)
 
 
-def _by_port(moved: Sequence[Moved]) -> dict[str, float]:
+def _rates_by_port(moved: Sequence[MovedData]) -> dict[str, float]:
     """Sums up the rate on each port's link in its busier direction."""
     sums: dict[str, list[float]] = {}
     for one in moved:
@@ -147,7 +149,7 @@ def _fills(bits_per_s: float | None, link_bits_per_s: float | None) -> bool:
     return bits_per_s is not None and bool(link_bits_per_s) and bits_per_s >= FULL_LINK * (link_bits_per_s or 0.0)
 
 
-def _busy_clients(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found | None:
+def _busy_clients(moved: Sequence[MovedData], server_machine: str, busy: Mapping[str, CpuLoad]) -> FoundLimit | None:
     """Finds clients with a fully busy CPU while no CPU of the server was fully busy."""
     server = busy.get(server_machine)
     if server is not None and (server.busiest_core or 0.0) >= BUSY_CORE:
@@ -162,7 +164,7 @@ def _busy_clients(moved: Sequence[Moved], server_machine: str, busy: Mapping[str
     if not busy_clients:
         return None
     clients = ", ".join(f"{client} ({100 * share:.0f} %)" for client, share in busy_clients.items())
-    return Found(
+    return FoundLimit(
         Limit.CLIENT,
         f"a CPU of the client was busy all the time: {clients}; {_describe_server(server)}. "
         "Repeat it with a faster client",
@@ -170,17 +172,17 @@ def _busy_clients(moved: Sequence[Moved], server_machine: str, busy: Mapping[str
     )
 
 
-def _describe_server(server: Busy | None) -> str:
+def _describe_server(server: CpuLoad | None) -> str:
     known = server is not None and server.busiest_core is not None
     return "the server had time left" if known else "how busy the server was is not known"
 
 
-def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
+def _slow_clients(moved: Sequence[MovedData], server_machine: str) -> FoundLimit | None:
     """Finds clients much slower than others with as many clients on their port and links of the same speed.
 
     A client whose port is full has its share of the port, and is not slow.
     """
-    by_port, clients = _by_port(moved), Counter(one.port for one in moved)
+    by_port, clients = _rates_by_port(moved), Counter(one.port for one in moved)
     known = [
         one
         for one in moved
@@ -188,7 +190,7 @@ def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
         and one.machine != server_machine
         and not _fills(by_port[one.port], one.port_link_bits_per_s)
     ]
-    slow: list[Moved] = []
+    slow: list[MovedData] = []
     for one in known:
         alike = [
             other
@@ -204,7 +206,7 @@ def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
         return None
     names = tuple(one.client for one in slow)
     same = "links of the same speed" if all(one.link_bits_per_s for one in slow) else "links of unknown speed"
-    return Found(
+    return FoundLimit(
         Limit.CLIENT,
         f"{', '.join(names)} moved less than {100 * SLOW_CLIENT:.0f} % of what the clients beside it did, over {same}: "
         "a slow machine, or its link",
@@ -212,18 +214,20 @@ def _slow_clients(moved: Sequence[Moved], server_machine: str) -> Found | None:
     )
 
 
-def _rate_per_process(moved: Moved) -> float:
+def _rate_per_process(moved: MovedData) -> float:
     """Returns what one of the client's processes moved, in bits per second."""
     return (moved.bits_per_s or 0.0) / moved.parts
 
 
-def _busy_server(moved: Sequence[Moved], server_machine: str, busy: Mapping[str, Busy]) -> Found | None:
+def _busy_server(moved: Sequence[MovedData], server_machine: str, busy: Mapping[str, CpuLoad]) -> FoundLimit | None:
     server = busy.get(server_machine)
     if server is None:
         return None
     shared = any(one.machine == server_machine for one in moved)
     if shared and (server.mean or 0.0) >= BUSY_MACHINE:
-        return Found(Limit.SHARED, f"the CPUs that server and clients share were {100 * (server.mean or 0):.0f} % busy")
+        return FoundLimit(
+            Limit.SHARED, f"the CPUs that server and clients share were {100 * (server.mean or 0):.0f} % busy"
+        )
     if not shared and (server.busiest_core or 0.0) >= BUSY_CORE:
-        return Found(Limit.SERVER, f"a CPU of the server was {100 * (server.busiest_core or 0):.0f} % busy")
+        return FoundLimit(Limit.SERVER, f"a CPU of the server was {100 * (server.busiest_core or 0):.0f} % busy")
     return None

@@ -18,7 +18,7 @@ def figures(value: float, digits: int = 4) -> str:
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 
-def alike(values: Sequence[float], of_no_difference: float, least_decimals: int = 2) -> tuple[str, ...]:
+def format_alike(values: Sequence[float], of_no_difference: float, least_decimals: int = 2) -> tuple[str, ...]:
     """Formats with equal decimals, enough that values differ from ``of_no_difference`` and from each other as they
     should.
     """
@@ -63,6 +63,6 @@ class Quantity:
     higher_is_better: bool | None = None
     comparative: str | None = None
 
-    def of(self, value: float | None) -> str:
+    def format_value(self, value: float | None) -> str:
         """Formats a value with the unit."""
         return "unknown" if value is None else f"{figures(value)} {self.unit}".rstrip()

@@ -11,7 +11,7 @@ from nicbench.core.trial import Latency, Reading, StreamReading, Trial
 from nicbench.stats.latency import merge
 
 
-def telling(trials: Sequence[Trial]) -> Trial | None:
+def find_telling_trial(trials: Sequence[Trial]) -> Trial | None:
     """Returns the trial at the highest load without a failed frame; else the one with the least loss."""
     if not trials:
         return None

@@ -80,7 +80,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest:
         fewer, seen = (m, rank_sum) if m <= n else (n, sum(ranks[m:]))
         unit = 1 if any(rank % 2 for rank in ranks) else 2  # without ties no rank is fractional
         counts = _count_sums_of(fewer, [rank // unit for rank in ranks])
-        p, smallest = _two_sided(counts, seen // unit, 2 * fewer * (m + n + 1) // unit)
+        p, smallest = _two_sided_p(counts, seen // unit, 2 * fewer * (m + n + 1) // unit)
         return RankTest(MANN_WHITNEY, u, p, Exactness.EXACT, smallest, smallest_p(m, n))
     if min(ranks) == max(ranks):  # all values are equal: SciPy has no p then
         return RankTest(MANN_WHITNEY, u, 1.0, Exactness.APPROXIMATE, 1.0)
@@ -102,7 +102,7 @@ def signed_ranks(differences: Sequence[float]) -> RankTest:
     ranks = [rank for rank, _ in signed]
     above = sum(rank for rank, is_above in signed if is_above)  # doubled, as all ranks are
     if 2 ** len(ranks) <= _MOST_WAYS:
-        p, smallest = _two_sided(_count_sums(ranks), above, sum(ranks))
+        p, smallest = _two_sided_p(_count_sums(ranks), above, sum(ranks))
         return RankTest(SIGNED_RANKS, above / 2.0, p, Exactness.EXACT, smallest, smallest_p(len(differences)))
     from scipy.stats import wilcoxon  # imported here, as above
 
@@ -154,7 +154,7 @@ def _count_sums(numbers: Sequence[int]) -> _Counts:
     return counts
 
 
-def _two_sided(counts: _Counts, seen: int, twice_expected: int) -> tuple[float, float]:
+def _two_sided_p(counts: _Counts, seen: int, twice_expected: int) -> tuple[float, float]:
     """Returns P of a sum at least as far from the expected one as the one seen, and the least possible P."""
     distance = np.abs(2 * np.arange(len(counts)) - twice_expected)
     total = int(counts.sum())

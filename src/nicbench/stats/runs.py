@@ -22,7 +22,7 @@ from nicbench.core.result import (
     Value,
 )
 from nicbench.core.turn import DEFAULT, ONCE, RunCounts, Runs
-from nicbench.stats.bootstrap import Asked, Interval, of_mean, of_median
+from nicbench.stats.bootstrap import Interval, IntervalSpec, bootstrap_mean, bootstrap_median
 from nicbench.stats.intervals import mean_interval
 from nicbench.stats.sample import Values, describe, outliers
 
@@ -32,7 +32,7 @@ _Numbers = list[Bounded | int | float]
 _SIZE_PARAMETERS: Final = frozenset({"frame_bytes", "mix", "size"})
 
 
-def described(runs: Sequence[int], values: Values, asked: Asked) -> RunStatistics | None:
+def describe_runs(runs: Sequence[int], values: Values, asked: IntervalSpec) -> RunStatistics | None:
     """Computes the statistics of one value over runs; None where no value is known.
 
     ``runs`` are the numbers of the runs, in the order of their values.
@@ -50,8 +50,8 @@ def described(runs: Sequence[int], values: Values, asked: Asked) -> RunStatistic
         sample_standard_deviation=sample.sample_standard_deviation,
         population_standard_deviation=sample.population_standard_deviation,
         coefficient_of_variation=sample.coefficient_of_variation,
-        median_interval=_to_record(of_median(values, asked)),
-        mean_interval=_to_record(of_mean(values, asked)),
+        median_interval=_to_record(bootstrap_median(values, asked)),
+        mean_interval=_to_record(bootstrap_mean(values, asked)),
         outliers=tuple(OutlierRun(run=runs[one.place], value=one.value) for one in far.found),
         outlier_rule=far.rule.value,
         outlier_note=far.note,
@@ -70,7 +70,7 @@ def _to_record(interval: Interval) -> FoundInterval:
     )
 
 
-def over_runs(
+def summarise_over_runs(
     results: Iterable[Result], asked: Runs = ONCE, main: MainValues = lambda _: (), seed: int | None = None
 ) -> tuple[Result, ...]:
     """Summarises each point of each configuration over its runs; empty where there is only one run.
@@ -131,7 +131,7 @@ def _add_statistics(members: Sequence[Result], over: Result, main: Sequence[str]
     values = dict(over.values)
     for name in main:
         by_run = [member.values.get(name) for member in members]
-        found = described([member.run or 1 for member in members], list(map(_number, by_run)), Asked(seed))
+        found = describe_runs([member.run or 1 for member in members], list(map(_number, by_run)), IntervalSpec(seed))
         if found is None:
             continue
         spread = values[name]
@@ -180,7 +180,7 @@ def _number(value: Value) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class AwaitedValue:
     """One main value of a result over runs; ``place`` identifies the result: "fast: throughput, 64 bytes"."""
 
     result: Result
@@ -204,11 +204,11 @@ class Awaited:
         return not self.of_mean.reached, math.inf if ratio is None else ratio
 
 
-def awaited(over_runs: Iterable[Result]) -> tuple[Awaited, ...]:
+def list_awaited(over_runs: Iterable[Result]) -> tuple[AwaitedValue, ...]:
     """Lists every main value, the one that is farthest from the width asked for first."""
     results = tuple(over_runs)
     found = (
-        Awaited(result, _place(result, results), name, value, value.of_mean)
+        AwaitedValue(result, _place(result, results), name, value, value.of_mean)
         for result in results
         for name, value in result.values.items()
         if isinstance(value, Spread) and value.of_mean is not None
@@ -229,12 +229,12 @@ def _place(result: Result, among: Sequence[Result]) -> str:
     return f"{whose}{', '.join([result.test or result.method, *size, *telling])}"
 
 
-def settled(over_runs: Iterable[Result]) -> bool:
+def are_settled(over_runs: Iterable[Result]) -> bool:
     """Returns whether every main value is known as closely as was asked. Values that no run has are ignored."""
-    return all(one.of_mean.reached for one in awaited(over_runs))
+    return all(one.of_mean.reached for one in list_awaited(over_runs))
 
 
-def runs_made(
+def count_runs(
     asked: Runs, results: Iterable[Result], over_runs: Iterable[Result], *, complete: bool
 ) -> RunCounts | None:
     """Returns the summary's record of the runs; None where their number is fixed and none is a warm-up."""
@@ -245,13 +245,13 @@ def runs_made(
         if not result.warm_up:
             runs.setdefault(result.configuration, set()).add(result.run)
     made = min(map(len, runs.values()), default=0)
-    reached = complete and settled(over_runs) if asked.grows else None
+    reached = complete and are_settled(over_runs) if asked.grows else None
     return RunCounts(asked=asked, made=made, reached=reached)
 
 
 def verdict_words(asked: Runs, made: int, over_runs: Iterable[Result]) -> str:
     """Describes the verdict: "reached: the widest interval is 3.2 % wide after 7 runs; 5 % was asked"."""
-    values = awaited(over_runs)
+    values = list_awaited(over_runs)
     wanted = f"{percent(asked.until_ratio or 0.0)} was asked"
     after = f"after {made} run{'' if made == 1 else 's'}"
     if not values:

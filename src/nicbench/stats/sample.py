@@ -52,14 +52,14 @@ class Sample:
         return self.n > 1 and self.minimum == self.maximum
 
 
-def known(values: Values) -> tuple[float, ...]:
+def known_numbers(values: Values) -> tuple[float, ...]:
     """Returns the values that are finite numbers, in the given order."""
     return tuple(float(value) for value in values if value is not None and abs(value) <= MOST)
 
 
 def describe(values: Values) -> Sample:
     """Computes a sample's statistics. A single value has a mean, a median and quartiles, but its spread is unknown."""
-    found = sorted(known(values))
+    found = sorted(known_numbers(values))
     unknown = len(values) - len(found)
     if not found:
         return Sample(n=0, unknown=unknown)
@@ -141,14 +141,14 @@ def outliers(values: Values, rule: Rule = Rule.TUKEY) -> Outliers:
 
     Where all values of the middle half are equal, every other value is outside, and the note says so.
     """
-    numbers = known(values)
+    numbers = known_numbers(values)
     if len(numbers) < _FEWEST:
         return Outliers(rule, (), note=f"of fewer than {_FEWEST} values none can be called an outlier")
     lower, upper = _fences(numbers) if rule is Rule.TUKEY else _scores(numbers)
     outside = tuple(
         Outlier(place, float(value))
         for place, value in enumerate(values)
-        if value is not None and known((value,)) and not lower <= value <= upper
+        if value is not None and known_numbers((value,)) and not lower <= value <= upper
     )
     note = "the middle values are all the same: every other value is outside, however near" if lower == upper else None
     return Outliers(rule, outside, lower, upper, note)

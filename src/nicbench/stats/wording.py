@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nicbench.stats.bootstrap import Interval
-from nicbench.stats.compare import MOST_RUNS, Comparison, Shown
+from nicbench.stats.compare import MOST_RUNS, ClaimOutcome, Comparison
 from nicbench.stats.drift import Drift, Drifts
-from nicbench.stats.numerals import Quantity, alike, figures, percent, probability
+from nicbench.stats.numerals import Quantity, figures, format_alike, percent, probability
 from nicbench.stats.rank_tests import Exactness
 from nicbench.stats.sample import Sample
 
@@ -18,7 +18,7 @@ def sentence(comparison: Comparison, quantity: Quantity, circumstances: str = ""
     """
     text = (
         _describe_difference(comparison, quantity)
-        if comparison.claim.shown is Shown.YES
+        if comparison.claim.shown is ClaimOutcome.YES
         else _explain_not_shown(comparison)
     )
     return f"{circumstances}, {text}" if circumstances else text
@@ -28,7 +28,7 @@ def arithmetic(comparison: Comparison, quantity: Quantity) -> str:
     """Lists the figures behind the sentence: medians, runs, effect with interval, test and delta."""
     first, second = comparison.first, comparison.second
     parts = [
-        f"median {quantity.of(side.sample.median)} of {_runs(side.sample.n)} of {side.name}"
+        f"median {quantity.format_value(side.sample.median)} of {_runs(side.sample.n)} of {side.name}"
         f"{_count_unknown(side.sample)}"
         for side in (first, second)
     ]
@@ -43,7 +43,7 @@ def arithmetic(comparison: Comparison, quantity: Quantity) -> str:
         parts.append(f"{test.name} {statistic}, {probability(test.p)} (two-sided, {kind})")
     if comparison.dominance is not None:
         delta = comparison.dominance
-        numbers = alike((delta.delta, delta.lower, delta.upper), 0.0)
+        numbers = format_alike((delta.delta, delta.lower, delta.upper), 0.0)
         parts.append(f"Cliff's delta {numbers[0]} [{numbers[1]}, {numbers[2]}], {delta.magnitude}")
     return "; ".join((*parts, *comparison.effect.notes))
 
@@ -56,14 +56,14 @@ def could_show(comparison: Comparison, quantity: Quantity) -> str | None:
     if found.difference is None:
         text = found.note or ""
     else:
-        least = quantity.of(found.difference)
+        least = quantity.format_value(found.difference)
         if comparison.kind.is_ratio:
             least = f"{figures(found.change_percent or 0.0, 2)} %"
         text = (
             f"runs that vary as these would show a difference of {least} or more with a probability of "
             f"{100.0 * found.power_ratio:.0f} %"
         )
-    if comparison.claim.shown is Shown.YES or not _differs(comparison):
+    if comparison.claim.shown is ClaimOutcome.YES or not _differs(comparison):
         return text
     each = "pairs" if comparison.kind.is_paired else "runs of each"
     many = f"more than {MOST_RUNS:,}" if found.runs_for_seen is None else f"about {_round_count(found.runs_for_seen)}"
@@ -111,10 +111,10 @@ def _describe_difference(comparison: Comparison, quantity: Quantity) -> str:
     ends = _effect_of_higher(comparison)
     better = None if quantity.higher_is_better is None else claim.better_of(higher_is_better=quantity.higher_is_better)
     if not kind.is_ratio:
-        far, least, most = quantity.of(ends[0]), *map(figures, ends[1:])
+        far, least, most = quantity.format_value(ends[0]), *map(figures, ends[1:])
         verdict = f", and {claim.lower} is the better" if better == claim.lower else ""
         return f"{claim.higher} is {far} above {claim.lower} in {quantity.name} [{least}, {most}]{verdict}"
-    factor, least, most = alike(ends, 1.0)
+    factor, least, most = format_alike(ends, 1.0)
     if better is not None and quantity.comparative:
         other = claim.lower if better == claim.higher else claim.higher
         return f"{better} is {factor} times {quantity.comparative} than {other} [{least}, {most}]"
@@ -140,14 +140,14 @@ def _explain_not_shown(comparison: Comparison) -> str:
     first, second = comparison.first.sample, comparison.second.sample
     effect, test = comparison.effect, comparison.test
     what = "ratio" if comparison.kind.is_ratio else "difference"
-    if comparison.claim.shown is Shown.NO_INTERVAL or test is None:
+    if comparison.claim.shown is ClaimOutcome.NO_INTERVAL or test is None:
         return f"{names}: there is no interval ({'; '.join(effect.notes)})"
-    if comparison.claim.shown is Shown.TOO_FEW:
+    if comparison.claim.shown is ClaimOutcome.TOO_FEW:
         counts = (
             f"{_runs(first.n)} and {_runs(second.n)}" if not comparison.kind.is_paired else f"{_runs(first.n)} of each"
         )
         return f"{names}: {counts} are too few to show any, however large"
-    if comparison.claim.shown is Shown.TOO_ALIKE:
+    if comparison.claim.shown is ClaimOutcome.TOO_ALIKE:
         text = (
             "all runs gave the same value"
             if not (_varies(comparison) or _differs(comparison))
@@ -155,7 +155,7 @@ def _explain_not_shown(comparison: Comparison) -> str:
         )
         return f"{names}: {text}"
     ends = _format_interval(comparison)
-    if comparison.claim.shown is Shown.INTERVAL_HOLDS:
+    if comparison.claim.shown is ClaimOutcome.INTERVAL_HOLDS:
         return f"{names}: the {what}'s interval {ends} holds {comparison.kind.of_no_difference:.0f}"
     level = round(1.0 - effect.confidence_ratio, 12)
     leaves_out = f"interval {ends} leaves out {comparison.kind.of_no_difference:.0f}"
@@ -167,8 +167,10 @@ def _effect(comparison: Comparison, quantity: Quantity) -> str:
     if effect.estimate is None:
         return "unknown"
     if effect.lower is None or effect.upper is None:
-        return f"{alike((effect.estimate,), 1.0)[0] if comparison.kind.is_ratio else quantity.of(effect.estimate)}"
-    numbers = alike((effect.estimate, effect.lower, effect.upper), comparison.kind.of_no_difference)
+        if comparison.kind.is_ratio:
+            return format_alike((effect.estimate,), 1.0)[0]
+        return quantity.format_value(effect.estimate)
+    numbers = format_alike((effect.estimate, effect.lower, effect.upper), comparison.kind.of_no_difference)
     estimate = numbers[0] if comparison.kind.is_ratio else f"{numbers[0]} {quantity.unit}".rstrip()
     return f"{estimate}, {_describe_interval(effect)} [{numbers[1]}, {numbers[2]}]"
 
@@ -182,7 +184,9 @@ def _format_interval(comparison: Comparison) -> str:
     effect = comparison.effect
     if effect.lower is None or effect.upper is None:
         return "(none)"
-    _, lower, upper = alike((effect.estimate or 0.0, effect.lower, effect.upper), comparison.kind.of_no_difference)
+    _, lower, upper = format_alike(
+        (effect.estimate or 0.0, effect.lower, effect.upper), comparison.kind.of_no_difference
+    )
     return f"[{lower}, {upper}]"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from nicbench.core.errors import NicbenchError
 from nicbench.core.registry import find
-from nicbench.hosts import from_spec
+from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Completed, Host, Process
 from nicbench.tuning.setting import CannotSetError
 from nicbench.tuning.undo.base import Undo, ValueUndo, undo_one
@@ -109,7 +109,7 @@ def _as_dry_host(spec: Mapping[str, Any], name: str, dry: _DryHost) -> Host | No
     if _as_dry_host(spec["inner"], name, dry) is None:
         return None
     kind = find("nicbench.hosts.kinds", Host)[str(spec["kind"])]
-    return kind.of_spec(spec, name, lambda inner: _as_dry_host(inner, name, dry) or from_spec(inner))
+    return kind.of_spec(spec, name, lambda inner: _as_dry_host(inner, name, dry) or host_from_spec(inner))
 
 
 class _WaitingError(Exception):

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from nicbench.core.base import Frozen
 from nicbench.core.errors import BusyError, NotReadyError
 from nicbench.core.units import format_duration_s
-from nicbench.hosts import from_spec
+from nicbench.hosts import host_from_spec
 from nicbench.hosts.owner import Owner, this_process
 from nicbench.tuning.record import RUNTIME_FOLDER, load_record, record_path
 from nicbench.tuning.restore import MakeHost, restore
@@ -154,7 +154,7 @@ class Holder(Frozen):
 class HostLock:
     """An exclusive ``flock``: it ends with its process. Its content names the run, so that a dead one is restored."""
 
-    def __init__(self, run_id: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = from_spec) -> None:
+    def __init__(self, run_id: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = host_from_spec) -> None:
         who = lease_of_this_process(run_id)
         self._holder = Holder(run_id=run_id, owner=this_process(), who=who, since_s=int(time.time()))
         self._runtime = runtime

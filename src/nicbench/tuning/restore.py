@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nicbench.core.errors import NotReadyError, UsageError
-from nicbench.hosts import from_spec
+from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import boot_id
 from nicbench.tuning.guards import forget, stand_down
@@ -18,7 +18,7 @@ from nicbench.tuning.undoing import undo_entries
 MakeHost = Callable[[dict[str, Any]], Host]
 
 
-async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = from_spec) -> list[str]:
+async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = host_from_spec) -> list[str]:
     """Undoes what the run of this id, or of this run folder, left; says what it did, in sentences.
 
     The record under /run/nicbench is the one that counts: it is root's own. The one in the run folder only discloses,
@@ -37,7 +37,7 @@ async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost 
     return await _restore_record(record, runtime, make_host)
 
 
-async def restore_stale(runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = from_spec) -> list[str]:
+async def restore_stale(runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = host_from_spec) -> list[str]:
     """Undoes what dead runs left on this machine; labs that were made to stay (``lab up``) stay. Says what it did."""
     said: list[str] = []
     for record in records(runtime):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
-from nicbench.hosts import from_spec
+from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import this_process
 from nicbench.tuning.changes import Changes
@@ -124,7 +124,7 @@ class UndoStack(Changes):
         return [*troubles, *await _call_all(self._afterwards)]
 
     def _host_of(self, spec: dict[str, Any]) -> Host:
-        return self._hosts.get(_key(spec)) or from_spec(spec)
+        return self._hosts.get(_key(spec)) or host_from_spec(spec)
 
     def _claim(self) -> None:
         """The folder under /run belongs to one process; what a dead one left there must be undone first."""

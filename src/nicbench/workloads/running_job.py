@@ -12,7 +12,7 @@ from typing import Final
 from nicbench.core.cpus import RanOn
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError, UsageError
 from nicbench.core.round import Figures, Job, JobOutcome, Placement, RoundRequest
-from nicbench.hosts.asking import ran_on
+from nicbench.hosts.asking import read_placement
 from nicbench.hosts.base import Host
 from nicbench.workloads.base import (
     Command,
@@ -186,7 +186,7 @@ class RunningJob:
             return
         for wait_s in (0.0, expected_s / 2):
             await asyncio.sleep(wait_s)
-            self._server_ran_on = await ran_on(self.server.host, server.pid) or self._server_ran_on
+            self._server_ran_on = await read_placement(self.server.host, server.pid) or self._server_ran_on
 
     async def stop(self) -> None:
         """Ends the processes of the job that still run."""

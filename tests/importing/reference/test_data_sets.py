@@ -19,7 +19,7 @@ from nicbench.importing.reference.data_sets import (
     results_of,
     sheet_of,
 )
-from nicbench.stats.frames import Target, over_runs, sustained
+from nicbench.stats.frames import Target, find_sustained, summarise_run_figures
 from nicbench.stats.frames_runs import runs_of
 
 DATA = Path(__file__).parents[3] / "src/nicbench/importing/reference/data"
@@ -120,7 +120,7 @@ def test_a_sum_that_another_table_contradicts_is_listed_and_still_counts() -> No
         (("4x25", "read"), 2, 4),
         (("4x25", "write"), 3, 4),
     ):
-        found = sustained(over_runs(of, Target()) for point, of in runs.items() if point[:2] == place)
+        found = find_sustained(summarise_run_figures(of, Target()) for point, of in runs.items() if point[:2] == place)
         assert found is not None
         assert (found.in_every_run.instances, found.in_median_run.instances) == (every, median)
         assert not found.in_every_run.gaps

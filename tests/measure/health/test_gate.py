@@ -9,7 +9,7 @@ import pytest
 from nicbench.core.judging import Thresholds
 from nicbench.core.reading import HealthEvent, MachineHealth, Measure
 from nicbench.core.verdict import Reason
-from nicbench.hosts.asking import sections
+from nicbench.hosts.asking import split_sections
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.health.base import Counter, Energy, HealthView, Level, Speed, Value
@@ -159,4 +159,4 @@ async def test_text_that_is_not_understood_is_named_and_ends_nothing() -> None:
 
 def test_sections_are_told_apart_whatever_they_print() -> None:
     text = "noise\n\n=== nicbench section a\none\n\n=== nicbench section b\n\n=== nicbench section a\ntwo"
-    assert {name: text.split() for name, text in sections(text).items()} == {"a": ["one", "two"], "b": []}
+    assert {name: text.split() for name, text in split_sections(text).items()} == {"a": ["one", "two"], "b": []}

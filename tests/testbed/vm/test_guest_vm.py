@@ -11,7 +11,7 @@ import pytest
 
 from nicbench.core.clock import clock_warnings
 from nicbench.core.errors import HostError, NotReadyError
-from nicbench.hosts import compare_clocks, from_spec
+from nicbench.hosts import compare_clocks, host_from_spec
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.vm import KNOWN_BY, VmHost
@@ -172,7 +172,7 @@ async def test_files_go_there_and_back(guest: VmHost, tmp_path: Path) -> None:
 
 async def test_another_controller_takes_it_over(guest: VmHost) -> None:
     await guest.close()
-    again = from_spec(guest.spec(), "again")
+    again = host_from_spec(guest.spec(), "again")
     assert (await again.run(("cat", "/proc/sys/kernel/hostname"))).stdout.strip() == "guest"
 
 

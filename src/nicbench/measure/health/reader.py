@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from nicbench.core.errors import NicbenchError
 from nicbench.core.reading import HealthEvent, HealthLevel, MachineHealth, Measure
 from nicbench.core.registry import find
-from nicbench.hosts.asking import in_sections, sections
+from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.measure.health.base import Counter, Energy, HealthView, Level, Probe, Speed, Value
@@ -158,8 +158,8 @@ class HealthReader:
         scripts = {kind: script for kind, script in scripts.items() if script}
         printed = {}
         if scripts:
-            done = await host.run(("sh", "-c", in_sections(scripts)), check=False, timeout_s=_TIMEOUT_S)
-            printed = sections(done.stdout)
+            done = await host.run(("sh", "-c", join_scripts(scripts)), check=False, timeout_s=_TIMEOUT_S)
+            printed = split_sections(done.stdout)
         found: list[Value] = []
         for kind, probe in list(probes.items()):
             if kind in kept:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from nicbench.core.errors import NicbenchError
 from nicbench.core.registry import find
-from nicbench.hosts.asking import in_sections, sections
+from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.measure.ledger.base import Count, Side, Source, View
@@ -73,12 +73,12 @@ class LedgerReader:
         wanted = {kind: source.script(view) for kind, source in self._sources.items() if self._applies(source, view)}
         wanted = {kind: script for kind, script in wanted.items() if script}
         try:
-            done = await host.run(("sh", "-c", in_sections(wanted)), check=False, timeout_s=_TIMEOUT_S)
+            done = await host.run(("sh", "-c", join_scripts(wanted)), check=False, timeout_s=_TIMEOUT_S)
         except NicbenchError as error:
             return Counters(faults=(f"the counters of {host.name} could not be read: {error.message}",))
         counts: list[Count] = []
         faults: list[str] = []
-        for kind, text in sections(done.stdout).items():
+        for kind, text in split_sections(done.stdout).items():
             try:
                 counts.extend(self._sources[kind].read(text, view))
             except NOT_UNDERSTOOD as error:

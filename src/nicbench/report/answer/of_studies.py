@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from nicbench.report.editors.study import OneWay, Study, directory_rows, local_types
 from nicbench.report.editors.words import GAP, held_words, listed, plain_rate, target_words
 from nicbench.report.numbers import megabytes, share
-from nicbench.stats.frames import Held, Sustained, Target
+from nicbench.stats.frames import HeldInstances, SustainedInstances, Target
 
 
 def answers(of_all: Sequence[Study]) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def _of_targets(study: Study, way: OneWay, names: list[str]) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _each(target: Target, found: Sustained) -> str:
+def _each(target: Target, found: SustainedInstances) -> str:
     """The rate of an editor, and how it was judged: of sums alone nobody knows whether one made up for another."""
     by_sum = ["by the sum of their rates"] if found.by_every_instance is None else []
     within = [f"within {share(target.tolerance_ratio)}"] if target.tolerance_ratio else []
@@ -104,7 +104,7 @@ def _each(target: Target, found: Sustained) -> str:
     return f" at {target_words(target)} each{f' ({qualified})' if qualified else ''}"
 
 
-def _numbers(study: Study, way: OneWay, name: str, found: Sustained, rate: str) -> str:
+def _numbers(study: Study, way: OneWay, name: str, found: SustainedInstances, rate: str) -> str:
     runs = {over.runs for over in way.over(name).values()}
     imported = "imported " if study.is_imported else ""
     if runs == {1}:
@@ -116,7 +116,7 @@ def _numbers(study: Study, way: OneWay, name: str, found: Sustained, rate: str) 
     return f"{said}, {held_words(found.in_median_run)} in the median run"
 
 
-def _editors(held: Held, tried: Iterable[int]) -> str:
+def _editors(held: HeldInstances, tried: Iterable[int]) -> str:
     """With what it leaves open: more may do where no more, or not the next, were tried."""
     if held.instances is None:
         return held_words(held)
@@ -129,7 +129,7 @@ def _editors(held: Held, tried: Iterable[int]) -> str:
     return _count_words(held, beyond)
 
 
-def _count_words(held: Held, beyond: str = "") -> str:
+def _count_words(held: HeldInstances, beyond: str = "") -> str:
     """With what is counted: "at least 1 editor", "8 editors (though not 5)"; ``beyond`` goes before what was missed."""
     if held.instances is None:
         return "fewer editors than were tried"

@@ -22,7 +22,7 @@ from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.svg import INK, MUTED, SERIES, inline
 from nicbench.report.moved import Flow, Moved
 from nicbench.report.watched import RECORDING, CpuSeries, Slice, WatchedMachine
-from nicbench.stats.cpu import added
+from nicbench.stats.cpu import add_times
 
 STATES: dict[str, tuple[str, ...]] = {
     "programs": ("user", "nice", "guest"),
@@ -114,7 +114,7 @@ def stepped(slices: Sequence[Slice], most: int) -> tuple[Slice, ...]:
     for one in slices:
         last = steps[-1] if steps else None
         if last is not None and last.trial == one.trial and last.end_s - last.begin_s < least_s:
-            steps[-1] = Slice(last.begin_s, one.end_s, one.trial, added((last.spent, one.spent)))
+            steps[-1] = Slice(last.begin_s, one.end_s, one.trial, add_times((last.spent, one.spent)))
         else:
             steps.append(one)
     return tuple(steps)

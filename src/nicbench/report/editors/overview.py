@@ -16,7 +16,7 @@ from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finish
 from nicbench.report.drawing.svg import INK, SERIES, inline
 from nicbench.report.editors.study import OneWay
 from nicbench.report.editors.words import plain_rate, rate_decimals, rate_text, share_text
-from nicbench.stats.frames_runs import RATE, Ran, Tried, number_of
+from nicbench.stats.frames_runs import RATE, FilmRun, TriedPoint, number_of
 
 _APART: Final = 9
 """Pixels between configurations at one number of instances."""
@@ -44,7 +44,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
         if over.runs_known
     ]
     targets: list[dict[str, Any]] = [
-        {"name": _target_name(target.frames_per_s), "instances": count, "sum": target.of(count)}
+        {"name": _target_name(target.frames_per_s), "instances": count, "sum": target.for_instances(count)}
         for target in way.targets
         for count in way.counts
     ]
@@ -175,7 +175,7 @@ def sharing_rows(way: OneWay) -> tuple[SharingRow, ...]:
     return tuple(rows)
 
 
-def _shared(tried: Tried) -> list[tuple[int, float, bool | None]]:
+def _shared(tried: TriedPoint) -> list[tuple[int, float, bool | None]]:
     """How many were on the port of each instance, itself among them; its rate; whether it met the target."""
     found = []
     for ran in tried.runs:
@@ -188,7 +188,7 @@ def _shared(tried: Tried) -> list[tuple[int, float, bool | None]]:
     return found
 
 
-def _ports(ran: Ran) -> list[tuple[str, str]]:
+def _ports(ran: FilmRun) -> list[tuple[str, str]]:
     """Of every instance, with whose bond it is of; none where one of them is only predicted, or has several."""
     known = [one.values for one in ran.instances if one is not None]
     ports = [(values.get("bond_end"), values.get("bond_port")) for values in known]

@@ -15,8 +15,8 @@ from nicbench.core.result import Result, name_of_test
 from nicbench.core.turn import DEFAULT
 from nicbench.methods.base import Method
 from nicbench.report.numbers import UNKNOWN
-from nicbench.stats.frames import OverRuns, Sustained, Target, sustained
-from nicbench.stats.frames_runs import INSTANCES, RATE, RUNS, SUM, SUMMARY, Ran, Tried, tried
+from nicbench.stats.frames import FiguresOverRuns, SustainedInstances, Target, find_sustained
+from nicbench.stats.frames_runs import INSTANCES, RATE, RUNS, SUM, SUMMARY, FilmRun, TriedPoint, group_by_point
 
 _ORDER: Final = ("read", "write")
 _DOING: Final = {"read": "Reading", "write": "Writing"}
@@ -32,7 +32,7 @@ class OneWay:
     direction: str | None
     configurations: tuple[str, ...]
     counts: tuple[int, ...]
-    at: Mapping[tuple[str, int], Tried]
+    at: Mapping[tuple[str, int], TriedPoint]
 
     @property
     def doing(self) -> str | None:
@@ -55,11 +55,11 @@ class OneWay:
         return tuple((name, count) for name in self.configurations for count in self.counts if (name, count) in self.at)
 
     @property
-    def ran(self) -> Iterator[Ran]:
+    def ran(self) -> Iterator[FilmRun]:
         """Every run of every number of instances."""
         return (ran for found in self.at.values() for ran in found.runs)
 
-    def over(self, configuration: str) -> dict[int, OverRuns]:
+    def over(self, configuration: str) -> dict[int, FiguresOverRuns]:
         """By the number of instances, rising."""
         return {count: self.at[name, count].over for name, count in self.columns if name == configuration}
 
@@ -68,9 +68,9 @@ class OneWay:
         found = {self.at[name, count].target for name, count in self.columns if name == configuration}
         return found.pop() if len(found) == 1 else None
 
-    def sustained(self, configuration: str) -> Sustained | None:
+    def sustained(self, configuration: str) -> SustainedInstances | None:
         """None where there was no target."""
-        return None if self.target(configuration) is None else sustained(self.over(configuration).values())
+        return None if self.target(configuration) is None else find_sustained(self.over(configuration).values())
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -143,7 +143,7 @@ def shown_by_studies(result: Result) -> bool:
 
 
 def _study(test: str, results: Sequence[Result], order: Sequence[str]) -> Study:
-    found = tried(results, Target())
+    found = group_by_point(results, Target())
     places = {name: number for number, name in enumerate(order)}
     names = sorted(dict.fromkeys(name for name, _, _ in found), key=lambda name: places.get(name, len(places)))
     directions = dict.fromkeys(direction for _, direction, _ in found)
@@ -151,7 +151,9 @@ def _study(test: str, results: Sequence[Result], order: Sequence[str]) -> Study:
     return Study(test, tuple(names), tuple(ways), is_imported=any(result.imported for result in results))
 
 
-def _way(direction: str | None, names: tuple[str, ...], found: Mapping[tuple[str, str | None, int], Tried]) -> OneWay:
+def _way(
+    direction: str | None, names: tuple[str, ...], found: Mapping[tuple[str, str | None, int], TriedPoint]
+) -> OneWay:
     at = {(name, count): runs for (name, of, count), runs in found.items() if of == direction}
     own = tuple(name for name in names if any(name == of for of, _ in at))
     return OneWay(direction, own, tuple(sorted({count for _, count in at})), at)

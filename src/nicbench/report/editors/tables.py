@@ -16,7 +16,7 @@ from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import held_text, rate_decimals, rate_text, share_text
 from nicbench.report.numbers import UNKNOWN, megabytes, whole
 from nicbench.stats.frames import RunFigures
-from nicbench.stats.frames_runs import RATE, SUM, Ran, Tried, number_of
+from nicbench.stats.frames_runs import RATE, SUM, FilmRun, TriedPoint, number_of
 
 MOST_COLUMNS: Final = 26
 """So many columns of numbers stand in one table; more are a table for each configuration."""
@@ -162,7 +162,7 @@ def _sum_table(way: OneWay, columns: tuple[tuple[str, int], ...]) -> SumTable:
     return SumTable(columns, (*rows, *_summing_up(found, decimals, several=way.has_several_runs)))
 
 
-def _sum_cell(ran: Ran | None, tried: Tried, decimals: int) -> Cell:
+def _sum_cell(ran: FilmRun | None, tried: TriedPoint, decimals: int) -> Cell:
     if ran is None:
         return Cell(UNKNOWN)
     figures = ran.figures
@@ -171,10 +171,10 @@ def _sum_cell(ran: Ran | None, tried: Tried, decimals: int) -> Cell:
     return Cell(text, figures.is_met if tried.target else None, own)
 
 
-def _summing_up(found: Sequence[Tried], decimals: int, *, several: bool) -> list[Row]:
+def _summing_up(found: Sequence[TriedPoint], decimals: int, *, several: bool) -> list[Row]:
     """Average, Median and Target, as published; of single runs there is nothing to average."""
     overs = [each.over for each in found]
-    targets = [each.target.of(each.instances) if each.target else None for each in found]
+    targets = [each.target.for_instances(each.instances) if each.target else None for each in found]
     rows = []
     if several:
         rows.append(_row("Average", [rate_text(over.average_frames_per_s, decimals) for over in overs]))
@@ -184,12 +184,12 @@ def _summing_up(found: Sequence[Tried], decimals: int, *, several: bool) -> list
     return rows
 
 
-def _words_of(tried: Tried | None, text: Callable[[Tried], str]) -> str:
+def _words_of(tried: TriedPoint | None, text: Callable[[TriedPoint], str]) -> str:
     return UNKNOWN if tried is None else text(tried)
 
 
 _FAIRNESS_LEAST: Final = "Fairness, least run"
-_MEASURES: Final[Mapping[str, Callable[[Tried], str]]] = MappingProxyType(
+_MEASURES: Final[Mapping[str, Callable[[TriedPoint], str]]] = MappingProxyType(
     {
         "Runs that met the target [%]": lambda tried: share_text(tried.over.runs_met_ratio if tried.target else None),
         "Instances that met it [%]": lambda tried: share_text(tried.over.instances_met_ratio if tried.target else None),
@@ -206,7 +206,7 @@ def _row(head: str, texts: Iterable[str]) -> Row:
     return Row(head, tuple(Cell(text) for text in texts), is_sum=True)
 
 
-def _fairness(runs: Sequence[Ran], of: Callable[[list[float]], float]) -> str:
+def _fairness(runs: Sequence[FilmRun], of: Callable[[list[float]], float]) -> str:
     known = [ran.figures.fairness for ran in runs if ran.figures.fairness is not None]
     return fairness_text(of(known)) if known else UNKNOWN
 
@@ -225,7 +225,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return statistics.fmean(known) if known and len(known) == len(every) else None
 
 
-def _instance_table(configuration: str, tried: Tried) -> InstanceTable:
+def _instance_table(configuration: str, tried: TriedPoint) -> InstanceTable:
     runs = [ran for ran in tried.runs if ran.instances]
     rates = [number_of(one, RATE) for ran in runs for one in ran.instances if one is not None]
     decimals = rate_decimals(rates)
@@ -256,7 +256,7 @@ def _instance_table(configuration: str, tried: Tried) -> InstanceTable:
     )
 
 
-def _instance_cell(result: Result | None, tried: Tried, decimals: int) -> Cell:
+def _instance_cell(result: Result | None, tried: TriedPoint, decimals: int) -> Cell:
     if result is None:
         return Cell(UNKNOWN, False if tried.target else None)
     rate = number_of(result, RATE)
@@ -269,7 +269,7 @@ def _instance_cell(result: Result | None, tried: Tried, decimals: int) -> Cell:
     )
 
 
-def _limits(runs: Sequence[Ran]) -> tuple[str, ...]:
+def _limits(runs: Sequence[FilmRun]) -> tuple[str, ...]:
     """What limited runs, and who shared a port of a bond: each sentence once with the runs that it is of."""
     by_words: dict[str, list[int]] = {}
     for ran in runs:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
-from nicbench.stats.frames import Held, Target
+from nicbench.stats.frames import HeldInstances, Target
 
 GAP = "\u00a0"  # a number and its unit stay on one line
 
@@ -46,7 +46,7 @@ def target_words(target: Target) -> str:
     return f"{plain_rate(target.frames_per_s)}{GAP}frames/s"
 
 
-def held_text(held: Held | None) -> str:
+def held_text(held: HeldInstances | None) -> str:
     """In the cell of a table: "9", "≥ 12", "8 (not 5, 6)"; unknown is a dash."""
     if held is None:
         return UNKNOWN
@@ -56,7 +56,7 @@ def held_text(held: Held | None) -> str:
     return f"{bound} (not {', '.join(map(str, held.gaps))})" if held.gaps else bound
 
 
-def held_words(held: Held) -> str:
+def held_words(held: HeldInstances) -> str:
     """In a sentence: "9", "at least 12", "8 (though not 5)", "not even 1"."""
     if held.instances is None:
         return "not even the fewest that were tried"

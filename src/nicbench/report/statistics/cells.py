@@ -10,7 +10,7 @@ from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
-from nicbench.stats.numerals import alike, figures
+from nicbench.stats.numerals import figures, format_alike
 
 _MOST_DECIMALS: Final = 6
 
@@ -59,7 +59,7 @@ def comparison_cells(one: PointComparison) -> ComparisonCells:
     found, effect = one.comparison, one.comparison.effect
     unit = "" if found.kind.is_ratio else f" {one.value.quantity.unit}".rstrip()
     known = [end for end in (effect.estimate, effect.lower, effect.upper) if end is not None]
-    told = alike(known, found.kind.of_no_difference) if known else ()
+    told = format_alike(known, found.kind.of_no_difference) if known else ()
     place = one.point.circumstances or one.point.test
     return ComparisonCells(
         place=f"{place[:1].upper()}{place[1:]}",

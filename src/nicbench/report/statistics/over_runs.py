@@ -10,8 +10,8 @@ from nicbench.compare.points import PointValues
 from nicbench.core.result import RunStatistics
 from nicbench.core.turn import DEFAULT
 from nicbench.report.numbers import UNKNOWN
-from nicbench.stats.bootstrap import Asked
-from nicbench.stats.runs import described
+from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.stats.runs import describe_runs
 
 FEWEST_RUNS: Final = 2
 
@@ -90,7 +90,9 @@ class TestStatistics:
         return tuple(f"{note} ({count} of {many} rows)" if many > 1 else note for note, count in counts.items())
 
 
-def over_runs(points: Iterable[PointValues], configurations: Sequence[str], asked: Asked) -> tuple[TestStatistics, ...]:
+def over_runs(
+    points: Iterable[PointValues], configurations: Sequence[str], asked: IntervalSpec
+) -> tuple[TestStatistics, ...]:
     """Of those that several runs measured, in the order of the results."""
     by_test: dict[str, list[OverRuns]] = {}
     for of in points:
@@ -100,7 +102,7 @@ def over_runs(points: Iterable[PointValues], configurations: Sequence[str], aske
                 continue
             runs = [one.run or place for place, one in enumerate(ran, start=1)]
             numbers = of.numbers(name)
-            found = described(runs, numbers, asked)
+            found = describe_runs(runs, numbers, asked)
             if found is not None:
                 pairs = tuple(zip(runs, numbers, strict=True))
                 by_test.setdefault(of.point.test, []).append(OverRuns(of, name, pairs, found))

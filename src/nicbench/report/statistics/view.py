@@ -19,8 +19,8 @@ from nicbench.core.result import Result, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.methods.base import Method
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics, over_runs
-from nicbench.stats.bootstrap import Asked
-from nicbench.stats.drift import Drift, Drifts, drifts
+from nicbench.stats.bootstrap import IntervalSpec
+from nicbench.stats.drift import Drift, Drifts, find_drifts
 from nicbench.stats.sample import Series
 from nicbench.stats.wording import drift_sentence, drift_summary
 
@@ -63,7 +63,7 @@ def drift_over_runs(points: Iterable[PointValues], configurations: Sequence[str]
         for name in configurations
         if len(of.of.get(name, ())) >= _FEWEST_RUNS
     ]
-    return Drifting("run", drifts(series)) if series else None
+    return Drifting("run", find_drifts(series)) if series else None
 
 
 def drift_within_runs(results: Iterable[Result]) -> Drifting | None:
@@ -77,10 +77,10 @@ def drift_within_runs(results: Iterable[Result]) -> Drifting | None:
         _thin_out(one)
         for method, members in by_method.items()
         if method in methods
-        for one in methods[method].moments(tuple(members))
+        for one in methods[method].series_within_run(tuple(members))
         if len(one.values) >= _FEWEST_RUNS
     ]
-    return Drifting("interval", drifts(series)) if series else None
+    return Drifting("interval", find_drifts(series)) if series else None
 
 
 def _name(configuration: str, of: PointValues) -> str:
@@ -141,7 +141,7 @@ def statistics_view(summary: Summary, tests: Mapping[str, str], plan: Plan | Non
     names = summary.configurations or tuple(dict.fromkeys(result.configuration for result in counted))
     sides = [Side(name, tuple(one for one in counted if one.configuration == name)) for name in names]
     points = scale_units(match_sides(sides, tests))
-    asked = Asked(seed=seed_of(run_id))
+    asked = IntervalSpec(seed=seed_of(run_id))
     in_rounds = bool(plan and plan.turns) and not summary.imported
     return StatisticsView(
         seed=asked.seed,

@@ -15,7 +15,7 @@ from typing import Any, Final
 from nicbench.core.reading import Counts, SampleOrder
 from nicbench.core.traffic import Frames
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading
-from nicbench.stats.latency import counted_in, histogram_of, merge, with_percentiles
+from nicbench.stats.latency import add_percentiles, histogram_of, merge, value_counts
 from nicbench.testbed.duts.base import Addressing
 
 IP_OFFSET: Final = 14  # behind the Ethernet header
@@ -183,7 +183,7 @@ def _latency(statistics: Mapping[str, Any], in_sample: int, received: int) -> La
         resolution = float(max(high - low for low, high, _ in edges) * _MICROSECOND_NS)
         frames_in_all = sum(frames for _, _, frames in edges)
         mean = sum((low + high) / 2 * frames for low, high, frames in edges) * _MICROSECOND_NS / frames_in_all
-    return with_percentiles(
+    return add_percentiles(
         Latency(
             source="software",
             received_by=RECEIVED_BY,
@@ -203,7 +203,7 @@ def _fine(histogram: object, in_sample: int) -> list[tuple[int, int]] | None:
     if not isinstance(histogram, str):
         return None
     try:
-        counted = [(value, frames) for value, frames in counted_in(histogram) if frames]
+        counted = [(value, frames) for value, frames in value_counts(histogram) if frames]
     except ValueError:
         return None
     return counted if counted and sum(frames for _, frames in counted) == in_sample else None
