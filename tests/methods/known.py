@@ -56,6 +56,9 @@ class KnownContext(ABC):
         assert isinstance(size, int)
         return line_rate_frames_per_s(1e9, size)
 
+    def known_rate_frames_per_s(self, trial_s: float) -> float | None:
+        return None
+
     async def ceiling_frames_per_s(self, size: Size) -> float | None:
         return self.ceiling
 

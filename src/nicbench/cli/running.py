@@ -13,12 +13,13 @@ from nicbench.cli.failure import CrashError, ReportedError, run_to_the_end
 from nicbench.cli.output import print_json, results, say
 from nicbench.cli.progress import BOUNDS, ends, make_progress, planned
 from nicbench.cli.summary_table import print_summary
-from nicbench.core.errors import InterruptedRunError, NicbenchError
+from nicbench.core.errors import InterruptedRunError, NicbenchError, ThresholdError
 from nicbench.core.events import Bus
 from nicbench.core.redaction import Redactor
 from nicbench.core.report_options import Layout
 from nicbench.core.result import ResultVerdict, Summary
 from nicbench.stages.turns import summarise
+from nicbench.stats.intervals import Agreement
 from nicbench.store.folder import RunFolder
 
 RunIt = Callable[[BenchFile, RunFolder, Bus, float], Awaitable[Summary]]
@@ -73,11 +74,29 @@ def conduct(
     finally:
         folder.journal.close()
     report = build_report(folder) if with_report else None
-    if as_json:
-        print_json(summary)
-    else:
+    missed = _missed_known_rate(summary)
+    if not as_json:
         print_summary(results(), summary)
+    elif missed is None:  # an error has the summary in the document that it prints
+        print_json(summary)
     say(f"\nreport: {report}" if report is not None else f"\nwithout a report: nicbench report {folder.path} makes it")
+    if missed is not None:
+        raise ReportedError(missed, summary)
+
+
+def _missed_known_rate(summary: Summary) -> ThresholdError | None:
+    """The error where a valid result contradicts the rate of a DUT that is known: then the tester is wrong."""
+    wrong = [
+        str(result.values["self_check"])
+        for result in summary.counted
+        if result.verdict is ResultVerdict.VALID
+        and "self_check" in result.values
+        and result.values.get("agreement") == Agreement.DISAGREE.value
+    ]
+    if not wrong:
+        return None
+    advice = "look at the trials of that search in the report; a tester that is wrong here is wrong everywhere"
+    return ThresholdError(f"the self-check failed: {'; '.join(wrong)}", next_step=advice)
 
 
 def redactor_of_this_machine() -> Redactor:

@@ -66,6 +66,8 @@ def print_summary(console: Console, summary: Summary) -> None:
     _print_few(
         console, [f"{result.id}: {_ways(result.by_port)}" for result in summary.counted if result.by_port is not None]
     )
+    checked = [result for result in summary.counted if "self_check" in result.values]
+    _print_few(console, [f"{result.id}: self-check: {result.values['self_check']}" for result in checked])
     _print_few(console, _disturbances([result for result in summary.counted if result.id not in in_grids]))
     _print_few(
         console, [f"{result.id}: erratum: {text}" for result in summary.results for text in errata_words(result)]

@@ -9,7 +9,7 @@
     │   └── EngineError      4  the engine died or refused
     ├── NothingMeasuredError 5
     │   └── CannotTellError  5  runs cannot be compared: too little of them may be relied on
-    ├── ThresholdError       6  a threshold was missed
+    ├── ThresholdError       6  a threshold was missed, or a known rate not found
     └── InterruptedRunError  130
 
 Each says what failed (``message``), where (``place``: file:line:column, host, interface), what to do (``next_step``).
@@ -89,7 +89,7 @@ class CannotTellError(NothingMeasuredError):
 
 
 class ThresholdError(NicbenchError):
-    """A threshold of the bench file was missed."""
+    """A threshold was missed, or a rate that is known was not found."""
 
     exit_status = 6
 

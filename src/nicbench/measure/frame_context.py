@@ -149,6 +149,10 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         """The line rate of one port at this frame size."""
         return line_rate_frames_per_s(self._offered.link_bits_per_s, mean_bytes(size))
 
+    def known_rate_frames_per_s(self, trial_s: float) -> float | None:
+        """That of a DUT whose rate is known, for trials of so long."""
+        return self._maker.dut.known_rate_frames_per_s(trial_s)
+
     async def ceiling_frames_per_s(self, size: Size) -> float | None:
         """The tester's ceiling per port at this frame size, without a DUT."""
         return await self._ceilings.ceiling_frames_per_s(size)

@@ -100,6 +100,9 @@ class Context(AnyContext, Protocol):
     def line_rate_frames_per_s(self, size: Size) -> float:
         """Per port; of a mix by its mean size."""
 
+    def known_rate_frames_per_s(self, trial_s: float) -> float | None:
+        """The highest load of each way that the DUT passes without loss in a trial of so long; None where not known."""
+
     async def ceiling_frames_per_s(self, size: Size) -> float | None:
         """The tester's own ceiling per port at this frame size, calibrated without a DUT; None where unknown."""
 

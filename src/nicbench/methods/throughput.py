@@ -33,6 +33,7 @@ from nicbench.core.table import (
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
+from nicbench.methods._known_rate import SELF_CHECK, known_rate_values
 from nicbench.methods._results import measure_sizes
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
@@ -60,7 +61,7 @@ _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line 
 
 
 _RATE = "_frames_per_s"
-_BOUNDS = frozenset({"line_rate", "ceiling"})
+_BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Rates of a result that no search was for."""
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _LINE_RATE = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
@@ -202,6 +203,7 @@ class Throughput(FrameMethod):
             columns=(_SIZE, _LINE_RATE),
             overview=(_CEILING,),
             search_notes="Search",
+            notes=(SELF_CHECK,),
         )
 
     @classmethod
@@ -269,6 +271,7 @@ class Throughput(FrameMethod):
                 **{f"{name.lower()}_passed_for_s": outcome.passed_for_s for name, outcome in found.outcomes.items()},
                 "line_rate_frames_per_s": line_rate,
                 "ceiling_frames_per_s": ceiling,
+                **self._known_rate(context, size, found.outcomes),
                 "search_trials": len(found.trial_ids),
                 "search_traffic_s": found.traffic_s,
             },
@@ -276,6 +279,11 @@ class Throughput(FrameMethod):
             disturbances=_notes(found.outcomes),
             trials=found.trial_ids,
         )
+
+    def _known_rate(self, context: Context, size: Size, outcomes: Mapping[str, Outcome]) -> Values:
+        """Of the goal without loss, for that is what the rate of a DUT is known for."""
+        name = next((name for name, ratio in self.options.search.goals.items() if ratio == 0.0), None)
+        return {} if name is None else known_rate_values(context, size, outcomes[name], self.options.trial.duration)
 
 
 def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:

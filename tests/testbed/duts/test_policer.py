@@ -39,7 +39,7 @@ def test_a_bucket_is_read_back_as_the_program_lays_it_out() -> None:
 def test_a_rate_is_written_with_its_unit_in_a_bench_file() -> None:
     options = PolicerOptions.model_validate({"rate": "200 kpps"}, context={UNITS_REQUIRED: True})
     assert options.rate_frames_per_s == 200_000
-    assert Policer(options).known_rate_frames_per_s == 200_000
+    assert Policer(options).known_rate_frames_per_s(2.0) == 202_000
 
 
 @pytest.mark.parametrize("wrong", [{"rate": "0.5 pps"}, {"rate": "1500.5 pps"}, {"burst": 0}, {"rat": "1 kpps"}])

@@ -70,7 +70,7 @@ async def test_its_events_are_waited_for_and_a_rate_is_known(tmp_path: Path) -> 
     host.start = lambda *_, **__: _started(process)  # type: ignore[method-assign]
     dut = Reflector(ReflectorOptions(huge_pages=False, faults=Faults(rate=1e6)))
     await dut.up(memif_testbed(host), UndoStack("nb-test", None, tmp_path))
-    assert dut.known_rate_frames_per_s == 1e6
+    assert dut.known_rate_frames_per_s(2.0) == 1e6 + 16
     assert json.loads(process.written[0])["faults"]["rate_frames_per_s"] == 1e6
     assert dut.disclosure()["name"] == "reference forwarder with faults"
 

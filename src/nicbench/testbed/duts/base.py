@@ -73,7 +73,11 @@ class Dut(DescribedPlugin, ABC):
 
 
 class FrameDut(Dut):
-    """A DUT that is measured by the frames it forwards. ``known_rate_frames_per_s`` is for golden DUTs only."""
+    """A DUT that is measured by the frames it forwards."""
+
+    def known_rate_frames_per_s(self, trial_s: float) -> float | None:
+        """The highest load of each way that passes without loss in a trial of so long; None where it is to be found."""
+        return None
 
     def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
         """Why the DUT or its options do not fit so many ports or this pattern; None where they do. Touches nothing."""

@@ -109,10 +109,8 @@ class Policer(FrameDut):
         self._devices: tuple[str, ...] = ()
         self._passing: tuple[str, ...] = ()
 
-    @property
-    def known_rate_frames_per_s(self) -> float:
-        """The rate without the burst; over a trial of T seconds the known answer is this + burst / T."""
-        return float(self.options.rate_frames_per_s)
+    def known_rate_frames_per_s(self, trial_s: float) -> float:
+        return expected_frames(self.options.rate_frames_per_s, self.options.burst, trial_s) / trial_s
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)

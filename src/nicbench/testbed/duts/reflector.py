@@ -123,6 +123,11 @@ class Faults(Frozen):
             raise ValueError("`rate_queue` must be less than `held_frames`: frames in that queue are held as well")
         return self
 
+    @property
+    def spoil_frames(self) -> bool:
+        """Whether frames are lost or corrupted at any load."""
+        return self.loss + self.corrupt_payload + self.corrupt_signature + self.corrupt_length > 0.0
+
     def protocol(self) -> dict[str, Any]:
         """The faults as in protocol/reflect.md; empty without faults, so that its loop only forwards."""
         if self == Faults(seed=self.seed):
@@ -166,10 +171,11 @@ class Reflector(FrameDut):
         self._configuration: dict[str, Any] = {}
         self._started: dict[str, Any] = {}
 
-    @property
-    def known_rate_frames_per_s(self) -> float | None:
-        """The rate limit; None without one."""
-        return self.options.faults.rate
+    def known_rate_frames_per_s(self, trial_s: float) -> float | None:
+        faults = self.options.faults
+        if faults.rate is None or faults.rate_queue is not None or faults.spoil_frames:
+            return None
+        return faults.rate + faults.rate_burst / trial_s
 
     def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
         return refuse_other_than_pairs(self.kind, ports, pattern)
