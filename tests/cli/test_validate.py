@@ -19,6 +19,15 @@ def test_the_plan_of_the_policer_is_printed(nicbench: Any) -> None:
     assert ended.stdout == (HERE / "golden" / "validate-policer.txt").read_text()
 
 
+def test_options_are_called_by_their_labels_with_their_units(nicbench: Any) -> None:
+    examples = HERE.parents[1] / "examples"
+    printed = nicbench("validate", str(examples / "esxi.yaml")).stdout
+    assert "(MACs 02:00:00:00:01:00 and 02:00:00:00:01:01, description l3fwd in a guest of ESXi)" in printed
+    assert "(huge pages yes, memory 1 GiB)" in printed
+    printed = nicbench("validate", str(examples / "reflector.yaml")).stdout
+    assert "faults seed 7; loss 0.1 %; delay 50 us; rate 1 Mpps" in printed
+
+
 def test_the_plan_as_json_names_points_and_duration(nicbench: Any) -> None:
     Path("policer.yaml").write_text(POLICER)
     plan = json.loads(nicbench("validate", "policer.yaml", "--json").stdout)

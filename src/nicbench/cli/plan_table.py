@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -17,12 +16,14 @@ from nicbench.bench_file.frame_sizes import describe_headers, smallest_frame_byt
 from nicbench.bench_file.overlays import list_differences
 from nicbench.cli.output import FORMAT
 from nicbench.cli.progress import BOUNDS
+from nicbench.core.described import shape_of
 from nicbench.core.frame_size import size_label, words_of
 from nicbench.core.pattern import Pattern
 from nicbench.core.traffic import FieldValue, Traffic
 from nicbench.core.tuning import Outcome, PlannedSetting
 from nicbench.core.turn import DEFAULT, Turn
 from nicbench.core.units import format_duration_s, format_rate
+from nicbench.report.facts import written_text
 from nicbench.stages.tester import estimate_s, planned_calibration, turns_s
 from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.setting import values_in_words
@@ -237,11 +238,11 @@ def _settings(bench: BenchFile) -> list[tuple[str, str]]:
 
 def _settings_of_rounds(bench: BenchFile) -> list[tuple[str, str]]:
     return [
-        *([("lab", bench.lab.kind + _options(bench, "lab"))] if bench.lab else []),
+        *([("lab", bench.lab.kind + _options(bench, "lab", bench.lab))] if bench.lab else []),
         *_hosts(bench),
         *(("port", text) for text in _describe_made_ports(bench)),
         *([("links", ", ".join(f"{one} <-> {other}" for one, other in bench.links))] if bench.links else []),
-        ("DUT", bench.dut.kind + _options(bench, "dut")),
+        ("DUT", bench.dut.kind + _options(bench, "dut", bench.dut)),
         ("seed", str(bench.seed)),
     ]
 
@@ -270,8 +271,11 @@ def _describe_making(port: Port) -> list[str]:
 
 def _written_options(options: BaseModel) -> str:
     """Formats the options that were written: " (address 10.0.0.5, user root)"."""
-    written = options.model_dump(mode="json", exclude_unset=True)
-    return f" ({', '.join(f'{name} {_value(value)}' for name, value in written.items())})" if written else ""
+    return _in_brackets(options.model_dump(mode="json", exclude_unset=True), options)
+
+
+def _in_brackets(written: Mapping[str, Any], options: BaseModel) -> str:
+    return f" ({written_text(written, shape_of(type(options)))})" if written else ""
 
 
 def _settings_of_frames(bench: BenchFile) -> list[tuple[str, str]]:
@@ -282,15 +286,15 @@ def _settings_of_frames(bench: BenchFile) -> list[tuple[str, str]]:
     smallest = smallest_frame_bytes(traffic)
     together = f"{len(traffic.streams)} streams a port, " if traffic.streams else f"{_streams(traffic)[0]}, "
     ports = [port.name for port in bench.tester_kind().own_ports()] or list(bench.ports)
-    where = ("lab", bench.lab.kind + _options(bench, "lab")) if bench.lab else ("ports", ", ".join(ports))
+    where = ("lab", bench.lab.kind + _options(bench, "lab", bench.lab)) if bench.lab else ("ports", ", ".join(ports))
     links = [("links", ", ".join(f"{one} <-> {other}" for one, other in bench.links))] if bench.links else []
-    tester = [("tester", bench.tester.kind + _options(bench, "tester"))] if bench.written.get("tester") else []
+    own_tester = ("tester", bench.tester.kind + _options(bench, "tester", bench.tester))
     return [
         where,
         *(_hosts(bench) if bench.lab and bench.lab.on else []),
         *links,
-        ("DUT", bench.dut.kind + _options(bench, "dut")),
-        *tester,
+        ("DUT", bench.dut.kind + _options(bench, "dut", bench.dut)),
+        *([own_tester] if bench.written.get("tester") else []),
         *(("stream", text) for text in _streams(traffic) if traffic.streams),
         *pattern,
         ("traffic", f"{together}{ways}; the smallest frame is {smallest} bytes"),
@@ -329,21 +333,12 @@ def _mixes(bench: BenchFile) -> list[tuple[str, str]]:
     return [(name, str(bench.traffic.mix(name))) for name in sorted(names)]
 
 
-def _options(bench: BenchFile, section: str) -> str:
-    """Formats the options of a section as written, with their units: " (rate 200 kpps, burst 4000)"."""
+def _options(bench: BenchFile, section: str, choice: Choice) -> str:
+    """Formats the options of a section as written, with their labels and units: " (rate 200 kpps, burst 4000)"."""
     written = bench.written.get(section)
-    options = (
-        [f"{key} {_value(value)}" for key, value in written.items() if key != "kind"]
-        if isinstance(written, dict)
-        else []
-    )
-    return f" ({', '.join(options)})" if options else ""
-
-
-def _value(value: object) -> str:
-    if isinstance(value, dict):
-        return "; ".join(f"{key} {_value(inner)}" for key, inner in value.items())
-    return value if isinstance(value, str) else json.dumps(value)
+    if not isinstance(written, dict):
+        return ""
+    return _in_brackets({key: value for key, value in written.items() if key != "kind"}, choice.options)
 
 
 def _deviations(bench: BenchFile) -> list[str]:

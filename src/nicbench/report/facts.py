@@ -171,6 +171,23 @@ def label_of(name: str, shape: Shape | None = None) -> str:
     return (shape or _shape({}, name)).label or words_of(name)
 
 
+def written_text(written: Mapping[str, Any], shape: Shape, between: str = ", ") -> str:
+    """What somebody wrote in one line: by its labels, with its units; text stays as it was written."""
+    shape = with_kind(shape, written)
+    return between.join(
+        f"{_within(_entry(str(name), shape))} {_written_value(str(name), value, _part(shape, str(name)))}"
+        for name, value in written.items()
+    )
+
+
+def _written_value(name: str, value: object, shape: Shape) -> str:
+    if isinstance(value, Mapping):
+        return written_text(value, shape, between="; ")
+    if isinstance(value, list):
+        return " and ".join(_written_value(name, each, shape) for each in value) or "none"
+    return "none" if value is None else value if isinstance(value, str) else plain(name, value, shape)
+
+
 def named(name: str) -> str:
     """A host as it is called; those that nicbench calls so by their role: "DUT", "Tester, fast"."""
     role, comma, configuration = name.partition(",")
