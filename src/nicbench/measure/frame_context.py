@@ -185,6 +185,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
     ) -> SearchResult:
         """Every load of the search is one ``measure``; repeats cost the search none of its trials."""
         trial_ids: list[str] = []
+        ceilings: list[float] = []
         traffic_ns = 0
 
         async def measure(load_frames_per_s: float, duration_s: float) -> Sample:
@@ -194,6 +195,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 trial, disturbed = await self._measure(point, asked)
             except CeilingReached as reached:
                 self._publish_ceiling(request.size, reached.rate_frames_per_s)
+                ceilings.append(reached.rate_frames_per_s)
                 raise
             trial_ids.append(trial.id)
             traffic_ns += trial.reading.transmit_ns
@@ -208,7 +210,12 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
 
         found = await run_search(search, measure, goals, limits)
         outcomes = {name: _without_false_cause(outcome) for name, outcome in found.items()}
-        return SearchResult(outcomes=outcomes, trial_ids=tuple(trial_ids), traffic_s=traffic_ns / 1e9)
+        return SearchResult(
+            outcomes=outcomes,
+            trial_ids=tuple(trial_ids),
+            traffic_s=traffic_ns / 1e9,
+            ceiling_frames_per_s=min(ceilings, default=None),
+        )
 
     def complete(self, result: Result) -> Result:
         """Also with the basis of its rates, its ports, and how near it is to the tester's own limits."""

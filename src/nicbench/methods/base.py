@@ -38,11 +38,15 @@ Values = dict[str, Value]
 
 
 class SearchResult(Frozen):
-    """What a search of the context came to: one outcome per goal, and what it cost."""
+    """What a search of the context came to: one outcome per goal, and what it cost.
+
+    ``ceiling_frames_per_s`` is the least that the tester turned out to send; None where it never fell short.
+    """
 
     outcomes: dict[str, Outcome]
     trial_ids: tuple[str, ...]
     traffic_s: float
+    ceiling_frames_per_s: float | None = None
 
 
 class Promise(Frozen):

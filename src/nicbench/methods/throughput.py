@@ -259,6 +259,8 @@ class Throughput(FrameMethod):
         goals = tuple(SearchGoal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
         request = times.request(size, None, Purpose.SEARCH)
         found = await context.search(options.build(), size_parameters(size), request, goals, limits)
+        if found.ceiling_frames_per_s is not None:  # learnt in the search: the one that the report goes by
+            ceiling = found.ceiling_frames_per_s
         rates = {name.lower(): outcome.rate for name, outcome in found.outcomes.items()}
         return Result(
             id=f"{self.name}/{size_label(size)}",
