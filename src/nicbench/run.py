@@ -15,7 +15,14 @@ from nicbench.stages.plan import describe, disclose
 from nicbench.stages.rigs import TurnSetting, rig_of
 from nicbench.stages.testbed import touches_machine
 from nicbench.stages.tuning import tune_hosts
-from nicbench.stages.turns import one_turn, refuse_changed_bench, run_started, summarise, turns_left, wall_time
+from nicbench.stages.turns import (
+    iterate_turns_left,
+    make_run_started,
+    one_turn,
+    refuse_changed_bench,
+    summarise,
+    wall_time,
+)
 from nicbench.store.folder import RunFolder
 
 
@@ -28,9 +35,9 @@ async def run(
     """
     began = time.monotonic()
     refuse_changed_bench(bench, folder.journal.events())
-    turns = turns_left(bench, folder.journal, bus)
+    turns = iterate_turns_left(bench, folder.journal, bus)
     resumed = bool(folder.journal.samples())
-    bus.publish(run_started(bench, folder.run_id, resumed=resumed, redacted=folder.redactor is not None))
+    bus.publish(make_run_started(bench, folder.run_id, resumed=resumed, redacted=folder.redactor is not None))
     try:
         async with hold_for_run(
             folder, bus, touched=touches_machine(bench), elsewhere=claims(bench), wait_s=wait_s

@@ -6,14 +6,16 @@ import io
 
 from rich.console import Console
 
-from nicbench.cli.fitting import Shown, print_fitted
+from nicbench.cli.fitting import ShownColumn, print_fitted
 
 HEADS = ("Frame", "Throughput", "Overload", "Afterwards", "Recovery time", "Minimum", "Maximum", "Resolution", "Lost")
 
 
 def printed(rows: int, width: int = 80) -> str:
     columns = [
-        Shown((head, "[yellow]unit[/]"), tuple(f"{number}{row:02}45.678" for row in range(rows)), rank=min(number, 1))
+        ShownColumn(
+            (head, "[yellow]unit[/]"), tuple(f"{number}{row:02}45.678" for row in range(rows)), rank=min(number, 1)
+        )
         for number, head in enumerate(HEADS)
     ]
     text = io.StringIO()

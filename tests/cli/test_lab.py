@@ -49,7 +49,7 @@ def test_a_lab_that_is_not_up_cannot_be_removed(nicbench: Any) -> None:
 
 
 def test_where_no_lab_is_up_that_is_said_with_how_to_make_one(nicbench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nicbench.cli.commands.lab.kept_runs", list)
+    monkeypatch.setattr("nicbench.cli.commands.lab.find_kept_runs", list)
     for command in ("shell", "down"):
         ended = nicbench("lab", command)
         assert ended.status == 2

@@ -11,7 +11,7 @@ from nicbench.cli.commands.resume import is_complete, refuse_tampering
 from nicbench.core.errors import UsageError
 from nicbench.core.events import RunFinished
 from nicbench.core.result import ResultVerdict, Summary
-from nicbench.stages.turns import refuse_changed_bench, run_started
+from nicbench.stages.turns import make_run_started, refuse_changed_bench
 from nicbench.store.folder import RunFolder
 
 BENCH = """
@@ -27,7 +27,7 @@ tests: [{name: throughput, method: throughput, frame_bytes: [64]}]
 def folder(tmp_path: Path) -> RunFolder:
     folder = RunFolder.create(tmp_path, BENCH, "Resumed")
     bench = parse(BENCH.encode(), folder.path / "bench.yaml")
-    folder.journal.append(run_started(bench, folder.run_id, resumed=False))
+    folder.journal.append(make_run_started(bench, folder.run_id, resumed=False))
     return folder
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from nicbench.doctor.base import State
 from nicbench.doctor.checks import clock, cores, engine, huge_pages, hypervisor, locked_memory, packages, privileges
-from nicbench.doctor.checks.packages import Package, installed_packages, packages_file, parse_packages
+from nicbench.doctor.checks.packages import Package, packages_file, parse_installed_packages, parse_packages
 from nicbench.tuning.huge_pages import HugePages
 
 CLANG = Package("clang", "runtime", "compiles XDP programs")
@@ -55,7 +55,7 @@ def test_a_malformed_line_in_the_list_is_named() -> None:
 
 
 def test_a_package_that_was_removed_but_not_purged_is_not_installed() -> None:
-    assert installed_packages("gcc installed\nclang config-files\n") == {"gcc"}
+    assert parse_installed_packages("gcc installed\nclang config-files\n") == {"gcc"}
 
 
 def test_another_clock_source_is_fixed_where_the_tsc_is_there() -> None:
@@ -103,8 +103,8 @@ def test_little_locked_memory_matters_only_to_a_process_that_the_limit_binds() -
     limits = "Limit  Soft Limit  Hard Limit  Units\nMax locked memory         8388608              8388608    bytes\n"
     assert locked_memory.locked_bytes(limits) == 8 << 20
     assert locked_memory.locked_bytes(limits.replace("8388608", "unlimited")) is None
-    assert locked_memory.judge_locked(8 << 20, exempt=True).state is State.OK
-    bound = locked_memory.judge_locked(8 << 20, exempt=False)
+    assert locked_memory.judge_locked_memory(8 << 20, exempt=True).state is State.OK
+    bound = locked_memory.judge_locked_memory(8 << 20, exempt=False)
     assert (bound.state, bound.mend_command) == (State.WARNING, "ulimit -l unlimited")
 
 

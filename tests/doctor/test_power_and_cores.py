@@ -117,12 +117,12 @@ def test_a_neighbour_is_seen_by_the_looks_that_found_the_core_slow() -> None:
 
 
 def test_time_that_a_hypervisor_takes_now_counts_as_well() -> None:
-    steal = neighbours.stolen(STAT.format(busy=10, steal=0), STAT.format(busy=90, steal=20), (0,))
+    steal = neighbours.stolen_ratio(STAT.format(busy=10, steal=0), STAT.format(busy=90, steal=20), (0,))
     assert steal == 0.2
     check = neighbours.judge(neighbours.parse_looks(ANSWER)[:1], steal)
     assert check.state is State.WARNING
     assert "took 20.0 % of their time" in check.text
-    assert neighbours.stolen("", "cpu0 1", (0,)) is None
+    assert neighbours.stolen_ratio("", "cpu0 1", (0,)) is None
 
 
 @pytest.mark.parametrize("line", ["", "{}", "[]", '{"cpus":[{"cpu":"x"}]}', '{"cpus":3}'])

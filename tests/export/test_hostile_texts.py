@@ -17,7 +17,7 @@ from nicbench.core.errors import NicbenchError
 from nicbench.core.registry import find
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
-from nicbench.export.text import harmless_cell, storable, without_controls
+from nicbench.export.text import harmless_cell, replace_controls, storable
 from nicbench.store import RunFolder
 
 FORMATS = find("nicbench.export.formats", ExportFormat)  # type: ignore[type-abstract]
@@ -82,7 +82,7 @@ def test_parquet_holds_the_words_as_they_are(hostile_run: Path) -> None:
 def test_half_a_character_is_written_as_the_replacement_character() -> None:
     assert storable("a\ud800b") == "a\ufffdb"
     assert storable("\ud83d\ude00") == "\U0001f600"
-    assert without_controls("a\x00\ud800\tb\n") == "a\ufffd\ufffd\tb\n"
+    assert replace_controls("a\x00\ud800\tb\n") == "a\ufffd\ufffd\tb\n"
     assert harmless_cell("-5") == "'-5"
 
 

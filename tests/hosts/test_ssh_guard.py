@@ -126,8 +126,8 @@ async def test_settings_that_tools_make_are_put_back_too(sshd: Server, namespace
         (sysctls, None),
     ):
         place = Place(host, device)
-        before = await item.now(place)
-        asked = item.wanted(before)
+        before = await item.read_checked(place)
+        asked = item.target_values(before)
         await item.apply(changes, place, {key: before[key] for key in asked}, asked)
     assert await _settings(namespace) == ["9000", "50", "1"]
     subprocess.run(("ip", "-n", namespace, "link", "set", "vb", "txqueuelen", "77"), check=True)

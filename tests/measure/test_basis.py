@@ -9,7 +9,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result
 from nicbench.core.trial import Health, PortReading, Purpose, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.verdict import Verdict
-from nicbench.measure.frame_context import with_basis, with_ports
+from nicbench.measure.frame_context import add_basis, add_ports
 
 RESULT = Result(
     id="t/64",
@@ -53,34 +53,34 @@ def trial(number: int, load: float, lost: int) -> Trial:
 
 
 def test_between_two_ports_one_way_nothing_is_added() -> None:
-    assert with_basis(RESULT, ways_of(Pattern.ONE_TO_ONE, 2)) == RESULT
-    assert with_ports(RESULT, ways_of(Pattern.ONE_TO_ONE, 2), [trial(1, 100.0, 0)]) == RESULT
+    assert add_basis(RESULT, ways_of(Pattern.ONE_TO_ONE, 2)) == RESULT
+    assert add_ports(RESULT, ways_of(Pattern.ONE_TO_ONE, 2), [trial(1, 100.0, 0)]) == RESULT
 
 
 def test_the_sum_of_ports_stands_beside_each_rate_and_line_rates_stay_those_of_a_port() -> None:
-    result = with_basis(RESULT, ways_of(Pattern.FULL_MESH, 4))
+    result = add_basis(RESULT, ways_of(Pattern.FULL_MESH, 4))
     assert result.scope == "per port, and 4 ports send at once"
     added = {name: value for name, value in result.values.items() if name not in RESULT.values}
     assert added == {"ndr_frames_per_s_sum_of_ports": 4000.0, "load_frames_per_s_sum_of_ports": 3600.0}
 
 
 def test_what_many_ports_send_to_one_is_the_sum_already() -> None:
-    result = with_basis(RESULT, ways_of(Pattern.MANY_TO_ONE, 4))
+    result = add_basis(RESULT, ways_of(Pattern.MANY_TO_ONE, 4))
     assert (result.scope, result.values) == ("the sum of 3 sending ports, at the one that receives", RESULT.values)
 
 
 def test_a_method_that_summed_by_itself_is_left_as_it_is() -> None:
     summed = RESULT.model_copy(update={"scope": "sum of 2 ports"})
-    assert with_basis(summed, ways_of(Pattern.FULL_MESH, 4)) == summed
+    assert add_basis(summed, ways_of(Pattern.FULL_MESH, 4)) == summed
 
 
 def test_each_way_and_each_port_is_that_of_the_trial_that_tells_most() -> None:
     both = ways_of(Pattern.ONE_TO_ONE, 2, bidirectional=True)
     trials = [trial(1, 300.0, 30), trial(2, 100.0, 0), trial(3, 200.0, 0), trial(4, 400.0, 6)]
-    figures = with_ports(RESULT, both, trials).by_port
+    figures = add_ports(RESULT, both, trials).by_port
     assert figures is not None
     assert (figures.trial, figures.load_frames_per_s) == ("t0003", 200.0)
-    figures = with_ports(RESULT, both, trials[:1]).by_port
+    figures = add_ports(RESULT, both, trials[:1]).by_port
     assert figures is not None
     there, back = figures.ways
     assert (there.transmit_port, there.receive_port, there.offered_frames, there.received_frames) == (

@@ -14,7 +14,7 @@ from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import HostError
 from nicbench.core.round import Job, JobSpec, RoundRequest
 from nicbench.hosts.fake import FakeHost
-from nicbench.measure.bonds import Bonds, of_mount
+from nicbench.measure.bonds import Bonds, connections_of_mount
 from nicbench.measure.host_readings import BONDS_SCRIPT, MOUNT_SCRIPT, Socket
 from nicbench.testbed.labs.base import BondMember, Endpoint, EndpointTestbed
 
@@ -102,11 +102,11 @@ def played(server: Server, asked: RoundRequest | None = None, looks: int = 2) ->
     watched, bonds = Watched(), Bonds(rack(server.host))
 
     async def play() -> tuple[BondObservation, ...]:
-        async with bonds.around(watched, asked or request()) as watch:
+        async with bonds.watch_round(watched, asked or request()) as watch:
             await watch.begin()
             await until(lambda: server.looks >= looks)
             await watch.end()
-            return bonds.seen()
+            return bonds.observations()
 
     seen = asyncio.run(play())
     assert watched.heard == ["begin", "end"]
@@ -152,11 +152,11 @@ def behind_a_switch(moments_of_switch: list[str]) -> tuple[BondObservation, Bond
     bonds = Bonds(replace(plain, servers=(Endpoint(server.host, facts, None, members, (switch.host, "bond0")),)))
 
     async def play() -> tuple[BondObservation, ...]:
-        async with bonds.around(watched, request()) as watch:
+        async with bonds.watch_round(watched, request()) as watch:
             await watch.begin()
             await until(lambda: server.looks >= 2 and switch.looks >= 2)
             await watch.end()
-            return bonds.seen()
+            return bonds.observations()
 
     own, far = asyncio.run(play())
     return own, far
@@ -209,9 +209,9 @@ def test_a_host_without_a_bond_is_asked_once() -> None:
 
     async def play() -> None:
         for _ in range(3):
-            async with bonds.around(watched, request()) as watch:
+            async with bonds.watch_round(watched, request()) as watch:
                 assert watch is watched
-                assert bonds.seen() == ()
+                assert bonds.observations() == ()
 
     asyncio.run(play())
     assert [command for command in server.host.commands if command[:2] == ("sh", "-c")] == [("sh", "-c", BONDS_SCRIPT)]
@@ -223,7 +223,7 @@ def test_a_round_that_breaks_off_is_looked_at_no_more() -> None:
 
     async def play() -> None:
         try:
-            async with bonds.around(Watched(), request()) as watch:
+            async with bonds.watch_round(Watched(), request()) as watch:
                 await watch.begin()
                 raise RuntimeError("cancelled")
         except RuntimeError:
@@ -244,12 +244,12 @@ def test_a_host_that_answers_no_more_is_no_reason_to_end_a_round() -> None:
 
     async def play() -> tuple[BondObservation, ...]:
         bonds = Bonds(rack(server.host))
-        async with bonds.around(Watched(), request()) as watch:
+        async with bonds.watch_round(Watched(), request()) as watch:
             await watch.begin()
             server.host.answer(("sh", "-c"), gone)
             await until(lambda: bool(asked))
             await watch.end()
-            return bonds.seen()
+            return bonds.observations()
 
     assert asyncio.run(play()) == ()
 
@@ -273,9 +273,9 @@ def test_what_cannot_be_read_is_no_reason_to_end_a_round(text: str) -> None:
 async def test_the_files_of_a_job_are_reached_by_the_connection_of_their_mount() -> None:
     client = FakeHost("h2")
     client.answer(("sh", "-c", MOUNT_SCRIPT), (Path(__file__).parent / "golden/mount_nfs.txt").read_text())
-    wanted = await of_mount(3, client, "/mnt/b")
+    wanted = await connections_of_mount(3, client, "/mnt/b")
     assert [(one.job, one.client, one.server, one.client_ports) for one in wanted] == [
         (3, "10.0.0.2", "10.0.0.1", frozenset({port})) for port in (875, 901)
     ]
     at_server = Socket("10.0.0.1", 2049, "10.0.0.2", 901)
-    assert [one.has(at_server) for one in wanted] == [False, True]
+    assert [one.includes(at_server) for one in wanted] == [False, True]

@@ -107,7 +107,7 @@ def test_connections_and_counters_of_a_round_are_read_as_they_are(
     def made_up(text: str, devices: Iterable[str]) -> dict[str, Bond]:
         return {device: MADE_UP for device in devices if device.startswith("nbs")}
 
-    monkeypatch.setattr(bonds_of_rounds, "bonds_in", made_up)
+    monkeypatch.setattr(bonds_of_rounds, "parse_bonds", made_up)
     jobs = tuple(
         Job(
             workload="iperf3",
@@ -138,6 +138,6 @@ async def played(
     """A real round."""
     bonds = Bonds(testbed)
     ends = {name: End(end.host, end.facts.address, end.facts.device) for name, end in testbed.endpoints.items()}
-    async with bonds.around(Quiet(), request) as watch:
+    async with bonds.watch_round(Quiet(), request) as watch:
         outcomes = await play(request, ends, RawFolder(folder, "r0001"), watch=watch)
-        return outcomes, bonds.seen()
+        return outcomes, bonds.observations()

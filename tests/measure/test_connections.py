@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.measure.host_readings import moment_in, mount_of, parse_sockets, plain
+from nicbench.measure.host_readings import mount_of, parse_moment, parse_sockets, plain_address
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -43,7 +43,7 @@ def test_lines_of_others_are_left_out() -> None:
     [("[::ffff:10.0.0.1]", "10.0.0.1"), ("2001:DB8::1", "2001:db8::1"), ("fe80::1%bond0", "fe80::1")],
 )
 def test_an_address_is_written_in_one_way(text: str, expected: str) -> None:
-    assert plain(text) == expected
+    assert plain_address(text) == expected
 
 
 def test_an_nfs_mount_has_the_connections_that_it_names() -> None:
@@ -72,7 +72,7 @@ def test_a_local_directory_has_none() -> None:
 
 
 def test_a_moment_has_counters_connections_and_next_hops() -> None:
-    moment = moment_in(golden("moment.txt"))
+    moment = parse_moment(golden("moment.txt"))
     assert moment.ports == {"eth3": (12000000, 700), "eth2": (13000000, 500)}
     assert [socket.peer for socket in moment.tcp] == ["10.0.0.2"]
     assert moment.mac_towards("10.0.0.2") == "44:38:39:00:00:a0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.measure.host_readings import counters_in, is_telling
+from nicbench.measure.host_readings import is_telling, parse_counters
 
 TEXT = """\
 /sys/class/net/s0/statistics/rx_bytes:123456
@@ -18,7 +18,7 @@ no stats available
 
 
 def test_bytes_drops_pauses_and_marks_are_kept_and_the_drivers_other_hundreds_are_not() -> None:
-    assert counters_in(TEXT) == {
+    assert parse_counters(TEXT) == {
         "rx_bytes": 123456,
         "tx_dropped": 0,
         "rx_prio3_pause": 7,

@@ -11,8 +11,8 @@ from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.round import Job, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.hosts.fake import FakeHost, FakeProcess
-from nicbench.measure.host_readings import COUNTERS_SCRIPT, counters_in
-from nicbench.measure.link_failures import FailureWatch, looks_in, ports_of
+from nicbench.measure.host_readings import COUNTERS_SCRIPT, parse_counters
+from nicbench.measure.link_failures import FailureWatch, parse_looks, ports_of
 from nicbench.stats.link_failures import failure_note
 from nicbench.testbed.labs.base import BondMember, Endpoint
 from nicbench.tuning.changes import NotedChanges
@@ -69,7 +69,7 @@ async def test_the_link_goes_down_at_the_other_end_and_comes_back() -> None:
     await rack.watch.end()
     assert rack.changes.undos == [SetLinkUp(device="p-s0p2")]
     assert rack.done == ["p-s0p2 down", "p-s0p2 up"]
-    seen = rack.watch.seen(())
+    seen = rack.watch.outcome_of(())
     assert (seen.link, seen.taken_down, seen.down_at_s, seen.up_at_s) == ("s0p2", "p-s0p2 of switch", 1.0, 2.0)
     assert seen.step_s == 1.0
 
@@ -80,7 +80,7 @@ async def test_a_round_that_is_over_first_leaves_the_link_up() -> None:
     await asyncio.sleep(0.7)
     await rack.watch.end()
     assert rack.done == ["p-s0p2 down", "p-s0p2 up"]
-    assert rack.watch.seen(()).up_at_s is None
+    assert rack.watch.outcome_of(()).up_at_s is None
 
 
 async def test_a_round_that_breaks_off_before_takes_nothing_down() -> None:
@@ -88,7 +88,7 @@ async def test_a_round_that_breaks_off_before_takes_nothing_down() -> None:
     await rack.watch.begin()
     await rack.watch.close()
     assert rack.done == []
-    assert rack.watch.seen(()).down_at_s is None
+    assert rack.watch.outcome_of(()).down_at_s is None
 
 
 async def test_a_link_that_cannot_be_taken_down_is_told() -> None:
@@ -97,7 +97,7 @@ async def test_a_link_that_cannot_be_taken_down_is_told() -> None:
     await rack.watch.begin()
     await asyncio.sleep(0.7)
     await rack.watch.end()
-    assert "Operation not permitted" in str(rack.watch.seen(()).trouble)
+    assert "Operation not permitted" in str(rack.watch.outcome_of(()).trouble)
 
 
 async def test_its_undo_brings_it_up() -> None:
@@ -130,7 +130,7 @@ async def test_what_each_connection_did_is_told_with_its_ports() -> None:
     await asyncio.sleep(1.2)
     await rack.watch.end()
     seen = BondObservation(endpoint="s0", bond=BOND, flows=(BondFlow(jobs=(1,), connection=SENDS, port="s0p2"),))
-    failed = rack.watch.seen((seen,))
+    failed = rack.watch.outcome_of((seen,))
     (flow,) = failed.flows
     assert flow.went_on
     assert (flow.port_before, flow.port_down) == ("s0p2", "s0p1")
@@ -162,7 +162,7 @@ def test_a_connection_that_is_not_known_to_any_bond_has_no_port() -> None:
 
 @pytest.mark.parametrize("text", ["", "=== at 5.0\n", "=== at nonsense\n=== at 6.0\n"])
 def test_a_look_that_is_cut_off_is_left_out(text: str) -> None:
-    assert looks_in(text) == []
+    assert parse_looks(text) == []
 
 
 def test_carriers_of_a_bond_are_counted_by_interface() -> None:
@@ -170,7 +170,7 @@ def test_carriers_of_a_bond_are_counted_by_interface() -> None:
         "/sys/class/net/s0/carrier_changes:3\n/sys/class/net/s0/lower_s0p1/carrier_changes:2\n"
         "/sys/class/net/v0/lower_bond0/lower_e1/carrier_changes:4\n/sys/class/net/s0/statistics/tx_bytes:9\n"
     )
-    assert counters_in(text) == {
+    assert parse_counters(text) == {
         "carrier_changes of s0": 3,
         "carrier_changes of s0p1": 2,
         "carrier_changes of e1": 4,

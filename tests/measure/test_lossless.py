@@ -11,7 +11,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.measure.ceiling import Ceilings
-from nicbench.measure.frame_context import LiveFrameContext, Offered
+from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.trials import TrialMaker, TrialSetup
 from nicbench.methods._trial_times import TrialTimes
@@ -51,7 +51,7 @@ def context(tester: FakeTester) -> LiveFrameContext:
         link_bits_per_s=10e9, link_is_nominal=True,
     )  # fmt: skip
     ceilings = Ceilings(maker, None, testbed, UndoStack("x", None), ONE_WAY)
-    return LiveFrameContext(TestSetting("t", 1, 600.0), maker, ceilings, Offered(Traffic(), ONE_WAY, 10e9))
+    return LiveFrameContext(TestSetting("t", 1, 600.0), maker, ceilings, OfferedTraffic(Traffic(), ONE_WAY, 10e9))
 
 
 async def throughput(tester: FakeTester, search: str) -> Bounded:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result
-from nicbench.measure.frame_context import with_near_limits
+from nicbench.measure.frame_context import add_near_limits
 
 
 def near(**values: Any) -> tuple[NearLimit, ...]:
-    judged = with_near_limits(Result(id="t/64", method="any", parameters={"frame_bytes": 64}, values=values))
+    judged = add_near_limits(Result(id="t/64", method="any", parameters={"frame_bytes": 64}, values=values))
     assert judged.near_tester_limit is not None, "judged, also where there is nothing to say"
     return judged.near_tester_limit
 

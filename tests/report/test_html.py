@@ -15,7 +15,7 @@ import pytest
 from nicbench import report
 from nicbench.core.errors import UsageError
 from nicbench.core.result import Bounded, Result, ResultVerdict
-from nicbench.measure.frame_context import with_near_limits
+from nicbench.measure.frame_context import add_near_limits
 from nicbench.report.model import Report
 from nicbench.store import RunFolder
 
@@ -201,7 +201,7 @@ def test_a_result_near_the_testers_own_limit_says_so(
     synthetic_run: Callable[..., Any], method: str, values: dict[str, Any], said: str
 ) -> None:
     result = Result(id=f"{method}/64", method=method, parameters={"frame_bytes": 64, "size": "64"}, values=values)
-    for judged, is_said in ((with_near_limits(result), True), (result, False)):
+    for judged, is_said in ((add_near_limits(result), True), (result, False)):
         run = synthetic_run()
         run.publish(method, judged)
         text = text_of(report.build(run.folder.path).read_text(encoding="utf-8"))

@@ -57,12 +57,12 @@ def test_this_machine_needs_no_claim_its_own_lock_is_taken(tmp_path: Path) -> No
 async def test_hosts_on_one_machine_are_taken_once_and_this_machine_by_another_way_not_at_all() -> None:
     one, two, here = _machine("one", "boot-x"), _machine("two", "boot-x"), _machine("here", boot_id())
     one.answer("sh", "0000:03:00.0\n")
-    found = await sharing._by_machine(
+    found = await sharing._group_by_machine(
         (Claim(one, devices={"eth0"}), Claim(two, addresses={"0000:04:00.0"}), Claim(here, whole=True))
     )
     assert found == {"boot-x": (one, ("0000:03:00.0", "0000:04:00.0"))}
 
-    found = await sharing._by_machine((Claim(one, devices={"eth0"}), Claim(two, whole=True)))
+    found = await sharing._group_by_machine((Claim(one, devices={"eth0"}), Claim(two, whole=True)))
     assert found == {"boot-x": (one, None)}
 
 

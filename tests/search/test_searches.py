@@ -10,7 +10,7 @@ from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Sample, Search, SearchOptions
 from nicbench.search.bisect import Bisect
-from nicbench.search.mlr import Mlr, offered_only
+from nicbench.search.mlr import Mlr, drop_unsent
 from nicbench.search.step_down import StepDown, StepDownOptions
 
 GOALS = (NDR, PDR)
@@ -256,12 +256,12 @@ def test_a_trial_that_validates_nothing_is_refused() -> None:
 
 def test_mlrsearch_is_never_shown_what_the_tester_did_not_send() -> None:
     machine = SimulatedMachine(SimulatedDut(2_000_000), seed=1, ceiling_frames_per_s=99_000, says_ceiling=False)
-    assert offered_only(machine.measure(100_000, 1.0)).loss_ratio == 0.0
+    assert drop_unsent(machine.measure(100_000, 1.0)).loss_ratio == 0.0
 
 
 def test_mlrsearch_sees_back_pressure_as_loss() -> None:
     machine = SimulatedMachine(SimulatedDut(75_000, exact=True, lossless=True), seed=1)
-    assert offered_only(machine.measure(100_000, 1.0)).loss_ratio == 0.25
+    assert drop_unsent(machine.measure(100_000, 1.0)).loss_ratio == 0.25
 
 
 def test_an_even_number_of_trials_a_bound_is_refused() -> None:

@@ -20,7 +20,7 @@ from nicbench.core.round import Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.verdict import Verdict
 from nicbench.engine.binaries import find_binary
 from nicbench.store import RunFolder
-from nicbench.store.frame_samples import looked_at, write
+from nicbench.store.frame_samples import check_samples, write
 
 NUMBERS = (
     *("position", "frame", "bytes", "turn_ns", "begun_ns", "open_ns", "io_ns", "sync_ns", "close_ns"),
@@ -77,7 +77,7 @@ def text_of(samples: Path) -> list[dict[str, Any]]:
 
 
 def test_every_frame_is_a_row_with_the_times_that_the_program_says(limited: Path, free: Path, tmp_path: Path) -> None:
-    write(tmp_path, a_round(), {1: looked_at(limited), 2: looked_at(free)})
+    write(tmp_path, a_round(), {1: check_samples(limited), 2: check_samples(free)})
 
     rows = pq.read_table(tmp_path / "frames/r0001.parquet").to_pylist()
     for instance, samples in ((1, limited), (2, free)):
@@ -94,27 +94,27 @@ def test_every_frame_is_a_row_with_the_times_that_the_program_says(limited: Path
 
 def test_the_rounds_of_a_run_are_one_dataset_whose_columns_say_their_units(limited: Path, tmp_path: Path) -> None:
     for number in (1, 2):
-        write(tmp_path, a_round(1, number), {1: looked_at(limited)})
+        write(tmp_path, a_round(1, number), {1: check_samples(limited)})
     dataset = ds.dataset(tmp_path / "frames")
-    assert dataset.count_rows() == 2 * looked_at(limited).frames
+    assert dataset.count_rows() == 2 * check_samples(limited).frames
     assert set(dataset.to_table(columns=["round"])["round"].to_pylist()) == {"r0001", "r0002"}
     assert all(dataset.schema.field(name).metadata[b"unit"] for name in dataset.schema.names)
 
 
 def test_a_frame_takes_less_than_a_third_of_its_record(limited: Path, tmp_path: Path) -> None:
     record_bytes = 96
-    samples = looked_at(limited)
+    samples = check_samples(limited)
     write(tmp_path, a_round(12), dict.fromkeys(range(1, 13), samples))
     stored = (tmp_path / "frames/r0001.parquet").stat().st_size
     assert stored < 12 * samples.frames * record_bytes / 3
 
 
 def test_a_record_that_a_kill_cut_short_is_left_out(limited: Path, tmp_path: Path) -> None:
-    whole = looked_at(limited)
+    whole = check_samples(limited)
     torn = tmp_path / "torn"
     torn.write_bytes(limited.read_bytes()[:-10])
 
-    samples = looked_at(torn)
+    samples = check_samples(torn)
 
     assert (samples.frames, samples.cut_bytes) == (whole.frames - 1, 86)
     write(tmp_path, a_round(1), {1: samples})
@@ -124,10 +124,10 @@ def test_a_record_that_a_kill_cut_short_is_left_out(limited: Path, tmp_path: Pat
 def test_a_process_that_was_killed_before_its_first_frame_has_no_rows(limited: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_bytes(limited.read_bytes()[:64])
-    write(tmp_path, a_round(2), {1: looked_at(empty), 2: looked_at(limited)})
+    write(tmp_path, a_round(2), {1: check_samples(empty), 2: check_samples(limited)})
     table = pq.read_table(tmp_path / "frames/r0001.parquet")
     assert set(table["instance"].to_pylist()) == {2}
-    write(tmp_path, a_round(1, 2), {1: looked_at(empty)})
+    write(tmp_path, a_round(1, 2), {1: check_samples(empty)})
     assert pq.read_table(tmp_path / "frames/r0002.parquet").num_rows == 0
 
 
@@ -148,7 +148,7 @@ def test_what_is_no_file_of_samples_is_named(change: Any, said: str, limited: Pa
     path = tmp_path / "samples-of-c0"
     path.write_bytes(change(limited.read_bytes()))
     with pytest.raises(HostError) as caught:
-        looked_at(path)
+        check_samples(path)
     assert said in caught.value.message
     assert caught.value.place == str(path)
     assert "stands without its samples" in str(caught.value.next_step)
@@ -156,16 +156,16 @@ def test_what_is_no_file_of_samples_is_named(change: Any, said: str, limited: Pa
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="No such file") as caught:
-        looked_at(tmp_path / "gone")
+        check_samples(tmp_path / "gone")
     assert caught.value.place == str(tmp_path / "gone")
 
 
 def test_a_full_disk_is_said_plainly_and_leaves_what_was_there(
     limited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, a_round(1), {1: looked_at(limited)})
+    write(tmp_path, a_round(1), {1: check_samples(limited)})
     before = (tmp_path / "frames/r0001.parquet").read_bytes()
-    samples, opened = looked_at(limited), Path.open
+    samples, opened = check_samples(limited), Path.open
 
     class Full(io.FileIO):
         def write(self, content: Any, /) -> int:
@@ -185,7 +185,7 @@ def test_a_full_disk_is_said_plainly_and_leaves_what_was_there(
 
 
 def test_a_finished_run_vouches_for_them(limited: Path, folder: RunFolder, summary: Summary) -> None:
-    write(folder.path, a_round(1), {1: looked_at(limited)})
+    write(folder.path, a_round(1), {1: check_samples(limited)})
     (folder.path / "frames/.r0002.parquet.17.tmp").write_bytes(b"what a killed run was writing")
     folder.finish(summary)
     assert folder.differences() == ()

@@ -15,7 +15,7 @@ import pytest
 
 from nicbench.store import index, manifest
 from nicbench.store.headline import LONGEST_TEXT, MOST_NAMES, RunHeadline, line_of, of_line
-from nicbench.store.index import Indexed, Search, found, indexed_runs
+from nicbench.store.index import IndexedRuns, Search, find_runs, list_indexed_runs
 from nicbench.store.listing import headline
 from nicbench.store.tags import add_tag, remove_tag
 
@@ -64,8 +64,8 @@ def runs(tmp_path: Path) -> Path:
     return parent
 
 
-def listed(parent: Path, **asked: Any) -> Indexed:
-    return indexed_runs(parent, lambda summary: f"found {len(summary.results)}", **asked)
+def listed(parent: Path, **asked: Any) -> IndexedRuns:
+    return list_indexed_runs(parent, lambda summary: f"found {len(summary.results)}", **asked)
 
 
 def without_index(parent: Path) -> list[Any]:
@@ -172,7 +172,7 @@ def test_a_list_while_another_process_writes_the_index(runs: Path, monkeypatch: 
 
 
 def test_many_lists_at_once_all_say_the_same(runs: Path) -> None:
-    shown: list[Indexed] = []
+    shown: list[IndexedRuns] = []
     threads = [threading.Thread(target=lambda: shown.append(listed(runs))) for _ in range(6)]
     for thread in threads:
         thread.start()
@@ -253,7 +253,7 @@ def test_a_search_finds_what_it_asks_for(search: Search, count: int, runs: Path)
     }
     make_run(runs, "2026-03-03T120000Z-other", {"dut": facts}, method="latency")
     add_tag(runs / "2026-01-01T120000Z-one", "baseline")
-    assert len(found(listed(runs).runs, search)) == count
+    assert len(find_runs(listed(runs).runs, search)) == count
 
 
 def test_tags_come_and_go_and_the_run_is_as_it_was_measured(finished: Any) -> None:
@@ -330,6 +330,6 @@ def test_a_folder_that_may_not_be_read_hides_no_other_and_is_looked_at_again(
 
     with monkeypatch.context() as patched:
         patched.setattr("nicbench.store.folder.is_run_folder", refused)
-        troubles = [run.trouble for run in indexed_runs(tmp_path, lambda _: None).runs]
+        troubles = [run.trouble for run in list_indexed_runs(tmp_path, lambda _: None).runs]
     assert troubles == [None, "cannot be read: Permission denied"]
-    assert [run.trouble for run in indexed_runs(tmp_path, lambda _: None).runs] == [None, None]
+    assert [run.trouble for run in list_indexed_runs(tmp_path, lambda _: None).runs] == [None, None]

@@ -12,7 +12,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import Owner, start_ticks_of_stat, this_process
 from nicbench.tuning.record import Entry, Record, record_path, save_record
-from nicbench.tuning.restore import kept_runs, restore, restore_stale
+from nicbench.tuning.restore import find_kept_runs, restore, restore_stale
 from nicbench.tuning.undo.restore_file import RestoreFile
 
 PAGES = "/proc/sys/vm/nr_hugepages"
@@ -99,9 +99,9 @@ async def test_a_lab_that_was_made_to_stay_stays_until_it_is_taken_down(machine:
     machine.leave("lab", dead(), kept=True)
 
     assert await restore_stale(machine.runtime, machine.make_host) == []
-    assert kept_runs(machine.runtime) == ["lab"]
+    assert find_kept_runs(machine.runtime) == ["lab"]
     await restore("lab", machine.runtime, machine.make_host)
-    assert kept_runs(machine.runtime) == []
+    assert find_kept_runs(machine.runtime) == []
 
 
 async def test_a_value_that_somebody_changed_since_the_crash_is_left_alone_and_reported(machine: Machine) -> None:

@@ -21,7 +21,7 @@ from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_r
 from nicbench.tuning.restore import restore
 from nicbench.tuning.setting import values_in_words
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import find_strayed, look, look_again, tune
+from nicbench.tuning.tune import find_strayed, look_again, preview, tune
 
 
 class RingOptions(DeviceOptions):
@@ -45,7 +45,7 @@ class Rings(Item):
         rx, tx = text.split()
         return {"rx": int(rx), "tx": int(tx)}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         if self.options.rx > 8192:
             raise CannotSetError(f"rx {self.options.rx} is more than the driver's 8192")
         return {"rx": self.options.rx}
@@ -67,7 +67,7 @@ class Clock(Item):
     async def read(self, place: Place) -> Values:
         return {"source": await place.host.read_file("/clock")}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"source": "tsc"}
 
 
@@ -199,7 +199,7 @@ async def test_what_is_only_checked_is_told_and_never_changed(stack: UndoStack, 
     (row,) = await tune(stack, every)
     assert (row.outcome, row.before, row.asked) == (Outcome.NOT_MET, {"source": "hpet"}, {"source": "tsc"})
     host.files["/clock"] = "tsc"
-    assert (await look(every[0])).outcome is Outcome.MET
+    assert (await preview(every[0])).outcome is Outcome.MET
     assert host.writes == []
 
 

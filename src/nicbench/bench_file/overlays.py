@@ -77,7 +77,7 @@ def merge_configurations(root: Node, reading: Reading) -> dict[str, Node]:
     reading.problems += _check_overlays(root)
     if reading.problems or reading.validate(_Configurations, {KEY: root.entries[KEY].plain()}, ()) is None:
         return {}
-    base = _without(root, KEY)
+    base = _remove_key(root, KEY)
     return {name: _apply_overlay(base, overlay) for name, overlay in (root.entries[KEY].entries or {}).items()}
 
 
@@ -121,7 +121,7 @@ def _apply_overlay(base: Node, overlay: Node) -> Node:
     """The file's tree with one overlay; tests are matched by name and keep their order."""
     given = overlay.child("tests")
     tests = base.child("tests")
-    merged = _merge(base, _without(overlay, "tests")) if overlay.entries else base
+    merged = _merge(base, _remove_key(overlay, "tests")) if overlay.entries else base
     if given is None or given.entries is None or tests is None or tests.items is None:
         return replace(merged, position=base.position)
     items = [
@@ -174,7 +174,7 @@ def _is_null(node: Node) -> bool:
     return node.entries is None and node.items is None and node.value is None
 
 
-def _without(node: Node, key: str) -> Node:
+def _remove_key(node: Node, key: str) -> Node:
     return replace(node, entries={name: child for name, child in (node.entries or {}).items() if name != key})
 
 

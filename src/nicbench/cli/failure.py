@@ -63,9 +63,9 @@ def run_to_the_end(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 async def _run_cancellable(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     import asyncio
 
-    from nicbench.stages.machine import with_hosts_closed  # imported here, as `--help` needs no hosts
+    from nicbench.stages.machine import run_and_close_hosts  # imported here, as `--help` needs no hosts
 
-    task = asyncio.ensure_future(with_hosts_closed(work))
+    task = asyncio.ensure_future(run_and_close_hosts(work))
     received: list[signal.Signals] = []
 
     def stop(number: signal.Signals) -> None:

@@ -29,7 +29,7 @@ _FEW_ROWS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownColumn:
     """A column. ``head`` is its lines, as markup like the cells; the lower ``rank``, the longer it stays."""
 
     head: tuple[str, ...]
@@ -48,7 +48,7 @@ class Shown:
         return max(cell_len(render(text).plain) for text in (*self.head, *self.cells, ""))
 
 
-def print_fitted(console: Console, columns: Sequence[Shown], title: str | None = None, caption: str = "") -> None:
+def print_fitted(console: Console, columns: Sequence[ShownColumn], title: str | None = None, caption: str = "") -> None:
     """Prints the columns as a table no wider than the console; ``title`` and ``caption`` are markup."""
     rows = max((len(column.cells) for column in columns), default=0)
     kept = _that_fit(columns, console.width)
@@ -73,7 +73,7 @@ def print_fitted(console: Console, columns: Sequence[Shown], title: str | None =
             console.print(f"[dim italic]{line}[/]")
 
 
-def escaped(*texts: str) -> tuple[str, ...]:
+def escape_texts(*texts: str) -> tuple[str, ...]:
     """Texts as markup that shows them as they are."""
     return tuple(escape(text) for text in texts)
 
@@ -82,7 +82,7 @@ def _table(title: str | None) -> Table:
     return Table(header_style="bold", title=title, title_justify="left", title_style="bold")
 
 
-def _that_fit(columns: Sequence[Shown], width: int) -> list[Shown]:
+def _that_fit(columns: Sequence[ShownColumn], width: int) -> list[ShownColumn]:
     """In their order; those of rank 0 whatever the room."""
     kept: set[int] = set()
     free = width - 1
@@ -94,7 +94,7 @@ def _that_fit(columns: Sequence[Shown], width: int) -> list[Shown]:
     return [columns[number] for number in sorted(kept)]
 
 
-def _laid_down_width(columns: Sequence[Shown]) -> int:
+def _laid_down_width(columns: Sequence[ShownColumn]) -> int:
     rows = zip(*(column.cells for column in columns), strict=True)
     widths = [max(cell_len(render(cell).plain) for cell in row) for row in rows]
     heads = max(cell_len(render(column.name).plain) for column in columns)
@@ -104,15 +104,21 @@ def _laid_down_width(columns: Sequence[Shown]) -> int:
 def print_imported_table(console: Console, results: Sequence[Result]) -> None:
     """One row for each result of a section none of whose columns its source has."""
     columns = [
-        Shown(escaped("frame", "[bytes]"), escaped(*(str(result.parameters.get("size", "-")) for result in results)), 0)
+        ShownColumn(
+            escape_texts("frame", "[bytes]"),
+            escape_texts(*(str(result.parameters.get("size", "-")) for result in results)),
+            0,
+        )
     ]
     if len({result.configuration for result in results}) > 1:
-        names = escaped(*(result.configuration for result in results))
-        columns.insert(0, Shown(escaped("configuration"), names, 0, right=False))
+        names = escape_texts(*(result.configuration for result in results))
+        columns.insert(0, ShownColumn(escape_texts("configuration"), names, 0, right=False))
     values = list(dict.fromkeys(value for result in results if result.imported for value in result.imported.printed))
     for value in values:
         printed = [result.imported.printed.get(value) if result.imported else None for result in results]
-        columns.append(Shown(_head(value, results), escaped(*(one.text if one else "-" for one in printed)), 1))
+        columns.append(
+            ShownColumn(_head(value, results), escape_texts(*(one.text if one else "-" for one in printed)), 1)
+        )
     bases = ", ".join(dict.fromkeys(result.scope for result in results))
     print_fitted(console, columns, caption=escape(f"Rates are {bases}"))
 
@@ -126,7 +132,7 @@ def _head(value: str, results: Sequence[Result]) -> tuple[str, ...]:
         if result.imported and value in result.imported.printed
     }
     unit = next(iter(units)) if len(units) == 1 else None
-    return escaped(name) if unit is None or unit in name.split() else escaped(name, f"[{unit}]")
+    return escape_texts(name) if unit is None or unit in name.split() else escape_texts(name, f"[{unit}]")
 
 
 def print_studies(console: Console, studies: Sequence[Study]) -> None:

@@ -12,7 +12,7 @@ from nicbench.cli.output import say
 from nicbench.core.errors import UsageError
 from nicbench.core.units import parse_duration_s
 from nicbench.report import Format
-from nicbench.store.index import Indexed, indexed_runs
+from nicbench.store.index import IndexedRuns, list_indexed_runs
 
 if TYPE_CHECKING:
     from nicbench.core.result import Summary
@@ -93,10 +93,10 @@ def kinds(texts: list[str] | None) -> tuple[Format, ...]:
     return tuple(Format) if _ALL in names else tuple(Format(name) for name in dict.fromkeys(names))
 
 
-def runs_under(output: Path, *, rebuild: bool = False) -> Indexed:
+def runs_under(output: Path, *, rebuild: bool = False) -> IndexedRuns:
     """Returns every run, oldest first, from the index. HostError where the folder itself cannot be read."""
     try:
-        found = indexed_runs(output, _summarise, rebuild=rebuild)
+        found = list_indexed_runs(output, _summarise, rebuild=rebuild)
     except OSError as error:
         from nicbench.store.files import storage_error  # imported here, as it is rarely needed
 

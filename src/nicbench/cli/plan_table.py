@@ -24,7 +24,7 @@ from nicbench.core.tuning import Outcome, PlannedSetting
 from nicbench.core.turn import DEFAULT, Turn
 from nicbench.core.units import format_duration_s, format_rate
 from nicbench.report.facts import written_text
-from nicbench.stages.tester import estimate_s, planned_calibration, turns_s
+from nicbench.stages.tester import estimate_s, plan_calibration, turns_s
 from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.setting import values_in_words
 
@@ -145,7 +145,7 @@ def _not_estimated(bench: BenchFile) -> str:
 
 
 def _measures_the_same(one: BenchFile, other: BenchFile) -> bool:
-    return one.tests == other.tests and str(planned_calibration(one)) == str(planned_calibration(other))
+    return one.tests == other.tests and str(plan_calibration(one)) == str(plan_calibration(other))
 
 
 def _print_tests(console: Console, bench: BenchFile) -> None:
@@ -164,7 +164,7 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
     console.print(table)
     if not sends_frames:
         return
-    calibration = planned_calibration(bench)
+    calibration = plan_calibration(bench)
     console.print(f"before the first test, calibration: {escape(str(calibration))}", soft_wrap=True)
 
 
@@ -220,7 +220,7 @@ def _document(bench: BenchFile) -> dict[str, Any]:
 
 def _frames_document(bench: BenchFile) -> dict[str, Any]:
     """Returns the tester and its calibration, which rounds of workloads do not have."""
-    calibration = planned_calibration(bench)
+    calibration = plan_calibration(bench)
     return {
         "tester": {**_plain(bench.tester), "statements": list(bench.tester_kind().statements())},
         "calibration": {

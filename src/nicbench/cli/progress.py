@@ -35,7 +35,7 @@ from nicbench.core.round import Round
 from nicbench.core.trial import CALIBRATION, Trial, TrialRequest
 from nicbench.core.turn import ALONE, Turn, run_words
 from nicbench.core.units import format_bits_per_s, format_duration_s, format_rate
-from nicbench.stages.tester import planned_calibration
+from nicbench.stages.tester import plan_calibration
 from nicbench.stats.rounds import moved_bits_per_s, what_of, words_of
 
 _LONGEST_FAILURE: Final = 110
@@ -45,14 +45,14 @@ BOUNDS: Final[Mapping[str, str]] = MappingProxyType({"frames": AT_MOST, "rounds"
 """How to qualify a method's estimate: how long tools take to start, prepare and end is not known beforehand."""
 
 
-def planned(bench: BenchFile) -> list[tuple[str, float]]:
+def list_planned(bench: BenchFile) -> list[tuple[str, float]]:
     """Lists calibration and tests of every turn in order, by their keys in the run, with estimates in seconds."""
     return [
         (turn.key(name), estimate_s)
         for turn in bench.turns
         for each in (bench.of_turn(turn),)
         for name, estimate_s in (
-            (CALIBRATION, planned_calibration(each).estimate_s),
+            (CALIBRATION, plan_calibration(each).estimate_s),
             *((test.name, test.build().estimate_s()) for test in each.tests),
         )
     ]
@@ -66,7 +66,7 @@ def ends(bench: BenchFile) -> list[int]:
         for turn in bench.turns
         if turn.number % configurations == 0 and bench.runs.may_end(turn.run - bench.runs.warm_up, configurations)
     ]
-    each = len(planned(bench)) // len(bench.turns)
+    each = len(list_planned(bench)) // len(bench.turns)
     return [each * turn.number for turn in turns]
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from nicbench.bench_file import BenchFile
 from nicbench.cli.failure import CrashError, ReportedError, run_to_the_end
 from nicbench.cli.output import print_json, results, say
-from nicbench.cli.progress import BOUNDS, ends, make_progress, planned
+from nicbench.cli.progress import BOUNDS, ends, list_planned, make_progress
 from nicbench.cli.summary_table import print_summary
 from nicbench.core.errors import InterruptedRunError, NicbenchError, ThresholdError
 from nicbench.core.events import Bus
@@ -57,7 +57,7 @@ def conduct(
     bus.subscribe(folder.journal.append)
     try:
         with make_progress(
-            planned(bench), enabled=with_progress, ends=ends(bench), bound=BOUNDS[bench.measures]
+            list_planned(bench), enabled=with_progress, ends=ends(bench), bound=BOUNDS[bench.measures]
         ) as progress:
             bus.subscribe(progress.show)
             summary = run_to_the_end(_run_coroutine(run_it, bench, folder, bus, wait_s))

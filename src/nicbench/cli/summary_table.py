@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.cli.fitting import Shown, escaped, print_fitted, print_imported_table, print_studies
+from nicbench.cli.fitting import ShownColumn, escape_texts, print_fitted, print_imported_table, print_studies
 from nicbench.core.imported import NOT_MEASURED
 from nicbench.core.reading import PortFigures
 from nicbench.core.result import Result, ResultVerdict, Summary
@@ -155,18 +155,18 @@ def _print_section(console: Console, section: Section, title: str) -> None:
         console.print(f"[dim italic]{escape(title)}: {said} in the report[/]", soft_wrap=True)
         return
     columns = [
-        Shown(
-            escaped(
+        ShownColumn(
+            escape_texts(
                 *_head_lines(_full_head(column)),
                 *([f"[{column.unit}]"] if column.unit else []),
             ),
-            escaped(*(row.cells[number] for row in rows)),
+            escape_texts(*(row.cells[number] for row in rows)),
             rank=0 if number == 0 or column.is_main else 2,
         )
         for number, column in enumerate(section.table.columns)
     ]
     verdicts = tuple(_verdict(row.result.verdict) for row in rows)
-    columns.append(Shown(("verdict",), verdicts, rank=0, right=False))
+    columns.append(ShownColumn(("verdict",), verdicts, rank=0, right=False))
     basis = _rates_are(section.scope) if section.table.has_basis else ""
     print_fitted(console, columns, title=escape(title), caption=escape(basis))
     if len(rows) < len(section.rows):
@@ -244,15 +244,15 @@ class _Point:
     of: dict[int, Result]
 
 
-def overview_columns(sections: Sequence[Section], verdict_words: Callable[[ResultVerdict], str]) -> list[Shown]:
+def overview_columns(sections: Sequence[Section], verdict_words: Callable[[ResultVerdict], str]) -> list[ShownColumn]:
     """The columns of all sections joined by frame size; of several loads the highest; main ones have room first."""
     kinds = _by_method(sections)
     points = _points(kinds)
     several = len({point.configuration for point in points}) > 1
-    shown = [Shown(escaped("frame", "[bytes]"), escaped(*(point.size for point in points)), rank=0)]
+    shown = [ShownColumn(escape_texts("frame", "[bytes]"), escape_texts(*(point.size for point in points)), rank=0)]
     if several:
-        names = escaped(*(point.configuration for point in points))
-        shown.insert(0, Shown(escaped("", "configuration"), names, rank=0, right=False))
+        names = escape_texts(*(point.configuration for point in points))
+        shown.insert(0, ShownColumn(escape_texts("", "configuration"), names, rank=0, right=False))
     for number, members in enumerate(kinds):
         results = [point.of.get(number) for point in points]
         for column in members[0].table.overview:
@@ -260,7 +260,7 @@ def overview_columns(sections: Sequence[Section], verdict_words: Callable[[Resul
             if not (column.is_minor and all(value_of(result, column.value) is None for result in known)):
                 shown.append(_column(column, results))
     verdicts = tuple(verdict_words(_worst(point.of.values())) for point in points)
-    return [*shown, Shown(escaped("", "verdict"), verdicts, rank=0, right=False)]
+    return [*shown, ShownColumn(escape_texts("", "verdict"), verdicts, rank=0, right=False)]
 
 
 def _by_method(sections: Iterable[Section]) -> list[list[Section]]:
@@ -282,7 +282,7 @@ def _points(kinds: Sequence[Sequence[Section]]) -> list[_Point]:
     return sorted(points.values(), key=lambda point: order[point.size])
 
 
-def _column(column: Column, results: Sequence[Result | None]) -> Shown:
+def _column(column: Column, results: Sequence[Result | None]) -> ShownColumn:
     known = [result for result in results if result is not None]
     cells = iter(texts(column, known))
     unit = f"[{column.unit}]" if column.unit else ""
@@ -290,9 +290,9 @@ def _column(column: Column, results: Sequence[Result | None]) -> Shown:
     words = (name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}").split(" ")
     head = (" ".join(words[: len(words) // 2]), " ".join((*words[len(words) // 2 :], unit)).strip())
     rank = 4 if column.is_minor else _RANKS[column.is_main]
-    return Shown(
-        escaped(*head),
-        escaped(*("-" if result is None else next(cells) for result in results)),
+    return ShownColumn(
+        escape_texts(*head),
+        escape_texts(*("-" if result is None else next(cells) for result in results)),
         rank,
         right=column.form != "text",
     )

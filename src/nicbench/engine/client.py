@@ -23,7 +23,7 @@ RENEW_AFTER_S = 3.0
 _CHATTER_PREFIXES = ("libbpf: ", "libxdp: ")
 
 
-def _without_chatter(text: str) -> str:
+def _drop_chatter(text: str) -> str:
     """The text without lines that cannot explain why an engine ended."""
     lines = text.strip().splitlines()
     return "\n".join(line for line in lines if not line.startswith(_CHATTER_PREFIXES))
@@ -88,7 +88,7 @@ class EngineClient:
 
     async def request(self, command: str, *, within_s: float = REPLY_TIMEOUT_S, **fields: Any) -> dict[str, Any]:
         """Sends a request and waits for its reply; an error in the reply becomes an EngineError of the same kind."""
-        with self._lease_paused():
+        with self._pause_lease():
             number = await self._write(command, fields)
             while True:
                 message = await self._next_message(within_s)
@@ -100,7 +100,7 @@ class EngineClient:
 
     async def wait_for(self, event: str, *, within_s: float, **fields: Any) -> dict[str, Any]:
         """The next event of this name whose fields have these values; events before it are dropped."""
-        with self._lease_paused():
+        with self._pause_lease():
             while True:
                 for message in self._events:
                     if message["event"] == event and all(message.get(key) == value for key, value in fields.items()):
@@ -136,7 +136,7 @@ class EngineClient:
         return number
 
     @contextlib.contextmanager
-    def _lease_paused(self) -> Iterator[None]:
+    def _pause_lease(self) -> Iterator[None]:
         """Stops the renewals of the lease while a reply is awaited, so that no timer wakes this process in a trial."""
         self._stop_renewing()
         try:
@@ -181,7 +181,7 @@ class EngineClient:
     async def _describe_exit(self) -> EngineError:
         status = await self._process.wait(timeout_s=5.0)
         how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-        tail = _without_chatter(self._process.stderr_tail())
+        tail = _drop_chatter(self._process.stderr_tail())
         return EngineError(
             f"the engine {how}" + (f"; its last output: {tail}" if tail else ""),
             place=self._name,

@@ -36,7 +36,7 @@ _UNREADABLE: Final = (pa.ArrowException, ValueError, TypeError, LookupError, Ari
 def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Reads a table, or some of its columns. HostError where it is damaged, or larger than any run makes."""
     try:
-        with reading.opened(path) as stream:
+        with reading.open_file(path) as stream:
             return _read_bounded(stream, None if columns is None else list(columns))
     except FileNotFoundError as error:
         raise storage_error(error, path) from error
@@ -120,14 +120,14 @@ _NO_SAMPLE: Final = {
 def trials(folder: RunFolder) -> pa.Table:
     """A row for each trial; none where the run has rounds."""
     if folder.finished:
-        return _stored(folder, TRIALS)
+        return _read_stored(folder, TRIALS)
     return _read_table(record_tables.trials_parquet(folder.journal.trials().values()))
 
 
 def rounds(folder: RunFolder) -> pa.Table:
     """A row for each job of each round; none where the run has trials."""
     if folder.finished:
-        return _stored(folder, ROUNDS)
+        return _read_stored(folder, ROUNDS)
     return _read_table(record_tables.rounds_parquet(folder.journal.rounds().values()))
 
 
@@ -149,7 +149,7 @@ def as_table(name: str, found: pa.Table) -> Table:
     return Table(name, columns, tuple(zip(*cells, strict=True)))
 
 
-def _stored(folder: RunFolder, name: str) -> pa.Table:
+def _read_stored(folder: RunFolder, name: str) -> pa.Table:
     refuse_damaged_files(folder, name)
     path = folder.path / name
     return read(path) if os.path.lexists(path) else _read_table(_NO_SAMPLE[name]())

@@ -100,7 +100,7 @@ class ExportedResult(Frozen):
     by_port: PortFigures | None = None
 
 
-class ExportedRun(Frozen):
+class RunOfExport(Frozen):
     """Of which run the results are."""
 
     run_id: str
@@ -124,5 +124,5 @@ class ExportDocument(Frozen):
     """The whole of an export."""
 
     format: str = FORMAT
-    run: ExportedRun
+    run: RunOfExport
     results: tuple[ExportedResult, ...]

@@ -11,7 +11,7 @@ from nicbench.compare.merged_summary import unfinished_summary
 from nicbench.core.events import ResultReady, RunStarted
 from nicbench.core.imported import ImportedRow
 from nicbench.core.result import Bounded, Result, ResultVerdict, RunStatistics, Spread, Summary, Value, name_of_test
-from nicbench.export.document import ExportDocument, ExportedResult, ExportedRun, ExportedValue
+from nicbench.export.document import ExportDocument, ExportedResult, ExportedValue, RunOfExport
 from nicbench.export.tables import unit_of
 from nicbench.export.text import storable, storable_deeply
 from nicbench.store.files import SUMMARY, damaged_error
@@ -38,12 +38,12 @@ def document_of(folder: RunFolder, summary: Summary | None = None) -> ExportDocu
     return ExportDocument(run=_run(folder, summary), results=tuple(results))
 
 
-def _run(folder: RunFolder, summary: Summary) -> ExportedRun:
+def _run(folder: RunFolder, summary: Summary) -> RunOfExport:
     plan = folder.plan()
     started = next((event for event in folder.journal.events() if isinstance(event, RunStarted)), None)
     version = plan.nicbench_version if plan else started.nicbench_version if started else None
     imported = summary.imported
-    return ExportedRun(
+    return RunOfExport(
         run_id=storable(folder.run_id),
         title=storable(summary.title),
         started=storable(started.wall_time) if started else None,

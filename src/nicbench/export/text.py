@@ -29,12 +29,12 @@ def storable_deeply(value: Any) -> Any:
     return value
 
 
-def without_controls(text: str) -> str:
+def replace_controls(text: str) -> str:
     """The same without control characters; each becomes U+FFFD, so that it is seen that something was there."""
     return _CONTROL.sub("\ufffd", storable(text))
 
 
 def harmless_cell(text: str) -> str:
     """A cell of a CSV file that no spreadsheet program takes for a formula: such text gets an apostrophe before it."""
-    clean = without_controls(text)
+    clean = replace_controls(text)
     return f"'{clean}" if clean.startswith(_BEGINS_A_FORMULA) else clean

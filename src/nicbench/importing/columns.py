@@ -83,7 +83,7 @@ _BOUND: Final = r"(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ns|us|ms|s)"
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class AssignedColumn:
     """A column of the file (``index``) and its meaning; ``value`` is the column's value, with its bound filled in."""
 
     column: ImportColumn
@@ -103,7 +103,7 @@ class Assigned:
 class Assignment:
     """The meaning of all columns; ``configurations`` are indices, ``ignored`` the headings not used."""
 
-    columns: tuple[Assigned, ...]
+    columns: tuple[AssignedColumn, ...]
     configurations: tuple[int, ...]
     ignored: tuple[str, ...]
     problems: tuple[Problem, ...]
@@ -137,7 +137,7 @@ def assign(sheet: Sheet, table: ImportTable, options: ImportOptions) -> Assignme
         for name in names:
             _require_column(sheet, name, option)
     columns = (*table.columns, LINK)
-    found: list[Assigned] = []
+    found: list[AssignedColumn] = []
     ignored, problems = list(sheet.ignored), []
     for index, head in enumerate(sheet.heads):
         if index in configurations:
@@ -161,7 +161,7 @@ def assign(sheet: Sheet, table: ImportTable, options: ImportOptions) -> Assignme
     return Assignment(tuple(found), configurations, tuple(ignored), tuple(problems))
 
 
-def _find(columns: Iterable[ImportColumn], index: int, head: Cell, options: ImportOptions) -> Assigned | None:
+def _find(columns: Iterable[ImportColumn], index: int, head: Cell, options: ImportOptions) -> AssignedColumn | None:
     text = options.columns.get(head.text, head.text)
     heading = parse_heading(text)
     whole = plain(text)
@@ -170,14 +170,14 @@ def _find(columns: Iterable[ImportColumn], index: int, head: Cell, options: Impo
         if "{bound}" in column.value:
             bound_ns = _bound_ns(column, whole)
             if bound_ns is not None:
-                return Assigned(column, index, head, None, column.value.format(bound=bound_ns))
+                return AssignedColumn(column, index, head, None, column.value.format(bound=bound_ns))
         elif whole in _names(column):  # checked before names without their unit: "PDR % of line rate" is not "PDR"
             is_unit_alone = heading.name == whole
             own = heading.unit if heading.unit and (heading.unit.kind == "percent" or is_unit_alone) else None
-            return Assigned(column, index, head, named or own, column.value)
+            return AssignedColumn(column, index, head, named or own, column.value)
     for column in columns:
         if "{bound}" not in column.value and heading.name in _names(column):
-            return Assigned(column, index, head, named or heading.unit, column.value)
+            return AssignedColumn(column, index, head, named or heading.unit, column.value)
     return None
 
 
@@ -221,7 +221,7 @@ def expected_columns(columns: Iterable[ImportColumn]) -> str:
     return ", ".join(f"`{column.name}`" for column in columns)
 
 
-def _missing(sheet: Sheet, table: ImportTable, found: Sequence[Assigned]) -> list[Problem]:
+def _missing(sheet: Sheet, table: ImportTable, found: Sequence[AssignedColumn]) -> list[Problem]:
     values = {one.column.value for one in found}
     names: Mapping[str, str] = {column.value: column.name for column in reversed(table.columns)}
     problems = []

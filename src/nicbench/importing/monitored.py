@@ -33,7 +33,7 @@ def is_recording(path: Path) -> bool:
     return path.suffix.lower() == ENDING
 
 
-def monitored(
+def read_monitored(
     named: Iterable[tuple[Path, str | None]], beside: Sequence[GivenFile] = (), encoding: str | None = None
 ) -> tuple[Monitored, ...]:
     """Reads each file, under another machine name where one is given; ``beside`` are the files of results.

@@ -13,7 +13,7 @@ from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import ImportTable
 from nicbench.core.units import l2_bits_per_s
 from nicbench.importing.cells import Sheet
-from nicbench.importing.columns import Assigned, ImportOptions, add_given_columns, assign
+from nicbench.importing.columns import AssignedColumn, ImportOptions, add_given_columns, assign
 from nicbench.importing.plausible import Finding, find_contradicting_shares, find_implausible, find_wrong_totals
 from nicbench.importing.rows import Figure, ReadRow, find_same_points, read_rows
 from nicbench.importing.units import scope_of
@@ -27,7 +27,7 @@ class ImportedResults:
     """The results of an import; ``columns`` maps the file's columns, ``ignored`` lists those not used."""
 
     results: tuple[Result, ...]
-    columns: tuple[Assigned, ...]
+    columns: tuple[AssignedColumn, ...]
     ignored: tuple[str, ...]
 
     @property
@@ -97,7 +97,7 @@ def _to_problem(finding: Finding) -> Problem:
     )
 
 
-def _check_not_empty(rows: Sequence[ReadRow], table: ImportTable, columns: Sequence[Assigned]) -> list[Problem]:
+def _check_not_empty(rows: Sequence[ReadRow], table: ImportTable, columns: Sequence[AssignedColumn]) -> list[Problem]:
     """Returns a problem where no row has a main figure; single rows may lack one."""
     main = [one for one in columns if one.column.value in table.any_of]
     if any(one.key in row.figures for row in rows for one in main):

@@ -12,7 +12,7 @@ from nicbench.core.imported import PrintedValue
 from nicbench.core.table import ImportTable, Quantity
 from nicbench.core.units import FRAME_OVERHEAD_BYTES
 from nicbench.importing.cells import Cell, Sheet
-from nicbench.importing.columns import Assigned, Assignment, ImportOptions
+from nicbench.importing.columns import AssignedColumn, Assignment, ImportOptions
 from nicbench.importing.units import FORMS, NOTHING, Link, PrintedNumber, Unit, parse_link, parse_number
 
 _SMALLEST_FRAME: Final = 64
@@ -92,7 +92,7 @@ def read_rows(
     return rows, problems
 
 
-def _read(row: ReadRow, one: Assigned, cell: Cell, table: ImportTable, options: ImportOptions) -> None:
+def _read(row: ReadRow, one: AssignedColumn, cell: Cell, table: ImportTable, options: ImportOptions) -> None:
     if cell.text.lower() in NOTHING:
         if one.column.is_required:
             raise _WrongCellError("it tells rows apart and may not be empty", "write it, or remove the row")
@@ -121,7 +121,7 @@ def _read(row: ReadRow, one: Assigned, cell: Cell, table: ImportTable, options: 
         )
 
 
-def _text(cell: Cell, one: Assigned) -> str:
+def _text(cell: Cell, one: AssignedColumn) -> str:
     """Returns the text as written, or the known word that equals it in lower case."""
     words = one.column.words
     if not words:
@@ -139,7 +139,7 @@ def _number(cell: Cell, options: ImportOptions) -> PrintedNumber:
         raise _WrongCellError("it is no number", str(error)) from error
 
 
-def _frame_bytes(cell: Cell, one: Assigned, options: ImportOptions) -> int:
+def _frame_bytes(cell: Cell, one: AssignedColumn, options: ImportOptions) -> int:
     number = _number(cell, options)
     unit = number.unit or one.unit
     if unit is not None and unit.kind != "size":
@@ -151,7 +151,7 @@ def _frame_bytes(cell: Cell, one: Assigned, options: ImportOptions) -> int:
     return int(number.value)
 
 
-def _link(cell: Cell, one: Assigned, options: ImportOptions) -> Link:
+def _link(cell: Cell, one: AssignedColumn, options: ImportOptions) -> Link:
     unit = one.unit
     text = f"{cell.text} {unit.name}" if unit is not None and unit.kind == "bit_rate" else cell.text
     try:
@@ -170,7 +170,7 @@ def _load_of(unit: Unit | None, table: ImportTable) -> str:
     return of
 
 
-def _scale(one: Assigned, unit: Unit | None, row: ReadRow) -> Fraction:
+def _scale(one: AssignedColumn, unit: Unit | None, row: ReadRow) -> Fraction:
     """Returns the factor from the printed unit to the base unit of the value."""
     quantity = one.column.quantity
     if quantity in ("count", "number"):
@@ -226,7 +226,7 @@ def _frame_rate_scale(unit: Unit, row: ReadRow) -> Fraction:
     return unit.factor / ((row.frame_bytes + overhead) * 8)
 
 
-def _layer(unit: Unit, one: Assigned | None = None) -> int:
+def _layer(unit: Unit, one: AssignedColumn | None = None) -> int:
     if unit.layer is None:
         column = one.head.text if one else "COLUMN"
         hint = f"write it in the heading, `{unit.name} L2`, or by --unit '{column}={unit.name} L2'"
@@ -241,7 +241,7 @@ def _payload_share(row: ReadRow) -> Fraction:
     return Fraction(row.frame_bytes, row.frame_bytes + FRAME_OVERHEAD_BYTES)
 
 
-def _unit_words(unit: Unit | None, one: Assigned) -> str | None:
+def _unit_words(unit: Unit | None, one: AssignedColumn) -> str | None:
     """Names the unit as in headings of reports; layer 1 is named, because bit rates there are on layer 2."""
     if unit is None:
         return "frames" if one.column.quantity == "count" and one.value.endswith("frames") else None

@@ -22,11 +22,11 @@ from nicbench.measure.host_readings import (
     Moment,
     Mount,
     Socket,
-    bonds_in,
-    moment_in,
     moment_script,
     mount_of,
-    plain,
+    parse_bonds,
+    parse_moment,
+    plain_address,
 )
 from nicbench.stats.bonds import judge_bond, needs_peer_mac
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
@@ -43,7 +43,7 @@ _HEADERS_BYTES: Final = 28
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedConnections:
     """The connections of a job: from ``client`` (any of its ports where ``client_ports`` is None) to ``server``."""
 
     job: int
@@ -54,13 +54,13 @@ class Wanted:
     udp: bool = False
     datagram_bytes: int | None = None
 
-    def has(self, socket: Socket) -> bool:
+    def includes(self, socket: Socket) -> bool:
         """Whether a connection is one of them, seen from either end."""
-        return self._is(socket.local, socket.local_port, socket.peer, socket.peer_port) or self._is(
+        return self._matches(socket.local, socket.local_port, socket.peer, socket.peer_port) or self._matches(
             socket.peer, socket.peer_port, socket.local, socket.local_port
         )
 
-    def _is(self, client: str, client_port: int, server: str, server_port: int) -> bool:
+    def _matches(self, client: str, client_port: int, server: str, server_port: int) -> bool:
         return (
             (client, server) == (self.client, self.server)
             and server_port in self.server_ports
@@ -69,7 +69,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class _Bonded:
+class _HostBond:
     """A bond of a host, with the endpoints that are or lie on it, and what was read of it in this round.
 
     ``near`` is set of a bond at the other end of another one's links, on a host that has no connections of its own (a
@@ -84,14 +84,14 @@ class _Bonded:
     midst: Moment | None = None
     after: Moment | None = None
     missing: str | None = None
-    near: _Bonded | None = None
-    far: _Bonded | None = None
+    near: _HostBond | None = None
+    far: _HostBond | None = None
 
     @property
     def ports(self) -> tuple[str, ...]:
         return tuple(port.name for port in self.bond.ports)
 
-    async def look(self, wanted: Sequence[Wanted], *, connections: bool) -> Moment | None:
+    async def read(self, wanted: Sequence[WantedConnections], *, connections: bool) -> Moment | None:
         """Reads the bond now; None where the host does not answer."""
         connections = connections and self.near is None
         macs = needs_peer_mac(self.bond) or (self.far is not None and needs_peer_mac(self.far.bond))
@@ -104,7 +104,7 @@ class _Bonded:
         )
         try:
             done = await self.host.network.run(("sh", "-c", script), check=False, timeout_s=_TIMEOUT_S)
-            return moment_in(done.stdout)
+            return parse_moment(done.stdout)
         except _UNREADABLE as error:
             why = error.message if isinstance(error, NicbenchError) else "what it said is not understood"
             self.missing = f"its host could not be read: {why}"
@@ -121,8 +121,8 @@ class Bonds:
         self._around: BondWatch | None = None
 
     @contextlib.asynccontextmanager
-    async def around(self, watch: Watch, request: RoundRequest) -> AsyncIterator[Watch]:
-        """While entered, the watch to play this round with, which also reads its bonds: ``seen`` has them then."""
+    async def watch_round(self, watch: Watch, request: RoundRequest) -> AsyncIterator[Watch]:
+        """While entered, the watch to play this round with; it also reads the bonds, for ``observations``."""
         self._around = None
         if self._hosts is None:
             self._hosts = [one.host for one in self._testbed.test_hosts if await self._read(one.host)]
@@ -136,16 +136,16 @@ class Bonds:
         finally:
             await self._around.close()
 
-    def seen(self) -> tuple[BondObservation, ...]:
+    def observations(self) -> tuple[BondObservation, ...]:
         """What was read of the bonds in the round that was played last."""
-        return () if self._around is None else self._around.seen()
+        return () if self._around is None else self._around.observations()
 
-    async def _read(self, host: Host) -> list[_Bonded]:
+    async def _read(self, host: Host) -> list[_HostBond]:
         """Reads the bonds of a host as they are now."""
         ends = [end for end in self._testbed.endpoints.values() if end.host is host and end.facts.device]
         try:
             done = await host.network.run(("sh", "-c", BONDS_SCRIPT), check=False, timeout_s=_TIMEOUT_S)
-            found = bonds_in(done.stdout, {str(end.facts.device) for end in ends})
+            found = parse_bonds(done.stdout, {str(end.facts.device) for end in ends})
         except _UNREADABLE:
             return []
         by_bond: dict[str, list[Endpoint]] = {}
@@ -155,19 +155,19 @@ class Bonds:
         bonded = []
         for over in by_bond.values():
             device = str(over[0].facts.device)
-            own = _Bonded(host, tuple(end.name for end in over), device, _with_speeds(found[device], over[0]))
+            own = _HostBond(host, tuple(end.name for end in over), device, _add_speeds(found[device], over[0]))
             own.far = await self._read_far(own, over[0])
             bonded += [own, own.far] if own.far is not None else [own]
         return bonded
 
-    async def _read_far(self, near: _Bonded, end: Endpoint) -> _Bonded | None:
+    async def _read_far(self, near: _HostBond, end: Endpoint) -> _HostBond | None:
         """The bond at the other end, where its host has no endpoint."""
         if end.far_bond is None:
             return None
         host, device = end.far_bond
         try:
             done = await host.network.run(("sh", "-c", BONDS_SCRIPT), check=False, timeout_s=_TIMEOUT_S)
-            bond = bonds_in(done.stdout, {device}).get(device)
+            bond = parse_bonds(done.stdout, {device}).get(device)
         except _UNREADABLE:
             return None
         if bond is None:
@@ -175,18 +175,18 @@ class Bonds:
         # A switch passes frames on with the addresses that they have: those of the ends, whose order a hash by both
         # does not mind. The source alone is a client's, and not known here.
         mac = None if bond.policy == "vlan+srcmac" else near.bond.mac
-        return _Bonded(host, (host.name,), device, _with_speeds(bond, end).model_copy(update={"mac": mac}), near=near)
+        return _HostBond(host, (host.name,), device, _add_speeds(bond, end).model_copy(update={"mac": mac}), near=near)
 
 
 @dataclass
 class BondWatch:
-    """Looks at bonds around what another watch looks at: ``begin``, ``end``, ``seen``, and ``close`` in any case."""
+    """Reads bonds around what another watch reads: ``begin``, ``end``, ``observations``, and ``close`` in any case."""
 
     watch: Watch
     request: RoundRequest
     testbed: EndpointTestbed
-    bonded: list[_Bonded]
-    _wanted: list[Wanted] = field(default_factory=list)
+    bonded: list[_HostBond]
+    _wanted: list[WantedConnections] = field(default_factory=list)
     _looking: asyncio.Task[None] | None = None
     _began_look: bool = False
 
@@ -219,11 +219,11 @@ class BondWatch:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._looking
 
-    def seen(self) -> tuple[BondObservation, ...]:
+    def observations(self) -> tuple[BondObservation, ...]:
         """What came of it; nothing of a bond whose counters were not read."""
-        return tuple(found for one in self.bonded for found in self._seen(one))
+        return tuple(found for one in self.bonded for found in self._observe(one))
 
-    def _seen(self, one: _Bonded) -> Iterable[BondObservation]:
+    def _observe(self, one: _HostBond) -> Iterable[BondObservation]:
         if one.before is None or one.after is None:
             return
         missing = one.missing
@@ -232,12 +232,12 @@ class BondWatch:
         flows = self._flows_of(one)
         yield judge_bond(", ".join(one.endpoints), one.bond, flows, _port_bytes(one), missing)
 
-    def _flows_of(self, one: _Bonded) -> list[tuple[tuple[int, ...], Connection]]:
+    def _flows_of(self, one: _HostBond) -> list[tuple[tuple[int, ...], Connection]]:
         ends = one.near or one
         if one.midst is None or ends.before is None or ends.midst is None:
             return []
         flows = list(_flows(one.bond, ends.before, ends.midst, self._wanted))
-        return flows if one.near is None else [(jobs, _from_the_other_side(each)) for jobs, each in flows]
+        return flows if one.near is None else [(jobs, _swap_ends(each)) for jobs, each in flows]
 
     async def _look_in_the_midst(self) -> None:
         expected = [
@@ -256,9 +256,9 @@ class BondWatch:
     async def _look(self, *, connections: bool = True) -> list[Moment | None]:
         """Reads every bond as it is now."""
         wanted = self._wanted if connections else ()
-        return await asyncio.gather(*(one.look(wanted, connections=connections) for one in self.bonded))
+        return await asyncio.gather(*(one.read(wanted, connections=connections) for one in self.bonded))
 
-    async def _connections_of(self, number: int, job: Job) -> list[Wanted]:
+    async def _connections_of(self, number: int, job: Job) -> list[WantedConnections]:
         """Of its processes, or of the mount where it has its files."""
         client = self.testbed.endpoints.get(job.client)
         if client is None or job.ask.transport == "rdma":
@@ -271,15 +271,17 @@ class BondWatch:
             udp = job.ask.transport == "udp"
             ports = range(job.port, job.port + kind.ports_per_job)
             try:
-                ends = plain(client.facts.address), plain(server.facts.address)
+                ends = plain_address(client.facts.address), plain_address(server.facts.address)
             except ValueError:
                 return []
-            return [Wanted(number, *ends, ports, udp=udp, datagram_bytes=job.ask.write_bytes if udp else None)]
+            return [
+                WantedConnections(number, *ends, ports, udp=udp, datagram_bytes=job.ask.write_bytes if udp else None)
+            ]
         frames = job.ask.frames
-        return [] if frames is None else await of_mount(number, client.host, frames.directory)
+        return [] if frames is None else await connections_of_mount(number, client.host, frames.directory)
 
 
-async def of_mount(number: int, host: Host, directory: str) -> list[Wanted]:
+async def connections_of_mount(number: int, host: Host, directory: str) -> list[WantedConnections]:
     """The connections of the mount that a directory lies in; none where it is local, or its host does not tell.
 
     A container may lack the programs that tell: then the host that it has its network from is asked.
@@ -294,7 +296,7 @@ async def of_mount(number: int, host: Host, directory: str) -> list[Wanted]:
         if mount is not None and mount.connections:
             break
     return [
-        Wanted(
+        WantedConnections(
             number,
             one.local,
             one.peer,
@@ -306,22 +308,22 @@ async def of_mount(number: int, host: Host, directory: str) -> list[Wanted]:
 
 
 def _flows(
-    bond: Bond, before: Moment, midst: Moment, wanted: Sequence[Wanted]
+    bond: Bond, before: Moment, midst: Moment, wanted: Sequence[WantedConnections]
 ) -> Iterable[tuple[tuple[int, ...], Connection]]:
     """The connections of the round, each once, with the jobs that it may belong to."""
     for sockets, earlier, udp in ((midst.tcp, before.tcp, False), (midst.udp, before.udp, True)):
         known: Mapping[tuple[str, int, str, int], Socket] = {one.key: one for one in earlier}
         for socket in sockets:
-            fitting = [one for one in wanted if one.udp == udp and one.has(socket)]
+            fitting = [one for one in wanted if one.udp == udp and one.includes(socket)]
             # Not the connection of TCP by which iperf3 and others agree on what they send by UDP.
             if fitting:
                 yield (
                     tuple(dict.fromkeys(one.job for one in fitting)),
-                    _connection(bond, midst, _since(socket, known.get(socket.key)), fitting[0]),
+                    _connection(bond, midst, _subtract(socket, known.get(socket.key)), fitting[0]),
                 )
 
 
-def _with_speeds(bond: Bond, end: Endpoint) -> Bond:
+def _add_speeds(bond: Bond, end: Endpoint) -> Bond:
     """The ports of a lab's bond have the rate that their links are held to; what a veth says of itself is made up."""
     if not any(member.far_host for member in end.members):
         return bond
@@ -332,7 +334,7 @@ def _with_speeds(bond: Bond, end: Endpoint) -> Bond:
     )
 
 
-def _from_the_other_side(one: Connection) -> Connection:
+def _swap_ends(one: Connection) -> Connection:
     return one.model_copy(
         update={
             "source": one.destination,
@@ -345,7 +347,7 @@ def _from_the_other_side(one: Connection) -> Connection:
     )
 
 
-def _since(socket: Socket, earlier: Socket | None) -> Socket:
+def _subtract(socket: Socket, earlier: Socket | None) -> Socket:
     """What it moved since the round began: a mount's connection is older."""
     if earlier is None or socket.sent_bytes is None or socket.received_bytes is None:
         return socket
@@ -356,7 +358,7 @@ def _since(socket: Socket, earlier: Socket | None) -> Socket:
     return replace(socket, sent_bytes=max(sent, 0), received_bytes=max(received, 0))
 
 
-def _connection(bond: Bond, moment: Moment, socket: Socket, wanted: Wanted) -> Connection:
+def _connection(bond: Bond, moment: Moment, socket: Socket, wanted: WantedConnections) -> Connection:
     longest = bond.mtu_bytes
     return Connection(
         transport="udp" if wanted.udp else "tcp",
@@ -371,7 +373,7 @@ def _connection(bond: Bond, moment: Moment, socket: Socket, wanted: Wanted) -> C
     )
 
 
-def _port_bytes(one: _Bonded) -> dict[str, PortBytes]:
+def _port_bytes(one: _HostBond) -> dict[str, PortBytes]:
     """Of ports that were read before and after; a counter that was reset meanwhile says nothing."""
     before, midst, after = (moment.ports if moment else {} for moment in (one.before, one.midst, one.after))
     found = {}

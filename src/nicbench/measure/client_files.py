@@ -16,7 +16,7 @@ from nicbench.store.files import storage_error
 from nicbench.store.folder import FRAMES
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.remove_path import RemovePath
-from nicbench.workloads.base import Keeper, Kept, LeftFile
+from nicbench.workloads.base import Keeper, LeftFile, StoredFile
 from nicbench.workloads.processes import safe_name
 
 if TYPE_CHECKING:
@@ -77,21 +77,21 @@ class LeftFiles(Keeper):
         await host.run(("mkdir", "-p", "--", path))
         return path
 
-    async def take(self, host: Host, job: int, left: LeftFile, path: str) -> Kept:
+    async def take(self, host: Host, job: int, left: LeftFile, path: str) -> StoredFile:
         from nicbench.store import frame_samples  # here: most rounds leave nothing, and loading it takes long
 
         copy = self._run_folder / _COPIES / f"{self._round.id}-{job}-{safe_name(left.name)}"
         try:
             here = Path(path) if host.shares_files else await _fetch(host, path, copy)
-            samples = await asyncio.to_thread(frame_samples.looked_at, here)
+            samples = await asyncio.to_thread(frame_samples.check_samples, here)
         except NicbenchError as error:
             step = f"; next: {error.next_step}" if error.next_step else ""
-            return Kept(notes=(f"its {left.what} are lost: {path} on {host.name}: {error.message}{step}",))
+            return StoredFile(notes=(f"its {left.what} are lost: {path} on {host.name}: {error.message}{step}",))
         except OSError as error:  # of the copy
             raise storage_error(error, copy) from error
         self._round.samples[job] = samples
         notes = (f"the last of its {left.what} was cut short, and left out",) if samples.cut_bytes else ()
-        return Kept(files=(_samples_path(self._round.id),), notes=notes)
+        return StoredFile(files=(_samples_path(self._round.id),), notes=notes)
 
     async def keep(self, one: Round) -> None:
         """Writes what ``take`` took into the run folder, before the round is journaled, and removes what was left."""

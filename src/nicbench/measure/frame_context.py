@@ -42,7 +42,7 @@ _RATE: Final = "_frames_per_s"
 _OF_A_PORT: Final = frozenset({"line_rate_frames_per_s", "ceiling_frames_per_s"})
 
 
-def with_basis(result: Result, ways: Ways) -> Result:
+def add_basis(result: Result, ways: Ways) -> Result:
     """A result of one port's rate says which port that is, and gives the sum of all ports beside each rate.
 
     A method that has summed over the ports by itself said so in ``scope``, and is left as it is.
@@ -59,13 +59,13 @@ def with_basis(result: Result, ways: Ways) -> Result:
     return result.model_copy(update={"scope": ways.basis, "values": values})
 
 
-def with_ports(result: Result, ways: Ways, trials: Sequence[Trial]) -> Result:
+def add_ports(result: Result, ways: Ways, trials: Sequence[Trial]) -> Result:
     """With the figures of each port and way of the trial that tells most; nothing where one way alone is loaded."""
     trial = find_telling_trial(trials) if len(ways.loaded) > 1 else None
     return result if trial is None else result.model_copy(update={"by_port": port_figures(trial)})
 
 
-def with_near_limits(result: Result) -> Result:
+def add_near_limits(result: Result) -> Result:
     """The result with what is to be said of it; it says "none" where nothing is."""
     return result.model_copy(update={"near_tester_limit": tuple(_near_limits(result))})
 
@@ -119,7 +119,7 @@ class TrialRepeats(RepeatRule[Trial]):
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedTraffic:
     """The traffic of a run as methods see it: on which ways, and between ports of which speed."""
 
     traffic: Traffic
@@ -130,7 +130,7 @@ class Offered:
 class LiveFrameContext(LiveContext[Trial, TrialRequest]):
     """The context of one test of frames; see ``methods.base.Context``."""
 
-    def __init__(self, test: TestSetting, maker: TrialMaker, ceilings: Ceilings, offered: Offered) -> None:
+    def __init__(self, test: TestSetting, maker: TrialMaker, ceilings: Ceilings, offered: OfferedTraffic) -> None:
         super().__init__(test, maker, TrialRepeats())
         self.bidirectional = offered.ways.bidirectional
         self.ports = maker.ports
@@ -221,7 +221,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         """Also with the basis of its rates, its ports, and how near it is to the tester's own limits."""
         behind = [self._trials[name] for name in result.trials if name in self._trials]
         ways = self._offered.ways
-        return with_near_limits(with_ports(with_basis(super().complete(result), ways), ways, behind))
+        return add_near_limits(add_ports(add_basis(super().complete(result), ways), ways, behind))
 
     def _publish_ceiling(self, size: Size, rate_frames_per_s: float) -> None:
         self._maker.log.bus.publish(
@@ -238,7 +238,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         )
 
 
-class _TrialWanted(NamedTuple):
+class _TrialOrder(NamedTuple):
     """A trial that the search's thread is waiting for."""
 
     load_frames_per_s: float
@@ -255,16 +255,16 @@ async def run_search(
 ) -> dict[str, Outcome]:
     """Runs the search to its end. Trials run in the caller's task: cancelling it cancels the trial under way."""
     loop = asyncio.get_running_loop()
-    wanted: asyncio.Queue[_TrialWanted | None] = asyncio.Queue()
+    wanted: asyncio.Queue[_TrialOrder | None] = asyncio.Queue()
 
     def measure_from_thread(load_frames_per_s: float, duration_s: float) -> Sample:
-        one = _TrialWanted(load_frames_per_s, duration_s, concurrent.futures.Future())
+        one = _TrialOrder(load_frames_per_s, duration_s, concurrent.futures.Future())
         loop.call_soon_threadsafe(wanted.put_nowait, one)
         return one.answer.result()
 
     finished = loop.run_in_executor(None, search.run, measure_from_thread, goals, limits)
     finished.add_done_callback(lambda _: wanted.put_nowait(None))
-    one: _TrialWanted | None = None
+    one: _TrialOrder | None = None
     try:
         while (one := await wanted.get()) is not None:
             try:

@@ -109,7 +109,9 @@ class OwnFolders:
         """
         missing = [each for each in folders if (hosts[each.endpoint].name, each.path) not in self._there]
         for each in missing:
-            await _free(hosts[each.endpoint], each.parent)  # one that does not answer is told before it is waited for
+            await _free_space(
+                hosts[each.endpoint], each.parent
+            )  # one that does not answer is told before it is waited for
             await _remove(hosts[each.endpoint], each.path)
         await self._require_room(hosts, missing)
         for each in missing:
@@ -119,7 +121,7 @@ class OwnFolders:
         """HostError where one is gone, or does not answer, with the ``failure`` of the round that made us look."""
         for each in folders:
             host = hosts[each.endpoint]
-            what = await _amiss(host, each.path)
+            what = await _find_fault(host, each.path)
             if what is not None:
                 raise HostError(
                     f"the directory {each.path} {what}; the round failed with: {failure}",
@@ -133,7 +135,7 @@ class OwnFolders:
         named: dict[tuple[str, str], tuple[str, str]] = {}
         for each in folders:
             host = hosts[each.endpoint]
-            source, free = await _free(host, each.parent)
+            source, free = await _free_space(host, each.parent)
             key = (outermost(host).name, source)
             there[key], named[key] = free, (host.name, each.parent)
             needed[key] = needed.get(key, 0) + each.needed_bytes
@@ -172,7 +174,7 @@ async def _remove(host: Host, path: str) -> None:
         ) from error
 
 
-async def _amiss(host: Host, directory: str) -> str | None:
+async def _find_fault(host: Host, directory: str) -> str | None:
     """What is wrong with it, None where nothing is."""
     try:
         done = await host.run(("test", "-d", directory), check=False, timeout_s=_ANSWER_S)
@@ -181,7 +183,7 @@ async def _amiss(host: Host, directory: str) -> str | None:
     return None if done.status == 0 else "is gone"
 
 
-async def _free(host: Host, directory: str) -> tuple[str, int]:
+async def _free_space(host: Host, directory: str) -> tuple[str, int]:
     """The file system of a directory, and its free bytes."""
     try:
         done = await host.run(("sh", "-c", _FREE_BYTES, "sh", directory), check=False, timeout_s=_ANSWER_S)

@@ -27,9 +27,9 @@ from nicbench.hosts.base import Host
 from nicbench.measure.bonds import Bonds
 from nicbench.measure.client_files import LeftFiles
 from nicbench.measure.host_files import OwnFolders, RoundFiles, file_system_at
-from nicbench.measure.host_readings import COUNTERS_SCRIPT, counters_in
+from nicbench.measure.host_readings import COUNTERS_SCRIPT, parse_counters
 from nicbench.measure.link_failures import FailureWatch
-from nicbench.measure.player import Player, Served
+from nicbench.measure.player import Player, ServingDut
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import CannotSetError, Place
@@ -64,20 +64,20 @@ class Interrupts:
         item = IrqAffinity(IrqAffinityOptions(cpus=cpu_list(cpus) if cpus else "spread"))
         place = Place(host, device)
         try:
-            now = await item.now(place)
-            wanted = item.wanted(now) if cpus else self._first[key]
+            now = await item.read_checked(place)
+            wanted = item.target_values(now) if cpus else self._first[key]
             self._first.setdefault(key, {name: value for name, value in now.items() if " queue " in name})
-            asked = item.differing(wanted, now)
+            asked = item.find_differing(wanted, now)
             if asked:
                 await item.apply(self._changes, place, {name: now[name] for name in asked}, asked)
-            wrong = item.differing(wanted, await item.now(place))
+            wrong = item.find_differing(wanted, await item.read_checked(place))
         except (CannotSetError, HostError) as error:
-            raise _not_ready(place, str(error)) from error
+            raise _not_ready_error(place, str(error)) from error
         if wrong:
-            raise _not_ready(place, f"they read {wrong} after they were set")
+            raise _not_ready_error(place, f"they read {wrong} after they were set")
 
 
-def _not_ready(place: Place, why: str) -> NotReadyError:
+def _not_ready_error(place: Place, why: str) -> NotReadyError:
     return NotReadyError(
         f"the interrupts of the port cannot be moved: {why}",
         place=str(place),
@@ -85,7 +85,7 @@ def _not_ready(place: Place, why: str) -> NotReadyError:
     )
 
 
-def unfinished_command(command: HostCommand, host: str, error: HostError) -> HostError:
+def unfinished_command_error(command: HostCommand, host: str, error: HostError) -> HostError:
     """The error of a command before a round that did not come to its end, in the words of the bench file."""
     option = "drop_caches" if command.on_machine else "before_each"
     why = error.message.rpartition(": ")[2]  # a host's message begins with the command as it was wrapped
@@ -109,7 +109,7 @@ class HostPlayer(Player):
         changes: Changes,
         redactor: Redactor | None = None,
         engine_folder: str | None = None,
-        served: Served | None = None,
+        served: ServingDut | None = None,
     ) -> None:
         self.own_folder = f"nicbench-{changes.run_id}"
         self._redactor = redactor
@@ -156,7 +156,7 @@ class HostPlayer(Player):
         try:
             done = await where.run(("sh", "-c", command.run), check=False, timeout_s=command.timeout_s)
         except HostError as error:
-            raise unfinished_command(command, host.name, error) from error
+            raise unfinished_command_error(command, host.name, error) from error
         if done.status != 0:
             said = last_words(done.stderr or done.stdout)
             raise HostError(
@@ -172,8 +172,8 @@ class HostPlayer(Player):
         self._server_failure = None
         if self._served is not None:
             await self._served.begin_round()
-        async with self._bonds.around(watch, request) as watching:
-            failing = self._failing(request, watching)
+        async with self._bonds.watch_round(watch, request) as watching:
+            failing = self._failure_watch(request, watching)
             overdue = asyncio.create_task(self._see_servers_when_overdue(request))
             try:
                 outcomes = await play(
@@ -190,8 +190,8 @@ class HostPlayer(Player):
                 await asyncio.wait((overdue,))
                 if failing is not None:
                     await failing.close()
-            self._seen = self._bonds.seen()
-            self._failed = None if failing is None else failing.seen(self._seen)
+            self._seen = self._bonds.observations()
+            self._failed = None if failing is None else failing.outcome_of(self._seen)
         if self.server_failure() is None:
             await self._see_servers()
         else:
@@ -204,7 +204,7 @@ class HostPlayer(Player):
         for outcome in outcomes:
             if outcome.ends_run:
                 raise HostError(f"no later round could go otherwise: {outcome.failure}", next_step=_RESUME)
-        outcomes = await self._with_file_systems(request, outcomes)
+        outcomes = await self._add_file_systems(request, outcomes)
         if self._redactor is None:
             return outcomes
         return tuple(JobOutcome.model_validate(self._redactor(each.model_dump(mode="json"))) for each in outcomes)
@@ -227,7 +227,7 @@ class HostPlayer(Player):
             )
         await self._served.restart()
 
-    async def _with_file_systems(
+    async def _add_file_systems(
         self, request: RoundRequest, outcomes: tuple[JobOutcome, ...]
     ) -> tuple[JobOutcome, ...]:
         """Where files were, as the client's kernel has it mounted: a share that is not mounted is the local disk."""
@@ -243,7 +243,7 @@ class HostPlayer(Player):
     async def keep(self, one: Round) -> None:
         await self._left.keep(one)
 
-    def _failing(self, request: RoundRequest, watch: Watch) -> FailureWatch | None:
+    def _failure_watch(self, request: RoundRequest, watch: Watch) -> FailureWatch | None:
         """Takes down the link that is to fail; None where none is."""
         failure = request.failure
         if failure is None:
@@ -302,7 +302,7 @@ class HostPlayer(Player):
                 )
             except NicbenchError:
                 continue
-            found.update({name: counters_in(text) for name, text in split_sections(done.stdout).items()})
+            found.update({name: parse_counters(text) for name, text in split_sections(done.stdout).items()})
         return found
 
 

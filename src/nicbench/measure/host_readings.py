@@ -71,7 +71,7 @@ def is_telling(name: str) -> bool:
     return _TELLING.search(name) is not None or REPEATED.search(name) is not None
 
 
-def counters_in(text: str) -> dict[str, int]:
+def parse_counters(text: str) -> dict[str, int]:
     """What ``COUNTERS_SCRIPT`` printed: counters by name, as kernel and driver write them; other lines are left out."""
     found: dict[str, int] = {}
     for line in text.splitlines():
@@ -118,7 +118,7 @@ def parse_sockets(text: str) -> list[Socket]:
             continue
         if line[0].isspace():
             if found:
-                found[-1] = _with_counts(found[-1], line)
+                found[-1] = _add_counts(found[-1], line)
             continue
         socket = _connection(line.split())
         if socket is not None:
@@ -126,7 +126,7 @@ def parse_sockets(text: str) -> list[Socket]:
     return found
 
 
-def plain(address: str) -> str:
+def plain_address(address: str) -> str:
     """Without a scope, as Python writes it; an IPv4 address in the clothes of IPv6 is that IPv4 address: so frames are.
 
     ValueError where it is none.
@@ -148,10 +148,10 @@ def _connection(fields: list[str]) -> Socket | None:
 
 def _end(text: str) -> tuple[str, int]:
     address, _, port = text.rpartition(":")
-    return plain(address), int(port)
+    return plain_address(address), int(port)
 
 
-def _with_counts(socket: Socket, line: str) -> Socket:
+def _add_counts(socket: Socket, line: str) -> Socket:
     if _HAS_COUNTS.search(line) is None:
         return socket
     counts = {name: int(value) for name, value in _COUNT.findall(line)}
@@ -187,7 +187,7 @@ def mount_of(text: str) -> Mount | None:
         return None
     options = dict(option.partition("=")[::2] for option in str(mounted.get("options")).split(","))
     try:
-        server, port = plain(options.get("addr", "")), int(options.get("port", _MOUNT_PORTS[kind]))
+        server, port = plain_address(options.get("addr", "")), int(options.get("port", _MOUNT_PORTS[kind]))
     except ValueError:
         return None
     there = [one for one in sockets if (one.peer, one.peer_port) == (server, port)]
@@ -218,7 +218,7 @@ def _mount_entry(text: str) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-def bonds_in(text: str, devices: Iterable[str]) -> dict[str, Bond]:
+def parse_bonds(text: str, devices: Iterable[str]) -> dict[str, Bond]:
     """The bond under each of these interfaces, where there is one, by what ``BONDS_SCRIPT`` printed."""
     parts = split_sections(text)
     try:
@@ -265,17 +265,17 @@ def moment_script(ports: Iterable[str], peers: Iterable[str], *, connections: bo
     return join_scripts(wanted)
 
 
-def moment_in(text: str) -> Moment:
+def parse_moment(text: str) -> Moment:
     """What ``moment_script`` printed; what a host lacks is missing in it."""
     parts = split_sections(text)
     counts: dict[str, dict[str, int]] = {}
     for port, way, value in _PORT_BYTES.findall(parts.get("ports", "")):
         counts.setdefault(port, {})[way] = int(value)
     neighbours = {
-        plain(str(one["dst"])): str(one["lladdr"]) for one in _rows(parts.get("neighbours")) if "lladdr" in one
+        plain_address(str(one["dst"])): str(one["lladdr"]) for one in _rows(parts.get("neighbours")) if "lladdr" in one
     }
     gateways = {
-        name.removeprefix("route "): plain(str(one["gateway"]))
+        name.removeprefix("route "): plain_address(str(one["gateway"]))
         for name, output in parts.items()
         if name.startswith("route ")
         for one in _rows(output)[:1]

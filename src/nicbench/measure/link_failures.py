@@ -76,17 +76,17 @@ class FailureWatch:
         with contextlib.suppress(NicbenchError):
             await self._stop()
 
-    def seen(self, bonds: tuple[BondObservation, ...]) -> LinkFailureOutcome:
+    def outcome_of(self, bonds: tuple[BondObservation, ...]) -> LinkFailureOutcome:
         """What came of it; ``bonds`` are those of the round, whose flows are the connections of its jobs."""
         looks = [Look(look.at_s - self._zero_s, look.moved) for look in self._looks]
         far = self.member.far_host
-        down_s, until_s = self._since(self._down_s), self._since(self._ended_s)
+        down_s, until_s = self._seconds_since(self._down_s), self._seconds_since(self._ended_s)
         return LinkFailureOutcome(
             asked=self.failure,
             link=self.member.device,
             taken_down=self.member.device if far is None else f"{self.member.far_device} of {far.name}",
             down_at_s=down_s,
-            up_at_s=self._since(self._up_s),
+            up_at_s=self._seconds_since(self._up_s),
             step_s=None if down_s is None else _round_to_ms(step_s(looks, down_s, until_s or float("inf"))),
             flows=() if self._down_s is None else tuple(self._flows(looks, bonds)),
             trouble=self._trouble,
@@ -94,7 +94,11 @@ class FailureWatch:
 
     def _flows(self, looks: list[Look], bonds: tuple[BondObservation, ...]) -> list[FlowSilence]:
         own = [seen for seen in bonds if self.endpoint.name in seen.endpoint.split(", ")]
-        down_s, up_s, until_s = self._since(self._down_s) or 0.0, self._since(self._up_s), self._since(self._ended_s)
+        down_s, up_s, until_s = (
+            self._seconds_since(self._down_s) or 0.0,
+            self._seconds_since(self._up_s),
+            self._seconds_since(self._ended_s),
+        )
         found = []
         for flow in (flow for seen in own for flow in seen.flows):
             one = flow.connection
@@ -144,7 +148,7 @@ class FailureWatch:
         looking, self._looking = self._looking, None
         if looking is not None:
             await looking.stop()
-            self._looks = looks_in(looking.output.stdout)
+            self._looks = parse_looks(looking.output.stdout)
 
     async def _bring_up(self) -> None:
         """Brings the link up where the round was over before its time had come."""
@@ -152,7 +156,7 @@ class FailureWatch:
         device = self.member.far_device if self.member.far_host is not None else self.member.device
         await host.run(("ip", "link", "set", "dev", str(device), "up"))
 
-    def _since(self, at_s: float | None) -> float | None:
+    def _seconds_since(self, at_s: float | None) -> float | None:
         return None if at_s is None else _round_to_ms(at_s - self._zero_s)
 
 
@@ -167,11 +171,11 @@ def ports_of(connection: Connection, bonds: tuple[BondObservation, ...], lost: f
             one = flow.connection
             is_it = {(one.source, one.source_port), (one.destination, one.destination_port)} == ends
             if is_it and flow.port is not None and (one.sent_bytes or 0) > (one.received_bytes or 0):
-                return {"port_before": flow.port, "port_down": _without(seen.bond, one, lost)}
+                return {"port_before": flow.port, "port_down": _predict_without(seen.bond, one, lost)}
     return {}
 
 
-def _without(bond: Bond, connection: Connection, lost: frozenset[str]) -> str | None:
+def _predict_without(bond: Bond, connection: Connection, lost: frozenset[str]) -> str | None:
     """As the driver computes it over the ports that are left."""
     left = tuple(port.model_copy(update={"usable": False}) if port.name in lost else port for port in bond.ports)
     try:
@@ -180,7 +184,7 @@ def _without(bond: Bond, connection: Connection, lost: frozenset[str]) -> str | 
         return None
 
 
-def looks_in(text: str) -> list[Look]:
+def parse_looks(text: str) -> list[Look]:
     """What the loop printed; its last look may be cut off, and is left out."""
     found = []
     for part in text.split(_MARK)[1:-1]:

@@ -16,7 +16,7 @@ from nicbench.core.round import HostCommand, Job, JobOutcome, Preparation, Resta
 from nicbench.workloads.base import Watch
 
 
-class Served(Protocol):
+class ServingDut(Protocol):
     """A DUT with servers of its own beside those of the tools: see ``duts.base.EndpointDut``."""
 
     @property

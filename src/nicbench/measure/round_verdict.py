@@ -31,18 +31,18 @@ def judge_round(
     """
     return Verdict(
         findings=(
-            *_ended_servers(server_failure),
-            *_failed_jobs(request, outcomes),
+            *_find_ended_servers(server_failure),
+            *_find_failed_jobs(request, outcomes),
             *_late_starts(request, outcomes, thresholds),
             *_loads_that_ended_early(request, outcomes),
-            *_stolen_cpu_time(cpu, thresholds),
+            *_find_stolen_cpu_time(cpu, thresholds),
             *_link_changes(counters or {}, failure),
             *_missing_link_failure(request, failure),
         )
     )
 
 
-def _ended_servers(server_failure: str | None) -> Iterator[Finding]:
+def _find_ended_servers(server_failure: str | None) -> Iterator[Finding]:
     if server_failure is not None:
         yield Finding(
             reason=Reason.PEER_FAILED,
@@ -53,7 +53,7 @@ def _ended_servers(server_failure: str | None) -> Iterator[Finding]:
         )
 
 
-def _failed_jobs(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> Iterator[Finding]:
+def _find_failed_jobs(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> Iterator[Finding]:
     for job, outcome in zip(request.jobs, outcomes, strict=True):
         if outcome.failure is not None:
             ends = job.client if job.server is None else f"{job.client} to {job.server}"
@@ -140,7 +140,7 @@ def _missing_link_failure(request: RoundRequest, failure: LinkFailureOutcome | N
         )
 
 
-def _stolen_cpu_time(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> Iterator[Finding]:
+def _find_stolen_cpu_time(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> Iterator[Finding]:
     for each in cpu:
         if each.steal is not None and each.steal > thresholds.machine_steal_share:
             yield Finding(

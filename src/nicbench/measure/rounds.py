@@ -34,10 +34,10 @@ class RoundMaker(Maker[Round, RoundRequest]):
         self._monitors = monitors
         self._thresholds = thresholds
 
-    def in_turn(self, request: RoundRequest) -> RoundRequest:
+    def request_in_turn(self, request: RoundRequest) -> RoundRequest:
         return request.model_copy(update={"warm_up": self.log.turn.warm_up})
 
-    def starting(self, slot: Slot, request: RoundRequest) -> RoundBegun:
+    def started_event(self, slot: Slot, request: RoundRequest) -> RoundBegun:
         return RoundBegun(
             test=slot.test,
             parameters=slot.parameters,
@@ -46,7 +46,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
             repeat=slot.repeat,
         )
 
-    def finished(self, sample: Round) -> RoundFinished:
+    def finished_event(self, sample: Round) -> RoundFinished:
         return RoundFinished(round=sample)
 
     async def measure(self, slot: Slot, request: RoundRequest) -> tuple[Round, NicbenchError | None]:
@@ -170,10 +170,10 @@ class _Watch:
             return
         (own_s, began), self._since = self._since, None
         own_s, took_s = time.process_time() - own_s, time.monotonic() - began
-        self.cpu = tuple(_with_controller(each, own_s, took_s) for each in await self._monitors.end_round())
+        self.cpu = tuple(_mark_controller(each, own_s, took_s) for each in await self._monitors.end_round())
 
 
-def _with_controller(cpu: MachineCpu, own_s: float, took_s: float) -> MachineCpu:
+def _mark_controller(cpu: MachineCpu, own_s: float, took_s: float) -> MachineCpu:
     """Nicbench itself runs on the machine that is called so."""
     if cpu.machine != "local" or not cpu.cpus or took_s <= 0:
         return cpu

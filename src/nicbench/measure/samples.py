@@ -71,16 +71,16 @@ class Maker(ABC, Generic[SampleT, RequestT]):
 
     async def make(self, key: str, test: str, parameters: dict[str, Any], request: RequestT, repeat: int) -> SampleT:
         """The sample of this key: replayed if it was journaled, else measured now, judged and published."""
-        key, request = self.log.turn.key(key), self.in_turn(request)
+        key, request = self.log.turn.key(key), self.request_in_turn(request)
         known = self.log.journaled.get(key)
         if known is not None:
             _refuse_other_request(known, request)
             return known
         self._number += 1
         slot = Slot(self._number, key, test, parameters, repeat)
-        self.log.bus.publish(self.starting(slot, request))
+        self.log.bus.publish(self.started_event(slot, request))
         sample, error = await self.measure(slot, request)
-        self.log.bus.publish(self.finished(sample))
+        self.log.bus.publish(self.finished_event(sample))
         if error is not None:
             raise error
         return sample
@@ -99,12 +99,12 @@ class Maker(ABC, Generic[SampleT, RequestT]):
             "at_s": round(time.monotonic() - self.log.began, 3),
         }
 
-    def in_turn(self, request: RequestT) -> RequestT:
+    def request_in_turn(self, request: RequestT) -> RequestT:
         """The request as it is made in this turn."""
         return request
 
     @abstractmethod
-    def starting(self, slot: Slot, request: RequestT) -> TrialStarted | RoundBegun:
+    def started_event(self, slot: Slot, request: RequestT) -> TrialStarted | RoundBegun:
         """The event that is published before it is measured."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class Maker(ABC, Generic[SampleT, RequestT]):
         """
 
     @abstractmethod
-    def finished(self, sample: SampleT) -> TrialFinished | RoundFinished:
+    def finished_event(self, sample: SampleT) -> TrialFinished | RoundFinished:
         """The event that journals it."""
 
 

@@ -19,7 +19,7 @@ from nicbench.core.trial import DutWork, Interruption, InterruptionTimes, Purpos
 from nicbench.hosts.base import Host
 from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.ledger.base import Side
-from nicbench.measure.ledger.losses import with_ledger, with_overruns
+from nicbench.measure.ledger.losses import add_ledger, add_overruns
 from nicbench.measure.ledger.reader import Counters, LedgerReader
 from nicbench.measure.samples import Maker, SampleLog, Slot
 from nicbench.measure.trial_verdict import Evidence, judge
@@ -54,7 +54,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         self._setup = setup
         self._thresholds = thresholds
 
-    def starting(self, slot: Slot, request: TrialRequest) -> TrialStarted:
+    def started_event(self, slot: Slot, request: TrialRequest) -> TrialStarted:
         return TrialStarted(
             test=slot.test,
             parameters=slot.parameters,
@@ -64,7 +64,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             repeat=slot.repeat,
         )
 
-    def finished(self, sample: Trial) -> TrialFinished:
+    def finished_event(self, sample: Trial) -> TrialFinished:
         return TrialFinished(trial=sample)
 
     async def measure(self, slot: Slot, request: TrialRequest) -> tuple[Trial, NicbenchError | None]:
@@ -86,17 +86,17 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             reading=reading,
             verdict=judge(evidence, self._thresholds),
         )
-        return trial, None if failure is None else _dead(failure, f"{slot.test}, trial {trial.id}")
+        return trial, None if failure is None else _dead_dut_error(failure, f"{slot.test}, trial {trial.id}")
 
     async def _read(self, slot: Slot, request: TrialRequest) -> tuple[Reading, str | None]:
         """What was read of the trial; and how the DUT died in it, whose counters are then gone."""
         tester, dut, addressing = self._setup.tester, self._setup.dut, self._setup.addressing
         await dut.begin_trial(slot.number)
         await tester.learn(slot.number, request, addressing)
-        hardware = await self._hardware()
-        counters = await self._counters(request)
+        hardware = await self._read_hardware()
+        counters = await self._read_counters(request)
         drops, overruns = await dut.drops(), await dut.overruns()
-        work = await self._work(request)
+        work = await self._read_work(request)
         waited, began = await dut.waiting_ns(), time.monotonic_ns()
         try:
             reading = await self._send(slot, request)
@@ -105,19 +105,19 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             await asyncio.sleep(_DYING_S)
             if (failure := await dut.failure()) is not None:
                 place = f"{slot.test}, before trial {Trial.id_of(slot.number)} was read"
-                raise _dead(failure, place) from error
+                raise _dead_dut_error(failure, place) from error
             raise
         if (failure := await dut.failure()) is not None:
             return reading, failure
         waiting = _share_of_time(waited, await dut.waiting_ns(), time.monotonic_ns() - began)
         reading = reading.model_copy(update={"dut_waiting_share": waiting})
-        reading = with_overruns(reading, overruns, await dut.overruns())
-        after = (counters, await self._counters(request))
+        reading = add_overruns(reading, overruns, await dut.overruns())
+        after = (counters, await self._read_counters(request))
         view, receivers = self._setup.ledger.view(Side.TESTER), self._receivers(request)
-        reading = with_ledger(reading, drops, await dut.drops(), after, view, receivers)
-        if hardware is not None and (later := await self._hardware()) is not None:
+        reading = add_ledger(reading, drops, await dut.drops(), after, view, receivers)
+        if hardware is not None and (later := await self._read_hardware()) is not None:
             reading = reading.model_copy(update={"machine": compare(hardware, later)})
-        if work is not None and (worked := await self._work(request)) is not None:
+        if work is not None and (worked := await self._read_work(request)) is not None:
             reading = reading.model_copy(update={"dut_work": worked.subtract(work)})
         return reading, None
 
@@ -132,14 +132,14 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         ways = [(way.transmit, way.receive) for way in self._setup.addressing]
         return {receive for _, receive in (ways if request.bidirectional else forward_of(ways))}
 
-    async def _hardware(self) -> Snapshot | None:
+    async def _read_hardware(self) -> Snapshot | None:
         return await self._setup.health.read() if self._setup.health is not None else None
 
-    async def _counters(self, request: TrialRequest) -> Counters:
+    async def _read_counters(self, request: TrialRequest) -> Counters:
         """Those of the hosts; none in trials of the tester alone, whose frames end in a sink."""
         return Counters() if request.purpose in _OF_THE_TESTER else await self._setup.ledger.read()
 
-    async def _work(self, request: TrialRequest) -> DutWork | None:
+    async def _read_work(self, request: TrialRequest) -> DutWork | None:
         """The DUT's own account of its work, where the trial asks for it."""
         return await self._setup.dut.work() if request.purpose is Purpose.AVERAGE else None
 
@@ -175,7 +175,7 @@ def _share_of_time(before_ns: int | None, after_ns: int | None, elapsed_ns: int)
     return max(0, after_ns - before_ns) / max(1, elapsed_ns)
 
 
-def _dead(failure: str, place: str) -> HostError:
+def _dead_dut_error(failure: str, place: str) -> HostError:
     """The run ends where its DUT does: nothing that follows would be measured on it."""
     return HostError(
         f"the DUT {failure}",

@@ -107,7 +107,7 @@ _BESIDE_TRIAL_S = 60.0
 
 
 @dataclass
-class _Watched:
+class _WatchedMachine:
     """A machine with its monitor."""
 
     name: str
@@ -123,7 +123,7 @@ class RunningMonitors(Monitors):
     def __init__(self, log: MonitorLog, bus: Bus) -> None:
         self._log = log
         self._bus = bus
-        self._watched: list[_Watched] = []
+        self._watched: list[_WatchedMachine] = []
         self._renewing: asyncio.Task[None] | None = None
 
     @property
@@ -186,7 +186,7 @@ class RunningMonitors(Monitors):
         except BaseException:
             await client.close()
             raise
-        self._watched.append(_Watched(name, client, _plan(name, settings, where, hello, configured), watch))
+        self._watched.append(_WatchedMachine(name, client, _plan(name, settings, where, hello, configured), watch))
 
     async def begin_trial(self, number: int, duration_s: float) -> None:
         await self._stop_renewing()
@@ -202,10 +202,10 @@ class RunningMonitors(Monitors):
 
     async def begin_round(self, number: int) -> None:
         for each in self._living():
-            begun = partial(self._begun, each, number)
+            begun = partial(self._note_begun, each, number)
             await self._ask(each, "sample", on_reply=begun)
 
-    def _begun(self, each: _Watched, number: int) -> None:
+    def _note_begun(self, each: _WatchedMachine, number: int) -> None:
         self._log.round(each.name, number)
         each.watch.begin()
 
@@ -223,10 +223,10 @@ class RunningMonitors(Monitors):
                     self._log.cost(each.name, MonitorCost.model_validate(_cost_of(reply)))
         self._watched = []
 
-    def _living(self) -> list[_Watched]:
+    def _living(self) -> list[_WatchedMachine]:
         return [each for each in self._watched if not each.lost]
 
-    async def _ask(self, each: _Watched, command: str, **fields: Any) -> None:
+    async def _ask(self, each: _WatchedMachine, command: str, **fields: Any) -> None:
         try:
             await each.client.request(command, **fields)
         except NicbenchError as error:

@@ -111,7 +111,7 @@ class CriticalLoadSearch(Search):
             except CeilingReached as ceiling:
                 lowered = limits.lowered_to(ceiling.rate_frames_per_s)
                 if lowered is None:
-                    return {goal.name: _not_offered(ceiling, len(recorder.samples))}
+                    return {goal.name: _outcome_not_offered(ceiling, len(recorder.samples))}
                 limits, ceiling_disturbed = lowered, ceiling.disturbed
             for sample in recorder.samples[processed:]:
                 processed += 1
@@ -252,7 +252,7 @@ def _few_frames(samples: Sequence[Sample], goal: Goal) -> str | None:
     )
 
 
-def _not_offered(ceiling: CeilingReached, trials: int) -> Outcome:
+def _outcome_not_offered(ceiling: CeilingReached, trials: int) -> Outcome:
     reason = f"{ceiling}, less than the minimum load"
     rate = Bounded(value=None, limited_by=LimitedBy.TESTER, n=trials, reason_null=reason)
     return Outcome(

@@ -83,7 +83,7 @@ def read(samples: Iterable[Sample], goal: Goal, limits: Limits) -> Reading:
     loads = loads_of(samples, goal)
     misled = _were_misled(loads, goal, limits)
     if misled:
-        loads = loads_of(_without_short_passes(loads, goal, limits), goal)
+        loads = loads_of(_drop_short_passes(loads, goal, limits), goal)
     return Reading(goal, tuple(loads), bounds_of(loads), misled)
 
 
@@ -113,7 +113,7 @@ def _were_misled(loads: Sequence[Load], goal: Goal, limits: Limits) -> bool:
     )
 
 
-def _without_short_passes(loads: Iterable[Load], goal: Goal, limits: Limits) -> list[Sample]:
+def _drop_short_passes(loads: Iterable[Load], goal: Goal, limits: Limits) -> list[Sample]:
     remaining: list[Sample] = []
     for load in loads:
         confirmed = _long_balance(load, goal, limits) > 0
@@ -187,7 +187,7 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome
         value=lower.frames_per_s if lower else None,
         lower=lower.frames_per_s if lower else None,
         upper=_upper_bound(upper) if upper else None,
-        limited_by=_limited_by(bounds, limits, narrow),
+        limited_by=_find_limit(bounds, limits, narrow),
         n=len(samples),
         reason_null=None if lower else _explain_none(samples, upper, limits, goal),
     )
@@ -236,7 +236,7 @@ def _contradictions(loads: Sequence[Load], bounds: Bounds, goal: Goal) -> tuple[
     return tuple(found)
 
 
-def _limited_by(bounds: Bounds, limits: Limits, narrow: bool) -> LimitedBy | None:
+def _find_limit(bounds: Bounds, limits: Limits, narrow: bool) -> LimitedBy | None:
     if bounds.upper is not None:
         return LimitedBy.DUT
     # A pass below a maximum that was never tried does not show what limits the DUT.

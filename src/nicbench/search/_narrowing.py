@@ -44,7 +44,7 @@ def next_trial(
     """
     by_tolerance = sorted(goals, key=lambda goal: -goal.loss_ratio)
     readings = [read(samples, goal, limits) for goal in by_tolerance]
-    unvalidated = [lower for reading in readings if (lower := _unvalidated(reading, limits)) is not None]
+    unvalidated = [lower for reading in readings if (lower := _find_unvalidated(reading, limits)) is not None]
     if unvalidated and trials_left <= len({lower.frames_per_s for lower in unvalidated}):
         return TrialRequest(unvalidated[0].frames_per_s, limits.longest_trial_s)
     for reading in readings:
@@ -54,7 +54,7 @@ def next_trial(
                 return TrialRequest(samples[-1].load_frames_per_s, limits.longest_trial_s)
             return TrialRequest(choose(reading, samples, limits), limits.trial_duration_s)
     for reading in readings:
-        unsettled = _unsettled(reading, votes_needed)
+        unsettled = _find_unsettled(reading, votes_needed)
         if unsettled is not None:
             # A repeat has to be as long as the trial it repeats, and as the trials that count.
             duration_s = limits.longest_trial_s if reading.misled else unsettled.longest_s
@@ -71,12 +71,12 @@ def _is_inside(sample: Sample, reading: Reading) -> bool:
     return above and upper is not None and sample.load_frames_per_s < upper.frames_per_s * (1.0 - CLOSE)
 
 
-def _unvalidated(reading: Reading, limits: Limits) -> Load | None:
+def _find_unvalidated(reading: Reading, limits: Limits) -> Load | None:
     lower = reading.bounds.lower
     return None if lower is None or is_validated(lower, reading.goal, limits) else lower
 
 
-def _unsettled(reading: Reading, votes_needed: int) -> Load | None:
+def _find_unsettled(reading: Reading, votes_needed: int) -> Load | None:
     """Returns a bound that lacks votes, the failure first: a loss by chance is likelier than a pass by chance."""
     upper, lower = reading.bounds.upper, reading.bounds.lower
     if upper is not None and upper.failures < votes_needed:

@@ -144,10 +144,10 @@ class _Measurer:
         # What an overloaded DUT forwards lies right at its knee, where trials disagree. The package tries that rate
         # next: a little less passes, and one step above it does not.
         modesty = self._modesty if sample.counts.loss_ratio > OVERLOADED else 0.0
-        return offered_only(sample, modesty)
+        return drop_unsent(sample, modesty)
 
 
-def offered_only(sample: Sample, modesty: float = 0.0) -> Any:
+def drop_unsent(sample: Sample, modesty: float = 0.0) -> Any:
     """Converts a sample for the package: frames that the tester never sent are neither intended nor lost.
 
     ``modesty`` is a share by which the forwarding rate is reported too low.

@@ -42,11 +42,11 @@ async def _hosts(bench: BenchFile | None) -> list[tuple[Host, tuple[str, ...]]]:
         if host.machine.made_here:
             continue  # it is not there yet, and has no facts of its own: a run's inventory has them
         devices = tuple(port.device for port in bench.ports.values() if port.host == name and port.device is not None)
-        every.append((await _outside(host), devices))
+        every.append((await _outside_host(host), devices))
     return every
 
 
-async def _outside(host: Host) -> Host:
+async def _outside_host(host: Host) -> Host:
     """Of a namespace that a run makes, where its interfaces are until then."""
     network = host.network
     if not isinstance(network, NetnsHost) or await network.exists():

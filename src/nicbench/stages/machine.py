@@ -88,14 +88,14 @@ async def _take_all(run_id: str, wanted: tuple[Claim, ...], bus: Bus, stack: Asy
     stack.callback(lock.release)
     for sentence in [*await lock.take(), *await restore_stale()]:
         bus.publish(Note(level="warning", text=sentence))
-    for machine, ports in (await _by_machine(wanted)).values():
+    for machine, ports in (await _group_by_machine(wanted)).values():
         lease = HostLease(machine, run_id, ports, lambda sentence: bus.publish(Note(level="warning", text=sentence)))
         stack.push_async_callback(lease.release)
         for sentence in await lease.take():
             bus.publish(Note(level="warning", text=sentence))
 
 
-async def _by_machine(wanted: tuple[Claim, ...]) -> Mapping[str, tuple[Host, tuple[str, ...] | None]]:
+async def _group_by_machine(wanted: tuple[Claim, ...]) -> Mapping[str, tuple[Host, tuple[str, ...] | None]]:
     """The machine and its ports, None for all of it, by the id of its boot: several hosts may be on one machine."""
     found: dict[str, tuple[Host, tuple[str, ...] | None]] = {}
     for claim in wanted:
@@ -176,7 +176,7 @@ async def undo_at_end(changes: UndoStack, bus: Bus) -> AsyncIterator[None]:
 Outcome = TypeVar("Outcome")
 
 
-async def with_hosts_closed(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+async def run_and_close_hosts(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     """``work``, and then no container and no connection stays; also where it fails, or is cancelled."""
     try:
         return await work

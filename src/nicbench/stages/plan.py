@@ -35,7 +35,7 @@ def describe(
         lab=_lab_disclosure(bench),
         dut={"kind": bench.dut.kind, **bench.dut.options.model_dump(mode="json")},
         dut_disclosure=dut.disclosure(),
-        tests=_planned_tests(bench),
+        tests=_plan_tests(bench),
         thresholds=thresholds.rows(),
         deviations=_deviations(bench),
         declared=bench.declared,
@@ -53,7 +53,7 @@ def _lab_disclosure(bench: BenchFile) -> dict[str, Any] | None:
     return {"kind": bench.lab.kind, **on, **bench.lab.options.model_dump(mode="json")}
 
 
-def _planned_tests(bench: BenchFile) -> tuple[PlannedTest, ...]:
+def _plan_tests(bench: BenchFile) -> tuple[PlannedTest, ...]:
     methods = [(test, test.build()) for test in bench.tests]
     return tuple(
         PlannedTest(

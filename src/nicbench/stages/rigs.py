@@ -24,7 +24,7 @@ from nicbench.core.turn import Turn
 from nicbench.hosts.asking import numa_nodes
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.ceiling import Ceilings
-from nicbench.measure.frame_context import LiveFrameContext, Offered
+from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.host_player import HostPlayer
 from nicbench.measure.ledger.reader import LedgerReader
@@ -239,7 +239,7 @@ class FrameRig(Rig[LiveFrameContext]):
         await calibrate(self.setting.bench, self._ceilings, self.setting.bus)
 
     def make_context(self, test: TestSetting) -> LiveFrameContext:
-        offered = Offered(self.setting.bench.traffic, self._ways, self._testbed.link_bits_per_s)
+        offered = OfferedTraffic(self.setting.bench.traffic, self._ways, self._testbed.link_bits_per_s)
         return LiveFrameContext(test, self._maker, self._ceilings, offered)
 
     async def close(self) -> None:

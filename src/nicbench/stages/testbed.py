@@ -54,13 +54,13 @@ async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[FrameLab | N
         made = await make_ports(bench, hosts, changes)
         testbed = await make_wired_testbed(hosts, made.ports, bench.links, tester)
         returned = replace(testbed, same_port=bench.traffic.pattern is Pattern.SAME_PORT)
-        return None, _with_hosts(returned, hosts, made.facts)
+        return None, _add_host_facts(returned, hosts, made.facts)
     lab: FrameLab = bench.lab.plugin(bench.lab.options)
     testbed = await lab.up(changes, machine)
-    return lab, _with_hosts(replace(testbed, promised_bytes=tester.huge_pages_bytes), hosts)
+    return lab, _add_host_facts(replace(testbed, promised_bytes=tester.huge_pages_bytes), hosts)
 
 
-def _with_hosts(testbed: Testbed, hosts: Mapping[str, Host], made: Mapping[str, Any] | None = None) -> Testbed:
+def _add_host_facts(testbed: Testbed, hosts: Mapping[str, Host], made: Mapping[str, Any] | None = None) -> Testbed:
     """The testbed with what the report says of the hosts themselves, and of what was made for their ports."""
     statements, facts = disclose_hosts(hosts)
     every = {**testbed.facts, **facts, **(made or {})}

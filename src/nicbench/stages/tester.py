@@ -129,7 +129,7 @@ class Calibration:
         return f"the tester's own {what} at {sizes}, about {format_duration_s(float(round(self.estimate_s, 1)))}"
 
 
-def planned_calibration(bench: BenchFile) -> Calibration:
+def plan_calibration(bench: BenchFile) -> Calibration:
     """What ``calibrate`` will do."""
     lab = bench.lab.plugin if bench.lab and bench.measures == "frames" else None
     return Calibration(
@@ -142,7 +142,7 @@ def planned_calibration(bench: BenchFile) -> Calibration:
 def estimate_s(bench: BenchFile) -> float:
     """Upper estimate of one turn, seconds: calibration and tests, without repeats and the making of the testbed."""
     tests_s: float = sum(test.build().estimate_s() for test in bench.tests)
-    return planned_calibration(bench).estimate_s + tests_s
+    return plan_calibration(bench).estimate_s + tests_s
 
 
 def turns_s(bench: BenchFile, turns: Iterable[Turn]) -> float:
@@ -152,7 +152,7 @@ def turns_s(bench: BenchFile, turns: Iterable[Turn]) -> float:
 
 async def calibrate(bench: BenchFile, ceilings: Ceilings, bus: Bus) -> None:
     """Measures what can be measured; a size that is not known beforehand is calibrated when a test comes to it."""
-    plan = planned_calibration(bench)
+    plan = plan_calibration(bench)
     if plan.ceilings or plan.latencies:
         bus.publish(StageStarted(stage=CALIBRATION, text="calibrating the tester without a DUT"))
         await ceilings.calibrate(plan.sizes)

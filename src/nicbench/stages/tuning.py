@@ -1,6 +1,6 @@
 """Between testbed and DUT: the hosts are tuned as the bench file says; tuning.json tells what came of each setting.
 
-What a run would tune can be told beforehand (``planned_settings``), as far as that changes nothing: a lab's own ports
+What a run would tune can be told beforehand (``plan_settings``), as far as that changes nothing: a lab's own ports
 are not there yet.
 """
 
@@ -27,7 +27,7 @@ from nicbench.tuning.items.base import CannotSetError
 from nicbench.tuning.requests import ALL, Part, PlacedRequest, place_requests
 from nicbench.tuning.setting import values_in_words
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.tune import find_strayed, look, look_again, refuse, tune, where
+from nicbench.tuning.tune import find_strayed, look_again, place_words, preview, refuse_failed, tune
 from nicbench.tuning.undo.restore_setting import RestoreSetting
 
 TUNING = "tuning.json"
@@ -52,19 +52,19 @@ class TunedHosts:
         if not self._every:
             return
         self._bus.publish(StageStarted(stage="tuning", text=f"tuning: {len(self._every)} settings"))
-        self._rows = [await look(one, self._turn.configuration, self._turn.run) for one in self._every]
-        refuse(self._every, self._rows)
+        self._rows = [await preview(one, self._turn.configuration, self._turn.run) for one in self._every]
+        refuse_failed(self._every, self._rows)
         self._changes.after_undoing(self._see_after)
         self._rows = await tune(self._changes, self._every, self._turn.configuration, self._turn.run)
         # Last, so that it is called first: while processes that hold a setting are still there.
         self._changes.before_undoing(self._see_end)
         for row in self._rows:
             if row.outcome is Outcome.SKIPPED:
-                text = f"{where(row)}: {row.item} of the {row.source} was skipped: {row.reason}"
+                text = f"{place_words(row)}: {row.item} of the {row.source} was skipped: {row.reason}"
                 self._bus.publish(Note(level="info", text=text))
             elif row.outcome is Outcome.NOT_MET:
                 found, expected = values_in_words(row.before), values_in_words(row.asked)
-                text = f"{where(row)}: {row.item} is not as expected: {found}; expected {expected}"
+                text = f"{place_words(row)}: {row.item} is not as expected: {found}; expected {expected}"
                 self._bus.publish(Note(level="warning", text=text))
 
     async def see_start(self) -> None:
@@ -100,7 +100,7 @@ class TunedHosts:
             after = {key: value for values in known for key, value in values.items()} if known else None
             if row.outcome is Outcome.CHANGED and not undone:
                 try:
-                    now = await one.item.now(one.place)
+                    now = await one.item.read_checked(one.place)
                     after = {key: now.get(key) for key in row.asked or {}}
                 except (CannotSetError, HostError):
                     after = None
@@ -147,17 +147,17 @@ _LATER = "of the lab's own ports: it is told once the lab is made"
 _NOT_THERE = "of what the run makes: it is told once that is there"
 
 
-async def planned_settings(bench: BenchFile) -> tuple[PlannedSetting, ...]:
+async def plan_settings(bench: BenchFile) -> tuple[PlannedSetting, ...]:
     """Every setting of every configuration, in the order in which they would be applied."""
-    return tuple([setting for each in bench.configurations for setting in await _of_configuration(each)])
+    return tuple([setting for each in bench.configurations for setting in await _plan_configuration(each)])
 
 
-async def _of_configuration(bench: BenchFile) -> list[PlannedSetting]:
+async def _plan_configuration(bench: BenchFile) -> list[PlannedSetting]:
     parts = await _parts(bench)
-    return [await _planned(bench, one) for one in place_requests(bench.tuning, parts)]
+    return [await _plan_setting(bench, one) for one in place_requests(bench.tuning, parts)]
 
 
-async def _planned(bench: BenchFile, one: PlacedRequest) -> PlannedSetting:
+async def _plan_setting(bench: BenchFile, one: PlacedRequest) -> PlannedSetting:
     place = {
         "configuration": bench.configuration,
         "host": one.place.host.name,
@@ -171,7 +171,7 @@ async def _planned(bench: BenchFile, one: PlacedRequest) -> PlannedSetting:
     if await _is_made_later(one.place.host):
         asked = one.request.options.model_dump(mode="json", exclude_none=True, exclude={"devices"})
         return PlannedSetting(**place, outcome=None, reason=_NOT_THERE, asked=asked)
-    row = await look(one, bench.configuration)
+    row = await preview(one, bench.configuration)
     now = None if row.before is None else {key: row.before.get(key) for key in row.asked or row.before}
     return PlannedSetting(**place, outcome=row.outcome, reason=row.reason, now=now, asked=row.asked)
 

@@ -33,7 +33,7 @@ def wall_time() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def run_started(bench: BenchFile, run_id: str, *, resumed: bool, redacted: bool = False) -> RunStarted:
+def make_run_started(bench: BenchFile, run_id: str, *, resumed: bool, redacted: bool = False) -> RunStarted:
     """The first event of a run, or of its resumption."""
     return RunStarted(
         run_id=run_id,
@@ -62,7 +62,7 @@ def _checksum(bench: BenchFile) -> str:
     return hashlib.sha256(bench.source.encode()).hexdigest()
 
 
-def turns_left(bench: BenchFile, journal: Journal, bus: Bus) -> Iterator[Turn]:
+def iterate_turns_left(bench: BenchFile, journal: Journal, bus: Bus) -> Iterator[Turn]:
     """The turns that have not ended yet, in their order, until the runs are enough: the journal is read as they end."""
     ended = {(event.configuration, event.run) for event in journal.events() if isinstance(event, TurnFinished)}
     configurations, asked = len(bench.configurations), bench.runs
@@ -71,11 +71,16 @@ def turns_left(bench: BenchFile, journal: Journal, bus: Bus) -> Iterator[Turn]:
             yield turn
         made = turn.run - asked.warm_up
         is_round_over = turn.number % configurations == 0
-        if is_round_over and asked.grows and asked.may_end(made, configurations) and _enough(bench, journal, made, bus):
+        if (
+            is_round_over
+            and asked.grows
+            and asked.may_end(made, configurations)
+            and _are_runs_enough(bench, journal, made, bus)
+        ):
             return
 
 
-def _enough(bench: BenchFile, journal: Journal, made: int, bus: Bus) -> bool:
+def _are_runs_enough(bench: BenchFile, journal: Journal, made: int, bus: Bus) -> bool:
     """Whether so many runs of each configuration are; what was found is journaled, once."""
     results = (result for result in journal.results() if (result.run or 1) <= bench.runs.warm_up + made)
     over = summarise_over_runs(results, bench.runs, main_values)

@@ -124,7 +124,7 @@ class RunFolder:
         """The bench file as given; for an import, the description of how it was read."""
         path = self.path / (IMPORT if self.is_imported else BENCH)
         try:
-            return reading.text(path)
+            return reading.read_text(path)
         except FileNotFoundError as error:
             raise storage_error(error, path) from error
 
@@ -149,7 +149,7 @@ class RunFolder:
         """Reads a JSON file of the folder; None where it is missing (the run ended before it was written)."""
         path = self.path / name
         try:
-            return reading.parsed(path)
+            return reading.parse_json(path)
         except FileNotFoundError:
             return None
 
@@ -219,7 +219,7 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def _first_line(error: ValidationError, path: Path) -> int | None:
-    return line_of(reading.text(path), error.errors(include_url=False)[0]["loc"])
+    return line_of(reading.read_text(path), error.errors(include_url=False)[0]["loc"])
 
 
 def _is_newer(content: Any) -> bool:
@@ -247,7 +247,7 @@ def _refuse_ruin(path: Path) -> None:
     found = 0
     for name in _FIRST:
         with contextlib.suppress(FileNotFoundError):
-            reading.opened(path / name).close()
+            reading.open_file(path / name).close()
             found += 1
     if not found:
         raise HostError(

@@ -81,7 +81,7 @@ class Samples:
     cut_bytes: int
 
 
-def looked_at(path: Path) -> Samples:
+def check_samples(path: Path) -> Samples:
     """Checks a file of records. HostError, with the file's name, where it is none or holds invalid records."""
     try:
         samples = _by_header(path)

@@ -42,7 +42,7 @@ class Machines:
 def machines_of(folder: Path) -> Machines:
     """Reads cards, kernels and drivers of a run folder; empty where it has no readable inventory."""
     try:
-        return machines(from_json(reading.content(folder / INVENTORY), allow_inf_nan=False))
+        return machines(from_json(reading.read_bytes(folder / INVENTORY), allow_inf_nan=False))
     except (OSError, ValueError, RecursionError, NicbenchError):
         return Machines()
 

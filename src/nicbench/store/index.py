@@ -84,7 +84,7 @@ def _exists(text: str) -> bool:
     return True
 
 
-def found(runs: Iterable[RunHeadline], search: Search) -> tuple[RunHeadline, ...]:
+def find_runs(runs: Iterable[RunHeadline], search: Search) -> tuple[RunHeadline, ...]:
     """Returns the runs that meet a search, in their order."""
     for holds in _conditions(search):
         runs = filter(holds, runs)
@@ -97,14 +97,14 @@ def _conditions(search: Search) -> Iterator[Callable[[RunHeadline], bool]]:
         yield lambda run: _in_time(run.at, search)
     for wanted, names_of in ((search.cards, _cards), (search.drivers, _drivers)):
         if wanted:
-            yield _any_within(_folded(wanted), names_of)
+            yield _any_within(_fold_case(wanted), names_of)
     if search.kernels:
         yield lambda run: any(_is_release(wanted, one) for wanted in search.kernels for one in run.kernels)
     for wanted, names_of in ((search.tags, _tags), (search.methods, _methods)):
         if wanted:
-            yield _all_of(set(_folded(wanted)), names_of)
+            yield _all_of(set(_fold_case(wanted)), names_of)
     if search.words:
-        yield lambda run: _has_words(run, _folded(search.words))
+        yield lambda run: _has_words(run, _fold_case(search.words))
 
 
 _Names = Callable[[RunHeadline], tuple[str, ...]]
@@ -115,16 +115,16 @@ _methods: Final[_Names] = attrgetter("methods")
 
 
 @lru_cache(maxsize=4096)  # the same few names stand in thousands of runs
-def _folded(names: tuple[str, ...]) -> tuple[str, ...]:
+def _fold_case(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.casefold() for name in names)
 
 
 def _any_within(wanted: tuple[str, ...], names_of: _Names) -> Callable[[RunHeadline], bool]:
-    return lambda run: any(one in name for one in wanted for name in _folded(names_of(run)))
+    return lambda run: any(one in name for one in wanted for name in _fold_case(names_of(run)))
 
 
 def _all_of(wanted: set[str], names_of: _Names) -> Callable[[RunHeadline], bool]:
-    return lambda run: wanted.issubset(_folded(names_of(run)))
+    return lambda run: wanted.issubset(_fold_case(names_of(run)))
 
 
 def _in_time(at: str, search: Search) -> bool:
@@ -147,7 +147,7 @@ def _has_words(run: RunHeadline, words: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class IndexedRuns:
     """The runs, oldest first; how many folders were read for them; and notes on the index for the user."""
 
     runs: tuple[RunHeadline, ...]
@@ -159,13 +159,13 @@ class _UnusableError(Exception):
     """The index must not be used or changed; the message says why."""
 
 
-def indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Indexed:
+def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> IndexedRuns:
     """Lists every run under ``parent`` as its folder is now. ``tell`` returns a line on the results of a run.
 
     ``rebuild`` reads every folder again. Raises no NicbenchError; OSError where ``parent`` itself cannot be read.
     """
     if not parent.is_dir():
-        return Indexed((), 0)
+        return IndexedRuns((), 0)
     notes: list[str] = []
     known: Mapping[str, tuple[str, str]] = {}
     usable = True
@@ -196,7 +196,7 @@ def indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Indexed:
     if usable and (changed or gone or rebuild):
         note = _save(parent / NAME, changed, gone, rebuild=rebuild)
         notes += [note] if note else []
-    return Indexed(tuple(every[name] for name in sorted(every)), len(changed), tuple(notes))
+    return IndexedRuns(tuple(every[name] for name in sorted(every)), len(changed), tuple(notes))
 
 
 def _read(path: Path, tell: Tell) -> RunHeadline | None:
@@ -245,7 +245,7 @@ def _stamps(parent: Path, known: Mapping[str, tuple[str, str]]) -> dict[str, tup
 
 
 @contextlib.contextmanager
-def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+def _open_index(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     """Opens the index; what is not committed is rolled back. No write-ahead log: it fails on network file systems."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_S, isolation_level=None)
@@ -264,7 +264,7 @@ def _load(path: Path) -> dict[str, tuple[str, str]]:
     if path.is_symlink() or not path.is_file():
         raise _UnusableError("is no file")
     try:
-        with _opened(path, "ro") as connection:
+        with _open_index(path, "ro") as connection:
             if not _is_ours(connection):
                 return {}
             rows = connection.execute("SELECT name, stamp, headline FROM runs")
@@ -298,7 +298,7 @@ def _save(path: Path, changed: Mapping[str, tuple[str, RunHeadline]], gone: set[
     try:
         if rebuild:
             _discard_damaged(path)
-        with _opened(path, "rwc") as connection:
+        with _open_index(path, "rwc") as connection:
             connection.execute("BEGIN IMMEDIATE")
             if rebuild or not _is_ours(connection):
                 connection.execute("DROP TABLE IF EXISTS runs")
@@ -332,7 +332,7 @@ def _discard_damaged(path: Path) -> None:
     if not path.is_file() or path.is_symlink():
         return
     try:
-        with _opened(path, "ro") as connection:
+        with _open_index(path, "ro") as connection:
             _is_ours(connection)
             if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
                 return

@@ -100,7 +100,7 @@ class Journal:
     def _open(self) -> None:
         try:
             with contextlib.suppress(FileNotFoundError):
-                reading.opened(self.path).close()  # refuses pipes, devices and links
+                reading.open_file(self.path).close()  # refuses pipes, devices and links
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             raise storage_error(error, self.path) from error
@@ -165,11 +165,11 @@ class Journal:
     def _lines(self) -> Iterator[tuple[bytes, bool]]:
         """Reads lines without newline, each with whether it is torn: the last one, incomplete or not JSON."""
         try:
-            stream = reading.opened(self.path)
+            stream = reading.open_file(self.path)
         except FileNotFoundError:
             return  # killed between making the folder and the first line: nothing was measured
         with stream:
-            lines = reading.lines(stream, self.path)
+            lines = reading.iterate_lines(stream, self.path)
             line = next(lines, b"")
             while line:
                 following = next(lines, b"")
@@ -187,12 +187,12 @@ class Journal:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise self._damaged_line(number, f"{where + ': ' if where else ''}{first['msg']}") from error
+            raise self._damaged_line_error(number, f"{where + ': ' if where else ''}{first['msg']}") from error
         except ValueError as error:
-            raise self._damaged_line(number, str(error)) from error
+            raise self._damaged_line_error(number, str(error)) from error
         return event
 
-    def _damaged_line(self, number: int, why: str) -> HostError:
+    def _damaged_line_error(self, number: int, why: str) -> HostError:
         return HostError(
             f"damaged line: {why}",
             place=f"{self.path}:{number}",

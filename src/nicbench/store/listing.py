@@ -31,7 +31,7 @@ _SKIMMED: Final = frozenset({b"run_started", b"result_ready", b"test_started"})
 
 
 @dataclass(frozen=True, slots=True)
-class Skimmed:
+class JournalSkim:
     """What a list needs of a journal. ``started`` is the wall time as written; ``trouble`` why it cannot be read."""
 
     title: str | None = None
@@ -44,13 +44,13 @@ class Skimmed:
     trouble: str | None = None
 
 
-def skim(journal: Path) -> Skimmed:
+def skim(journal: Path) -> JournalSkim:
     """Reads what a list shows of a journal. Torn or damaged lines are skipped; opening the run reports them."""
     first: dict[str, Any] = {}
     trials, results = 0, set[str]()
     methods, configurations = dict[str, None](), dict[str, None]()
     try:
-        with reading.opened(journal) as stream:
+        with reading.open_file(journal) as stream:
             while line := stream.readline(LONGEST_LINE):
                 kind, event = _event(line)
                 if kind == "trial_finished":
@@ -63,12 +63,12 @@ def skim(journal: Path) -> Skimmed:
                     results.add(json.dumps(result.get("id")))
                     configurations[str(result.get("configuration") or "default")] = None
     except FileNotFoundError:
-        return Skimmed()
+        return JournalSkim()
     except NicbenchError as error:
-        return Skimmed(trouble=f"{journal.name} {error.message}")
+        return JournalSkim(trouble=f"{journal.name} {error.message}")
     except OSError as error:
-        return Skimmed(trouble=str(error))
-    return Skimmed(
+        return JournalSkim(trouble=str(error))
+    return JournalSkim(
         title=_text_of(first.get("title")),
         started=_text_of(first.get("wall_time")),
         nicbench_version=_text_of(first.get("nicbench_version")),

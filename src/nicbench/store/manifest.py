@@ -66,7 +66,7 @@ def read(folder: Path) -> Manifest | None:
     """Reads the manifest; None where the run is not finished."""
     path = folder / NAME
     try:
-        content = reading.parsed(path)
+        content = reading.parse_json(path)
     except FileNotFoundError:
         return None
     written = content.get("format") if isinstance(content, dict) else None
@@ -92,7 +92,7 @@ def departures(
     """
     manifest = read(folder)
     entries = dict(_entries(folder))
-    found = {name: f"is {words}" for name, mode in entries.items() if (words := reading.strange(mode))}
+    found = {name: f"is {words}" for name, mode in entries.items() if (words := reading.describe_strange(mode))}
     if manifest is not None:
         present = {name for name, mode in entries.items() if stat.S_ISREG(mode) and _is_measured(name)}
         for name, checksum in manifest.sha256.items():
@@ -155,7 +155,7 @@ def _unlike(path: Path, checksum: str, most_bytes: int) -> str | None:
 
 def _checksum(path: Path) -> str:
     try:
-        with reading.opened(path) as stream:
+        with reading.open_file(path) as stream:
             found = hashlib.sha256()
             while block := stream.read(_BLOCK_BYTES):
                 found.update(block)

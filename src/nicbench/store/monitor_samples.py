@@ -120,7 +120,7 @@ SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Monitored:
+class MonitorTable:
     """The samples, and the monitors' costs by host, summed over the sessions of a run."""
 
     table: pa.Table
@@ -141,7 +141,7 @@ def finish(folder: Path) -> None:
         ):
             for batch in itertools.chain(_read_earlier(folder), parser.batches(log)):
                 writer.write_batch(batch)
-            writer.add_key_value_metadata({_METADATA: json.dumps(about.dumped()).encode()})
+            writer.add_key_value_metadata({_METADATA: json.dumps(about.dump()).encode()})
         log.unlink()
         sync_folder(folder)
     except OSError as error:
@@ -150,7 +150,7 @@ def finish(folder: Path) -> None:
         raise damaged_error(error, folder / NAME) from error
 
 
-def read(folder: Path, metrics: tuple[str, ...] | None) -> Monitored | None:
+def read(folder: Path, metrics: tuple[str, ...] | None) -> MonitorTable | None:
     """Reads the rows of some metrics (None: all) from the table, and from the log of a run in progress.
 
     None where there is neither.
@@ -163,16 +163,16 @@ def read(folder: Path, metrics: tuple[str, ...] | None) -> Monitored | None:
         raise damaged_error(error, folder / NAME) from error
 
 
-def _read(folder: Path, metrics: tuple[str, ...] | None) -> Monitored | None:
+def _read(folder: Path, metrics: tuple[str, ...] | None) -> MonitorTable | None:
     tables: list[pa.Table] = []
     about = _about(folder)
-    with contextlib.suppress(FileNotFoundError), reading.opened(folder / NAME) as stream:
+    with contextlib.suppress(FileNotFoundError), reading.open_file(folder / NAME) as stream:
         tables.append(_read_filtered(stream, metrics))
     log = folder / LOG_NAME
     if os.path.lexists(log):
         batches = _Parser(about, None if metrics is None else frozenset(metrics)).batches(log)
         tables.append(pa.Table.from_batches(batches, schema=SCHEMA))
-    return Monitored(pa.concat_tables(tables), _add_costs(about.costs)) if tables else None
+    return MonitorTable(pa.concat_tables(tables), _add_costs(about.costs)) if tables else None
 
 
 def _read_filtered(stream: BinaryIO, metrics: tuple[str, ...] | None) -> pa.Table:
@@ -211,14 +211,14 @@ class _About:
     sessions: list[int] = field(default_factory=list)
     costs: Costs = field(default_factory=list)
 
-    def dumped(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, Any]:
         costs = [{"host": host, **cost.model_dump()} for host, cost in self.costs]
         return {"format": "1.0", "sessions": self.sessions, "costs": costs}
 
 
 def _about(folder: Path) -> _About:
     try:
-        with reading.opened(folder / NAME) as stream:
+        with reading.open_file(folder / NAME) as stream:
             content = from_json((pq.read_metadata(stream).metadata or {}).get(_METADATA, b"{}"), allow_inf_nan=False)
     except FileNotFoundError:
         return _About()
@@ -271,8 +271,8 @@ class _Parser:
         began_ns, known_before = -1, True
         hosts: dict[str, _Host] = {}
         columns: list[list[Any]] = [[] for _ in SCHEMA]
-        with reading.opened(log) as stream:
-            for text in reading.lines(stream, log):
+        with reading.open_file(log) as stream:
+            for text in reading.iterate_lines(stream, log):
                 line = _object(text)
                 if isinstance(line.get("began_ns"), int) and line["began_ns"] != began_ns:
                     began_ns, hosts = line["began_ns"], {}

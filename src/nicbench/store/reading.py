@@ -88,7 +88,7 @@ def _past_gap(text: str, at: int) -> int:
 # Files.
 
 
-def opened(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BinaryIO:
     """Opens a file for reading. FileNotFoundError where it is missing, HostError where it is no regular file."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -109,9 +109,9 @@ def opened(path: Path) -> BinaryIO:
     return stream
 
 
-def content(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """Reads a whole file. FileNotFoundError where it is missing, HostError where it is too large or not regular."""
-    with opened(path) as stream:
+    with open_file(path) as stream:
         try:
             found = stream.read(MOST_BYTES + 1)
         except OSError as error:
@@ -121,38 +121,38 @@ def content(path: Path) -> bytes:
     return found
 
 
-def text(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Reads a whole file as UTF-8 text."""
     try:
-        return content(path).decode("utf-8")
+        return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise damaged_error(ValueError(f"byte {error.start + 1} is no UTF-8"), path) from error
 
 
-def parsed(path: Path) -> Any:
+def parse_json(path: Path) -> Any:
     """Parses a JSON file without NaN, with bounded depth and numbers. HostError, with the line, for anything else.
 
     The last value of a duplicate key counts.
     """
-    found = content(path)
+    found = read_bytes(path)
     try:
         value = from_json(found)
     except (ValueError, RecursionError) as error:
         raise damaged_error(error, path, line_in(str(error))) from error
-    if _MAY_BE_ABSURD.search(found) and (absurd := next(_absurd(value, ()), None)):
+    if _MAY_BE_ABSURD.search(found) and (absurd := next(_find_absurd(value, ()), None)):
         steps, why = absurd
         raise damaged_error(ValueError(f"{_words(steps)}{why}"), path, line_of(found.decode(errors="replace"), steps))
     return value
 
 
 def refuse_absurd_numbers(line: bytes) -> None:
-    """Raises ValueError, with the keys that lead to it, for a number in a line that ``parsed`` would refuse."""
-    if _MAY_BE_ABSURD.search(line) and (absurd := next(_absurd(from_json(line), ()), None)):
+    """Raises ValueError, with the keys that lead to it, for a number in a line that ``parse_json`` would refuse."""
+    if _MAY_BE_ABSURD.search(line) and (absurd := next(_find_absurd(from_json(line), ()), None)):
         steps, why = absurd
         raise ValueError(f"{_words(steps)}{why}")
 
 
-def _absurd(value: Any, steps: Steps) -> Iterator[tuple[Steps, str]]:
+def _find_absurd(value: Any, steps: Steps) -> Iterator[tuple[Steps, str]]:
     if isinstance(value, float):
         if not math.isfinite(value):
             yield steps, "is not a finite number"
@@ -161,17 +161,17 @@ def _absurd(value: Any, steps: Steps) -> Iterator[tuple[Steps, str]]:
             yield steps, "is larger than anything that is counted"
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from _absurd(each, (*steps, key))
+            yield from _find_absurd(each, (*steps, key))
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _absurd(each, (*steps, index))
+            yield from _find_absurd(each, (*steps, index))
 
 
 def _words(steps: Steps) -> str:
     return f"{visible_name('.'.join(map(str, steps)))} " if steps else "it "
 
 
-def lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
+def iterate_lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
     """Reads lines with their newlines. HostError, with its number, at a line longer than nicbench writes."""
     number = 0
     while line := stream.readline(LONGEST_LINE_BYTES + 1):
@@ -182,7 +182,7 @@ def lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
         yield line
 
 
-def strange(mode: int) -> str | None:
+def describe_strange(mode: int) -> str | None:
     """Describes a directory entry that does not belong in a run folder; None for files and folders."""
     kinds = {
         stat.S_IFLNK: "a symbolic link, and none is followed",
@@ -197,7 +197,7 @@ def strange(mode: int) -> str | None:
 def _refuse_strange(path: Path, found: os.stat_result) -> None:
     if stat.S_ISREG(found.st_mode):
         return
-    raise _strange_error(path, strange(found.st_mode) or "a folder")
+    raise _strange_error(path, describe_strange(found.st_mode) or "a folder")
 
 
 def _strange_error(path: Path, what: str) -> HostError:

@@ -61,7 +61,7 @@ def remove_tag(folder: Path, tag: str) -> tuple[str, ...]:
 
 def _change(folder: Path, change: Callable[[tuple[str, ...]], set[str]]) -> tuple[str, ...]:
     path = folder / TAGS
-    with _locked(folder):
+    with _lock_folder(folder):
         try:
             tags = _read(path)
         except OSError as error:
@@ -80,7 +80,7 @@ def _change(folder: Path, change: Callable[[tuple[str, ...]], set[str]]) -> tupl
 def _read(path: Path) -> tuple[str, ...]:
     """Reads tags; none where there is no file. ValueError for other content, OSError where it cannot be read."""
     try:
-        with reading.opened(path) as stream:
+        with reading.open_file(path) as stream:
             content = stream.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         return ()
@@ -96,7 +96,7 @@ def _read(path: Path) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Locks the run folder, so that two users who tag a run at the same time do not lose a tag."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

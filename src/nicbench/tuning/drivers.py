@@ -25,7 +25,7 @@ async def bound_driver(host: Host, address: str) -> str:
     return done.stdout.strip().rpartition("/")[2]
 
 
-async def overridden(host: Host, address: str) -> str:
+async def driver_override(host: Host, address: str) -> str:
     """The only driver that it may be given to; "" where any that knows it may have it."""
     text = (await host.read_file(f"{folder_of(address)}/driver_override") or "").strip()
     return "" if text == "(null)" else text

@@ -52,7 +52,7 @@ class DryUndo:
 async def dry_undo(host: Host, undo: Undo, *, applied: bool) -> DryUndo | None:
     """Before and after the change is made (``applied``); None where it cannot be foreseen."""
     dry = _DryHost(host.machine)
-    there = _as_dry_host(host.spec(), host.name, dry)
+    there = _make_dry_host(host.spec(), host.name, dry)
     if there is None:
         return None
     found = DryUndo()
@@ -68,13 +68,13 @@ async def dry_undo(host: Host, undo: Undo, *, applied: bool) -> DryUndo | None:
             await _act(dry, undo_one(there, undo))
         found.changes = dry.changes
         if applied:
-            return await _with_files(dry, found)
+            return await _judge_file(dry, found)
     except (CannotSetError, NicbenchError):
         return None
     return found if found.changes else None
 
 
-async def _with_files(dry: _DryHost, found: DryUndo) -> DryUndo | None:
+async def _judge_file(dry: _DryHost, found: DryUndo) -> DryUndo | None:
     """A file that is written back must read as it does now; only what is set by commands depends on the questions."""
     dry.acting = False
     readings = [change.reading for change in found.changes if change.reading is not None]
@@ -101,15 +101,15 @@ async def _act(dry: _DryHost, undoing: Any) -> None:
             raise
 
 
-def _as_dry_host(spec: Mapping[str, Any], name: str, dry: _DryHost) -> Host | None:
+def _make_dry_host(spec: Mapping[str, Any], name: str, dry: _DryHost) -> Host | None:
     if spec.get("kind") not in _SCRIPTED:
         return None
     if "inner" not in spec:
         return dry
-    if _as_dry_host(spec["inner"], name, dry) is None:
+    if _make_dry_host(spec["inner"], name, dry) is None:
         return None
     kind = find("nicbench.hosts.kinds", Host)[str(spec["kind"])]
-    return kind.of_spec(spec, name, lambda inner: _as_dry_host(inner, name, dry) or host_from_spec(inner))
+    return kind.of_spec(spec, name, lambda inner: _make_dry_host(inner, name, dry) or host_from_spec(inner))
 
 
 class _WaitingError(Exception):

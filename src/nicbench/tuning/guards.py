@@ -89,26 +89,26 @@ _STAND_DOWN_S = 130.0
 
 
 class Guards:
-    """Those of one run. ``before`` and ``after`` stand around each change."""
+    """Those of one run. ``store_undo`` and ``confirm_undo`` stand around each change."""
 
     def __init__(self, runtime: str = str(RUNTIME_FOLDER)) -> None:
         self._runtime = runtime
-        self._guarded: dict[str, _Guarded] = {}
+        self._guarded: dict[str, _GuardedMachine] = {}
 
-    async def before(self, record: Record, host: Host, undo: Undo) -> None:
+    async def store_undo(self, record: Record, host: Host, undo: Undo) -> None:
         """Before a change: its undo lies on the host, whatever becomes of the connection that the change goes over."""
         if not _is_guarded(host.machine):
             return
         folder = folder_of(self._runtime, record.run_id, host.machine)
         guarded = self._guarded.get(folder)
         if guarded is None:
-            guarded = self._guarded[folder] = _Guarded(host.machine, folder)
-        await guarded.before(record, host, undo)
+            guarded = self._guarded[folder] = _GuardedMachine(host.machine, folder)
+        await guarded.store_undo(record, host, undo)
 
-    async def after(self, record: Record, host: Host, undo: Undo) -> None:
+    async def confirm_undo(self, record: Record, host: Host, undo: Undo) -> None:
         """Once it is made: the undo is of what now reads as it does, and of nothing else."""
         if _is_guarded(host.machine):
-            await self._guarded[folder_of(self._runtime, record.run_id, host.machine)].after(host, undo)
+            await self._guarded[folder_of(self._runtime, record.run_id, host.machine)].confirm_undo(host, undo)
 
     async def keep(self, record: Record) -> None:
         """The changes are to outlive this process: the scripts go, and the records there say so."""
@@ -116,7 +116,7 @@ class Guards:
             await guarded.keep(record)
 
 
-class _Guarded:
+class _GuardedMachine:
     """One machine."""
 
     def __init__(self, machine: Host, folder: str) -> None:
@@ -126,10 +126,10 @@ class _Guarded:
         self._steps: list[Step] = []
         self._presence: Presence | None = None
 
-    async def before(self, record: Record, host: Host, undo: Undo) -> None:
+    async def store_undo(self, record: Record, host: Host, undo: Undo) -> None:
         if self._presence is None:
             self._presence = await self._machine.when_unheard(f"{self._folder}/{SCRIPT_NAME}")
-        self._entries.append(Entry(host=_as_seen_there(host.spec()), undo=undo))
+        self._entries.append(Entry(host=_spec_seen_there(host.spec()), undo=undo))
         self._steps.append(await self._step(host, undo, applied=False))
         await asyncio.gather(self._store(RECORD_NAME, self._record(record)), self._store_script())
 
@@ -150,7 +150,7 @@ class _Guarded:
         )
         return there.model_dump_json(indent=1)
 
-    async def after(self, host: Host, undo: Undo) -> None:
+    async def confirm_undo(self, host: Host, undo: Undo) -> None:
         self._steps[-1] = await self._step(host, undo, applied=True)
         await self._store_script()
 
@@ -238,9 +238,9 @@ def _digest(machine: Host) -> str:
     return hashlib.sha256(json.dumps(machine.spec(), sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _as_seen_there(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _spec_seen_there(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The machine itself is local to what undoes it there."""
-    return {**spec, "inner": _as_seen_there(spec["inner"])} if "inner" in spec else {"kind": "local"}
+    return {**spec, "inner": _spec_seen_there(spec["inner"])} if "inner" in spec else {"kind": "local"}
 
 
 def _owner(presence: Presence) -> Owner:

@@ -23,7 +23,7 @@ from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.tuning.lock import (
     Lease,
     Standing,
-    busy,
+    busy_error,
     lease_of_this_process,
     lease_text,
     standing_of,
@@ -243,13 +243,13 @@ class HostLease:
                 next_step=f"there: sudo nicbench restore {answer.records[0]}",
             )
         if answer.held:
-            raise busy(self._in_the_way(answer.held), name)
+            raise busy_error(self._find_conflicting(answer.held), name)
         here = standing_of_holder(answer.local, answer.now_s)
         if here is not None or answer.is_busy:
-            raise busy([here] if here is not None else [], name)
+            raise busy_error([here] if here is not None else [], name)
         raise HostError(f"no lease can be taken there: {process.stderr_tail()}", place=name)
 
-    def _in_the_way(self, held: list[Standing]) -> list[Standing]:
+    def _find_conflicting(self, held: list[Standing]) -> list[Standing]:
         """Of the living leases those that ours would meet: the whole machine meets all."""
         if self._ports is None:
             return held

@@ -98,7 +98,7 @@ def standing_of(text: str, now_s: int | None) -> Standing:
     return Standing(lease, age_s, tuple(rest[end:].split()))
 
 
-def busy(holders: Sequence[Standing], place: str, step: str | None = None) -> BusyError:
+def busy_error(holders: Sequence[Standing], place: str, step: str | None = None) -> BusyError:
     """The error of a lease that others hold, with each of them."""
     now = datetime.now(UTC)
     told = "; ".join(holder.describe(now) for holder in holders) or "another run is starting"
@@ -198,7 +198,7 @@ class HostLock:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                busy_error = _busy(descriptor, self._path)
+                busy_error = _busy_error(descriptor, self._path)
                 os.close(descriptor)
                 raise busy_error from None
             if _is_at(descriptor, self._path):
@@ -219,7 +219,7 @@ class HostLock:
         return said
 
 
-def locked_by(run_id: str, runtime: Path = RUNTIME_FOLDER) -> bool:
+def is_locked_by(run_id: str, runtime: Path = RUNTIME_FOLDER) -> bool:
     """Whether the lock's file names this run, dead or alive."""
     try:
         return Holder.model_validate_json((runtime / LOCK_NAME).read_bytes()).run_id == run_id
@@ -275,11 +275,11 @@ def standing_of_holder(text: str | bytes, now_s: float) -> Standing | None:
     return Standing(who, None if holder.since_s is None else now_s - holder.since_s)
 
 
-def _busy(descriptor: int, path: Path) -> BusyError:
+def _busy_error(descriptor: int, path: Path) -> BusyError:
     """Names those who lease this machine from elsewhere, or the run on it."""
     leasing = living_leases(path.parent)
     here = None if leasing else standing_of_holder(os.pread(descriptor, 65536, 0), time.time())
     if here is None or here.lease is None:
-        return busy(leasing, str(path))
+        return busy_error(leasing, str(path))
     step = f"wait until it has ended (--wait 10min does), or end it: kill {here.lease.pid}"
-    return busy([here], str(path), step)
+    return busy_error([here], str(path), step)

@@ -67,7 +67,7 @@ def place_requests(requests: Iterable[TuningRequest], parts: Iterable[Part]) -> 
     """
     found: dict[tuple[str, str, str | None, int], PlacedRequest] = {}
     for part in parts:
-        of_host = _of_part(requests, part)
+        of_host = _requests_of_part(requests, part)
         for number, request in of_host:
             for place in _places(request, part):
                 key = (request.item.kind, _key(place.host), place.device, number)
@@ -83,7 +83,7 @@ def place_requests(requests: Iterable[TuningRequest], parts: Iterable[Part]) -> 
     return tuple(sorted(found.values(), key=lambda one: one.item.phase))
 
 
-def _of_part(requests: Iterable[TuningRequest], part: Part) -> list[tuple[int, TuningRequest]]:
+def _requests_of_part(requests: Iterable[TuningRequest], part: Part) -> list[tuple[int, TuningRequest]]:
     """The requests for this host, each numbered among those of its kind: what is nearest to it and written wins."""
     levels: Mapping[tuple[bool, bool], dict[str, list[TuningRequest]]] = {
         (written, own): {} for written in (False, True) for own in (False, True)

@@ -40,19 +40,19 @@ async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost 
 async def restore_stale(runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = host_from_spec) -> list[str]:
     """Undoes what dead runs left on this machine; labs that were made to stay (``lab up``) stay. Says what it did."""
     said: list[str] = []
-    for record in records(runtime):
+    for record in read_records(runtime):
         stays = record.kept and record.owner.boot_id == boot_id()
         if not record.owner.is_alive and not stays:
             said.extend(await _restore_record(record, runtime, make_host))
     return said
 
 
-def kept_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
+def find_kept_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
     """Labs that stay until ``nicbench lab down``."""
-    return [record.run_id for record in records(runtime) if record.kept and record.owner.boot_id == boot_id()]
+    return [record.run_id for record in read_records(runtime) if record.kept and record.owner.boot_id == boot_id()]
 
 
-def records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
+def read_records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
     """Every record of changes on this machine, by name."""
     if not runtime.is_dir():
         return []

@@ -101,7 +101,7 @@ class Setting(DescribedPlugin, ABC):
         CannotSetError where this place has no such setting.
         """
 
-    async def now(self, place: Place) -> Values:
+    async def read_checked(self, place: Place) -> Values:
         """``read``, with a HostError where what a tool says is not understood."""
         try:
             return await self.read(place)
@@ -116,10 +116,12 @@ class Setting(DescribedPlugin, ABC):
         """
         raise CannotSetError(f"{self.kind} only checks")
 
-    def same(self, key: str, one: object, other: object) -> bool:
+    def is_same(self, key: str, one: object, other: object) -> bool:
         """Whether two values of a key mean the same."""
         return one == other
 
-    def differing(self, one: Values, other: Values) -> Values:
+    def find_differing(self, one: Values, other: Values) -> Values:
         """The part of ``one`` that is not so in ``other``."""
-        return {key: value for key, value in one.items() if key not in other or not self.same(key, value, other[key])}
+        return {
+            key: value for key, value in one.items() if key not in other or not self.is_same(key, value, other[key])
+        }

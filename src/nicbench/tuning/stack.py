@@ -58,14 +58,14 @@ class UndoStack(Changes):
         entries = (*self._record.entries, Entry(host=spec, undo=undo))
         self._record = self._record.model_copy(update={"entries": entries})
         self._save(self._record)
-        await self._guards.before(self._record, host, undo)
+        await self._guards.store_undo(self._record, host, undo)
         try:
             await apply()
         except BaseException:
             with contextlib.suppress(NicbenchError):
-                await self._guards.after(self._record, host, undo)
+                await self._guards.confirm_undo(self._record, host, undo)
             raise
-        await self._guards.after(self._record, host, undo)
+        await self._guards.confirm_undo(self._record, host, undo)
 
     async def set_file(self, host: Host, path: str, value: str) -> None:
         before = await host.read_file(path)

@@ -13,7 +13,7 @@ from nicbench.tuning.requests import PlacedRequest
 from nicbench.tuning.setting import values_in_words
 
 
-async def look(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -> TunedSetting:
+async def preview(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -> TunedSetting:
     """What would be done at this place: a row with the outcome that is to be expected. Changes nothing."""
     before: Values | None = None
     asked: Values | None = None
@@ -21,8 +21,8 @@ async def look(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1) -
     try:
         if one.item.scope == "device" and one.place.device is None:
             raise CannotSetError("the test has no interface there; name some with `devices`")
-        before = await one.item.now(one.place)
-        asked = one.item.wanted(before)
+        before = await one.item.read_checked(one.place)
+        asked = one.item.target_values(before)
         outcome = _expected_outcome(one, before, asked)
     except (CannotSetError, NicbenchError) as error:
         outcome = Outcome.FAILED if one.request.profile is None else Outcome.SKIPPED
@@ -51,14 +51,14 @@ async def tune(
     NotReadyError with every refusal; or with one, where a machine takes a value and then has another.
     """
     every = list(every)
-    refuse(every, [await look(one, configuration, run) for one in every])
+    refuse_failed(every, [await preview(one, configuration, run) for one in every])
     rows: list[TunedSetting] = []
     for one in every:
-        row = await look(one, configuration, run)  # anew: what was applied before may have changed it
+        row = await preview(one, configuration, run)  # anew: what was applied before may have changed it
         if row.outcome is Outcome.CHANGED:
             row = await _apply(changes, one, row)
         rows.append(row)
-        refuse([one], [row])
+        refuse_failed([one], [row])
     return rows
 
 
@@ -69,7 +69,7 @@ async def look_again(
     return [await _reread(one, row, at_end=at_end) for one, row in zip(every, rows, strict=True)]
 
 
-def refuse(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting]) -> None:
+def refuse_failed(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting]) -> None:
     """NotReadyError where one of the rows failed; all of them are told at once."""
     failed = [(one, row) for one, row in zip(every, rows, strict=True) if row.outcome is Outcome.FAILED]
     if failed:
@@ -93,19 +93,19 @@ def find_strayed(rows: Iterable[TunedSetting], *, at_end: bool) -> list[str]:
         if was is not None and now != was:
             when = "at the end of the test" if at_end else "before the first trial"
             said.append(
-                f"{where(row)}: {row.item} was {values_in_words(was)} and is {values_in_words(now)} {when}: "
+                f"{place_words(row)}: {row.item} was {values_in_words(was)} and is {values_in_words(now)} {when}: "
                 "something changed it"
             )
     return said
 
 
-def where(row: TunedSetting) -> str:
+def place_words(row: TunedSetting) -> str:
     """Host and interface."""
     return row.host if row.device is None else f"{row.host}, {row.device}"
 
 
 def _expected_outcome(one: PlacedRequest, before: Values, asked: Values) -> Outcome:
-    differs = one.item.differing(asked, before)
+    differs = one.item.find_differing(asked, before)
     if one.item.only_checks and differs and getattr(one.request.options, "required", False):
         got = {key: before.get(key) for key in differs}
         raise CannotSetError(
@@ -119,12 +119,12 @@ def _expected_outcome(one: PlacedRequest, before: Values, asked: Values) -> Outc
 async def _apply(changes: Changes, one: PlacedRequest, row: TunedSetting) -> TunedSetting:
     """The row once it was set and read back; FAILED or SKIPPED, with the old value put back, where it did not take."""
     before, asked = row.before or {}, row.asked or {}
-    to_change = one.item.differing(asked, before)
+    to_change = one.item.find_differing(asked, before)
     old = {key: before[key] for key in to_change if key in before}
     try:
         await one.item.apply(changes, one.place, old, to_change)
-        now = await one.item.now(one.place)
-        wrong = one.item.differing(to_change, now)
+        now = await one.item.read_checked(one.place)
+        wrong = one.item.find_differing(to_change, now)
         if not wrong:
             return row
         got = {key: now.get(key) for key in wrong}
@@ -138,8 +138,8 @@ async def _apply(changes: Changes, one: PlacedRequest, row: TunedSetting) -> Tun
 async def _put_back(one: PlacedRequest, old: Values) -> str:
     """Now, not by the undo: that would take what the machine made of our value for somebody else's."""
     try:
-        now = await one.item.now(one.place)
-        if differing := one.item.differing(old, now):
+        now = await one.item.read_checked(one.place)
+        if differing := one.item.find_differing(old, now):
             await one.item.write(one.place, differing)
     except (CannotSetError, NicbenchError) as error:
         return f"; it could not be put back to {values_in_words(old)}: {error}"
@@ -154,7 +154,7 @@ async def _reread(one: PlacedRequest, row: TunedSetting, *, at_end: bool) -> Tun
     if row.asked is None or row.outcome in (Outcome.SKIPPED, Outcome.FAILED):
         return row
     try:
-        now = await one.item.now(one.place)
+        now = await one.item.read_checked(one.place)
         values: Values | None = {key: now.get(key) for key in row.asked}
     except (CannotSetError, NicbenchError):
         values = None

@@ -58,7 +58,7 @@ class LeftFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredFile:
     """Where a file that a client left was stored: its paths in the run folder, and notes on what is missing."""
 
     files: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Keeper(Protocol):
     async def folder(self, host: Host, job: int) -> str:
         """Makes a folder on the host for the job with this number in the round."""
 
-    async def take(self, host: Host, job: int, left: LeftFile, path: str) -> Kept:
+    async def take(self, host: Host, job: int, left: LeftFile, path: str) -> StoredFile:
         """Fetches a file after the client has ended. It raises only where the run folder cannot be written."""
 
 

@@ -48,16 +48,16 @@ async def play(
     known, memory = kinds(), programs or Programs()
     running_jobs = [RunningJob(number, job, ends, raw, keeper) for number, job in enumerate(request.jobs, 1)]
     try:
-        await _each(running_jobs, lambda running: running.prepare(known, memory))
+        await _run_step(running_jobs, lambda running: running.prepare(known, memory))
         await _open_servers(running_jobs, ready_timeout_s)
         if watch is not None:
             await watch.begin()
         began_s = asyncio.get_running_loop().time()
-        await _each(running_jobs, lambda running: running.begin(began_s))
-        await _each(running_jobs, lambda running: running.finish(request))
+        await _run_step(running_jobs, lambda running: running.begin(began_s))
+        await _run_step(running_jobs, lambda running: running.finish(request))
         if watch is not None:
             await watch.end()
-        await _each(running_jobs, lambda running: running.finish_server())
+        await _run_step(running_jobs, lambda running: running.finish_server())
     finally:
         await asyncio.shield(asyncio.gather(*(running.stop() for running in running_jobs)))
     await asyncio.gather(*(running.collect() for running in running_jobs))
@@ -65,7 +65,9 @@ async def play(
     return tuple([await asyncio.to_thread(running.outcome) for running in running_jobs])
 
 
-async def _each(running_jobs: Iterable[RunningJob], step: Callable[[RunningJob], Coroutine[Any, Any, None]]) -> None:
+async def _run_step(
+    running_jobs: Iterable[RunningJob], step: Callable[[RunningJob], Coroutine[Any, Any, None]]
+) -> None:
     """Runs one step of all jobs that have not failed, at the same time; an error fails its own job."""
 
     async def run_step(running: RunningJob) -> None:
@@ -107,7 +109,7 @@ async def _open(host: Host, running_jobs: Sequence[RunningJob], timeout_s: float
             what = f"{taken[0].protocol.upper()} port {taken[0].port} is taken by another process there"
             place = f"{running.job.workload}, server on {running.job.server}"
             running.fail(JobError(what, place=place, next_step=_PORT_ADVICE))
-    await _each(running_jobs, lambda running: running.open())
+    await _run_step(running_jobs, lambda running: running.open())
     started = {number: running for number, running in enumerate(running_jobs) if running.going}
     ready = await wait_until_open(
         host,
@@ -115,7 +117,7 @@ async def _open(host: Host, running_jobs: Sequence[RunningJob], timeout_s: float
         lambda number: started[number].server_is_gone,
         timeout_s,
     )
-    await _each(
+    await _run_step(
         (running for number, running in started.items() if number not in ready),
         lambda running: running.server_failed(timeout_s),
     )

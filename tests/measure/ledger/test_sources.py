@@ -14,7 +14,7 @@ from nicbench.measure.ledger.sources.ip_layer import IpLayer, snmp_ipv6, snmp_ta
 from nicbench.measure.ledger.sources.links import Links
 from nicbench.measure.ledger.sources.nftables import Nftables
 from nicbench.measure.ledger.sources.qdisc import Qdisc
-from nicbench.measure.ledger.sources.softnet import Softnet, softnet_dropped
+from nicbench.measure.ledger.sources.softnet import Softnet, softnet_drops
 
 GOLDEN = Path(__file__).parent / "golden"
 VETH = {"t0": "veth", "d0": "veth"}
@@ -35,18 +35,18 @@ def card(driver: str) -> View:
 
 
 def test_the_backlog_column_is_read_as_hex_per_cpu() -> None:
-    assert softnet_dropped(golden("softnet_stat_two_cpus.txt")) == {0: 0, 1: 0x1AB61}
+    assert softnet_drops(golden("softnet_stat_two_cpus.txt")) == {0: 0, 1: 0x1AB61}
     (_, second) = Softnet().read(golden("softnet_stat_two_cpus.txt"), DUT)
     assert (second.place, second.stage, second.machine_wide) == ("DUT, backlog of CPU 1", Stage.DUT_BACKLOG, True)
 
 
 def test_a_cpu_that_is_offline_does_not_shift_the_others() -> None:
     second = golden("softnet_stat_two_cpus.txt").splitlines()[1]
-    assert softnet_dropped(second) == {1: 0x1AB61}
+    assert softnet_drops(second) == {1: 0x1AB61}
 
 
 def test_an_old_kernel_that_does_not_name_the_cpu_is_read_by_order() -> None:
-    assert softnet_dropped(golden("softnet_stat_before_5_14.txt")) == {0: 0, 1: 0x10}
+    assert softnet_drops(golden("softnet_stat_before_5_14.txt")) == {0: 0, 1: 0x10}
 
 
 def test_the_ip_tables_give_names_with_values() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.system.adapters.device_firmware import forms_of, parse_info, parse_mlxconfig, parse_parameters, pending
-from nicbench.system.adapters.interrupts import numbers_of, of_device, parse_interrupts, queue_of
+from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts, queue_of
 from nicbench.system.adapters.links import aggregates, parse_links, parse_neighbours, virtual_functions, xdp_program
 from nicbench.system.adapters.pci import (
     bandwidth_bits_per_s,
@@ -16,7 +16,7 @@ from nicbench.system.adapters.pci import (
     parse_pci_express,
     parse_register,
     read_request_bytes,
-    with_read_request,
+    set_read_request,
 )
 from nicbench.system.adapters.traffic_control import parse_classes, parse_dscp, parse_pfc, parse_qdiscs, parse_trust
 
@@ -70,7 +70,7 @@ def test_pci_express_shows_read_requests_payload_and_a_degraded_link() -> None:
 @pytest.mark.parametrize("register", [0x0000, 0x2936, 0x5950, 0x8FFF, 0xD957])
 def test_only_bits_14_to_12_change_with_the_read_request(register: int) -> None:
     for field, size in enumerate((128, 256, 512, 1024, 2048, 4096)):
-        changed = with_read_request(register, size)
+        changed = set_read_request(register, size)
         assert changed & 0x8FFF == register & 0x8FFF
         assert changed >> 12 & 7 == field
         assert read_request_bytes(changed) == size
@@ -78,7 +78,7 @@ def test_only_bits_14_to_12_change_with_the_read_request(register: int) -> None:
 
 def test_a_read_request_that_pci_express_does_not_have_is_refused() -> None:
     with pytest.raises(ValueError, match="128, 256, 512, 1024, 2048, 4096 bytes, not 8192"):
-        with_read_request(0x2936, 8192)
+        set_read_request(0x2936, 8192)
     with pytest.raises(ValueError, match="reserved"):
         read_request_bytes(0x6000)
 
@@ -116,20 +116,22 @@ def test_the_queue_is_read_from_an_interrupts_name(name: str, queue: int | None)
 
 def test_interrupts_of_one_function_are_not_those_of_the_next() -> None:
     names = parse_interrupts(golden("mlx5/interrupts.txt"))
-    ours = of_device("ens3f0np0", "0000:af:00.0", [], names)
+    ours = interrupts_of_device("ens3f0np0", "0000:af:00.0", [], names)
     assert [(irq.number, irq.queue) for irq in ours] == [(200, None), (201, 0), (202, 1)]
 
 
 def test_without_a_bus_interrupts_are_found_by_the_name_of_the_interface() -> None:
     names = parse_interrupts(golden("ixgbe/interrupts.txt"))
-    assert [irq.number for irq in of_device("eth1", None, [], names)] == [121, 122, 123, 124, 125]
-    assert [irq.queue for irq in of_device("ens5", None, [], parse_interrupts(golden("ena/interrupts.txt")))] == [0, 1]
+    assert [irq.number for irq in interrupts_of_device("eth1", None, [], names)] == [121, 122, 123, 124, 125]
+    assert [
+        irq.queue for irq in interrupts_of_device("ens5", None, [], parse_interrupts(golden("ena/interrupts.txt")))
+    ] == [0, 1]
 
 
 def test_interrupts_that_the_function_owns_count_whatever_their_name() -> None:
     names = parse_interrupts(golden("virtio_net/interrupts.txt"))
     msi = numbers_of([f"/sys/class/net/eth0/device/../msi_irqs/{number}" for number in (37, 38, 39, 99)])
-    assert [(irq.number, irq.name, irq.queue) for irq in of_device("eth0", None, msi, names)] == [
+    assert [(irq.number, irq.name, irq.queue) for irq in interrupts_of_device("eth0", None, msi, names)] == [
         (37, "virtio2-config", None),
         (38, "virtio2-input.0", 0),
         (39, "virtio2-output.0", 0),

@@ -11,8 +11,8 @@ from nicbench.system.inventory.facts.interface.flow_steering import parse_steeri
 from nicbench.system.inventory.facts.interface.interfaces import parse_link
 from nicbench.system.inventory.facts.interface.packet_steering import parse_masks
 from nicbench.system.inventory.facts.kernel.frequency import parse_policies
-from nicbench.system.inventory.facts.kernel.huge_pages import selected
-from nicbench.system.inventory.facts.kernel.irqbalance import runs
+from nicbench.system.inventory.facts.kernel.huge_pages import selected_word
+from nicbench.system.inventory.facts.kernel.irqbalance import is_running
 from nicbench.system.inventory.facts.kernel.kernel import parse_command_line
 from nicbench.system.inventory.facts.kernel.mitigations import parse_vulnerabilities
 from nicbench.system.inventory.facts.kernel.operating_system import parse_os_release
@@ -119,10 +119,10 @@ def test_a_package_that_was_removed_is_not_installed() -> None:
 
 
 def test_small_readings() -> None:
-    assert selected("always [madvise] never\n") == "madvise"
-    assert selected("always\n") is None
-    assert runs("bash\nirqbalance\n", "irqbalance")
-    assert not runs("irqbalance-ui\n", "irqbalance")
+    assert selected_word("always [madvise] never\n") == "madvise"
+    assert selected_word("always\n") is None
+    assert is_running("bash\nirqbalance\n", "irqbalance")
+    assert not is_running("irqbalance-ui\n", "irqbalance")
     assert parse_masks({"/sys/class/net/d0/queues/rx-0/rps_cpus": "2"}) == {"d0 rx-0": "2"}
     assert parse_settings({"/proc/sys/net/ipv4/ip_forward": "1"}) == {"net.ipv4.ip_forward": "1"}
     assert parse_command_line("mitigations=auto quiet -- first process\n") == "mitigations=auto quiet"

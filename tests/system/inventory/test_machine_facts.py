@@ -21,7 +21,7 @@ from nicbench.system.inventory.facts.kernel.security_modules import parse_securi
 from nicbench.system.inventory.facts.kernel.software import parse_tools
 from nicbench.system.inventory.facts.kernel.tuned import parse_tuned
 from nicbench.system.inventory.facts.machine.cpu import parse_lscpu, parse_microcode
-from nicbench.system.inventory.facts.machine.drives import drives, parse_lsblk, parse_nvme_list
+from nicbench.system.inventory.facts.machine.drives import merge_drives, parse_lsblk, parse_nvme_list
 from nicbench.system.inventory.facts.machine.fans import parse_fans, parse_hwmon_fans
 from nicbench.system.inventory.facts.machine.firmware import parse_identity
 from nicbench.system.inventory.facts.machine.memory_modules import parse_memory
@@ -100,7 +100,7 @@ def test_storage_controllers_are_of_the_class_and_alike_ones_together() -> None:
 
 @pytest.mark.parametrize("version", ["nvme_list_1.json", "nvme_list_2.json"])
 def test_drives_have_their_firmware_from_the_tool_that_knows_it(version: str) -> None:
-    raid, nvme = drives(parse_lsblk(golden("lsblk_server.json")), parse_nvme_list(golden(version)))
+    raid, nvme = merge_drives(parse_lsblk(golden("lsblk_server.json")), parse_nvme_list(golden(version)))
     assert (raid["vendor"], raid["rotating"], raid["firmware"]) == ("DELL", True, "4.30")
     assert (nvme["count"], nvme["firmware"], nvme["interface"]) == (2, "2.1.8", "nvme")
     assert nvme["serials"] == ["S61MNE0R900120", "S61MNE0R900121"]

@@ -30,7 +30,7 @@ from nicbench.system.redfish.client import LARGEST_ANSWER_BYTES
 from nicbench.tuning.items.base import Place
 from nicbench.tuning.items.firmware.bios_settings import BiosSettings, BiosSettingsOptions
 from nicbench.tuning.requests import PlacedRequest, TuningRequest
-from nicbench.tuning.tune import look
+from nicbench.tuning.tune import preview
 
 BIOS = "/redfish/v1/Systems/System.Embedded.1/Bios"
 SYSTEMS = "/redfish/v1/Systems"
@@ -294,7 +294,9 @@ async def test_expected_settings_are_checked_and_pending_ones_are_said(
     async def outcome(controller: Any = None, **expected: Any) -> Any:
         options = BiosSettingsOptions(expected=expected)
         place = Place(FakeHost(), controller=controller)
-        return await look(PlacedRequest(TuningRequest("tester", BiosSettings, options), BiosSettings(options), place))
+        return await preview(
+            PlacedRequest(TuningRequest("tester", BiosSettings, options), BiosSettings(options), place)
+        )
 
     controller = bmc.controller(monkeypatch)
     assert (await outcome(controller, ProcCStates="Disabled")).outcome is Outcome.MET

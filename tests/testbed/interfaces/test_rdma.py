@@ -10,7 +10,7 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.measure.host_readings import counters_in
+from nicbench.measure.host_readings import parse_counters
 from nicbench.system.adapters.rdma import gid_index_of, gid_of, parse_rdma_links
 from nicbench.testbed.interfaces import rdma
 from nicbench.testbed.interfaces.base import Making
@@ -115,4 +115,4 @@ def test_what_rdma_says_that_is_no_list_of_links_is_an_error(text: str) -> None:
 
 def test_what_soft_roce_counts_is_beside_what_its_interface_counts() -> None:
     said = "/sys/class/infiniband/rxe_r0/ports/1/hw_counters/out_of_seq_request:68\n"
-    assert counters_in(said) == {"out_of_seq_request": 68}
+    assert parse_counters(said) == {"out_of_seq_request": 68}

@@ -13,7 +13,7 @@ from nicbench.core.errors import NotReadyError
 from nicbench.core.registry import find
 from nicbench.core.tuning import Outcome, TunedSetting
 from nicbench.hosts.fake import FakeHost
-from nicbench.tuning.items.adapter.receive_hashing import arguments_of, weighted
+from nicbench.tuning.items.adapter.receive_hashing import arguments_of, weighted_table
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.stack import UndoStack
@@ -113,11 +113,11 @@ async def test_a_setting_is_made_by_its_tool_verified_and_put_back(
     assert (row.outcome, row.asked) == (Outcome.CHANGED, expected)
     assert command in [" ".join(each) for each in card.commands]
     during = await item.item.read(item.place)
-    assert not item.item.differing(expected, during)
-    assert item.item.differing(before, during)
+    assert not item.item.find_differing(expected, during)
+    assert item.item.find_differing(before, during)
     assert await stack.undo_all() == []
     after = await item.item.read(item.place)
-    assert not item.item.differing(before, after)
+    assert not item.item.find_differing(before, after)
     assert set(after) == set(before)
 
 
@@ -381,6 +381,6 @@ def test_only_a_table_that_ethtool_can_make_again_is_one_to_replace(
 
 
 def test_weights_make_runs_as_long_as_their_share() -> None:
-    assert weighted(8, 0, (1, 1)) == (0, 0, 0, 0, 1, 1, 1, 1)
-    assert weighted(8, 4, (6, 2)) == (4, 4, 4, 4, 4, 4, 5, 5)
-    assert weighted(4, 0, (0, 1, 0, 1)) == (1, 1, 3, 3)
+    assert weighted_table(8, 0, (1, 1)) == (0, 0, 0, 0, 1, 1, 1, 1)
+    assert weighted_table(8, 4, (6, 2)) == (4, 4, 4, 4, 4, 4, 5, 5)
+    assert weighted_table(4, 0, (0, 1, 0, 1)) == (1, 1, 3, 3)

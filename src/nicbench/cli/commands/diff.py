@@ -102,8 +102,8 @@ def _print(console: Console, folders: list[RunFolder], found: Differences) -> No
 
 
 def _where(row: Difference) -> str:
-    return _listed(row.places) or "the run"
+    return _list_words(row.places) or "the run"
 
 
-def _listed(places: Iterable[str]) -> str:
+def _list_words(places: Iterable[str]) -> str:
     return ", ".join(places)

@@ -17,7 +17,7 @@ from nicbench.importing.columns import ImportOptions
 from nicbench.importing.files import Dialect, given_files, import_files
 from nicbench.importing.folder import name_of, provenance, summary_of
 from nicbench.importing.formats.base import Format
-from nicbench.importing.monitored import FORMAT, METHOD, is_recording, monitored
+from nicbench.importing.monitored import FORMAT, METHOD, is_recording, read_monitored
 from nicbench.importing.results import ImportedResults, method_of
 from nicbench.importing.units import THOUSANDS
 from nicbench.methods.base import Method
@@ -82,7 +82,7 @@ def _import(
         raise UsageError(f"--decimal and --thousands cannot both be {decimal}", next_step="leave one of them out")
     mark = DELIMITERS[delimiter] if read.choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
     files = given_files(tables)
-    machines = monitored(named, files, encoding)
+    machines = read_monitored(named, files, encoding)
     if kind is None:
         found, method, form = ImportedResults((), (), ()), METHOD, FORMAT
     else:

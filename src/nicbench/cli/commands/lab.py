@@ -17,7 +17,7 @@ from nicbench.core.events import Bus, Note
 from nicbench.core.units import format_bits_per_s
 from nicbench.store.folder import slug
 from nicbench.testbed.labs.base import EndpointTestbed, Testbed
-from nicbench.tuning.restore import kept_runs, restore
+from nicbench.tuning.restore import find_kept_runs, restore
 from nicbench.tuning.stack import UndoStack
 
 PREFIX = "lab-"
@@ -52,7 +52,7 @@ def _up(bench: BenchToKeep, configuration: ConfigurationName = None) -> None:
         step = "use a bench file whose lab is made, such as `veth` or `clients`, or whose hosts or ports are"
         raise UsageError("there is no lab to keep", place=str(bench), next_step=step)
     name = f"{PREFIX}{slug(bench_file.title)}"
-    if name in kept_runs():
+    if name in find_kept_runs():
         raise UsageError(f"the lab {name} is up already", next_step=f"nicbench lab down {name}")
     testbed = run_to_the_end(_keep(bench_file, name))
     console = results()
@@ -67,7 +67,7 @@ def _list() -> None:
     """Print the labs that are up, and their hosts."""
     from nicbench.stages.lab_shell import hosts_of_lab  # imported here, as in _make_testbed
 
-    kept = kept_runs()
+    kept = find_kept_runs()
     for name in kept:
         results().print(f"{name}  {', '.join(hosts_of_lab(name))}".rstrip(), markup=False, soft_wrap=True)
     if not kept:
@@ -117,12 +117,12 @@ def _down(name: LabName = None) -> None:
     lab = _require_lab(name)
     for sentence in run_to_the_end(restore(lab)):
         results().print(sentence, markup=False, soft_wrap=True)
-    if lab not in kept_runs():
+    if lab not in find_kept_runs():
         results().print(f"{lab} is down", markup=False)
 
 
 def _require_lab(name: str | None) -> str:
-    kept = kept_runs()
+    kept = find_kept_runs()
     if name is None and len(kept) == 1:
         return kept[0]
     if name in kept:
@@ -167,7 +167,7 @@ async def _make_testbed(bench: BenchFile, changes: UndoStack) -> Testbed | Endpo
 
 def _facts(testbed: Testbed | EndpointTestbed) -> list[tuple[str, str]]:
     """Lists what one needs to work in the lab: namespaces, interfaces, settings; one line each."""
-    facts = {**testbed.facts, "hosts": _without_commands(testbed.facts.get("hosts", {}))}
+    facts = {**testbed.facts, "hosts": _drop_commands(testbed.facts.get("hosts", {}))}
     if isinstance(testbed, EndpointTestbed):
         if isinstance(facts.get("rate"), int | float):
             facts = {**facts, "rate": format_bits_per_s(facts["rate"])}
@@ -175,7 +175,7 @@ def _facts(testbed: Testbed | EndpointTestbed) -> list[tuple[str, str]]:
     return [(name.replace("_", " "), _format_value(value)) for name, value in facts.items() if value not in ({}, None)]
 
 
-def _without_commands(hosts: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
+def _drop_commands(hosts: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
     """Drops the command lines that started hosts, which are only for the report."""
     return {name: {key: fact for key, fact in made.items() if key != "command"} for name, made in hosts.items()}
 

@@ -13,7 +13,7 @@ from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, runs_under
 from nicbench.cli.output import FORMAT, results, say
 from nicbench.core.redaction import visible_in_json
 from nicbench.store.headline import RunHeadline
-from nicbench.store.index import Search, found, moment
+from nicbench.store.index import Search, find_runs, moment
 
 _WIDE: Final = 120
 """The least width for a table of runs; on narrower terminals each run takes several lines."""
@@ -72,7 +72,7 @@ def _list(
         until=moment(until, "--until") if until else None,
     )
     every = runs_under(output, rebuild=rebuild).runs
-    runs = found(every, search)
+    runs = find_runs(every, search)
     if json:
         _print_json(runs)
     elif not every:

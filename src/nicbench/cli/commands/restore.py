@@ -11,7 +11,7 @@ from nicbench.cli.options import DEFAULT_OUTPUT, Output, RunReference
 from nicbench.cli.output import results
 from nicbench.core.errors import UsageError
 from nicbench.store.listing import LATEST, open_run
-from nicbench.tuning.lock import forget_dead_holder, locked_by
+from nicbench.tuning.lock import forget_dead_holder, is_locked_by
 from nicbench.tuning.record import RUNTIME_FOLDER, record_path
 from nicbench.tuning.restore import restore, run_id_of
 
@@ -36,7 +36,7 @@ def _reference(run: str, output: Path) -> str:
     """Finds the run by its traces on this machine, or else by its folder; UsageError where there is neither."""
     if run != LATEST:
         run_id = run_id_of(run)
-        if record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or locked_by(run_id, RUNTIME_FOLDER):
+        if record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or is_locked_by(run_id, RUNTIME_FOLDER):
             return run
     folder = open_run(run, output, damaged=True)  # its changes are undone whatever became of its results
     if folder.is_imported:

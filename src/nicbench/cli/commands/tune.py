@@ -25,9 +25,9 @@ def _tune(bench: BenchPath, json: Json = False) -> None:
 
 def show_tuning(bench: BenchFile, *, as_json: bool) -> None:
     """Prints the dry run of tuning, also for ``run --dry-run``."""
-    from nicbench.stages.tuning import planned_settings  # imported here, as it loads the parts of a run
+    from nicbench.stages.tuning import plan_settings  # imported here, as it loads the parts of a run
 
-    settings = run_to_the_end(planned_settings(bench))
+    settings = run_to_the_end(plan_settings(bench))
     if as_json:
         print_json(tuning_document(settings))
     else:

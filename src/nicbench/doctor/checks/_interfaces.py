@@ -41,7 +41,7 @@ async def interfaces(host: Host) -> tuple[Interface, ...]:
     return tuple(Interface(name, driver, address, name in routed) for name, driver, address in sorted(found))
 
 
-async def to_measure_on(host: Host) -> tuple[Interface, ...]:
+async def select_measurable(host: Host) -> tuple[Interface, ...]:
     """Those that the machine is not reached by."""
     return tuple(one for one in await interfaces(host) if not one.reaches_others)
 
@@ -80,7 +80,7 @@ async def adapters(host: Host) -> Adapters:
     return parse_pci(done.stdout)
 
 
-def without_way_out(found: Adapters, interfaces: Iterable[Interface]) -> Adapters:
+def drop_way_out(found: Adapters, interfaces: Iterable[Interface]) -> Adapters:
     """Those that the machine is not reached by."""
     taken = {one.pci_address for one in interfaces if one.reaches_others}
     return {address: adapter for address, adapter in found.items() if address not in taken}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._interfaces import Adapters, Interface, adapters, interfaces, name_adapter, without_way_out
+from nicbench.doctor.checks._interfaces import Adapters, Interface, adapters, drop_way_out, interfaces, name_adapter
 from nicbench.hosts.base import Host
 
 _TAKING = ("vfio-pci", "uio_pci_generic", "igb_uio")
@@ -26,12 +26,12 @@ class DpdkDrivers(Examination):
     kind = "dpdk_drivers"
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
-        async def listed(script: str) -> list[str]:
+        async def list_folder(script: str) -> list[str]:
             return (await host.run(("sh", "-c", script), check=False)).stdout.split()
 
         known = await interfaces(host)
-        found = without_way_out(await adapters(host), known)
-        loaded, loadable, groups = [await listed(script) for script in (_LOADED, _LOADABLE, _GROUPS)]
+        found = drop_way_out(await adapters(host), known)
+        loaded, loadable, groups = [await list_folder(script) for script in (_LOADED, _LOADABLE, _GROUPS)]
         return (judge(found, known, loaded=loaded, loadable=loadable, iommu=bool(groups)),)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nicbench.doctor.base import Check, Examination, ok
-from nicbench.doctor.checks._interfaces import to_measure_on
+from nicbench.doctor.checks._interfaces import select_measurable
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.ethtool_link import parse_time_stamping
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
@@ -25,7 +25,7 @@ class HardwareClocks(Examination):
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
         checks = []
-        for interface in await to_measure_on(host):
+        for interface in await select_measurable(host):
             done = await host.run(("ethtool", "--show-time-stamping", interface.name), check=False)
             try:
                 checks.append(judge(interface.name, parse_time_stamping(done.stdout)))

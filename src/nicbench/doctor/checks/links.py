@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._interfaces import to_measure_on
+from nicbench.doctor.checks._interfaces import select_measurable
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.ethtool_link import parse_link_settings
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
@@ -26,7 +26,7 @@ class Links(Examination):
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
         checks = []
-        for interface in await to_measure_on(host):
+        for interface in await select_measurable(host):
             done = await host.run(("ethtool", interface.name), check=False)
             try:
                 checks.append(judge(interface.name, parse_link_settings(done.stdout)))

@@ -24,7 +24,7 @@ class LockedMemory(Examination):
         status = await host.read_file("/proc/self/status") or ""
         group = _GROUP.search(await host.read_file("/proc/self/cgroup") or "")
         maximum = await host.read_file(f"/sys/fs/cgroup{group[1].rstrip('/')}/memory.max") if group else None
-        return (judge_locked(locked_bytes(limits), may_lock(status)), judge_group(maximum))
+        return (judge_locked_memory(locked_bytes(limits), may_lock(status)), judge_group(maximum))
 
 
 def locked_bytes(limits: str) -> int | None:
@@ -39,7 +39,7 @@ def may_lock(status: str) -> bool:
     return bool(found and int(found[1], 16) & _IPC_LOCK)
 
 
-def judge_locked(limit_bytes: int | None, exempt: bool) -> Check:
+def judge_locked_memory(limit_bytes: int | None, exempt: bool) -> Check:
     """Root is exempt, ordinarily."""
     name = "locked memory"
     if limit_bytes is None:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from nicbench.core.cpus import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._files import measuring_cpus, values
-from nicbench.doctor.checks._interfaces import Adapters, Interface, adapters, interfaces, name_adapter, without_way_out
+from nicbench.doctor.checks._interfaces import Adapters, Interface, adapters, drop_way_out, interfaces, name_adapter
 from nicbench.hosts.base import Host
 
 _NAME = "NUMA"
@@ -24,7 +24,7 @@ class Nearness(Examination):
     async def examine(self, host: Host) -> tuple[Check, ...]:
         nodes = len(await values(host, "/sys/devices/system/node/node*/cpulist"))
         known = await interfaces(host)
-        return judge(nodes, without_way_out(await adapters(host), known), known, await measuring_cpus(host))
+        return judge(nodes, drop_way_out(await adapters(host), known), known, await measuring_cpus(host))
 
 
 def judge(nodes: int, found: Adapters, known: Collection[Interface], measuring: tuple[int, ...]) -> tuple[Check, ...]:

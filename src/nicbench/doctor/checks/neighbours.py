@@ -47,7 +47,7 @@ class Neighbours(Examination):
             looks = await _look(host, command)
         except NicbenchError as error:
             return (warning(_NAME, f"cannot be looked for: {error.message}", _MEND),)
-        return (judge(looks, stolen(before, await host.read_file("/proc/stat") or "", cpus)),)
+        return (judge(looks, stolen_ratio(before, await host.read_file("/proc/stat") or "", cpus)),)
 
 
 async def _look(host: Host, command: Sequence[str]) -> tuple[Looks, ...]:
@@ -75,7 +75,7 @@ def parse_looks(line: str) -> tuple[Looks, ...]:
         raise HostError(f"`measure sharing` answers {line[:80]!r}", next_step=_MEND) from error
 
 
-def stolen(before: str, after: str, cpus: Sequence[int]) -> float | None:
+def stolen_ratio(before: str, after: str, cpus: Sequence[int]) -> float | None:
     """Share of the time between two texts of ``/proc/stat`` that a hypervisor took from these CPUs; None unknown."""
     first, last = _times(before, cpus), _times(after, cpus)
     if first is None or last is None or sum(last) <= sum(first):

@@ -44,7 +44,7 @@ def parse_packages(text: str) -> tuple[Package, ...]:
     return tuple(packages)
 
 
-def installed_packages(text: str) -> frozenset[str]:
+def parse_installed_packages(text: str) -> frozenset[str]:
     """Names from rows of name and status, as ``dpkg-query`` was asked for them."""
     rows = (row.split() for row in text.splitlines())
     return frozenset(row[0] for row in rows if row[1:] == ["installed"])
@@ -64,7 +64,7 @@ class Packages(Examination):
         query = ("dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\\n", *names)
         try:
             # It fails where it does not know one of them, and lists the others all the same.
-            installed = installed_packages((await host.run(query, check=False)).stdout)
+            installed = parse_installed_packages((await host.run(query, check=False)).stdout)
         except NicbenchError:
             return (
                 warning("Debian packages", f"this is no Debian; what is needed is called there: {', '.join(names)}"),

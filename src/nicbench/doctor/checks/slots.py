@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._interfaces import Adapters, Interface, adapters, interfaces, name_adapter, without_way_out
+from nicbench.doctor.checks._interfaces import Adapters, Interface, adapters, drop_way_out, interfaces, name_adapter
 from nicbench.hosts.base import Host
 
 _NAME = "PCI Express"
@@ -22,7 +22,7 @@ class Slots(Examination):
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
         known = await interfaces(host)
-        return judge(without_way_out(await adapters(host), known), known)
+        return judge(drop_way_out(await adapters(host), known), known)
 
 
 def judge(found: Adapters, known: Collection[Interface]) -> tuple[Check, ...]:

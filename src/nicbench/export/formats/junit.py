@@ -22,7 +22,7 @@ from nicbench.export.document import ExportDocument, ExportedResult
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
 from nicbench.export.tables import plain
-from nicbench.export.text import without_controls
+from nicbench.export.text import replace_controls
 from nicbench.stats.intervals import Agreement
 
 _THRESHOLDS: Final = "thresholds"
@@ -70,7 +70,7 @@ def _results(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> 
     for result in document.results:
         if not result.warm_up:
             time_s = sum(samples[name].measured_s for name in result.samples if name in samples)
-            missed = _missed(result)
+            missed = _describe_missed(result)
             detail = "\n".join(_figures(result))
             suite = f"{result.test} ({result.configuration})"
             if missed:
@@ -82,7 +82,7 @@ def _results(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> 
                 yield _Case(suite, result.result, detail=detail, time_s=time_s)
 
 
-def _missed(result: ExportedResult) -> str | None:
+def _describe_missed(result: ExportedResult) -> str | None:
     """What the bench file asked for and did not get, in words."""
     known = {value.name: value for value in result.values}
     if "met" in known and known["met"].text == "no":
@@ -111,7 +111,7 @@ def _figures(result: ExportedResult) -> Iterator[str]:
 
 def _thresholds(source: ExportSource, samples: Mapping[str, Trial | Round]) -> Iterator[_Case]:
     plan = source.plan
-    passed = _passed(source.document, samples) if plan and plan.thresholds else {}
+    passed = _group_findings(source.document, samples) if plan and plan.thresholds else {}
     for row in plan.thresholds if plan else ():
         findings = passed.get(row.name)
         if not findings:
@@ -122,7 +122,7 @@ def _thresholds(source: ExportSource, samples: Mapping[str, Trial | Round]) -> I
             yield _Case(_THRESHOLDS, row.name, "failure" if is_asked else "skipped", why, _limit(row))
 
 
-def _passed(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Mapping[str, list[Finding]]:
+def _group_findings(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> Mapping[str, list[Finding]]:
     """By threshold, the findings of samples that results rest on."""
     used = dict.fromkeys(name for result in document.results if not result.warm_up for name in result.samples)
     found: dict[str, list[Finding]] = {}
@@ -140,32 +140,32 @@ def _suite(root: ElementTree.Element, name: str, cases: list[_Case], document: E
     skipped = sum(case.outcome == "skipped" for case in cases)
     suite = ElementTree.SubElement(root, "testsuite", {**_attributes(cases, name), "skipped": str(skipped)})
     if document.run.started:
-        suite.set("timestamp", without_controls(document.run.started))
+        suite.set("timestamp", replace_controls(document.run.started))
     properties = ElementTree.SubElement(suite, "properties")
     for key in ("run_id", "verdict", "nicbench_version", "source"):
         value = getattr(document.run, key)
         if value:
-            ElementTree.SubElement(properties, "property", {"name": key, "value": without_controls(str(value))})
+            ElementTree.SubElement(properties, "property", {"name": key, "value": replace_controls(str(value))})
     for case in cases:
         names = {
-            "classname": without_controls(name),
-            "name": without_controls(case.name),
+            "classname": replace_controls(name),
+            "name": replace_controls(case.name),
             "time": _seconds(case.time_s),
         }
         element = ElementTree.SubElement(suite, "testcase", names)
         if case.outcome != "passed":
-            failed = ElementTree.SubElement(element, case.outcome, {"message": without_controls(case.why)})
-            failed.text = without_controls(case.why)
+            failed = ElementTree.SubElement(element, case.outcome, {"message": replace_controls(case.why)})
+            failed.text = replace_controls(case.why)
             if case.outcome == "failure":
                 failed.set("type", "missed")
         if case.detail:
-            ElementTree.SubElement(element, "system-out").text = without_controls(case.detail)
+            ElementTree.SubElement(element, "system-out").text = replace_controls(case.detail)
 
 
 def _attributes(cases: list[_Case], name: str) -> dict[str, str]:
     """Those that ``testsuites`` and ``testsuite`` share; ``skipped`` is no attribute of the former."""
     return {
-        "name": without_controls(name),
+        "name": replace_controls(name),
         "tests": str(len(cases)),
         "failures": str(sum(case.outcome == "failure" for case in cases)),
         "errors": "0",

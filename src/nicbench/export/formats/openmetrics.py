@@ -17,7 +17,7 @@ from nicbench.export.document import ExportDocument, ExportedResult, ExportedVal
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
 from nicbench.export.tables import plain
-from nicbench.export.text import without_controls
+from nicbench.export.text import replace_controls
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]+")
 _RUN_INFO: Final = "nicbench_run"
@@ -40,7 +40,7 @@ class _Family:
         yield f"# TYPE {self.name} {self.kind}"
         if self.unit:
             yield f"# UNIT {self.name} {self.unit}"
-        yield f"# HELP {self.name} {_escaped(self.about)}"
+        yield f"# HELP {self.name} {_escape(self.about)}"
         yield from self.samples
 
 
@@ -132,12 +132,12 @@ def _label_of(value: object) -> str:
 
 def _sample(name: str, labels: Mapping[str, str | None], number: float) -> str:
     """A label that is unknown is left out, which the format holds equal to an empty one."""
-    told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items() if text)
+    told = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items() if text)
     return f"{name}{{{told}}} {number!r}"
 
 
-def _escaped(text: str) -> str:
-    clean = without_controls(text).replace("\r", "\ufffd")
+def _escape(text: str) -> str:
+    clean = replace_controls(text).replace("\r", "\ufffd")
     return clean.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 

@@ -11,7 +11,7 @@ from nicbench.core.errors import UsageError
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import ExportSource
 from nicbench.export.tables import LARGEST_EXACT, Cell, Column, Table
-from nicbench.export.text import without_controls
+from nicbench.export.text import replace_controls
 
 _MOST_ROWS: Final = 1_048_576
 _MOST_COLUMNS: Final = 16_384
@@ -99,6 +99,6 @@ def _write(sheet: Any, row: int, place: int, cell: Cell) -> None:
 
 @lru_cache(maxsize=4096)  # most cells of a long table hold one of a few words
 def _text(text: str) -> str:
-    clean = without_controls(text)[: _LONGEST_TEXT - 1]
+    clean = replace_controls(text)[: _LONGEST_TEXT - 1]
     # The library takes text in these tags for its own rich text, and would write it as it is.
     return f"{clean} " if clean.startswith("<r>") and clean.endswith("</r>") else clean

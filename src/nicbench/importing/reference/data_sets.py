@@ -21,7 +21,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.registry import find
 from nicbench.core.result import Summary
 from nicbench.importing.cells import Sheet, decode, read_sheet
-from nicbench.importing.columns import Assigned, ImportOptions, choose_rows
+from nicbench.importing.columns import AssignedColumn, ImportOptions, choose_rows
 from nicbench.importing.files import GivenFile
 from nicbench.importing.folder import plan_of, provenance, summary_of
 from nicbench.importing.formats.base import Format
@@ -269,7 +269,7 @@ def _add_declared_errata(found: ImportedResults, data_set: DataSet) -> ImportedR
     return replace(found, results=results)
 
 
-def _value(columns: dict[str, Assigned], erratum: DeclaredErratum) -> str:
+def _value(columns: dict[str, AssignedColumn], erratum: DeclaredErratum) -> str:
     return columns[erratum.metric or erratum.column].key
 
 

@@ -89,13 +89,13 @@ class Probe(ABC):
 _MARK = "@ "
 
 
-def each_device(view: HealthView, command: str) -> str:
+def script_for_devices(view: HealthView, command: str) -> str:
     """The command for every interface (``{}``), each after a line with its name."""
     names = ((device, shlex.quote(device)) for device in view.devices)
     return "; ".join(f"echo {shlex.quote(_MARK + device)}; {command.format(quoted)}" for device, quoted in names)
 
 
-def by_device(text: str) -> dict[str, list[str]]:
+def split_by_device(text: str) -> dict[str, list[str]]:
     """Splits the output of a loop over devices into the lines of each device."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []

@@ -138,7 +138,7 @@ class HealthReader:
 
         async def one(number: int, host: Host, view: HealthView) -> None:
             try:
-                values[view.host] = await self._of_host(number, host, view, unread)
+                values[view.host] = await self._read_host(number, host, view, unread)
             except NicbenchError as error:
                 unread.append(f"{view.host}: {error.message}")
 
@@ -146,7 +146,7 @@ class HealthReader:
         ended = self._clock()
         return Snapshot(ended, values, tuple(unread), 1000.0 * (ended - began))
 
-    async def _of_host(self, number: int, host: Host, view: HealthView, unread: list[str]) -> tuple[Value, ...]:
+    async def _read_host(self, number: int, host: Host, view: HealthView, unread: list[str]) -> tuple[Value, ...]:
         probes, now = self._probes[number], self._clock()
         kept = {
             kind: seen

@@ -49,7 +49,7 @@ def account(before: Iterable[Count], after: Iterable[Count]) -> Account:
                 left[wider] -= grown[key]
     _take_off_within(counts, grown, left)
     for key in [key for key, frames in left.items() if frames < 0]:
-        faults.append(_counted_twice(key, counts, grown))
+        faults.append(_explain_counted_twice(key, counts, grown))
         left[key] = 0
     _take_off_echoes(counts, grown, left)
     _give_to_machine_wide(counts, left)
@@ -79,7 +79,7 @@ def row_of(count: Count, frames: int) -> LossPlace:
     )
 
 
-def _counted_twice(key: str, counts: Mapping[str, Count], grown: Mapping[str, int]) -> str:
+def _explain_counted_twice(key: str, counts: Mapping[str, Count], grown: Mapping[str, int]) -> str:
     """Narrower counters that say more than the wider one that holds them."""
     parts = [count for count in counts.values() if key in count.also_in and grown[count.key]]
     said = ", ".join(f"{count.name} {grown[count.key]}" for count in parts)
@@ -122,7 +122,7 @@ _SOCKET = "xdp_rx_dropped"
 _TRANSMIT_ERRORS = "oerrors"
 
 
-def with_ledger(
+def add_ledger(
     reading: Reading,
     before: Mapping[str, int],
     after: Mapping[str, int],
@@ -135,23 +135,23 @@ def with_ledger(
     ``before`` and ``after`` are the DUT's own cumulative counters by name, ``counters`` those of the hosts. Nothing
     lost gives no row but what was not sent, and 0 unexplained.
     """
-    unsent = _unsent(reading)
+    unsent = _unsent_places(reading)
     lost = reading.counts.lost
     if lost == 0:
         return reading.model_copy(update={"ledger": unsent, "unexplained": 0})
-    own_before, own_after = _own(before), _own(after)
+    own_before, own_after = _dut_counters(before), _dut_counters(after)
     ports = [
         count
         for number, port in enumerate(reading.ports)
-        for count in _of_port(port, tester, receives=receivers is None or number in receivers)
+        for count in _port_counters(port, tester, receives=receivers is None or number in receivers)
     ]
-    zeros = [_at_zero(count) for count in ports]
+    zeros = [_zero_count(count) for count in ports]
     found = account((*own_before, *zeros, *counters[0].counts), (*own_after, *ports, *counters[1].counts))
     unexplained = lost - sum(row.frames for row in found.rows if not row.unsent)
     faults = (*dict.fromkeys((*counters[0].faults, *counters[1].faults)), *found.faults)
     beside = found.beside
     if unexplained < 0 and reading.counts.duplicated:
-        beside = (*beside, _copies(-unexplained, found))
+        beside = (*beside, _note_copies(-unexplained, found))
     elif unexplained < 0:
         faults = (*faults, _too_many(-unexplained, found))
     return reading.model_copy(
@@ -164,7 +164,7 @@ def with_ledger(
     )
 
 
-def with_overruns(reading: Reading, before: Mapping[int, int], after: Mapping[int, int]) -> Reading:
+def add_overruns(reading: Reading, before: Mapping[int, int], after: Mapping[int, int]) -> Reading:
     """``reading`` with what a DUT in memory saw of the tester's full rings, by port, as overruns."""
     grown = {port: count - before.get(port, 0) for port, count in after.items()}
     ports = tuple(
@@ -176,7 +176,7 @@ def with_overruns(reading: Reading, before: Mapping[int, int], after: Mapping[in
     return reading.model_copy(update={"ports": ports})
 
 
-def _unsent(reading: Reading) -> tuple[LossPlace, ...]:
+def _unsent_places(reading: Reading) -> tuple[LossPlace, ...]:
     """What never left, by cause: the kernel refused it, the tester had no time or room, a lossless port pushed back."""
     counts = reading.counts
     refused = {port.name: port.counters.get(_REFUSED, 0) for port in reading.ports}
@@ -193,7 +193,7 @@ def _unsent(reading: Reading) -> tuple[LossPlace, ...]:
     )
 
 
-def _own(counters: Mapping[str, int]) -> list[Count]:
+def _dut_counters(counters: Mapping[str, int]) -> list[Count]:
     """The DUT's own counters: of a policer, a bridge in user space, a generator of faults."""
     return [
         Count(key=f"DUT's own: {name}", name=name, frames=frames, stage=Stage.DUT, place="DUT")
@@ -201,7 +201,7 @@ def _own(counters: Mapping[str, int]) -> list[Count]:
     ]
 
 
-def _of_port(port: PortReading, tester: View | None, *, receives: bool) -> list[Count]:
+def _port_counters(port: PortReading, tester: View | None, *, receives: bool) -> list[Count]:
     """What the tester's port says of itself, over the trial."""
     counts = []
     if port.receive_overrun:
@@ -235,11 +235,11 @@ def _of_port(port: PortReading, tester: View | None, *, receives: bool) -> list[
     return counts
 
 
-def _at_zero(count: Count) -> Count:
+def _zero_count(count: Count) -> Count:
     return Count(key=count.key, name=count.name, frames=0)
 
 
-def _copies(frames: int, found: Account) -> LossBeside:
+def _note_copies(frames: int, found: Account) -> LossBeside:
     """Nobody can say which place dropped them, where there are several."""
     return LossBeside(
         place=", ".join(dict.fromkeys(row.place for row in found.rows)),

@@ -55,7 +55,7 @@ class LedgerReader:
             Side.DUT: {far: (Side.TESTER, near) for near, far in links},
         }
         views = [
-            (host, await _look_at(host, side, ports, peers[side]))
+            (host, await _view_of(host, side, ports, peers[side]))
             for side, host, ports in sides
             if ports and not testbed.simulated
         ]
@@ -64,12 +64,12 @@ class LedgerReader:
     async def read(self) -> Counters:
         """Reads every counter of every host now."""
         # Of all hosts at once: it takes as long as the slowest.
-        each = await asyncio.gather(*(self._of_host(host, view) for host, view in self._hosts))
+        each = await asyncio.gather(*(self._read_host(host, view) for host, view in self._hosts))
         return Counters(
             tuple(count for one in each for count in one.counts), tuple(fault for one in each for fault in one.faults)
         )
 
-    async def _of_host(self, host: Host, view: View) -> Counters:
+    async def _read_host(self, host: Host, view: View) -> Counters:
         wanted = {kind: source.script(view) for kind, source in self._sources.items() if self._applies(source, view)}
         wanted = {kind: script for kind, script in wanted.items() if script}
         try:
@@ -95,7 +95,7 @@ class LedgerReader:
         return view.side in source.sides
 
 
-async def _look_at(host: Host, side: Side, ports: Mapping[str, str], peers: Mapping[str, tuple[Side, str]]) -> View:
+async def _view_of(host: Host, side: Side, ports: Mapping[str, str], peers: Mapping[str, tuple[Side, str]]) -> View:
     """The interfaces and the bridges over them (a bond's statistics are the sum of its ports': it is left out)."""
     try:
         shown = await host.run(("ip", "-d", "-j", "link", "show"), check=False)

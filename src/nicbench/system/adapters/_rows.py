@@ -13,7 +13,7 @@ def rows_of(text: str) -> Iterator[tuple[str, str]]:
             yield name.strip(), value.strip()
 
 
-def known(value: str | None) -> str | None:
+def known_value(value: str | None) -> str | None:
     """The value, null where the tool says that it does not know."""
     if value is None or value in ("", "n/a", "N/A") or value.lower().startswith(("unknown", "not reported")):
         return None

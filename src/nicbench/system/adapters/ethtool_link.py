@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from nicbench.system.adapters._rows import known, number_of, rows_of, switch_of
+from nicbench.system.adapters._rows import known_value, number_of, rows_of, switch_of
 
 # ``ethtool DEVICE``: speed, duplex, autonegotiation, modes, and whether there is a link.
 
@@ -23,7 +23,7 @@ def parse_link_settings(text: str) -> dict[str, Any]:
     rows = _rows(text)
 
     def one(name: str) -> str | None:
-        return known(" ".join(rows.get(name, [])) or None)
+        return known_value(" ".join(rows.get(name, [])) or None)
 
     speed = _SPEED.match(one("Speed") or "")
     detected = one("Link detected")
@@ -166,11 +166,11 @@ def parse_module(text: str) -> dict[str, Any]:
         "identifier": _meaning(rows["Identifier"]),
         "connector": _meaning(rows.get("Connector")),
         "types": types,
-        "vendor": known(rows.get("Vendor name")),
-        "part": known(rows.get("Vendor PN")),
-        "revision": known(rows.get("Vendor rev", rows.get("Revision"))),
-        "serial": known(rows.get("Vendor SN")),
-        "date": known(rows.get("Date code")),
+        "vendor": known_value(rows.get("Vendor name")),
+        "part": known_value(rows.get("Vendor PN")),
+        "revision": known_value(rows.get("Vendor rev", rows.get("Revision"))),
+        "serial": known_value(rows.get("Vendor SN")),
+        "date": known_value(rows.get("Date code")),
         "cable_m": _cable_m(rows),
         "wavelength_nm": _number(rows.get("Laser wavelength"), "nm"),
         "temperature_c": _number(rows.get("Module temperature"), "degrees C"),

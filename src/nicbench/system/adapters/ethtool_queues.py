@@ -66,7 +66,7 @@ def parse_features(text: str) -> dict[str, Feature]:
     """Every offload by its name, in ethtool's order; both of its layouts."""
     if text.lstrip().startswith("["):
         answer = json.loads(text)[0]
-        return {name: _of_json(value) for name, value in answer.items() if isinstance(value, dict)}
+        return {name: _feature_of_json(value) for name, value in answer.items() if isinstance(value, dict)}
     found: dict[str, Feature] = {}
     for name, value in rows_of(text):
         on = switch_of(value)
@@ -76,7 +76,7 @@ def parse_features(text: str) -> dict[str, Feature]:
     return found
 
 
-def _of_json(value: dict[str, object]) -> Feature:
+def _feature_of_json(value: dict[str, object]) -> Feature:
     on, fixed, requested = value.get("active"), value.get("fixed"), value.get("requested")
     different = isinstance(requested, bool) and requested != on and not fixed
     return Feature(on is True, fixed is True, bool(requested) if different else None)

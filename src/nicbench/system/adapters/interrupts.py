@@ -51,7 +51,9 @@ def queue_of(name: str) -> int | None:
     return int(found[-1][1]) if found else None
 
 
-def of_device(device: str, bus: str | None, msi: Iterable[int], names: Mapping[int, str]) -> tuple[Interrupt, ...]:
+def interrupts_of_device(
+    device: str, bus: str | None, msi: Iterable[int], names: Mapping[int, str]
+) -> tuple[Interrupt, ...]:
     """Interrupts of an interface: those of its PCI function; where the bus does not say, those that bear its name."""
     owned = set(msi)
     if not owned:

@@ -96,20 +96,20 @@ def parse_neighbours(text: str) -> dict[str, list[dict[str, Any]]]:
     """
     found: dict[str, list[dict[str, Any]]] = {}
     root = json.loads(text).get("lldp", {})
-    for part in _each(root):
-        for interface in _each(part.get("interface")):
+    for part in _iterate_items(root):
+        for interface in _iterate_items(part.get("interface")):
             named = [(str(interface["name"]), interface)] if "name" in interface else list(interface.items())
             for name, entry in named:
-                for one in _each(entry):
+                for one in _iterate_items(entry):
                     found.setdefault(name, []).append(_neighbour(one))
     return found
 
 
 def _neighbour(entry: Mapping[str, Any]) -> dict[str, Any]:
     chassis, name = _chassis(entry.get("chassis"))
-    port = next(_each(entry.get("port")), {})
-    vlan = next(_each(entry.get("vlan")), {})
-    autonegotiation = next(_each(port.get("auto-negotiation")), {})
+    port = next(_iterate_items(entry.get("port")), {})
+    vlan = next(_iterate_items(entry.get("vlan")), {})
+    autonegotiation = next(_iterate_items(port.get("auto-negotiation")), {})
     mtu = _text(port.get("mfs"))
     return {
         "name": name or _text(chassis.get("name")),
@@ -125,7 +125,7 @@ def _neighbour(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chassis(value: Any) -> tuple[Mapping[str, Any], str | None]:
-    one = next(_each(value), {})
+    one = next(_iterate_items(value), {})
     key = next(iter(one), None)
     if (
         len(one) == 1
@@ -137,7 +137,7 @@ def _chassis(value: Any) -> tuple[Mapping[str, Any], str | None]:
     return one, None
 
 
-def _each(value: Any) -> Iterator[Mapping[str, Any]]:
+def _iterate_items(value: Any) -> Iterator[Mapping[str, Any]]:
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, dict):
             yield one

@@ -167,7 +167,7 @@ def read_request_bytes(register: int) -> int:
     return 128 << field
 
 
-def with_read_request(register: int, size_bytes: int) -> int:
+def set_read_request(register: int, size_bytes: int) -> int:
     """The register with bits 14:12 for this size and every other bit as it was.
 
     ValueError for a size that PCI Express does not have.

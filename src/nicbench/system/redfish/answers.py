@@ -41,7 +41,7 @@ def group_of(name: str) -> str | None:
     return next((group for group, pattern in _COMPILED if pattern.search(name)), None)
 
 
-def by_relevance(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def sort_by_relevance(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The same, those that matter first; within a group, and among the others, in the controller's order."""
     order = {group: place for place, group in enumerate(GROUPS)}
     return dict(sorted(attributes.items(), key=lambda pair: order.get(group_of(pair[0]) or "", len(order))))
@@ -138,7 +138,7 @@ def parse_bios(text: str) -> dict[str, Any]:
             attributes[name] = value
     settings = _part(found, "@Redfish.Settings")
     return {
-        "attributes": by_relevance(attributes),
+        "attributes": sort_by_relevance(attributes),
         "registry": _text(found.get("AttributeRegistry")),
         "settings": _link(settings.get("SettingsObject")),
         "identity": identity,

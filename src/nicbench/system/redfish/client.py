@@ -35,10 +35,10 @@ def password_of(controller: Controller) -> str:
                 next_step=f"set it where nicbench is started (sudo: --preserve-env={controller.password_env})",
             )
         return password
-    return _of_file(controller.password_file or "")
+    return _read_file(controller.password_file or "")
 
 
-def _of_file(name: str) -> str:
+def _read_file(name: str) -> str:
     try:
         handle = os.open(Path(name).expanduser(), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, RuntimeError) as error:

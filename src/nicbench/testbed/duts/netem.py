@@ -258,8 +258,8 @@ class Netem(FrameDut):
         place = Place(host, device)
         item = Qdisc(QdiscOptions(kind=_KIND, parameters=self._words))
         try:
-            before = await item.now(place)
-            await item.apply(changes, place, before, item.wanted(before))
+            before = await item.read_checked(place)
+            await item.apply(changes, place, before, item.target_values(before))
         except CannotSetError as error:
             raise NotReadyError(
                 f"{device} cannot be given netem: {error}",

@@ -18,7 +18,7 @@ from nicbench.testbed.interfaces.base import Making, origin_of, place_of
 from nicbench.testbed.interfaces.host_interfaces import check_free, check_interface, interfaces_of
 from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.drivers import bound_driver, folder_of, overridden, set_driver
+from nicbench.tuning.drivers import bound_driver, driver_override, folder_of, set_driver
 from nicbench.tuning.undo.restore_driver import RestoreDriver
 
 # DPDK guides/nics: af_packet, af_xdp, pcap_ring and tap. `iface` of tap and of virtio_user is the name of an interface
@@ -129,7 +129,7 @@ async def bind_to_vfio(changes: Changes, machine: Host, address: str, place: str
         raise NotReadyError(
             "the kernel has no driver vfio-pci", place=place, next_step="modprobe vfio-pci; Debian's kernels have it"
         )
-    before = await overridden(machine, address)
+    before = await driver_override(machine, address)
     undo = RestoreDriver(address=address, driver=now, override=before, asked=VFIO, device=device, up=up)
     try:
         await changes.make(machine, undo, lambda: set_driver(machine, address, VFIO, override=VFIO))

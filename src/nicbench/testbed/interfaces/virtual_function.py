@@ -55,8 +55,8 @@ async def _create(making: Making, host: Host, physical: str, wanted: Wanted) -> 
     item = VirtualFunctions(CountOptions(count=1 + max(options.number for options, _ in wanted.values())))
     at = Place(host, physical)
     try:
-        now = await item.now(at)
-        asks = item.wanted(now)
+        now = await item.read_checked(at)
+        asks = item.target_values(now)
         if now["virtual_functions"] != 0:
             raise CannotSetError(
                 f"it has {now['virtual_functions']} virtual functions already, which nicbench did not make"
@@ -93,7 +93,7 @@ async def _create(making: Making, host: Host, physical: str, wanted: Wanted) -> 
             place=place,
             next_step="see `dmesg` on that host; often SR-IOV is off in the BIOS, or the kernel lacks `pci=realloc`",
         ) from error
-    if wrong := item.differing(asks, await item.now(at)):
+    if wrong := item.find_differing(asks, await item.read_checked(at)):
         raise NotReadyError(f"{physical} has other functions: {wrong}", place=place, next_step="see `dmesg`")
     for options, where in wanted.values():
         await _set_function(host, options, where)

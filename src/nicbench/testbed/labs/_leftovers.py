@@ -7,7 +7,7 @@ from pathlib import Path
 from nicbench.hosts.base import Host
 from nicbench.testbed.labs._veth_names import NAMESPACE_PREFIX
 from nicbench.tuning.record import RUNTIME_FOLDER
-from nicbench.tuning.restore import records, restore_stale
+from nicbench.tuning.restore import read_records, restore_stale
 from nicbench.tuning.undo.delete_namespace import DeleteNamespace
 
 
@@ -31,7 +31,7 @@ async def find_unowned_namespaces(local: Host, runtime: Path = RUNTIME_FOLDER) -
     present = [line.split()[0] for line in shown.stdout.splitlines() if line.strip()]
     owned = {
         entry.undo.namespace
-        for record in records(runtime)
+        for record in read_records(runtime)
         for entry in record.entries
         if isinstance(entry.undo, DeleteNamespace)
     }

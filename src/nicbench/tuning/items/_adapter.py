@@ -40,7 +40,7 @@ async def answer_of(place: Place, parse: Callable[[str], Answer], *command: str)
         raise CannotSetError(f"{' '.join(command)}: not understood: {error}") from error
 
 
-async def set_by(place: Place, *command: str) -> None:
+async def run_setter(place: Place, *command: str) -> None:
     """Runs what sets something; a failure is a HostError with the tool's words."""
     done = await place.host.run(command, check=False)
     if done.status != 0:
@@ -84,7 +84,7 @@ async def wait_for_link(place: Place, had: bool | None, timeout_s: float) -> Non
     )
 
 
-def in_turn(cpus: Iterable[int], count: int) -> list[int]:
+def assign_in_turn(cpus: Iterable[int], count: int) -> list[int]:
     """One CPU for each of ``count``, from the first on and again. ValueError where there is no CPU."""
     known = tuple(cpus)
     if not known:
@@ -107,7 +107,7 @@ class LimitsItem(Item):
         values: Values = {name: row["current"] for name, row in limits.items() if row.get("current") is not None}
         return values | {f"{name}{_MAXIMUM}": limits[name].get("maximum") for name in values}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         asked: Values = {}
         for name, amount in self.options.model_dump(exclude={"devices"}, exclude_none=True).items():
             most = now.get(f"{name}{_MAXIMUM}")
@@ -123,4 +123,4 @@ class LimitsItem(Item):
 
     async def write(self, place: Place, values: Values) -> None:
         arguments = [word for name, value in values.items() for word in (name.replace("_", "-"), str(value))]
-        await set_by(place, "ethtool", self.write_option, device_of(place), *arguments)
+        await run_setter(place, "ethtool", self.write_option, device_of(place), *arguments)

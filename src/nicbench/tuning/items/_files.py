@@ -31,7 +31,7 @@ class FilesItem(Item):
         for key, value in values.items():
             await place.host.write_file(self.folder + key, str(value))
 
-    def same(self, key: str, one: object, other: object) -> bool:
+    def is_same(self, key: str, one: object, other: object) -> bool:
         return same_value(self.folder + key, str(one), str(other))
 
 
@@ -47,6 +47,6 @@ class SwitchItem(FilesItem):
     on: ClassVar[str] = "1"
     off: ClassVar[str] = "0"
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         value = self.on if getattr(self.options, "on", False) else self.off
         return dict.fromkeys(now, value)

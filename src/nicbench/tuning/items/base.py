@@ -89,7 +89,7 @@ class Item(Setting):
     """Nothing is changed: the report says whether the machine is as it was asked for."""
 
     @abstractmethod
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         """Of the keys of ``now`` those that are asked for, with the value that each will read as once it is set.
 
         CannotSetError where the place cannot take it (more than its maximum), with what it could.

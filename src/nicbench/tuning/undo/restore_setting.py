@@ -40,15 +40,15 @@ class RestoreSetting(ValueUndo):
         """
         item, place = self._item(), Place(host, self.device)
         try:
-            now = await item.now(place)
+            now = await item.read_checked(place)
         except CannotSetError:
             return None
-        old = {key: old for key, old in self.before.items() if key in now and not item.same(key, now[key], old)}
-        ours = {key: value for key, value in old.items() if item.same(key, now[key], self.asked[key])}
+        old = {key: old for key, old in self.before.items() if key in now and not item.is_same(key, now[key], old)}
+        ours = {key: value for key, value in old.items() if item.is_same(key, now[key], self.asked[key])}
         if ours:
             await item.write(place, ours)
-            after = await item.now(place)
-            if wrong := item.differing(ours, after):
+            after = await item.read_checked(place)
+            if wrong := item.find_differing(ours, after):
                 got = {key: after.get(key) for key in wrong}
                 raise HostError(
                     f"{self.item} should be {values_in_words(wrong)} again and is {values_in_words(got)}",
@@ -65,7 +65,7 @@ class RestoreSetting(ValueUndo):
 
     async def read_values(self, host: Host) -> Values | None:
         try:
-            now = await self._item().now(Place(host, self.device))
+            now = await self._item().read_checked(Place(host, self.device))
         except (CannotSetError, NicbenchError):
             return None
         return {key: now.get(key) for key in self.asked}
@@ -74,7 +74,7 @@ class RestoreSetting(ValueUndo):
         await self._item().write(Place(host, self.device), self.before)
 
     async def question(self, host: Host) -> None:
-        await self._item().now(Place(host, self.device))
+        await self._item().read_checked(Place(host, self.device))
 
     def describe_goal(self) -> str:
         of = f" of {self.device}" if self.device else ""

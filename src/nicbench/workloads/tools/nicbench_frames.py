@@ -169,13 +169,15 @@ def _figures(said: Mapping[str, Any]) -> FrameFigures:
         cpu_ns=said["cpu_user_ns"] + said["cpu_system_ns"],
         all_frames=said["all_frames"],
         sync_at_end_ns=said["sync_at_end_ns"],
-        intervals=tuple(FrameInterval.model_validate(_known(FrameInterval, each)) for each in said["intervals"]),
+        intervals=tuple(FrameInterval.model_validate(_drop_unknown(FrameInterval, each)) for each in said["intervals"]),
         **{
-            name: FrameTimes.model_validate(_known(FrameTimes, said[name])) for name in _TIMES if said[name] is not None
+            name: FrameTimes.model_validate(_drop_unknown(FrameTimes, said[name]))
+            for name in _TIMES
+            if said[name] is not None
         },
     )
 
 
-def _known(model: type[FrameTimes | FrameInterval], said: dict[str, Any]) -> dict[str, Any]:
+def _drop_unknown(model: type[FrameTimes | FrameInterval], said: dict[str, Any]) -> dict[str, Any]:
     """Drops fields that the model does not know, which a newer program may print."""
     return {name: value for name, value in said.items() if name in model.model_fields}

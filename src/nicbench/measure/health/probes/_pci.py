@@ -7,7 +7,7 @@ import shlex
 from nicbench.measure.health.base import HealthView
 
 
-def in_each_function(view: HealthView, command: str) -> str:
+def script_for_functions(view: HealthView, command: str) -> str:
     """The command for every adapter's folder ``$p`` under /sys/devices; virtual interfaces have none."""
     places = [f"/sys/class/net/{shlex.quote(device)}/device" for device in view.devices]
     places += [f"/sys/bus/pci/devices/{shlex.quote(address)}" for address in view.addresses]

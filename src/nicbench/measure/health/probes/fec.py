@@ -6,7 +6,7 @@ Corrected blocks are a fibre's daily life at 25 Gb/s and more; a block that coul
 from __future__ import annotations
 
 from nicbench.core.reading import Measure
-from nicbench.measure.health.base import Counter, HealthView, Probe, by_device, each_device
+from nicbench.measure.health.base import Counter, HealthView, Probe, script_for_devices, split_by_device
 
 _NAMES = {
     "corrected_blocks": (Measure.FEC_CORRECTED, "corrected FEC blocks"),
@@ -20,11 +20,11 @@ class Fec(Probe):
     kind = "fec"
 
     def script(self, view: HealthView) -> str:
-        return each_device(view, "ethtool -I --show-fec {}")
+        return script_for_devices(view, "ethtool -I --show-fec {}")
 
     def read(self, text: str, view: HealthView) -> tuple[Counter, ...]:
         counters = []
-        for device, lines in by_device(text).items():
+        for device, lines in split_by_device(text).items():
             for line in lines:
                 name, _, value = line.partition(":")
                 known = _NAMES.get(name.strip().lower())

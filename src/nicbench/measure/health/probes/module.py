@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nicbench.measure.health.base import HealthView, Level, Probe, by_device, each_device
+from nicbench.measure.health.base import HealthView, Level, Probe, script_for_devices, split_by_device
 
 _NOW = re.compile(r"^\s*Module temperature\s*:\s*(-?\d+(?:\.\d+)?) degrees C", re.MULTILINE)
 _WARNING = re.compile(r"^\s*Module temperature high warning threshold\s*:\s*(-?\d+(?:\.\d+)?) degrees C", re.MULTILINE)
@@ -18,11 +18,11 @@ class Module(Probe):
 
     def script(self, view: HealthView) -> str:
         cards = tuple(device for device in view.devices if view.drivers.get(device) not in ("veth", "", None))
-        return each_device(HealthView(view.host, cards), "ethtool -m {}")
+        return script_for_devices(HealthView(view.host, cards), "ethtool -m {}")
 
     def read(self, text: str, view: HealthView) -> tuple[Level, ...]:
         levels = []
-        for device, lines in by_device(text).items():
+        for device, lines in split_by_device(text).items():
             text = "\n".join(lines)
             now, warning = _NOW.search(text), _WARNING.search(text)
             if now is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nicbench.core.reading import Measure
 from nicbench.measure.health.base import Counter, HealthView, Probe, paths_and_values
-from nicbench.measure.health.probes._pci import in_each_function
+from nicbench.measure.health.probes._pci import script_for_functions
 
 _FILES = {
     "aer_dev_correctable": (Measure.PCIE_CORRECTED, "corrected"),
@@ -23,7 +23,7 @@ class PcieErrors(Probe):
     kind = "pcie-errors"
 
     def script(self, view: HealthView) -> str:
-        return in_each_function(view, 'grep -sH "" "$p"/aer_dev_* "${p%/*}"/aer_dev_*')
+        return script_for_functions(view, 'grep -sH "" "$p"/aer_dev_* "${p%/*}"/aer_dev_*')
 
     def read(self, text: str, view: HealthView) -> tuple[Counter, ...]:
         counters: dict[tuple[str, str], Counter] = {}

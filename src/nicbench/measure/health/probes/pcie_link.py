@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.core.reading import Measure
 from nicbench.measure.health.base import HealthView, Probe, Speed, paths_and_values
-from nicbench.measure.health.probes._pci import in_each_function
+from nicbench.measure.health.probes._pci import script_for_functions
 
 
 class PcieLink(Probe):
@@ -13,7 +13,7 @@ class PcieLink(Probe):
     kind = "pcie-link"
 
     def script(self, view: HealthView) -> str:
-        return in_each_function(view, 'grep -sH "" "$p"/current_link_speed "$p"/current_link_width')
+        return script_for_functions(view, 'grep -sH "" "$p"/current_link_speed "$p"/current_link_width')
 
     def read(self, text: str, view: HealthView) -> tuple[Speed, ...]:
         links: dict[str, dict[str, str]] = {}

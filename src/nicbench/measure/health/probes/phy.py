@@ -6,7 +6,7 @@ By names that are known of drivers; another name is not taken for an error.
 from __future__ import annotations
 
 from nicbench.core.reading import Measure
-from nicbench.measure.health.base import Counter, HealthView, Probe, by_device, each_device
+from nicbench.measure.health.base import Counter, HealthView, Probe, script_for_devices, split_by_device
 
 _SYMBOL, _UNCORRECTED, _CORRECTED = Measure.SYMBOL_ERRORS, Measure.FEC_UNCORRECTED, Measure.FEC_CORRECTED
 _NAMES = {
@@ -43,11 +43,11 @@ class Phy(Probe):
         # A veth's statistics hold nothing of the kind.
         cards = tuple(device for device in view.devices if view.drivers.get(device) not in ("veth", "", None))
         of_cards = HealthView(view.host, cards)
-        return each_device(of_cards, "ethtool -S {0}; ethtool -S {0} --groups eth-phy")
+        return script_for_devices(of_cards, "ethtool -S {0}; ethtool -S {0} --groups eth-phy")
 
     def read(self, text: str, view: HealthView) -> tuple[Counter, ...]:
         counters = {}
-        for device, lines in by_device(text).items():
+        for device, lines in split_by_device(text).items():
             for line in lines:
                 name, _, value = line.rpartition(":")
                 measure = _NAMES.get(name.strip())

@@ -30,11 +30,11 @@ class Links(Source):
             count
             for device in view.devices
             if device in shown
-            for count in _of_device(device, shown[device].get("stats64", {}), view)
+            for count in _device_counts(device, shown[device].get("stats64", {}), view)
         )
 
 
-def _of_device(device: str, statistics: dict[str, Any], view: View) -> list[Count]:
+def _device_counts(device: str, statistics: dict[str, Any], view: View) -> list[Count]:
     receive, transmit = statistics.get("rx", {}), statistics.get("tx", {})
     counts = [
         Count(

@@ -32,15 +32,17 @@ class Nftables(Source):
         return f"{tables} | {each} | head -c {_LIMIT_BYTES}" if view.devices else ""
 
     def read(self, text: str, view: View) -> tuple[Count, ...]:
-        return tuple(count for line in text.splitlines() if line.strip() for count in _of_table(json.loads(line), view))
+        return tuple(
+            count for line in text.splitlines() if line.strip() for count in _table_counts(json.loads(line), view)
+        )
 
 
-def _of_table(listing: Mapping[str, Any], view: View) -> list[Count]:
+def _table_counts(listing: Mapping[str, Any], view: View) -> list[Count]:
     objects = listing["nftables"]
     named = {one["counter"]["name"]: int(one["counter"]["packets"]) for one in objects if "counter" in one}
     counts: dict[str, Count] = {}
     for rule in (one["rule"] for one in objects if "rule" in one):
-        found = dropped_by(rule["expr"], named)
+        found = drops_of_rule(rule["expr"], named)
         if found is None:
             continue
         packets, counter = found
@@ -57,7 +59,7 @@ def _of_table(listing: Mapping[str, Any], view: View) -> list[Count]:
     return list(counts.values())
 
 
-def dropped_by(expressions: list[Mapping[str, Any]], named: Mapping[str, int]) -> tuple[int, str | None] | None:
+def drops_of_rule(expressions: list[Mapping[str, Any]], named: Mapping[str, int]) -> tuple[int, str | None] | None:
     """Frames that a rule dropped, and the name of its counter where it has one; None where the rule does not tell."""
     found: tuple[int, str | None] | None = None
     for expression in expressions:

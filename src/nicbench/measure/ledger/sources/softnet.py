@@ -29,11 +29,11 @@ class Softnet(Source):
                 place=f"{view.side}, backlog of CPU {cpu}",
                 machine_wide=True,
             )
-            for cpu, frames in softnet_dropped(text).items()
+            for cpu, frames in softnet_drops(text).items()
         )
 
 
-def softnet_dropped(text: str) -> dict[int, int]:
+def softnet_drops(text: str) -> dict[int, int]:
     """Frames dropped at the full backlog of each CPU (hexadecimal; one line an online CPU)."""
     dropped: dict[int, int] = {}
     for number, line in enumerate(text.splitlines()):

@@ -15,7 +15,7 @@ from nicbench.system.inventory.base import NOT_UNDERSTOOD, UNKNOWN, Fact
 REASONS = "reasons_null"
 
 
-async def each(devices: tuple[str, ...], ask: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
+async def ask_interfaces(devices: tuple[str, ...], ask: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
     """The answer of each interface, and under ``reasons_null`` why some have none.
 
     UnknownFactError, with the reason, where there is no interface, or none of them answers.
@@ -52,7 +52,7 @@ class EthtoolFact(Fact):
         async def ask(device: str) -> Any:
             return self.parse(await self._text(host, device))
 
-        return await each(devices, ask)
+        return await ask_interfaces(devices, ask)
 
     @abstractmethod
     def parse(self, text: str) -> Any:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool_queues import parse_coalescing
-from nicbench.tuning.items._adapter import answer_of, device_of, set_by
+from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 _ADAPTIVE = MappingProxyType({"adaptive_rx": "rx", "adaptive_tx": "tx"})
@@ -47,7 +47,7 @@ class Coalescing(Item):
         found = await answer_of(place, parse_coalescing, "ethtool", "-c", device_of(place))
         return dict(found)
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         asked = self.options.model_dump(exclude={"devices"}, exclude_none=True)
         if lacking := [name for name in asked if name not in now]:
             raise CannotSetError(f"the driver has no {', '.join(lacking)}; it has: {', '.join(now) or 'none'}")
@@ -58,21 +58,21 @@ class Coalescing(Item):
         # The modes first: ethtool sends all of them at once, and a reader sees what decides over the rest.
         modes_first = sorted(values.items(), key=lambda pair: not isinstance(pair[1], bool))
         fixed = [(name, value) for name, value in modes_first if name not in adaptive]
-        switched_off = [(name, False) for name in sorted(adaptive) if _decided_by(name, values)]
+        switched_off = [(name, False) for name in sorted(adaptive) if _adaptive_keys(name, values)]
         for group in (switched_off + fixed, [(name, True) for name in sorted(adaptive)]):
             if group:
-                await set_by(place, "ethtool", "-C", device_of(place), *_arguments(group))
+                await run_setter(place, "ethtool", "-C", device_of(place), *_arguments(group))
 
-    def differing(self, one: Values, other: Values) -> Values:
+    def find_differing(self, one: Values, other: Values) -> Values:
         """What an adaptive mode chooses changes with the load: it is no other setting than before."""
-        differing = super().differing(one, other)
+        differing = super().find_differing(one, other)
         for name in _ADAPTIVE:
             if one.get(name) is True and other.get(name) is True:
-                differing = {key: value for key, value in differing.items() if key not in _decided_by(name, one)}
+                differing = {key: value for key, value in differing.items() if key not in _adaptive_keys(name, one)}
         return differing
 
 
-def _decided_by(mode: str, values: Values) -> list[str]:
+def _adaptive_keys(mode: str, values: Values) -> list[str]:
     """Of ``adaptive_rx`` the times and counts of ``rx``, of ``adaptive_tx`` those of ``tx``."""
     return [key for key in values if key.startswith(f"{_ADAPTIVE[mode]}_")]
 

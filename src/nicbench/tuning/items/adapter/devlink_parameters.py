@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.device_firmware import parse_parameters
-from nicbench.tuning.items._adapter import address_of, answer_of, set_by
+from nicbench.tuning.items._adapter import address_of, answer_of, run_setter
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
@@ -36,7 +36,7 @@ class DevlinkParameters(Item):
             raise CannotSetError("its driver has no parameters of devlink")
         return dict(found[handle])
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         for name in self.options.values:
             if name not in now:
                 later = [key for key in now if key.startswith(f"{name}, ")]
@@ -48,9 +48,9 @@ class DevlinkParameters(Item):
         handle = f"pci/{await address_of(place)}"
         for name, value in values.items():
             word = str(value).lower() if isinstance(value, bool) else str(value)
-            await set_by(
+            await run_setter(
                 place, *("devlink", "dev", "param", "set", handle, "name", name, "value", word, "cmode", "runtime")
             )
 
-    def same(self, key: str, one: object, other: object) -> bool:
+    def is_same(self, key: str, one: object, other: object) -> bool:
         return str(one).lower() == str(other).lower()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool_link import parse_energy
-from nicbench.tuning.items._adapter import answer_of, carrier, device_of, set_by, wait_for_link
+from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 _LINK_TIMEOUT_S = 30.0
@@ -32,10 +32,10 @@ class EnergyEfficientEthernet(Item):
             raise CannotSetError("the adapter does not support it")
         return {"enabled": found["enabled"], "active": found["active"]}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"enabled": self.options.on}
 
     async def write(self, place: Place, values: Values) -> None:
         had = await carrier(place)
-        await set_by(place, "ethtool", "--set-eee", device_of(place), "eee", "on" if values["enabled"] else "off")
+        await run_setter(place, "ethtool", "--set-eee", device_of(place), "eee", "on" if values["enabled"] else "off")
         await wait_for_link(place, had, _LINK_TIMEOUT_S)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool_link import parse_pause
-from nicbench.tuning.items._adapter import answer_of, carrier, device_of, set_by, wait_for_link
+from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 _LINK_TIMEOUT_S = 30.0
@@ -31,7 +31,7 @@ class FlowControl(Item):
         found = await answer_of(place, parse_pause, "ethtool", "-a", device_of(place))
         return dict(found)
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         asked = self.options.model_dump(exclude={"devices"}, exclude_none=True)
         if lacking := [name for name in asked if now.get(name) is None]:
             raise CannotSetError(f"the driver has no {', '.join(lacking)} of flow control")
@@ -41,5 +41,5 @@ class FlowControl(Item):
         had = await carrier(place)
         words = {"autonegotiate": "autoneg"}
         arguments = [word for name, on in values.items() for word in (words.get(name, name), "on" if on else "off")]
-        await set_by(place, "ethtool", "-A", device_of(place), *arguments)
+        await run_setter(place, "ethtool", "-A", device_of(place), *arguments)
         await wait_for_link(place, had, _LINK_TIMEOUT_S)

@@ -7,7 +7,7 @@ from typing import Literal
 from nicbench.core.quantity import BitsPerSecond, Seconds
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool_link import parse_fec, parse_link_settings
-from nicbench.tuning.items._adapter import answer_of, carrier, device_of, set_by, wait_for_link
+from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 _WORDS = {"none": "Off", "off": "Off", "auto": "Auto", "rs": "RS", "baser": "BaseR", "llrs": "LLRS"}
@@ -46,7 +46,7 @@ class Link(Item):
             values |= {"fec": _read_configuration(fec["configured"]), "fec_active": " ".join(fec["active"])}
         return values
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         asked: Values = {}
         if self.options.speed is not None:
             asked["speed_bits_per_s"] = round(self.options.speed)
@@ -66,7 +66,7 @@ class Link(Item):
         had, device = await carrier(place), device_of(place)
         if values.get("fec") is not None:
             encodings = str(values["fec"]).lower().split()
-            await set_by(place, "ethtool", "--set-fec", device, "encoding", *encodings)
+            await run_setter(place, "ethtool", "--set-fec", device, "encoding", *encodings)
         arguments: list[str] = []
         if values.get("autonegotiation") is True and self.options.autonegotiation is False:
             # The undo: speed and duplex come of the negotiation. Named beside it they would be all that is advertised.
@@ -78,7 +78,7 @@ class Link(Item):
         if values.get("autonegotiation") is not None:
             arguments += ["autoneg", "on" if values["autonegotiation"] else "off"]
         if arguments:
-            await set_by(place, "ethtool", "-s", device, *arguments)
+            await run_setter(place, "ethtool", "-s", device, *arguments)
         await wait_for_link(place, had, self.options.wait)
 
 

@@ -46,7 +46,7 @@ class LinkState(Item):
             values["fec_active"] = " ".join(fec["active"]).lower()
         return values
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         asked: Values = {"link": True}
         if self.options.speed is not None:
             asked["speed_bits_per_s"] = round(self.options.speed)
@@ -56,7 +56,7 @@ class LinkState(Item):
             asked["fec_active"] = self.options.fec
         return asked
 
-    def same(self, key: str, one: object, other: object) -> bool:
+    def is_same(self, key: str, one: object, other: object) -> bool:
         # Drivers say None or Off where there is none.
         none = ("none", "off")
         return one == other or (key == "fec_active" and one in none and other in none)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.links import parse_links
-from nicbench.tuning.items._adapter import answer_of, carrier, device_of, set_by, wait_for_link
+from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 _LINK_TIMEOUT_S = 30.0
@@ -34,7 +34,7 @@ class Mtu(Item):
             raise CannotSetError("it has no MTU")
         return {"mtu_bytes": links[0]["mtu"], **{name: links[0].get(name) for name in ("min_mtu", "max_mtu")}}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         least, most = now.get("min_mtu"), now.get("max_mtu")
         # A driver that does not say has 0.
         if isinstance(most, int) and 0 < most < self.options.bytes:
@@ -45,5 +45,5 @@ class Mtu(Item):
 
     async def write(self, place: Place, values: Values) -> None:
         had = await carrier(place)
-        await set_by(place, "ip", "link", "set", "dev", device_of(place), "mtu", str(values["mtu_bytes"]))
+        await run_setter(place, "ip", "link", "set", "dev", device_of(place), "mtu", str(values["mtu_bytes"]))
         await wait_for_link(place, had, _LINK_TIMEOUT_S)

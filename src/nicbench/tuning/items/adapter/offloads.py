@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool_queues import parse_features
-from nicbench.tuning.items._adapter import answer_of, device_of, set_by
+from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
@@ -62,7 +62,7 @@ class Offloads(Item):
         values: Values = {name: feature.on for name, feature in found.items()}
         return values | {f"{name}{_FIXED}": True for name, feature in found.items() if feature.fixed}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         asked: Values = {}
         for name, on in self.options.features.items():
             members = _members(name, now)
@@ -76,7 +76,7 @@ class Offloads(Item):
 
     async def write(self, place: Place, values: Values) -> None:
         arguments = [word for name, on in values.items() for word in (_LONG.get(name, name), "on" if on else "off")]
-        await set_by(place, "ethtool", "-K", device_of(place), *arguments)
+        await run_setter(place, "ethtool", "-K", device_of(place), *arguments)
 
 
 def _members(name: str, now: Values) -> list[str]:

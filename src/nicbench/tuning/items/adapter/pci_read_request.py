@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Literal
 
 from nicbench.core.tuning import Values
-from nicbench.system.adapters.pci import parse_register, read_request_bytes, with_read_request
-from nicbench.tuning.items._adapter import address_of, answer_of, set_by
+from nicbench.system.adapters.pci import parse_register, read_request_bytes, set_read_request
+from nicbench.tuning.items._adapter import address_of, answer_of, run_setter
 from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
 
 _REGISTER = "CAP_EXP+8.w"
@@ -40,9 +40,9 @@ class PciReadRequest(Item):
         )
         return {"read_request_bytes": size}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"read_request_bytes": self.options.bytes}
 
     async def write(self, place: Place, values: Values) -> None:
-        bits = with_read_request(0, int(str(values["read_request_bytes"])))
-        await set_by(place, "setpci", "-s", await address_of(place), f"{_REGISTER}={bits:04x}:{_MASK:04x}")
+        bits = set_read_request(0, int(str(values["read_request_bytes"])))
+        await run_setter(place, "setpci", "-s", await address_of(place), f"{_REGISTER}={bits:04x}:{_MASK:04x}")

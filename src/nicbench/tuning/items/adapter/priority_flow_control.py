@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.traffic_control import PRIORITIES, parse_pfc
-from nicbench.tuning.items._adapter import answer_of, device_of, set_by
+from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 Priority = Annotated[int, Field(ge=0, lt=PRIORITIES)]
@@ -34,7 +34,7 @@ class PriorityFlowControl(Item):
         found = await answer_of(place, parse_pfc, "dcb", "-j", "pfc", "show", "dev", device_of(place))
         return {"priorities": list(found["priorities"]), "classes_possible": found["classes_possible"]}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         asked, most = sorted(set(self.options.priorities)), now["classes_possible"]
         if isinstance(most, int) and len(asked) > most:
             raise CannotSetError(f"{len(asked)} priorities are more than the adapter's {most}")
@@ -43,4 +43,4 @@ class PriorityFlowControl(Item):
     async def write(self, place: Place, values: Values) -> None:
         priorities = values["priorities"]
         on = [f"{priority}:on" for priority in priorities] if isinstance(priorities, list) else []
-        await set_by(place, "dcb", "pfc", "set", "dev", device_of(place), "prio-pfc", "all:off", *on)
+        await run_setter(place, "dcb", "pfc", "set", "dev", device_of(place), "prio-pfc", "all:off", *on)

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool_queues import parse_private_flags
-from nicbench.tuning.items._adapter import answer_of, carrier, device_of, set_by, wait_for_link
+from nicbench.tuning.items._adapter import answer_of, carrier, device_of, run_setter, wait_for_link
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 Flag = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_ .-]*$", max_length=64)]
@@ -34,7 +34,7 @@ class PrivateFlags(Item):
         found = await answer_of(place, parse_private_flags, "ethtool", "--show-priv-flags", device_of(place))
         return dict(found)
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         if lacking := [flag for flag in self.options.flags if flag not in now]:
             raise CannotSetError(f"the driver has no {', '.join(lacking)}; it has: {', '.join(now) or 'none'}")
         return dict(self.options.flags)
@@ -42,5 +42,5 @@ class PrivateFlags(Item):
     async def write(self, place: Place, values: Values) -> None:
         had = await carrier(place)
         arguments = [word for flag, on in values.items() for word in (flag, "on" if on else "off")]
-        await set_by(place, "ethtool", "--set-priv-flags", device_of(place), *arguments)
+        await run_setter(place, "ethtool", "--set-priv-flags", device_of(place), *arguments)
         await wait_for_link(place, had, _LINK_TIMEOUT_S)

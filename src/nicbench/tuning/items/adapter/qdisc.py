@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.traffic_control import parse_qdiscs
-from nicbench.tuning.items._adapter import answer_of, device_of, set_by
+from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/%-]*$", max_length=64)]
@@ -40,7 +40,7 @@ class Qdisc(Item):
         handle = str(root["handle"])
         return {"kind": str(root["kind"]), "by": {"0:": "kernel", _HANDLE: "nicbench"}.get(handle, handle)}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         if now["by"] not in ("kernel", "nicbench"):
             raise CannotSetError(
                 f"somebody set a {now['kind']} (handle {now['by']}), which could not be put back exactly"
@@ -50,7 +50,7 @@ class Qdisc(Item):
     async def write(self, place: Place, values: Values) -> None:
         device = device_of(place)
         if values.get("by") == "kernel":
-            await set_by(place, "tc", "qdisc", "del", "dev", device, "root")
+            await run_setter(place, "tc", "qdisc", "del", "dev", device, "root")
             return
         words = (self.options.kind, *self.options.parameters)
-        await set_by(place, "tc", "qdisc", "replace", "dev", device, "root", "handle", _HANDLE, *words)
+        await run_setter(place, "tc", "qdisc", "replace", "dev", device, "root", "handle", _HANDLE, *words)

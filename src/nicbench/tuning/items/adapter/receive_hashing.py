@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool_queues import parse_hash_fields, parse_receive_hashing
-from nicbench.tuning.items._adapter import answer_of, device_of, set_by
+from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 Weight = Annotated[int, Field(ge=0, le=2**16)]
@@ -59,7 +59,7 @@ class ReceiveHashing(Item):
             values[f"{_FIELDS}{flow}"] = letters
         return values
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         asked: Values = {f"{_FIELDS}{flow}": letters for flow, letters in self.options.fields.items()}
         for name in ("key", "function"):
             if (value := getattr(self.options, name)) is not None:
@@ -84,7 +84,7 @@ class ReceiveHashing(Item):
             raise CannotSetError(f"queues {first} to {first + queues - 1} are asked for; there are {there}")
         if weights is None:
             return tuple(first + entry % queues for entry in range(len(table)))
-        return weighted(len(table), first, weights)
+        return weighted_table(len(table), first, weights)
 
     async def write(self, place: Place, values: Values) -> None:
         device = device_of(place)
@@ -95,11 +95,11 @@ class ReceiveHashing(Item):
             if values.get(name) is not None:
                 arguments += [word, str(values[name])]
         if arguments:
-            await set_by(place, "ethtool", "-X", device, *arguments)
+            await run_setter(place, "ethtool", "-X", device, *arguments)
         for name, letters in values.items():
             if name.startswith(_FIELDS):
                 flow = name.removeprefix(_FIELDS)
-                await set_by(place, "ethtool", "-N", device, "rx-flow-hash", flow, str(letters))
+                await run_setter(place, "ethtool", "-N", device, "rx-flow-hash", flow, str(letters))
 
     async def _arguments(self, place: Place, table: tuple[int, ...]) -> tuple[str, ...]:
         """The driver's own table by its name: one that somebody chose forbids fewer channels from then on."""
@@ -109,7 +109,7 @@ class ReceiveHashing(Item):
         return arguments_of(table) or ()
 
 
-def weighted(size: int, first: int, weights: tuple[int, ...]) -> tuple[int, ...]:
+def weighted_table(size: int, first: int, weights: tuple[int, ...]) -> tuple[int, ...]:
     """The table that ``ethtool -X weight`` makes: runs of rising queues, as long as their share of the weights."""
     total, table = sum(weights), []
     queue, reached = -1, 0

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.links import parse_links
-from nicbench.tuning.items._adapter import answer_of, device_of, set_by
+from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 
@@ -32,9 +32,9 @@ class TransmitQueue(Item):
             raise CannotSetError("it has no transmit queue")
         return {"transmit_queue_frames": links[0]["txqlen"]}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"transmit_queue_frames": self.options.frames}
 
     async def write(self, place: Place, values: Values) -> None:
         frames = str(values["transmit_queue_frames"])
-        await set_by(place, "ip", "link", "set", "dev", device_of(place), "txqueuelen", frames)
+        await run_setter(place, "ip", "link", "set", "dev", device_of(place), "txqueuelen", frames)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.traffic_control import parse_trust
-from nicbench.tuning.items._adapter import answer_of, device_of, set_by
+from nicbench.tuning.items._adapter import answer_of, device_of, run_setter
 from nicbench.tuning.items.base import DeviceOptions, Item, Phase, Place
 
 
@@ -32,10 +32,10 @@ class Trust(Item):
         order = await answer_of(place, parse_trust, "dcb", "-j", "apptrust", "show", "dev", device_of(place))
         return {"order": list(order)}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"order": list(self.options.order)}
 
     async def write(self, place: Place, values: Values) -> None:
         order = values["order"]
         words = [str(word) for word in order] if isinstance(order, list) else []
-        await set_by(place, "dcb", "apptrust", "set", "dev", device_of(place), "order", *words)
+        await run_setter(place, "dcb", "apptrust", "set", "dev", device_of(place), "order", *words)

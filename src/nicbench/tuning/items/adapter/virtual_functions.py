@@ -33,7 +33,7 @@ class VirtualFunctions(Item):
             raise CannotSetError("the adapter, or its driver, has no virtual functions")
         return {"virtual_functions": int(now), "virtual_functions_maximum": int(most)}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         most = now["virtual_functions_maximum"]
         if isinstance(most, int) and self.options.count > most:
             raise CannotSetError(f"{self.options.count} are more than the adapter's {most}")

@@ -27,7 +27,7 @@ class CpuFrequencyOptions(Frozen):
     most_khz: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
-    def _something(self) -> CpuFrequencyOptions:
+    def _require_something(self) -> CpuFrequencyOptions:
         if not self.model_dump(exclude_none=True):
             raise ValueError("give a governor, an energy_preference, least_khz or most_khz")
         return self
@@ -46,7 +46,7 @@ class CpuFrequency(FilesItem):
     patterns = tuple(f"policy*/{name}" for name in (_GOVERNOR, _PREFERENCE, _LEAST, _MOST))
     missing = "this machine does not let its CPU frequency be chosen (no cpufreq policy; a virtual machine has none)"
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         options = self.options
         asked = {
             _GOVERNOR: options.governor,

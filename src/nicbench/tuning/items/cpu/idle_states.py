@@ -32,7 +32,7 @@ class IdleStates(FilesItem):
     patterns = ("cpu[0-9]*/cpuidle/state*/latency", "cpu[0-9]*/cpuidle/state*/disable")
     missing = "this kernel has no idle states to choose from (cpuidle has no driver; a virtual machine has none)"
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         wanted: Values = {}
         for key, latency_us in now.items():
             state, _, name = key.rpartition("/")

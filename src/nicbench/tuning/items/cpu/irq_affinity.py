@@ -11,8 +11,8 @@ from nicbench.core.errors import HostError, UnknownFactError
 from nicbench.core.tuning import Values
 from nicbench.hosts.asking import text_of, values_of
 from nicbench.hosts.kinds.netns import outermost
-from nicbench.system.adapters.interrupts import numbers_of, of_device, parse_interrupts
-from nicbench.tuning.items._adapter import answer_of, device_of, in_turn
+from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts
+from nicbench.tuning.items._adapter import answer_of, assign_in_turn, device_of
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 
 _ONLINE = "/sys/devices/system/cpu/online"
@@ -43,7 +43,9 @@ class IrqAffinity(Item):
         device = device_of(place)
         names = await answer_of(place, parse_interrupts, "cat", "/proc/interrupts")
         base = f"/sys/class/net/{device}/device"
-        ours = [irq for irq in of_device(device, None, await _msi(place, base), names) if irq.queue is not None]
+        ours = [
+            irq for irq in interrupts_of_device(device, None, await _msi(place, base), names) if irq.queue is not None
+        ]
         if not ours:
             raise CannotSetError("it has no interrupts of queues")
         machine = outermost(place.host)
@@ -58,7 +60,7 @@ class IrqAffinity(Item):
         known: Values = {"cpus_online": online, "cpus_local": local, "cpus_far": ",".join(map(str, far)) or None}
         return {**known, **{paths[path]: value for path, value in found.items() if path in paths}}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         where = self.options.cpus
         chosen = now[_KNOWN[where]] if where in _KNOWN else where
         if not isinstance(chosen, str) or not chosen:
@@ -67,7 +69,7 @@ class IrqAffinity(Item):
         if lacking := [cpu for cpu in cpus if cpu not in online]:
             raise CannotSetError(f"the CPUs {', '.join(map(str, lacking))} are not online")
         queues = sorted({_queue(key) for key in now if " queue " in key})
-        cpu_of_queue = dict(zip(queues, in_turn(cpus, len(queues)), strict=True))
+        cpu_of_queue = dict(zip(queues, assign_in_turn(cpus, len(queues)), strict=True))
         return {key: str(cpu_of_queue[_queue(key)]) for key in now if " queue " in key}
 
     async def write(self, place: Place, values: Values) -> None:
@@ -80,7 +82,7 @@ class IrqAffinity(Item):
                 # EIO: the kernel itself spreads the interrupts of this driver, and lets nobody else.
                 raise HostError(f"interrupt {number} cannot be moved to CPU {cpus}: {error.message}") from error
 
-    def same(self, key: str, one: object, other: object) -> bool:
+    def is_same(self, key: str, one: object, other: object) -> bool:
         return one == other or set(parse_cpu_list(str(one))) == set(parse_cpu_list(str(other)))
 
 

@@ -38,7 +38,7 @@ class Irqbalance(Item):
                 values[f"process {pid}, start {ticks}"] = state_of_stat(stat)
         return values
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         if self.options.on and not now:
             raise CannotSetError("irqbalance does not run here; nicbench does not start it")
         return dict.fromkeys(now, _RUNNING if self.options.on else _PAUSED)

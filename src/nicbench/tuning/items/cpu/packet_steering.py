@@ -11,7 +11,7 @@ from nicbench.core.cpus import parse_cpu_list
 from nicbench.core.errors import UnknownFactError
 from nicbench.core.tuning import Values
 from nicbench.hosts.asking import values_of
-from nicbench.tuning.items._adapter import device_of, in_turn
+from nicbench.tuning.items._adapter import assign_in_turn, device_of
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, Phase, Place
 from nicbench.tuning.setting import cpu_mask, same_value
 
@@ -60,7 +60,7 @@ class PacketSteering(Item):
             raise CannotSetError("the kernel steers no packets of it") from error
         return {match[1]: value for path, value in found.items() if (match := _QUEUE.search(path))}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         asked: Values = {}
         for file, cpus in (("rps_cpus", self.options.receive), ("xps_cpus", self.options.send)):
             keys = sorted((key for key in now if key.endswith(f"/{file}")), key=_number)
@@ -69,7 +69,7 @@ class PacketSteering(Item):
             if not keys:
                 raise CannotSetError(f"it has no {file}; with one transmit queue there is nothing to choose")
             chosen = () if cpus == _NONE else parse_cpu_list(cpus)
-            each = in_turn(chosen, len(keys)) if chosen else []
+            each = assign_in_turn(chosen, len(keys)) if chosen else []
             for number, key in enumerate(keys):
                 asked[key] = cpu_mask((each[number],) if file == "xps_cpus" and each else chosen)
         if self.options.flows is not None:
@@ -80,7 +80,7 @@ class PacketSteering(Item):
         for key, value in values.items():
             await place.host.write_file(f"/sys/class/net/{device_of(place)}/queues/{key}", str(value))
 
-    def same(self, key: str, one: object, other: object) -> bool:
+    def is_same(self, key: str, one: object, other: object) -> bool:
         return same_value(key, str(one), str(other))
 
 

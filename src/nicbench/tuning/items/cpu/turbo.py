@@ -23,5 +23,5 @@ class Turbo(FilesItem):
     patterns = ("intel_pstate/no_turbo", "cpufreq/boost")
     missing = "the frequency driver of this machine has no switch for turbo (a virtual machine has none)"
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {key: str(int(self.options.on != key.endswith("no_turbo"))) for key in now}

@@ -45,7 +45,7 @@ class WakeupLatency(Item):
             raise CannotSetError(f"{_DEVICE} cannot be read: {reason}")
         return {"us": int(done.stdout)}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"us": min(self.options.us, int(str(now["us"])))}
 
     async def apply(self, changes: Changes, place: Place, before: Values, asked: Values) -> None:

@@ -37,5 +37,5 @@ class FirmwareItem(Item):
             values[f"{name}{AFTER_RESET}"] = found[name].get("next_boot")
         return values
 
-    def same(self, key: str, one: object, other: object) -> bool:
+    def is_same(self, key: str, one: object, other: object) -> bool:
         return bool(forms_of(str(one)) & forms_of(str(other)))

@@ -43,7 +43,7 @@ class BiosSettings(Item):
         waiting = found["pending"] or {}
         return {name: _value_of(name, found["attributes"], waiting) for name in self.options.expected}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return dict(self.options.expected)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.core.tuning import Values
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.items._adapter import address_of, set_by
+from nicbench.tuning.items._adapter import address_of, run_setter
 from nicbench.tuning.items.base import Phase, Place
 from nicbench.tuning.items.firmware._firmware import AFTER_RESET, FirmwareItem, FirmwareOptions
 
@@ -24,7 +24,7 @@ class FirmwareChanges(FirmwareItem):
     scope = "device"
     phase = Phase.FUNCTION
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {f"{name}{AFTER_RESET}": value for name, value in self.options.settings.items()}
 
     async def apply(self, changes: Changes, place: Place, before: Values, asked: Values) -> None:
@@ -37,4 +37,4 @@ class FirmwareChanges(FirmwareItem):
     async def write(self, place: Place, values: Values) -> None:
         # mlxconfig takes the words that it prints without the number in parentheses, or the number.
         words = [f"{name.removesuffix(AFTER_RESET)}={str(value).partition('(')[0]}" for name, value in values.items()]
-        await set_by(place, "mlxconfig", "-d", await address_of(place), "--yes", "set", *words)
+        await run_setter(place, "mlxconfig", "-d", await address_of(place), "--yes", "set", *words)

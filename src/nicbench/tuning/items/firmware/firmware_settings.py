@@ -23,5 +23,5 @@ class FirmwareSettings(FirmwareItem):
     phase = Phase.FUNCTION
     only_checks = True
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return dict(self.options.settings)

@@ -38,7 +38,7 @@ class BootParameters(Item):
         given = parameters_of(text)
         return {name: given.get(name.replace("-", "_"), False) for name in self.options.expected}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {name: str(value) if type(value) is int else value for name, value in self.options.expected.items()}
 
 

@@ -32,5 +32,5 @@ class BusyPolling(FilesItem):
     patterns = ("busy_poll", "busy_read")
     missing = "this kernel does not poll (CONFIG_NET_RX_BUSY_POLL)"
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return dict.fromkeys(now, str(self.options.us))

@@ -40,7 +40,7 @@ class ConnectionTracking(Item):
             raise CannotSetError(f"the packet filter cannot be listed: {reason}")
         return values_of_ruleset(done.stdout, table_of(place.device or ""))
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"on": self.options.on}
 
     async def write(self, place: Place, values: Values) -> None:

@@ -44,7 +44,7 @@ class Ecn(Item):
             raise CannotSetError("the driver has no congestion notification by priority") from error
         return {match[1]: value == "1" for path, value in found.items() if (match := _FILE.search(path))}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {key: int(key.rpartition("/")[2]) in self.options.priorities for key in now}
 
     async def write(self, place: Place, values: Values) -> None:

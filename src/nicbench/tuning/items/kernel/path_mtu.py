@@ -58,5 +58,5 @@ class PathMtu(Item):
             raise CannotSetError((done.stderr.strip().splitlines() or [f"ping: exit status {done.status}"])[-1])
         return {"passes": done.status == 0}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"passes": True}

@@ -35,7 +35,7 @@ class Selinux(Item):
         text = await place.host.read_file(_PATH)
         return {"mode": _OFF if text is None else "enforcing" if text.strip() == "1" else "permissive"}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         if now["mode"] != _OFF:
             return {"mode": self.options.mode}
         if self.options.mode == "enforcing":

@@ -48,7 +48,7 @@ class Sysctls(Item):
             values[name] = " ".join(text.split())
         return values
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {name: " ".join(str(value).split()) for name, value in self.options.values.items()}
 
     async def apply(self, changes: Changes, place: Place, before: Values, asked: Values) -> None:
@@ -68,7 +68,7 @@ class Sysctls(Item):
             except HostError as error:
                 raise HostError(f"{name}: {error.message}", place=str(place)) from error
 
-    def same(self, key: str, one: object, other: object) -> bool:
+    def is_same(self, key: str, one: object, other: object) -> bool:
         return same_value(path_of(key), str(one), str(other))
 
 

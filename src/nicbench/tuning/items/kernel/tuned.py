@@ -46,7 +46,7 @@ class TunedItem(Item):
             raise CannotSetError(f"tuned does not say which profile is active: {reason[-1]}")
         return {"profile": profile}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"profile": self.options.profile}
 
     async def write(self, place: Place, values: Values) -> None:

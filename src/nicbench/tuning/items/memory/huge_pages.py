@@ -41,7 +41,7 @@ class HugePagesItem(Item):
             raise CannotSetError(f"this machine has no huge pages of {size}{of_node}")
         return {"pages": int(text)}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {"pages": max(self.options.pages, int(str(now["pages"])))}
 
     async def write(self, place: Place, values: Values) -> None:

@@ -33,5 +33,5 @@ class TransparentHugePages(FilesItem):
     patterns = ("enabled", "defrag")
     missing = "this kernel has no transparent huge pages"
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return dict(self.options.model_dump(exclude_none=True))

@@ -35,7 +35,7 @@ class MountOptionsOptions(Frozen):
 
     @field_validator("options")
     @classmethod
-    def _known(cls, options: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_known(cls, options: tuple[str, ...]) -> tuple[str, ...]:
         for word in options:
             if word not in _GROUP_OF:
                 raise ValueError(f"{word!r} is none of {', '.join(_GROUP_OF)}")
@@ -59,7 +59,7 @@ class MountOptions(Item):
             raise CannotSetError(f"nothing is mounted at {self.options.path}")
         return group_values(mount.options)
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return {_GROUP_OF[word]: word for word in self.options.options}
 
     async def write(self, place: Place, values: Values) -> None:

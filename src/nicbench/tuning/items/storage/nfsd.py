@@ -27,7 +27,7 @@ class NfsdOptions(Frozen):
     versions: dict[Version, bool] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _something(self) -> NfsdOptions:
+    def _require_something(self) -> NfsdOptions:
         if self.threads is None and not self.versions:
             raise ValueError("give threads or versions")
         return self
@@ -50,7 +50,7 @@ class Nfsd(Item):
         versions = await place.host.read_file(f"{_FOLDER}/versions")
         return {_THREADS: int(threads), **versions_of(versions or "")}
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         wanted: Values = {} if self.options.threads is None else {_THREADS: self.options.threads}
         for version, on in self.options.versions.items():
             key = f"version {version}"

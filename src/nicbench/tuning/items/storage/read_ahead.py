@@ -38,7 +38,7 @@ class ReadAhead(Item):
             values[name] = int(text)
         return values
 
-    def wanted(self, now: Values) -> Values:
+    def target_values(self, now: Values) -> Values:
         return dict.fromkeys(now, self.options.kib)
 
     async def write(self, place: Place, values: Values) -> None:

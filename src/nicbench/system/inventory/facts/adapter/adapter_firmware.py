@@ -10,7 +10,7 @@ from nicbench.hosts.base import Host
 from nicbench.system.adapters.device_firmware import parse_mlxconfig, pending
 from nicbench.system.adapters.pci import PATTERNS, parse_pci
 from nicbench.system.inventory.base import Fact
-from nicbench.system.inventory.facts._per_interface import each
+from nicbench.system.inventory.facts._per_interface import ask_interfaces
 
 _VENDOR = "15b3"  # NVIDIA (Mellanox Technologies) in the PCI ID database
 
@@ -47,4 +47,4 @@ class AdapterFirmware(Fact):
             }
             return {"not_default": changed, "after_the_next_reset": pending(settings)}
 
-        return await each(ours, ask)
+        return await ask_interfaces(ours, ask)

@@ -11,7 +11,7 @@ from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.traffic_control import parse_classes, parse_dscp, parse_pfc, parse_trust
 from nicbench.system.inventory.base import Fact
-from nicbench.system.inventory.facts._per_interface import each
+from nicbench.system.inventory.facts._per_interface import ask_interfaces
 
 _PARTS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
     {
@@ -44,4 +44,4 @@ class DataCentreBridging(Fact):
                 raise UnknownFactError(reason)
             return found
 
-        return await each(devices, ask)
+        return await ask_interfaces(devices, ask)

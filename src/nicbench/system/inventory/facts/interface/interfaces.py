@@ -9,7 +9,7 @@ from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.links import parse_links, xdp_program
 from nicbench.system.inventory.base import Fact
-from nicbench.system.inventory.facts._per_interface import each
+from nicbench.system.inventory.facts._per_interface import ask_interfaces
 
 
 class _Program(TypedDict):
@@ -47,7 +47,7 @@ class Interfaces(Fact):
         async def ask(device: str) -> Any:
             return parse_link(await output_of(host, "ip", "-j", "-d", "link", "show", "dev", device))
 
-        return await each(devices, ask)
+        return await ask_interfaces(devices, ask)
 
 
 def parse_link(text: str) -> dict[str, Any]:

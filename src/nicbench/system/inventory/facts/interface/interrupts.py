@@ -9,9 +9,9 @@ from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import text_of, values_of
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
-from nicbench.system.adapters.interrupts import numbers_of, of_device, parse_interrupts
+from nicbench.system.adapters.interrupts import interrupts_of_device, numbers_of, parse_interrupts
 from nicbench.system.inventory.base import Fact
-from nicbench.system.inventory.facts._per_interface import each
+from nicbench.system.inventory.facts._per_interface import ask_interfaces
 
 
 class _Interrupt(TypedDict):
@@ -40,7 +40,7 @@ class Interrupts(Fact):
                 msi = numbers_of(await values_of(host, (f"{base}/msi_irqs/*", f"{base}/../msi_irqs/*")))
             except UnknownFactError:
                 msi = []
-            ours = of_device(device, None, msi, names)
+            ours = interrupts_of_device(device, None, msi, names)
             if not ours:
                 raise UnknownFactError("no interrupts of its own")
             files = [f"/proc/irq/{irq.number}/{kind}" for irq in ours for kind in _FILES]
@@ -55,7 +55,7 @@ class Interrupts(Fact):
                 for irq in ours
             ]
 
-        return await each(devices, ask)
+        return await ask_interfaces(devices, ask)
 
 
 _FILES = {"smp_affinity_list": "cpus_allowed", "effective_affinity_list": "cpus"}

@@ -10,7 +10,7 @@ from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.system.adapters.links import parse_neighbours
 from nicbench.system.inventory.base import Fact
-from nicbench.system.inventory.facts._per_interface import each
+from nicbench.system.inventory.facts._per_interface import ask_interfaces
 
 
 class _Neighbour(TypedDict):
@@ -43,4 +43,4 @@ class LldpNeighbours(Fact):
                 raise UnknownFactError("no neighbour announced itself")
             return found[device]
 
-        return await each(devices, ask)
+        return await ask_interfaces(devices, ask)

@@ -8,7 +8,7 @@ from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.traffic_control import parse_qdiscs
 from nicbench.system.inventory.base import Fact
-from nicbench.system.inventory.facts._per_interface import each
+from nicbench.system.inventory.facts._per_interface import ask_interfaces
 
 
 class _Qdisc(TypedDict):
@@ -30,4 +30,4 @@ class Queueing(Fact):
         async def ask(device: str) -> Any:
             return parse_qdiscs(await output_of(host, "tc", "-j", "qdisc", "show", "dev", device))
 
-        return await each(devices, ask)
+        return await ask_interfaces(devices, ask)

@@ -9,7 +9,7 @@ from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.adapters.links import parse_links, virtual_functions
 from nicbench.system.inventory.base import Fact
-from nicbench.system.inventory.facts._per_interface import each
+from nicbench.system.inventory.facts._per_interface import ask_interfaces
 
 
 class _Function(TypedDict):
@@ -39,4 +39,4 @@ class VirtualFunctions(Fact):
                 raise UnknownFactError("no virtual functions")
             return functions
 
-        return await each(devices, ask)
+        return await ask_interfaces(devices, ask)

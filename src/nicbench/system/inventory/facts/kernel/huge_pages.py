@@ -34,7 +34,7 @@ class HugePages(Fact):
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         found = parse_meminfo(await text_of(host, "/proc/meminfo"))
         try:
-            transparent = selected(await text_of(host, _TRANSPARENT))
+            transparent = selected_word(await text_of(host, _TRANSPARENT))
         except UnknownFactError:
             transparent = None
         return {
@@ -45,7 +45,7 @@ class HugePages(Fact):
         }
 
 
-def selected(text: str) -> str | None:
+def selected_word(text: str) -> str | None:
     """The word in brackets of ``always [madvise] never``."""
     found = re.search(r"\[(\w+)\]", text)
     return found[1] if found else None

@@ -16,9 +16,9 @@ class Irqbalance(Fact):
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> bool:
         # A process may end while the shell reads: its file is then missing, which is no failure.
-        return runs(await output_of(host, "sh", "-c", "cat /proc/[0-9]*/comm 2>/dev/null; true"), "irqbalance")
+        return is_running(await output_of(host, "sh", "-c", "cat /proc/[0-9]*/comm 2>/dev/null; true"), "irqbalance")
 
 
-def runs(names: str, name: str) -> bool:
+def is_running(names: str, name: str) -> bool:
     """Whether a process of this name is among the lines."""
     return name in names.split("\n")

@@ -13,7 +13,7 @@ _MODE = "/etc/tuned/profile_mode"
 _PROCESS = "/run/tuned/tuned.pid"
 
 
-class _Tuned(TypedDict):
+class _TunedShape(TypedDict):
     """Its profile, who chose it, whether it runs."""
 
     profile: str | None
@@ -21,11 +21,11 @@ class _Tuned(TypedDict):
     running: bool
 
 
-class Tuned(Fact):
+class TunedProfile(Fact):
     """From ``/etc/tuned`` and ``/run/tuned``."""
 
     kind = "tuned"
-    shape = _Tuned
+    shape = _TunedShape
     of_machine = True
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:

@@ -46,10 +46,10 @@ class Drives(Fact):
                 nvme = parse_nvme_list(await output_of(host, "nvme", "list", "-o", "json"))
             except (UnknownFactError, ValueError):
                 nvme = {}  # what lsblk knows of them is kept
-        return drives(parse_lsblk(listed), nvme)
+        return merge_drives(parse_lsblk(listed), nvme)
 
 
-def drives(found: list[dict[str, Any]], nvme: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def merge_drives(found: list[dict[str, Any]], nvme: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Both sources together; the program that is made for NVMe is believed."""
     known = [
         {**drive, **{name: value for name, value in nvme.get(drive["name"], {}).items() if value}} for drive in found

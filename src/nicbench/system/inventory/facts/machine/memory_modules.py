@@ -107,27 +107,27 @@ def _module(fields: Structure) -> dict[str, Any]:
     speed = fields.get("Configured Memory Speed") or fields.get("Configured Clock Speed")
     return {
         "vendor": _maker(fields),
-        "model": _stated(fields.get("Part Number")),
+        "model": _stated_value(fields.get("Part Number")),
         "size_bytes": _bytes(fields.get("Size")),
-        "type": _stated(fields.get("Type")),
-        "form": _stated(fields.get("Form Factor")),
-        "ranks": _stated(fields.get("Rank")),
+        "type": _stated_value(fields.get("Type")),
+        "form": _stated_value(fields.get("Form Factor")),
+        "ranks": _stated_value(fields.get("Rank")),
         "rated_mt_per_s": _transfers(fields.get("Speed")),
         "running_mt_per_s": _transfers(speed),
-        "slot": _stated(fields.get("Locator")),
-        "serial": _stated(fields.get("Serial Number")),
+        "slot": _stated_value(fields.get("Locator")),
+        "serial": _stated_value(fields.get("Serial Number")),
     }
 
 
 def _maker(fields: Structure) -> str | None:
     """The name; of a firmware that gives a code for it, the name that the code stands for, or else the code."""
-    vendor = _stated(fields.get("Manufacturer"))
+    vendor = _stated_value(fields.get("Manufacturer"))
     if vendor is not None and not _CODE.fullmatch(vendor):
         return vendor
     return _MAKERS.get(fields.get("Module Manufacturer ID", ""), vendor)
 
 
-def _stated(value: str | None) -> str | None:
+def _stated_value(value: str | None) -> str | None:
     return None if value is None or value in _NOTHING_SAID else value
 
 
